@@ -15,8 +15,8 @@ from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
+from ..core import errors
 from ..core.aval import PYTHON_NUMBERS, Aval, aval_of
-from ..core.errors import ArgumentError, CapturedTracerError, DtypeError, PytreeError, ShapeError
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer, concrete, current_trace
@@ -163,7 +163,7 @@ class StandInTrace(Trace):
         why = "is captured by a function with a custom rule; pass it as an argument"
         if capture.apart:
             why = "stands in nondiff_argnums; pass it as an argument that does not"
-        raise CapturedTracerError(
+        raise errors.CapturedTracerError(
             f"{self.name}: '{capture.name}' is being differentiated (by {capture.differentiated}) but {why}, so that "
             "the rule can give its derivative"
         )
@@ -366,7 +366,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
 
     def converted(*args: Any) -> Any:  # must not hold `fun`, nor what that captured
         if len(args) != count + extra:
-            raise ArgumentError(
+            raise errors.ArgumentError(
                 f"{name}: it was converted for {count} arguments and captured {extra} values, so it takes "
                 f"{count + extra}, but was called with {len(args)}: converted(*args, *consts)"
             )
@@ -391,8 +391,10 @@ def _fitted(
         return [convert(x, a.dtype) for x, a in zip(values, avals)]
     aspect, path, expected, got, _ = mismatch
     if aspect == "structure":
-        raise PytreeError(f"{place(path)} is {got}, but it was converted for {expected}")
-    error, cure = (ShapeError, "") if aspect == "shape" else (DtypeError, "; convert with .astype")
+        raise errors.PytreeError(f"{place(path)} is {got}, but it was converted for {expected}")
+    error, cure = (
+        (errors.ShapeError, "") if aspect == "shape" else (errors.DtypeError, "; convert with .astype")
+    )
     raise error(
         f"{place(path)} has {aspect} {getattr(got, aspect)}, but it was converted for "
         f"{aspect} {getattr(expected, aspect)}{cure}"

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from ..core import errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
-from ..core.errors import ArgumentError, ConcretizationError, DtypeError, PytreeError, VmapRuleError
 from ..core.source import last_line
 from ..core.trace import current_trace, eval_trace, is_abstract
 from ..core.tracebacks import boundary
@@ -321,7 +321,7 @@ class _MappableCall(Mappable):
             leaves, self.out_tree = returned_values(self.fun, self.fun(*args))
             return leaves, (False,) * len(leaves)
         if self.vmap_rule is None:
-            raise VmapRuleError(
+            raise errors.VmapRuleError(
                 f"custom_vmap of {self.name}: it is mapped by vmap, but has no rule. Define one: "
                 f"@{self.name}.def_vmap"
             )
@@ -340,11 +340,11 @@ class _MappableCall(Mappable):
             self._refuse(f"must return a pair (out, out_batched), but returned {got}")
         try:
             leaves, tree = returned_values(self.vmap_rule, out[0])
-        except (ArgumentError, DtypeError) as error:
+        except (errors.ArgumentError, errors.DtypeError) as error:
             self._refuse(f"must return a tree of arrays: {error.message}")
         try:
             flags = flatten_axes("out_batched", tree, out[1])
-        except PytreeError as error:
+        except errors.PytreeError as error:
             self._refuse(f"returned an out_batched of another structure than its out: {error.message}")
         for i, (x, flag) in enumerate(zip(leaves, flags)):
             if not isinstance(flag, bool | np.bool_):
@@ -380,7 +380,7 @@ class _MappableCall(Mappable):
         other = _MappableCall(self.fun, None, self.tree, {})
         try:
             out_avals = stage(lambda *xs: other.fwd(xs), avals, self.name).out_avals
-        except ConcretizationError:
+        except errors.ConcretizationError:
             return None
         return TreeSpec(other.out_tree, out_avals)
 
@@ -402,7 +402,7 @@ class _MappableCall(Mappable):
     def _refuse(self, problem: str) -> NoReturn:
         """Raise `VmapRuleError` at the end of the rule."""
         rule = self.vmap_rule
-        raise VmapRuleError(
+        raise errors.VmapRuleError(
             f"custom_vmap of {self.name}: its rule ({name_of(rule)}) {problem}", last_line(rule)
         )
 

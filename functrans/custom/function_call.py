@@ -7,15 +7,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from ..core import errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.debug_nans import blamed, debug_nans_active
-from ..core.errors import (
-    GradientError,
-    MissingRuleError,
-    OnceDifferentiableError,
-    PytreeError,
-    VmapRuleError,
-)
 from ..core.primitive import Linear
 from ..core.source import last_line
 from ..frontend.arguments import given
@@ -199,11 +193,11 @@ class FunctionCall(CustomRule):
 
         try:
             if not stage(nonzero, avals).outvars:
-                raise GradientError(f"{self.name}: transpose returned None for all of them")
+                raise errors.GradientError(f"{self.name}: transpose returned None for all of them")
         except Exception as error:
             parts = enumerate(self.arguments.layout.parts)
             names = [self.place(i) for i, p in parts if any(moving[p.first : p.last])]
-            raise MissingRuleError(
+            raise errors.MissingRuleError(
                 f"{self.name}: transpose fails for {' and '.join(names)} together, so the derivative in both needs "
                 "another rule. Define backward (or jvp), or let transpose take None for both, if forward is linear in "
                 f"them together, as a sum is. It raised {type(error).__name__}: {str(error).partition(chr(10))[0]}"
@@ -211,7 +205,7 @@ class FunctionCall(CustomRule):
 
     def _refuse_moving(self, outs: Values, differentiable: Mask | None, mode: str, what: str) -> None:
         if any(_moving(outs, differentiable)):
-            raise MissingRuleError(f"{mode} mode through {self.name}: {what}")
+            raise errors.MissingRuleError(f"{mode} mode through {self.name}: {what}")
 
     # --- batching -------------------------------------------------------------------------------------------------
 
@@ -222,7 +216,7 @@ class FunctionCall(CustomRule):
             cure = "set generate_vmap_rule=True, or leave it at None"
             if d.host:
                 cure = "say how to call a host forward by vmap_method = 'sequential' or 'broadcast'"
-            raise MissingRuleError(
+            raise errors.MissingRuleError(
                 f"You tried to vmap over {d.name}, but it does not have vmap support. Please override and implement "
                 f"the vmap staticmethod or {cure}"
             )
@@ -245,7 +239,7 @@ class FunctionCall(CustomRule):
         tree = tree_structure(output)
         try:
             axes = flatten_axes("out_dims", tree, out_dims)
-        except PytreeError:
+        except errors.PytreeError:
             self._refuse_vmap(
                 "The vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
                 f"out_dims={out_dims!r} to be compatible with the structure of `output`. `out_dims` has structure "
@@ -271,7 +265,7 @@ class FunctionCall(CustomRule):
         return dims
 
     def _refuse_vmap(self, problem: str) -> NoReturn:
-        raise VmapRuleError(
+        raise errors.VmapRuleError(
             f"{self.name}: {problem}", last_line(self.definition.vmap or self.definition.forward)
         )
 
@@ -345,7 +339,7 @@ class _Once(CustomRule):
 
     def bwd(self, token: Any, residuals: Values, cts: Values) -> NoReturn:
         """Refuse the derivative."""
-        raise OnceDifferentiableError(
+        raise errors.OnceDifferentiableError(
             f"trying to differentiate twice a function that was marked with @once_differentiable ({self._what}). The "
             "mark says that its backward has no derivative: remove it if there is one, or call a function with a rule "
             "there. Forward mode differentiates backward, too, unless the class has a jvp"

@@ -15,14 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from ..core import errors
 from ..core.aval import Aval, Zero
-from ..core.errors import (
-    ConcretizationError,
-    FunctransError,
-    GradientError,
-    MissingRuleError,
-    NoRuleError,
-)
 from ..core.ir import Jaxpr
 from ..core.primitive import Linear
 from ..core.trace import current_trace, eval_trace, tracing
@@ -140,7 +134,7 @@ class System(_Solved):
         if self.of is not None:
             return self.of
         if self.transpose_solve is None and not self.backwards:
-            raise MissingRuleError(
+            raise errors.MissingRuleError(
                 f"reverse mode through {self.spec.what}: it needs {self.transpose_solver}, which solves the transposed "
                 f"system. Pass {self.transpose_solver}=..., or symmetric=True where the matrix equals its transpose"
             )
@@ -179,7 +173,7 @@ class System(_Solved):
             return super().solved(captured, known)
         try:
             return self.spec.filled(self._run_backwards(self.of, captured, known))
-        except (NoRuleError, ConcretizationError) as error:
+        except (errors.NoRuleError, errors.ConcretizationError) as error:
             return self._with_transposed(captured, known, error)
 
     def _run_backwards(self, of: System, captured: Values, cts: Values) -> list[Any]:
@@ -190,12 +184,12 @@ class System(_Solved):
         pairs = [(t.linear, ct) for t, ct in zip(outs, cts) if type(t) is LinearTracer and t._trace is trace]
         return backward(trace.tape, [v for v, _ in pairs], [ct for _, ct in pairs], [t.linear for t in right])
 
-    def _with_transposed(self, captured: Values, b: Values, error: FunctransError) -> PyTree:
+    def _with_transposed(self, captured: Values, b: Values, error: errors.FunctransError) -> PyTree:
         """Let the solver solve for another Jacobian, if it calls the one that it is given."""
         matvec = TracedTree(self.operator, self.function, captured, self.spec)
         x = self.solve(matvec, self.spec.filled(b))
         if not matvec.called:
-            raise MissingRuleError(
+            raise errors.MissingRuleError(
                 f"reverse mode through {_ROOT}: tangent_solve cannot be transposed ({error.message}), nor does it "
                 "call the function that it is given, of which it could be given the transpose. Write it as "
                 "lax.custom_linear_solve(g, y, solve, transpose_solve)"
@@ -219,7 +213,7 @@ class System(_Solved):
         """Cotangents of the right-hand side: solutions of the transposed system."""
         captured, b = values[: self.count], values[self.count :]
         if any(type(c) is Linear for c in captured):
-            raise NoRuleError(
+            raise errors.NoRuleError(
                 f"{self.spec.what} is linear in the right-hand side, not in what {self.operator} captured"
             )
         solution = self.transposed.again(captured, [instantiate(ct) for ct in cts[: len(b)]])
@@ -248,8 +242,10 @@ def _transposed(spec: SolutionSpec, name: str, jaxpr: Jaxpr) -> Jaxpr:
     linear = tuple([i >= count for i in range(len(jaxpr.invars))])
     try:
         body, has = transpose_jaxpr(jaxpr, linear, (True,) * len(spec.avals))
-    except NoRuleError as error:
-        raise GradientError(f"{spec.what}: {name} ({jaxpr.name}) is not linear: {error.message}") from error
+    except errors.NoRuleError as error:
+        raise errors.GradientError(
+            f"{spec.what}: {name} ({jaxpr.name}) is not linear: {error.message}"
+        ) from error
     return body if all(has) else padded(body, has, spec)
 
 

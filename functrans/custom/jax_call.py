@@ -10,16 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.array import Array, unwrap
+from ..core import errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
-from ..core.errors import (
-    ArgumentError,
-    FunctionDefinitionError,
-    GradientCountError,
-    GradientStructureError,
-    TangentCountError,
-    TangentError,
-)
 from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS, Tracer
 from ..frontend.arguments import given, name_of, returned_values, value_of
@@ -92,7 +85,7 @@ class Declared(Sealed):
 def check_partials(positions: Positions, rules: int, arguments: int) -> None:
     """Raise `TangentCountError` where ``defjvps`` was given too few or too many rules."""
     if rules != arguments:
-        raise TangentCountError(
+        raise errors.TangentCountError(
             f"{positions.where}: defjvps was given {rules} rules, but the function has {arguments} arguments. Give one "
             "for each, None where its derivative is zero"
         )
@@ -154,7 +147,7 @@ def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
 
     def value(leaf: Any) -> Any:
         if not isinstance(leaf, CustomVJPPrimal):
-            raise ArgumentError(
+            raise errors.ArgumentError(
                 f"custom_vjp_primal_tree_values: expected a tree of CustomVJPPrimal, got {str(leaf)[:60]!r} of type "
                 f"{type(leaf).__name__} in it. A fwd rule gets them with defvjp(..., symbolic_zeros=True)"
             )
@@ -260,7 +253,7 @@ class JaxCall(CustomRule):
         args = leaves if self.flat else tree_unflatten(self.treedef, leaves)
         pair = rule(*d.positions.merged(self.nondiff, args)) if self.nondiff else rule(*args)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise FunctionDefinitionError(
+            raise errors.FunctionDefinitionError(
                 f"{self._title('fwd', rule)} must return a pair (output, residuals), but returned {described(pair)}",
                 last_line(rule),
             )
@@ -293,7 +286,7 @@ class JaxCall(CustomRule):
         ts = tree_unflatten(self.treedef, _derivatives(tangents, d.symbolic_jvp))
         pair = rule(*self.nondiff, self._tree(values), ts)
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TangentError(
+            raise errors.TangentError(
                 f"{self._title('jvp', rule)} must return a pair (output, tangent of the output), but returned "
                 f"{described(pair)}",
                 last_line(rule),
@@ -357,7 +350,7 @@ class JaxCall(CustomRule):
             aspect, path, expected, got, _ = mismatch
             if aspect != "structure":
                 aspect, expected, got = "shape and dtype", expected.strong(), got.strong()
-            raise FunctionDefinitionError(
+            raise errors.FunctionDefinitionError(
                 f"{self.declared.positions.where}: {name_of(rule)} returned {got} as {output_place(path)}, but "
                 f"{name_of(self.source)} returned {expected}: the function and its rules must return outputs of one "
                 f"{aspect}",
@@ -383,7 +376,7 @@ class JaxCall(CustomRule):
     def _residual(self, rule: UserFunction, x: Any) -> Any:
         title = self._title("fwd", rule)
         if isinstance(x, CustomVJPPrimal):
-            raise ArgumentError(
+            raise errors.ArgumentError(
                 f"{title} returned a CustomVJPPrimal among the residuals: keep x.value", last_line(rule)
             )
         return value_of(x, lambda: f"{title}: a residual")
@@ -391,13 +384,13 @@ class JaxCall(CustomRule):
     def _check_count(self, rule: UserFunction, gradients: Any) -> None:
         count, title = self.count, self._title("bwd", rule)
         if not isinstance(gradients, tuple | list):
-            raise GradientStructureError(
+            raise errors.GradientStructureError(
                 f"{title} must return a tuple with a gradient for each argument ({count}), but returned "
                 f"{described(gradients)}. For one argument write: return (gradient,)",
                 last_line(rule),
             )
         if len(gradients) != count:
-            raise GradientCountError(
+            raise errors.GradientCountError(
                 f"{title} returned an incorrect number of gradients (expected {count}, got {len(gradients)}). Return "
                 "one for each argument that is not in nondiff_argnums, None for zero",
                 last_line(rule),

@@ -10,15 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..core import errors
 from ..core.aval import Zero, aval_of
 from ..core.dtypes import is_inexact
-from ..core.errors import (
-    BackwardError,
-    GradientDtypeError,
-    GradientShapeError,
-    GradientStructureError,
-    NoRuleError,
-)
 from ..core.primitive import Linear
 from ..core.trace import current_trace, eval_trace
 from ..core.tracebacks import boundary
@@ -34,7 +28,13 @@ from .custom_call import bind_rule
 from .returned import DerivativeCheck, Kind
 from .rule import Again, CustomRule, Pushed, Values
 
-_COTANGENT = Kind("cotangent", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError)
+_COTANGENT = Kind(
+    "cotangent",
+    errors.GradientStructureError,
+    errors.GradientShapeError,
+    errors.GradientDtypeError,
+    errors.BackwardError,
+)
 
 
 @boundary
@@ -194,7 +194,7 @@ class _LinearCall(CustomRule):
     def transpose(self, cts: Values, values: Values) -> list[Any]:
         """Cotangents of the linear arguments: the other function at those of the outputs."""
         if any(type(x) is Linear for x in values[: self.count]):
-            raise NoRuleError("linear_call is linear in linear_args, not in residual_args")
+            raise errors.NoRuleError("linear_call is linear in linear_args, not in residual_args")
         back = self._at(values, cts, not self.transposed)
         return [
             *[None] * self.count,

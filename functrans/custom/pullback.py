@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..control.body_cache import UserCode
+from ..core import errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.context import run_quietly
-from ..core.errors import ConcretizationError, MissingRuleError, NoRuleError, TangentError
 from ..core.ir import Atom, Jaxpr, Var
 from ..core.primitive import Linear
 from ..core.trace import Tracer, concrete, current_trace, eval_trace, tracing
@@ -186,7 +186,7 @@ def transposed_bwd(pull: Pullback, captured: Values, residuals: Values, tangents
     cts = [trace.input(a) for a, m in zip(pull.outs, pull.moving) if m]
     try:
         back = tracing(trace, pull.without_zeros, captured, residuals, cts)
-    except ConcretizationError as error:
+    except errors.ConcretizationError as error:
         if not error.is_of(trace):  # of a number, not of a symbolic derivative
             raise
         _refuse(pull, f"it asks for numbers: {error.message.partition(':')[0]}", error)
@@ -204,12 +204,12 @@ def transposed_bwd(pull: Pullback, captured: Values, residuals: Values, tangents
     _check_linear(pull, part)
     try:
         return with_zeros(pull.moving, backward(part.tape, ends, given, inputs), pull.outs)
-    except NoRuleError as error:
+    except errors.NoRuleError as error:
         return _refuse(pull, error.message, error)
 
 
 def _refuse(pull: Pullback, why: str, cause: Exception | None = None) -> NoReturn:
-    raise MissingRuleError(
+    raise errors.MissingRuleError(
         f"forward mode through {pull.name}: {pull.rule.rule.no_forward}. None follows from its reverse rule, which is "
         f"not linear in the cotangent: {why}. Reverse mode works: write jacrev(grad(f)) for hessian(f), which is "
         "jacfwd(grad(f))"
@@ -278,7 +278,7 @@ def recorded_jvp(
     start = len(trace.tape)
     try:
         outs, tangents = push()
-    except ConcretizationError as error:
+    except errors.ConcretizationError as error:
         if not error.is_of(trace):  # of a number, not of a symbolic derivative
             raise
         _refuse_jvp(name, f"it asks for numbers: {error.message.partition(':')[0]}", error)
@@ -310,6 +310,6 @@ def _recorded(name: str, t: Any, given: Values) -> Any:
 
 
 def _refuse_jvp(name: str, why: str, cause: Exception | None = None) -> NoReturn:
-    raise TangentError(
+    raise errors.TangentError(
         f"reverse mode through {name} transposes its jvp, which is not linear in the tangents: {why}"
     ) from cause

@@ -15,25 +15,11 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from ..arrays.array import Array, unwrap
+from ..core import errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
 from ..core.debug_nans import debug_nans_active
 from ..core.dtypes import is_float0, is_inexact
-from ..core.errors import (
-    ArgumentError,
-    BackwardError,
-    DtypeError,
-    FunctionDefinitionError,
-    FunctionError,
-    GradientCountError,
-    GradientDtypeError,
-    GradientShapeError,
-    GradientStructureError,
-    TangentCountError,
-    TangentDtypeError,
-    TangentError,
-    TangentShapeError,
-)
 from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS, concrete
 from ..frontend.arguments import given
@@ -95,14 +81,22 @@ class Kind:
     """How messages call a derivative, and which errors they are."""
 
     name: str
-    structure: type[FunctionError]
-    shape: type[FunctionError]
-    dtype: type[FunctionError]
-    value: type[FunctionError]
+    structure: type[errors.FunctionError]
+    shape: type[errors.FunctionError]
+    dtype: type[errors.FunctionError]
+    value: type[errors.FunctionError]
 
 
-GRADIENT = Kind("gradient", GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError)
-TANGENT = Kind("tangent", TangentError, TangentShapeError, TangentDtypeError, TangentError)
+GRADIENT = Kind(
+    "gradient",
+    errors.GradientStructureError,
+    errors.GradientShapeError,
+    errors.GradientDtypeError,
+    errors.BackwardError,
+)
+TANGENT = Kind(
+    "tangent", errors.TangentError, errors.TangentShapeError, errors.TangentDtypeError, errors.TangentError
+)
 
 
 @dataclass(frozen=True)
@@ -144,7 +138,7 @@ class DerivativeCheck:
             for i, (x, aval) in enumerate(zip(leaves, avals))
         ]
 
-    def fail(self, error: type[FunctionError], text: str) -> NoReturn:
+    def fail(self, error: type[errors.FunctionError], text: str) -> NoReturn:
         """Raise an error at the last line of the user's rule."""
         raise error(f"{self.title} {text}", last_line(self.rule))
 
@@ -186,7 +180,7 @@ class DerivativeCheck:
         try:
             if not (number and aval.shape):
                 return own_value(x, str)
-        except (ArgumentError, DtypeError):
+        except (errors.ArgumentError, errors.DtypeError):
             pass
         return self.fail(
             self.kind.value,
@@ -272,7 +266,7 @@ class _PartsCheck(DerivativeCheck):
         parts = self.layout.parts
         if type(returned) is list and not (len(parts) == 1 and parts[0].tree.node_data()):
             self.fail(
-                FunctionDefinitionError,
+                errors.FunctionDefinitionError,
                 f"returned a list; return a tuple of {self.kind.name}s, one for each {self.of}",
             )
         if type(returned) is not tuple:
@@ -319,7 +313,7 @@ class Gradients(_PartsCheck):
     def _check_count(self, returned: tuple[Any, ...], count: int) -> None:
         if len(returned) < count or any(g is not None for g in returned[count:]):
             self.fail(
-                GradientCountError,
+                errors.GradientCountError,
                 f"returned an incorrect number of gradients (expected {count}, got {len(returned)}). Return a tuple "
                 "with one for each argument of forward, None where there is no gradient",
             )
@@ -330,7 +324,7 @@ class Gradients(_PartsCheck):
         is_number = static and NUMBERS.issuperset(map(type, static))
         if not is_number and any(x is not None for x in tree_leaves(gradient)):
             self.fail(
-                BackwardError,
+                errors.BackwardError,
                 f"returned a gradient different than None at position {path[0].idx}{keystr(path[1:])}, but "
                 f"the corresponding forward input was not a Variable: {self.place(path)} is not an array. Return None",
             )
@@ -351,7 +345,7 @@ class Tangents(_PartsCheck):
     def _check_count(self, returned: tuple[Any, ...], count: int) -> None:
         if len(returned) != count:
             self.fail(
-                TangentCountError,
+                errors.TangentCountError,
                 f"returned an invalid number of forward gradients (expected {count} but got {len(returned)}). Return "
                 "one for each output of forward, None where it is zero",
             )
@@ -362,7 +356,7 @@ class Tangents(_PartsCheck):
 
     def _refuse(self, path: KeyPath, why: str) -> NoReturn:
         self.fail(
-            TangentError,
+            errors.TangentError,
             f"returned a tangent for {self.place(path)}, but {why}. You should return None at that position",
         )
 

@@ -13,14 +13,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ..arrays.array import Array, read_only_copy, unwrap
+from ..core import errors
 from ..core.aval import Aval
 from ..core.context import Override
-from ..core.errors import (
-    ArgumentError,
-    FunctionContractError,
-    PytreeError,
-    SavedValuesFreedError,
-)
 from ..core.trace import Tracer
 from ..frontend.arguments import given
 from ..frontend.checked import checked
@@ -96,7 +91,7 @@ def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any])
     """
     for name, hook in (("pack", pack), ("unpack", unpack)):
         if not callable(hook):
-            raise ArgumentError(f"saved_values_hooks: {name} must be a function, got {hook!r:.60}")
+            raise errors.ArgumentError(f"saved_values_hooks: {name} must be a function, got {hook!r:.60}")
     return Override(_hooks, partial(_Hooks, pack, unpack))
 
 
@@ -216,7 +211,7 @@ class Kept:
     def _read(self, name: str, residuals: Sequence[Any]) -> tuple[Any, ...]:
         """What ``ctx.saved_tensors`` gives."""
         if self._missing:
-            raise FunctionContractError(f"{name}: {_WRONG_SAVE[self._phase]}")
+            raise errors.FunctionContractError(f"{name}: {_WRONG_SAVE[self._phase]}")
         saved = self._saved
         if saved is None:
             _freed()
@@ -260,7 +255,7 @@ class Kept:
             return self._place(self._value(x))
         try:
             leaves, tree = tree_flatten(x)
-        except PytreeError:  # a dictionary whose keys have no order
+        except errors.PytreeError:  # a dictionary whose keys have no order
             return x
         if not any(map(is_array, leaves)):
             return x
@@ -290,7 +285,7 @@ def _read_once(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any, .
 
 
 def _freed() -> NoReturn:
-    raise SavedValuesFreedError(
+    raise errors.SavedValuesFreedError(
         "saved_tensors can only be accessed once, since clear_saved_tensors_on_access is set: keep the tuple in a "
         "variable. It is freed when backward reads it, so trying to backward through the graph a second time fails as "
         "well"
