@@ -36,8 +36,7 @@ from .core.config import config
 from .core.errors import FunctionError
 from .core.module_getattr import module_attributes as _module_attributes
 from .custom.closures import closure_convert
-from .custom.custom_function import custom_jvp, custom_vjp
-from .custom.custom_gradient import custom_gradient
+from .custom.custom_function import custom_gradient, custom_jvp, custom_vjp
 from .custom.custom_vmap import custom_vmap
 from .custom.function import Function, once_differentiable
 from .custom.linear_call import linear_call

@@ -22,7 +22,7 @@ and know nothing of transformations. Read the mechanism first, then one front en
 `dirty`             ``mark_dirty``: which output replaces an input, and what becomes of the argument
 `saving`            what ``ctx`` recorded, as residuals; `saved_values_hooks`
 **`custom_vjp`**    **and its like**
-`custom_function`   the class behind `custom_vjp`, `custom_jvp`, `custom_gradient`
+`custom_function`   `custom_vjp`, `custom_jvp`, `custom_gradient`
 `jax_call`          one call: its slots
 **others**
 `linear_call`       a linear function and its transpose

@@ -1,4 +1,4 @@
-"""``custom_vjp`` and ``custom_jvp``: functions that take rules, and apply them when called."""
+"""``custom_vjp``, ``custom_jvp``, ``custom_gradient``: functions that have rules, and apply them when called."""
 
 from __future__ import annotations
 
@@ -10,63 +10,28 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from ..arrays.array import Array, WeakArray
+from ..core.aval import aval_of
 from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
-from ..core.portable import Bound, Portable
+from ..core.source import last_line
 from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tracebacks import boundary
 from ..frontend.arguments import (
-    check_function,
     flatten_values,
     given,
     name_of,
     results,
     returned_values,
 )
-from ..frontend.binding import Positions
-from ..frontend.pytree import PyTreeDef, tree_map, tree_unflatten
-from ..frontend.pytree.nodes import KeyPath, keystr
+from ..frontend.binding import RuledFunction
+from ..frontend.checked import checked
+from ..frontend.pytree import PyTree, PyTreeDef, tree_map, tree_structure, tree_unflatten
+from ..frontend.pytree.nodes import keystr
 from ..primitives.elementwise.arithmetic import stop_gradient_p
-from .closures import Apart
+from .closures import Apart, Staged
 from .custom_call import bind_rule
-from .jax_call import Declared, JaxCall, check_partials
+from .jax_call import Declared, JaxCall, check_partials, described
 
 _IMMUTABLE = frozenset((Array, WeakArray, float, int, complex, bool))
-
-
-class RuledFunction(Portable):
-    """A function that takes rules of its own: a decorator of functions and methods."""
-
-    #: The front end.
-    _front: ClassVar[str]
-    #: Methods of a function inside, which takes other rules.
-    _of_function_inside: ClassVar[frozenset[str]]
-    _positions: Positions
-
-    def _wrap(self, fun: Callable[..., Any], *apart: Any) -> None:
-        """Take on the name of a function, and its parameters; some arguments go apart (see `Positions`)."""
-        check_function(self._front, fun)
-        functools.update_wrapper(self, fun, updated=())  # type: ignore[arg-type]
-        self._positions = Positions(self._front, fun, *apart)
-
-    def _flattened(self, args: Sequence[Any]) -> tuple[list[Any], PyTreeDef]:
-        """The leaves of the arguments that are not apart, as values."""
-        return flatten_values(args, self._place)
-
-    def _place(self, path: KeyPath) -> str:
-        return f"{self._positions.where}: {self._positions.place(path[0].idx)}{keystr(path[1:])}"
-
-    def __getattr__(self, name: str) -> Any:
-        """The methods of a function inside: ``def_vmap`` of a `custom_vmap` in a `custom_vjp`, and the reverse."""
-        if name in self._of_function_inside:
-            return getattr(self.__wrapped__, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """The method of an instance, which is the first argument of the function and its rules."""
-        return self if instance is None else Bound.of(self, instance)
-
-    def __repr__(self) -> str:
-        return f"<{self._positions.where}>"
 
 
 class CustomFunction(RuledFunction):
@@ -237,7 +202,7 @@ class CustomFunction(RuledFunction):
         if nondiff:
             nondiff = self._undifferentiated(nondiff)
             apart = [Apart(positions.name(i), x) for i, x in zip(positions.apart, nondiff)]
-        call = JaxCall(declared, nondiff, treedef, len(values), len(others))
+        call = JaxCall(declared, nondiff, treedef)
         outs = bind_rule(call, values, declared.functions, apart)
         return results(call.out_tree, outs, {id(x) for x in values})
 
@@ -281,9 +246,6 @@ class CustomFunction(RuledFunction):
             f"{self._positions.where}: {method} takes functions, got {str(rule)[:60]!r} of type "
             f"{type(rule).__name__}"
         )
-
-
-__all__ = ["custom_vjp"]
 
 
 class custom_vjp(CustomFunction):
@@ -358,9 +320,6 @@ class custom_vjp(CustomFunction):
     _missing = "No VJP defined for custom_vjp function {0} using defvjp. Define one: {0}.defvjp(fwd, bwd)"
 
 
-__all__ = ["custom_jvp"]
-
-
 class custom_jvp(CustomFunction):
     """A function whose derivative is a rule of its own, for both modes: a decorator.
 
@@ -428,3 +387,99 @@ class custom_jvp(CustomFunction):
 
 def _stopped(x: Any) -> Any:
     return given(stop_gradient_p.bind(x)) if isinstance(x, Tracer) else x
+
+
+class _GradientFunction(CustomFunction):
+    """A `custom_vjp` of which both rules come from one function."""
+
+    _front = "custom_gradient"
+    _transient = frozenset(("_declared",))
+
+    def __init__(self, fun: Callable[..., Any]):
+        super().__init__(fun)
+        self._made = self._declared
+        self._arrived()
+
+    def _arrived(self) -> None:
+        fun = self._made.fun
+
+        @functools.wraps(fun, updated=())
+        def value(*args: Any) -> Any:
+            return self._called(fun, args)[0]
+
+        @functools.wraps(fun, updated=())
+        def fwd(*args: Any) -> Any:
+            out, pull = self._called(fun, args)
+            leaves, tree = flatten_values(out, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
+            staged, captured = Staged.of(pull, [aval_of(x).strong() for x in leaves], _one(tree))
+            return out, (staged, len(args), captured)
+
+        @functools.wraps(fun, updated=())
+        def bwd(residuals: tuple[Staged, int, list[Any]], cotangent: PyTree) -> Any:
+            staged, count, captured = residuals
+            leaves = flatten_values(cotangent, lambda path: f"the cotangent{keystr(path)}")[0]
+            gradients = staged(captured, leaves)
+            return (gradients,) if count == 1 and not isinstance(gradients, tuple | list) else gradients
+
+        bwd.__name__ = f"vjp of {name_of(fun)}"
+        self._declared = replace(self._made, fun=value, fwd=fwd, bwd=bwd)
+
+    def _called(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Any]:
+        """The result and the reverse rule."""
+        pair = fun(*args)
+        if isinstance(pair, tuple | list) and len(pair) == 2 and callable(pair[1]):
+            return pair[0], pair[1]
+        raise FunctionDefinitionError(
+            f"{self._positions.where}: the function must return a pair (result, vjp) with a function vjp from "
+            f"the cotangent of the result to a tuple of gradients of the arguments, but returned {described(pair)}",
+            last_line(fun),
+        )
+
+
+def _one(tree: PyTreeDef) -> PyTreeDef:
+    """The structure of a tuple with one tree in it."""
+    return tree_structure((tree_unflatten(tree, range(tree.num_leaves)),))
+
+
+@checked
+def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose reverse mode is the rule that it returns with its result: a decorator.
+
+    Parameters
+    ----------
+    fun : callable
+        Of arrays and trees of arrays. It returns a pair ``(result, vjp)``: ``vjp(cotangent)`` takes a cotangent of the
+        structure of the result and returns a tuple with a gradient for each argument; for one argument the gradient
+        alone will do. None stands for a zero of any part.
+
+    Returns
+    -------
+    callable
+        Returns the result alone.
+
+    Raises
+    ------
+    FunctionDefinitionError
+        When called: `fun` returned no such pair, or arguments do not fit its signature.
+    GradientCountError, GradientStructureError, GradientShapeError, GradientDtypeError, BackwardError
+        When differentiated: ``vjp`` did not return a gradient of the structure and shapes of each argument.
+
+    Notes
+    -----
+    ``vjp`` may read what `fun` computed; it is traced where the function is differentiated, and what it read is kept.
+    So values inside are known by shape and dtype only, as under `jit`. Otherwise as `custom_vjp`: forward mode
+    transposes ``vjp``; derivatives of higher order differentiate `fun` and ``vjp``.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> @ft.custom_gradient
+    ... def log1pexp(x):
+    ...     e = fnp.exp(-x)
+    ...     return x + fnp.log1p(e), lambda ct: ct / (1.0 + e)
+    >>> log1pexp(100.0), ft.grad(log1pexp)(100.0)
+    (Array(100.), Array(1.))
+    >>> ft.vmap(ft.grad(log1pexp))(fnp.zeros(2))
+    Array([0.5, 0.5])
+    """
+    return _GradientFunction(fun)

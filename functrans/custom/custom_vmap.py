@@ -26,6 +26,7 @@ from ..frontend.arguments import (
     results,
     returned_values,
 )
+from ..frontend.binding import RuledFunction
 from ..frontend.pytree import PyTree, PyTreeDef, flatten_axes, tree_unflatten
 from ..frontend.tree_spec import Mismatch, TreeSpec, same_kind
 from ..passes.masks import Mask, chosen, perturbed, scatter, with_zeros
@@ -38,7 +39,6 @@ from ..transforms.linearize import linearize
 from ..transforms.stage import stage
 from ..transforms.transpose import backward
 from .custom_call import bind_rule
-from .custom_function import RuledFunction
 from .rule import Again, CustomRule, Dims, Forward, Pushed, Values
 
 #: ``run(size, batched, values) -> (outs, batched)``: values that are mapped have the axis in front. Without a size the

@@ -52,11 +52,6 @@ class Definition:
         Whether a host `forward` has written to its arguments.
     """
 
-    __slots__ = (
-        "backward", "binder", "capturing", "clear", "context", "derive_jvp", "derive_vmap", "forward", "host", "jvp",
-        "name", "once", "setup", "shape", "slots", "transpose", "vmap", "vmap_method", "writes",
-    )  # fmt: skip
-
     def __init__(self, cls: Any, base: Any):
         rules = {name: _overridden(cls, base, name) for name in RULES}
         if rules["forward"] is None:

@@ -203,22 +203,18 @@ class JaxCall(CustomRule):
         The arguments that are not differentiated, as they are.
     treedef : PyTreeDef
         Of the tuple of the others.
-    values : sequence of values
-        Their leaves.
     """
 
-    def __init__(
-        self, declared: Declared, nondiff: tuple[Any, ...], treedef: PyTreeDef, arity: int, count: int
-    ):
+    def __init__(self, declared: Declared, nondiff: tuple[Any, ...], treedef: PyTreeDef):
         self.declared = declared
         self.name = declared.name
         self.has_reverse = declared.bwd is not None
         self.has_forward = declared.has_forward
         self.nondiff = nondiff
         self.treedef = treedef
-        self.arity = arity
-        self.count = count
-        self.flat = treedef.num_nodes == count + 1 == arity + 1  # no argument is a tree
+        self.arity = treedef.num_leaves
+        self.count = len(treedef.children())
+        self.flat = treedef.num_nodes == self.count + 1 == self.arity + 1  # no argument is a tree
         self.out_tree: Any = None
         self.out_avals: list[Aval] = []
         self.source: UserFunction = declared.fun  # gave the type of the outputs

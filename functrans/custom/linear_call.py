@@ -25,16 +25,10 @@ from ..passes.masks import perturbed
 from ..primitives.structure.linear import added, instantiate
 from ..transforms import jvp as forward
 from .custom_call import bind_rule
-from .returned import DerivativeCheck, Kind
+from .returned import GRADIENT, DerivativeCheck
 from .rule import Again, CustomRule, Pushed, Values
 
-_COTANGENT = Kind(
-    "cotangent",
-    errors.GradientStructureError,
-    errors.GradientShapeError,
-    errors.GradientDtypeError,
-    errors.BackwardError,
-)
+_COTANGENT = replace(GRADIENT, name="cotangent")
 
 
 @boundary

@@ -1,15 +1,22 @@
-"""Arguments bound to the parameters of a user's function, and those that a decorator's options list."""
+"""Arguments bound to the parameters of a user's function, and those that a decorator's options list.
+
+`RuledFunction` is the base class of decorators whose functions take rules: it binds their arguments to positions.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..arrays.arguments import Parameters, shown
 from ..core.errors import FunctionDefinitionError, FunctransError
-from .arguments import name_of
+from ..core.portable import Bound, Portable
+from .arguments import check_function, flatten_values, name_of
+from .pytree import PyTreeDef
+from .pytree.nodes import KeyPath, keystr
 
 
 def listed(
@@ -189,3 +196,39 @@ class Positions(Binder):
         for k in self.apart:
             i += k <= i
         return self.parameters.place(i)
+
+
+class RuledFunction(Portable):
+    """A function that takes rules of its own: a decorator of functions and methods."""
+
+    #: The front end.
+    _front: ClassVar[str]
+    #: Methods of a function inside, which takes other rules.
+    _of_function_inside: ClassVar[frozenset[str]]
+    _positions: Positions
+
+    def _wrap(self, fun: Callable[..., Any], *apart: Any) -> None:
+        """Take on the name of a function, and its parameters; some arguments go apart (see `Positions`)."""
+        check_function(self._front, fun)
+        functools.update_wrapper(self, fun, updated=())  # type: ignore[arg-type]
+        self._positions = Positions(self._front, fun, *apart)
+
+    def _flattened(self, args: Sequence[Any]) -> tuple[list[Any], PyTreeDef]:
+        """The leaves of the arguments that are not apart, as values."""
+        return flatten_values(args, self._place)
+
+    def _place(self, path: KeyPath) -> str:
+        return f"{self._positions.where}: {self._positions.place(path[0].idx)}{keystr(path[1:])}"
+
+    def __getattr__(self, name: str) -> Any:
+        """The methods of a function inside: ``def_vmap`` of a `custom_vmap` in a `custom_vjp`, and the reverse."""
+        if name in self._of_function_inside:
+            return getattr(self.__wrapped__, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The method of an instance, which is the first argument of the function and its rules."""
+        return self if instance is None else Bound.of(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self._positions.where}>"
