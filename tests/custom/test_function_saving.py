@@ -79,7 +79,7 @@ def test_numbers_are_saved_as_they_are(style_b, clear):
         ctx.save_for_backward(x, 3, None, 2.5, True, 1j)
 
     op = saving(record, backward, style_b=style_b, clear_saved_tensors_on_access=clear)
-    assert op(2.0) == 4.0  # a number, which is no array where nothing is differentiated
+    assert op(2.0) == 4.0  # a number, which is not an array where nothing is differentiated
     for f in (ft.grad(op), ft.jit(ft.grad(op)), ft.grad(ft.checkpoint(op))):
         assert f(2.0) == 2.0
     with ft.saved_values_hooks(lambda x: x + 1.0, lambda x: x):

@@ -274,9 +274,9 @@ def test_trees_statics_and_several_outputs():
         (lambda x: (x, (0, 0)), "incompatible .output, out_dims. tuple.*`out_dims` has structure"),
         (lambda x: ((x, x), (0,)), "incompatible .output, out_dims. tuple"),
         (lambda x: ((x, x), {"a": 0}), "incompatible .output, out_dims. tuple"),
-        (lambda x: (x, 2), "2 is no axis of an output of shape"),
-        (lambda x: (x, -3), "-3 is no axis"),
-        (lambda x: (x, 1.0), "1.0 is no axis"),
+        (lambda x: (x, 2), "2 is not an axis of an output of shape"),
+        (lambda x: (x, -3), "-3 is not an axis"),
+        (lambda x: (x, 1.0), "1.0 is not an axis"),
         (lambda x: (x, 1), "where it has size 3 instead of 4"),
     ],
 )
