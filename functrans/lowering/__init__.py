@@ -15,7 +15,8 @@ The stages, in order; each imports only earlier ones:
              and for LLVM `split_complex` and `split_functions`.
 `backend`    The protocols that a backend implements.
 `llvm`       Loops as LLVM: `emit` (`function`, `statements`, `calls`, `ops`; `maths`: scalar functions; `gemm`:
-             matrix products; `interrupts`: Ctrl-C), `objects`, which compiles and loads it, and `backend`.
+             matrix products; `interrupts`: Ctrl-C), `objects` (compiles and loads it), `store` (object code
+             made before, also on `disk`), `symbols` (addresses of what it calls), `native_call`, and `backend`.
 `python`     Loops as readable Python: `emit`, `runtime` (the names that it uses) and `backend`. It is
              printed for users, and serves as the oracle in tests and as the fallback.
 `lower`      The pipeline.
@@ -23,5 +24,6 @@ The stages, in order; each imports only earlier ones:
              words around the memory).
 ============ ===============================================================================================
 
-`blas` finds SciPy's routines; `undisturbed` compiles where no signal can interrupt.
+`processor` says what kernels are compiled for; `blas` finds SciPy's routines; `undisturbed` compiles where no signal
+can interrupt.
 """

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import resource
 import weakref
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans.control.call import executable
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -52,6 +54,44 @@ def test_nothing_outlives_the_function(name):
     out = STACKS[name](f, x)
     del f, w, x, out
     assert [r() for r in refs] == [None] * 3
+
+
+def test_the_machine_code_goes_with_the_function():
+    f = ft.jit(lambda x: fnp.sin(x) * 3.0)
+    f(np.ones(3))
+    (unit,) = executable(f.lower(np.ones(3)).jaxpr).kernels
+    code = weakref.ref(unit.code)
+    library = weakref.ref(unit.code.code._loaded._library)
+    del unit
+    assert code() is not None
+    del f
+    gc.collect()
+    assert code() is None
+    assert library() is None, "LLVM's library holds the memory"
+
+
+def test_functions_one_after_the_other_leave_nothing():
+    """The bound allows for the object code that is kept, of small kernels some 2 kB each; a leak would take more."""
+
+    def run(number):
+        def f(x):
+            for k in range(7):
+                x = x + x * x if number >> k & 1 else x * x - x
+            return x
+
+        ft.jit(f)(np.ones(3))
+
+    def resident():
+        gc.collect()
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+
+    for i in range(20):
+        run(i)
+    before = resident()
+    for i in range(20, 70):
+        run(i)
+    assert resident() - before < 50 * 20_000
 
 
 def test_the_jit_object_takes_jaxpr_and_constants_along():

@@ -164,7 +164,10 @@ def computes(f, n):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_child_forked_while_others_trace_and_compile():
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_child_forked_while_others_trace_and_compile(tmp_path, monkeypatch, on_disk):
+    monkeypatch.setattr(ft.config, "cache", on_disk)
+    monkeypatch.setattr(ft.config, "cache_dir", str(tmp_path))
     stop = threading.Event()
     shared = ft.jit(lambda x, n: fnp.sum(fnp.cumsum(x) * n), static_argnums=1)
 

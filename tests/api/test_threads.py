@@ -64,6 +64,35 @@ def test_one_type_is_traced_once():
     assert (info.traces, info.hits, sum(info.routes.values())) == (1, THREADS - 1, 1)
 
 
+def test_a_hundred_threads_compile_ten_functions_once(tmp_path, monkeypatch):
+    """Also where all read and write the cache on disk."""
+    monkeypatch.setattr(ft.config, "cache", True)
+    monkeypatch.setattr(ft.config, "cache_dir", str(tmp_path))
+
+    def power(n):
+        def f(x):
+            for _ in range(n + 2):
+                x = fnp.sin(x) * x + 0.53125
+            return x
+
+        return ft.jit(f)
+
+    functions = [power(n) for n in range(10)]
+    barrier = threading.Barrier(100)
+
+    def work(i):
+        barrier.wait()
+        return [functions[(i + k) % 10](np.ones(3)) for k in range(10)]
+
+    with ThreadPoolExecutor(100) as pool:
+        results = list(pool.map(work, range(100)))
+    infos = [f.cache_info() for f in functions]
+    assert [(i.traces, i.compiles + i.disk_hits) for i in infos] == [(1, 1)] * 10
+    for i, found in enumerate(results):
+        for k, out in enumerate(found):
+            np.testing.assert_array_equal(out, results[0][(i + k) % 10])
+
+
 def test_traces_of_threads_do_not_meet():
     inside = threading.Barrier(THREADS)
 

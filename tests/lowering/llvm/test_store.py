@@ -198,6 +198,13 @@ def test_what_the_key_is_made_of(cached, monkeypatch):
     assert cached(elementwise, X)[1].disk_hits == 1
 
 
+def test_compiling_ahead_fills_the_cache(cached):
+    f = ft.jit(lambda x: elementwise(x) - 0.71875)
+    with config.patch(cache=True, cache_dir=str(cached.path)):
+        f.lower(ft.ShapeDtypeStruct((3, 4), "float64")).compile()
+    assert cached(lambda x: elementwise(x) - 0.71875, X)[1].disk_hits == 1
+
+
 def test_switched_off_it_writes_nothing(tmp_path):
     with config.patch(cache=False, cache_dir=str(tmp_path / "none")):
         ft.jit(lambda x: x * 3.0 + 0.125)(X)
