@@ -31,6 +31,7 @@ NAMESPACES = (
     "functrans.tree",
     "functrans.tree_util",
     "functrans.flatten_util",
+    "functrans.export",
     "functrans.testing",
     "functrans.errors",
 )

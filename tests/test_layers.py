@@ -27,6 +27,7 @@ ROOMS = {
         "tree_util",
         "flatten_util",
         "cache",
+        "export",
         "testing",
         "debug",
         "checkpoint_policies",

@@ -46,6 +46,7 @@ from .custom import (
 from .running import (
     BackwardStateError,
     CallbackError,
+    ExportError,
     FormatError,
     HookError,
     LinAlgError,
@@ -89,6 +90,7 @@ __all__ = [
     "ConfigError",
     "ContextAttributeError",
     "DtypeError",
+    "ExportError",
     "FormatError",
     "FunctionContractError",
     "FunctionDefinitionError",

@@ -95,6 +95,20 @@ class FormatError(FunctransError, ValueError, KeyError, IndexError):
     __str__ = Exception.__str__  # KeyError's would quote the message
 
 
+class ExportError(FunctransError, ValueError):
+    """A function cannot be exported, or a file is no export that can be read here.
+
+    >>> import functrans.export
+    >>> functrans.export.load("/dev/null")
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ExportError: /dev/null is not a whole export of functrans...
+
+    The message names the file and what is wrong with it. Write the file again with ``functrans.export.save``, by the
+    same minor version of functrans as reads it.
+    """
+
+
 class MemoryDamageError(FunctransError, RuntimeError):
     """A compiled function wrote outside its memory, or did not write its result. ``config.checked`` detects this.
 

@@ -160,7 +160,7 @@ class PyTreeDef:
 
     def __reduce__(self) -> tuple:
         cls = None if self._kind is None else self._kind.type
-        return _rebuild, (cls, self._aux, self._children)
+        return rebuild, (cls, self._aux, self._children)
 
     def __repr__(self) -> str:
         return f"PyTreeDef({self})"
@@ -171,7 +171,8 @@ class PyTreeDef:
         return self._kind.show(self._aux, [str(child) for child in self._children])
 
 
-def _rebuild(cls: type | None, aux: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
+def rebuild(cls: type | None, aux: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
+    """The structure that `PyTreeDef.__reduce__` took apart."""
     if cls is None:
         return LEAF
     if cls is tuple:

@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
+from contextvars import ContextVar
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,13 @@ def obtain(
         What compiles it, and what loads it.
     """
     key = blake2b(f"{fingerprint(cpu)}\n{wanted}".encode(), digest_size=24).hexdigest()
-    origins: tuple[tuple[Origin, Any], ...] = (("memory", _recent.get), ("disk", _from_disk))
+    noted = shipped.get()
+    shipment = {} if noted is None else noted
+    origins: tuple[tuple[Origin, Any], ...] = (
+        ("disk", shipment.get),
+        ("memory", _recent.get),
+        ("disk", _from_disk),
+    )
     for origin, find in origins:
         code = find(key)
         if code is not None:
@@ -64,14 +71,20 @@ def obtain(
                 continue
             if origin == "disk":
                 _recent.put(key, code)
+            shipment[key] = code
             return loaded, origin
     code = make()
     loaded = load(code)
+    shipment[key] = code
     _recent.put(key, code)
     disk = opened_disk()
     if disk is not None:
         disk.put(key, _packed(code, about), config.cache_limit)
     return loaded, "compiled"
+
+
+#: The object code of an export, by key: sought here first, and what is obtained in the context is noted here.
+shipped: ContextVar[dict[str, ObjectCode] | None] = ContextVar("functrans_shipped", default=None)
 
 
 class _Recent:

@@ -81,6 +81,8 @@ class Executable:
     jaxpr : Jaxpr
     donated : tuple of int
         See `compile_jaxpr`.
+    cpu : str
+        See `Options`.
 
     Attributes
     ----------
@@ -99,10 +101,10 @@ class Executable:
     Several threads may call at once.
     """
 
-    def __init__(self, jaxpr: Jaxpr, donated: tuple[int, ...] = ()):
+    def __init__(self, jaxpr: Jaxpr, donated: tuple[int, ...] = (), cpu: str = "native"):
         # Not the jaxpr itself: it keeps this object, and a cycle would keep its arrays alive.
         self._stats = jaxpr.stats
-        self._options = Options(config.strict, config.backend, config.checked, config.specialize_below)
+        self._options = Options(config.strict, config.backend, config.checked, config.specialize_below, cpu)
         self._donated = donated
         # Whoever looks for the origin of a NaN needs the inputs.
         program = lower(jaxpr, self._options, () if config.debug_nans else donated)

@@ -1,0 +1,252 @@
+"""Jaxprs and pytree structures as JSON, for files that other processes read.
+
+Everything is plain data. Primitives are written by name, arrays and numbers by their bytes, classes of structures as
+modules and names, from which they are imported. Values of other kinds, such as a user's function, are refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import Aval
+from ..core.errors import ExportError
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..core.primitive import Primitive
+from ..frontend.pytree import LEAF, PyTreeDef
+from ..frontend.pytree.definition import rebuild
+
+_PLAIN = (bool, int, str, type(None))
+
+
+def encode_jaxpr(jaxpr: Jaxpr) -> dict[str, Any]:
+    """A jaxpr as JSON data.
+
+    Raises
+    ------
+    ExportError
+        If a parameter of an equation is not plain data; it names the equation, with the user's line.
+    """
+    number: dict[Atom, int] = {}
+
+    def define(v: Var) -> list[Any]:
+        number[v] = len(number)
+        return _encode_aval(v.aval)
+
+    def atom(a: Atom) -> Any:
+        return {"v": encode(a.value)} if isinstance(a, Literal) else number[a]
+
+    def equation(eqn: Eqn) -> list[Any]:
+        try:
+            params = {name: encode(value) for name, value in eqn.params.items()}
+        except _Unknown as unknown:
+            raise ExportError(
+                f"{jaxpr.name} cannot be exported: its operation '{eqn.primitive.name}' holds {unknown}. An export "
+                "holds numbers, arrays and operations, and no Python functions: leave callbacks out of it",
+                eqn.source,
+            ) from None
+        return [eqn.primitive.name, [atom(a) for a in eqn.invars], params, [define(v) for v in eqn.outvars]]
+
+    return {
+        "name": jaxpr.name,
+        "in": [define(v) for v in jaxpr.invars],
+        "consts": [[define(v), encode(np.asarray(c))] for v, c in jaxpr.constants],
+        "eqns": [equation(e) for e in jaxpr.eqns],
+        "out": [atom(a) for a in jaxpr.outvars],
+    }
+
+
+def decode_jaxpr(data: dict[str, Any]) -> Jaxpr:
+    """The jaxpr of JSON data.
+
+    Raises
+    ------
+    LookupError, TypeError, ValueError
+        If it is none.
+    """
+    variables: list[Var] = []
+
+    def define(aval: list[Any]) -> Var:
+        variables.append(Var(_decode_aval(aval)))
+        return variables[-1]
+
+    def atom(x: Any) -> Atom:
+        return Literal(decode(x["v"])) if isinstance(x, dict) else variables[x]
+
+    invars = [define(a) for a in data["in"]]
+    constants = [(define(a), decode(c)) for a, c in data["consts"]]
+    primitives = _primitives()
+    eqns = []
+    for name, operands, params, results in data["eqns"]:
+        inputs = [atom(a) for a in operands]
+        values = {key: decode(value) for key, value in params.items()}
+        eqns.append(Eqn(primitives[name], inputs, [define(a) for a in results], values))
+    return Jaxpr(
+        invars,
+        eqns,
+        [atom(a) for a in data["out"]],
+        constvars=[v for v, _ in constants],
+        consts=[c for _, c in constants],
+        name=data["name"],
+    )
+
+
+def _primitives() -> dict[str, Primitive]:
+    """The primitives that there are, by name."""
+    return {
+        value.name: value
+        for name, module in list(sys.modules.items())
+        if name.startswith("functrans.") and module is not None
+        for value in list(vars(module).values())
+        if isinstance(value, Primitive)
+    }
+
+
+def _encode_aval(aval: Aval) -> list[Any]:
+    if type(aval) is not Aval:
+        raise ExportError(f"values of type {aval} cannot be exported: they belong to a process")
+    return [list(aval.shape), aval.dtype.str, aval.weak]
+
+
+def _decode_aval(data: list[Any]) -> Aval:
+    shape, dtype, weak = data
+    return Aval(tuple(shape), np.dtype(dtype), weak)
+
+
+# --- structures ---------------------------------------------------------------------------------------------
+
+
+def encode_tree(tree: PyTreeDef) -> Any:
+    """A pytree's structure as JSON data; raises `ExportError` for a class that other processes cannot import."""
+    if tree == LEAF:
+        return None
+    kind, aux, children = tree.__reduce__()[1]
+    try:
+        own = ["class", _global_name(aux)] if isinstance(aux, type) else encode(aux)
+        return [_global_name(kind), own, [encode_tree(c) for c in children]]
+    except _Unknown as unknown:
+        raise ExportError(
+            f"arguments and results of the structure {tree} cannot be exported: one is or holds {unknown}"
+        ) from None
+
+
+def decode_tree(data: Any) -> PyTreeDef:
+    """The structure of JSON data; its classes must be importable, and registered."""
+    if data is None:
+        return LEAF
+    name, aux, children = data
+    return rebuild(_global(name), decode(aux), tuple([decode_tree(c) for c in children]))
+
+
+# --- values -------------------------------------------------------------------------------------------------
+
+
+class _Unknown(Exception):
+    """A value of a kind that has no encoding; the message describes it."""
+
+
+def encode(value: Any) -> Any:
+    """A parameter's value as JSON data: a list of a tag and its parts, unless JSON has the value."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind in (float, complex):
+        return ["number", kind.__name__, _bytes(np.array(value))]
+    if isinstance(value, np.dtype):
+        return ["dtype", value.str]
+    if isinstance(value, np.generic):
+        return ["scalar", value.dtype.str, _bytes(np.asarray(value))]
+    if isinstance(value, np.ndarray):
+        return ["array", value.dtype.str, list(value.shape), _bytes(value)]
+    if kind in (tuple, list, frozenset):
+        return [kind.__name__, [encode(v) for v in value]]
+    if kind is dict:
+        return ["dict", [[encode(k), encode(v)] for k, v in value.items()]]
+    if isinstance(value, Jaxpr):
+        return ["jaxpr", encode_jaxpr(value)]
+    if isinstance(value, np.ufunc) and getattr(np, repr(value)[8:-2], None) is value:
+        return ["ufunc", repr(value)[8:-2]]
+    if callable(value) and str(getattr(value, "__module__", "")).startswith("functrans."):
+        return ["global", _global_name(value)]
+    if kind.__module__.startswith("functrans."):
+        return _encode_record(value)
+    raise _Unknown(f"a value of type {kind.__name__}" if not callable(value) else f"the function {value!r}")
+
+
+def _encode_record(value: Any) -> Any:
+    kind = type(value)
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return ["record", _global_name(kind), {f: encode(getattr(value, f)) for f in kind._fields}]
+    if dataclasses.is_dataclass(value):
+        return [
+            "record",
+            _global_name(kind),
+            {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)},
+        ]
+    if hasattr(kind, "__members__"):
+        return ["member", _global_name(kind), value.name]
+    raise _Unknown(f"a value of type {kind.__name__}")
+
+
+def decode(data: Any) -> Any:
+    """The value of JSON data."""
+    if not isinstance(data, list):
+        return data
+    return _DECODERS[data[0]](*data[1:])
+
+
+_DECODERS: dict[str, Callable[..., Any]] = {
+    "number": lambda kind, data: _array("<f8" if kind == "float" else "<c16", (), data).item(),
+    "dtype": np.dtype,
+    "scalar": lambda dtype, data: _array(dtype, (), data)[()],
+    "array": lambda dtype, shape, data: _array(dtype, shape, data),
+    "tuple": lambda parts: tuple([decode(p) for p in parts]),
+    "list": lambda parts: [decode(p) for p in parts],
+    "frozenset": lambda parts: frozenset([decode(p) for p in parts]),
+    "dict": lambda pairs: {decode(k): decode(v) for k, v in pairs},
+    "jaxpr": decode_jaxpr,
+    "ufunc": lambda name: getattr(np, name),
+    "class": lambda name: _global(name),
+    "global": lambda name: _global(name, "functrans."),
+    "record": lambda name, fields: _global(name, "functrans.")(**{f: decode(v) for f, v in fields.items()}),
+    "member": lambda name, member: _global(name, "functrans.")[member],
+}
+
+
+def _bytes(array: np.ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+
+
+def _array(dtype: str, shape: Any, data: str) -> np.ndarray:
+    found = np.frombuffer(base64.b64decode(data), np.dtype(dtype)).reshape(shape)
+    found.flags.writeable = False
+    return found
+
+
+def _global_name(value: Any) -> str:
+    name = f"{value.__module__}:{value.__qualname__}"
+    try:
+        known = _global(name)
+    except (ImportError, AttributeError):
+        known = None
+    if value is not type(None) and known is not value:
+        raise _Unknown(f"{value.__qualname__}, which cannot be imported from {value.__module__}")
+    return name
+
+
+def _global(name: str, package: str = "") -> Any:
+    module, path = name.split(":")
+    if not module.startswith(package):
+        raise ValueError(f"{name} does not belong to functrans")
+    if name == "builtins:NoneType":
+        return type(None)
+    found: Any = importlib.import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found

@@ -1,0 +1,289 @@
+"""Ship a jitted function with its kernels to another process, or another machine.
+
+`save` writes a file with the machine code of the function for one combination of argument types, compiled for a level
+of processors, and with its jaxpr. `load` reads it: the function runs without being traced or compiled, and without the
+Python code that it was made from. Where the machine code does not fit, kernels are compiled from the jaxpr.
+
+A file holds machine code. Load only files that you trust.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, NoReturn
+
+from .api.encoding import decode_jaxpr, decode_tree, encode_jaxpr, encode_tree
+from .api.jit import Jitted, jit
+from .api.lowered import Compiled, Traced
+from .core.config import config
+from .core.context import run_with
+from .core.errors import ArgumentError, ArgumentValueError, ExportError
+from .core.ir import Jaxpr, has_subjaxprs, subjaxprs
+from .core.trace import current_trace, eval_trace
+from .frontend.arguments import check_function
+from .lowering.jaxpr.simplify import inlined
+from .lowering.llvm.objects import ObjectCode
+from .lowering.llvm.store import fingerprint, shipped
+from .lowering.processor import LEVELS, host, processor
+from .lowering.run.executable import Executable
+
+__all__ = ("Exported", "load", "save")
+
+_MAGIC = b"functrans export\n"
+#: Magic, checksum of the rest, length of the description.
+_HEAD = struct.Struct(f"<{len(_MAGIC)}s32sQ")
+
+
+class Exported(Compiled):
+    """A function from a file; see `load`.
+
+    Attributes
+    ----------
+    cpu : str
+        The level of processors that its kernels were compiled for: 'native' if they were compiled here.
+    in_avals, out_avals : list
+        Shapes and dtypes of the leaves of arguments and results.
+    """
+
+    _instead = "Send the file, and load it there"
+
+    def __init__(self, traced: Traced, in_tree: Any, cpu: str, differentiable: bool):
+        super().__init__(traced, in_tree)
+        self.cpu = cpu
+        self.in_avals, self.out_avals = traced.jaxpr.in_avals, traced.jaxpr.out_avals
+        self._differentiable = differentiable
+
+    def _called(self) -> str:
+        return f"the exported function {self._traced.jaxpr.name}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it on arguments of the types that it was exported for; others raise `ArgumentError`."""
+        if not self._differentiable and current_trace.get() is not eval_trace:
+            raise ExportError(
+                f"{self._called()} had derivative rules of its own, which an export does not hold: it cannot be "
+                "transformed. Export the pair: functrans.export.save(path, jit(value_and_grad(f)), ...)"
+            )
+        return super().__call__(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<exported {self._traced.jaxpr.name} for {self.cpu}>"
+
+
+def save(path: Any, fun: Callable[..., Any], *examples: Any, cpu: str = "native", **named: Any) -> None:
+    """Write a function with its kernels to a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. It is replaced in one step.
+    fun : callable
+        A jitted function, or one to be jitted: ``jit(f)``, ``value_and_grad(f)`` for the pair.
+    *examples, **named
+        The arguments of a call: arrays, numbers or `ShapeDtypeStruct`s. Their types are those that the file serves.
+    cpu : {'native', 'x86-64', 'x86-64-v2', 'x86-64-v3', 'x86-64-v4'}
+        The processors that the kernels are for: those like this machine's, or all of a level, of which v3 has AVX2 and
+        v4 AVX-512.
+
+    Raises
+    ------
+    ExportError
+        If the function calls back into Python, uses values of an enclosing trace, or its arguments or results are of
+        classes that cannot be imported.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> from functrans import export
+    >>> def loss(w, x):
+    ...     return fnp.mean(fnp.tanh(x @ w) ** 2)
+    >>> path = os.path.join(tempfile.mkdtemp(), "loss.ft")
+    >>> export.save(path, ft.jit(ft.value_and_grad(loss)), np.ones(3), np.ones((5, 3)))
+    >>> value_and_grad = export.load(path)
+    >>> value, gradient = value_and_grad(np.zeros(3), np.ones((5, 3)))
+    >>> value, gradient.shape
+    (Array(0.), (3,))
+    """
+    name = _path("save", path)
+    check_function("export.save", fun)
+    if cpu != "native" and cpu not in LEVELS:
+        raise ArgumentValueError(
+            f"export.save: cpu must be 'native' or one of {', '.join(LEVELS)}, got {cpu!r}"
+        )
+    jitted = fun if isinstance(fun, Jitted) else jit(fun)
+    traced, in_tree = jitted.trace(*examples, **named)
+    if traced.captured or traced.hooks:
+        what = "uses values of an enclosing transformation" if traced.captured else "registers hooks"
+        raise ExportError(f"export.save: {traced.jaxpr.name} {what}, which a file cannot hold")
+    jaxpr = inlined(traced.jaxpr).replace()
+    jaxpr.stats = None
+    encoded = encode_jaxpr(jaxpr)
+    codes: dict[str, ObjectCode] = {}
+    with config.patch(backend="llvm", disable_jit=False, debug_nans=False):
+        run_with(shipped, codes, lambda: Executable(jaxpr, cpu=cpu).compile())
+    images = b"".join(code.image for code in codes.values())
+    description = {
+        "version": _version(),
+        "cpu": cpu,
+        "processor": _processor(cpu),
+        "fingerprint": fingerprint(processor(cpu)),
+        "jaxpr": encoded,
+        "arguments": encode_tree(in_tree),
+        "results": encode_tree(traced.out_tree),
+        "differentiable": not _has_rules(traced.jaxpr),
+        "kernels": [[key, code.entry, code.symbols, len(code.image)] for key, code in codes.items()],
+    }
+    text = json.dumps(description).encode()
+    body = text + images
+    _write(name, _HEAD.pack(_MAGIC, blake2b(body, digest_size=32).digest(), len(text)) + body)
+
+
+def load(path: Any) -> Exported:
+    """Read a function that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    Exported
+        Takes arguments of the types that were exported. It may be transformed and called by jitted functions, which
+        then compile its jaxpr for themselves; not if `save` met derivative rules of its own.
+
+    Raises
+    ------
+    ExportError
+        If the file is damaged, no export, or of another minor version of functrans.
+    OSError
+        If it cannot be read.
+
+    Warns
+    -----
+    RuntimeWarning
+        If the kernels are for processors that have more than this one, or for another version of LLVM or Python: they
+        are compiled here then.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from functrans import export
+    >>> path = os.path.join(tempfile.mkdtemp(), "double.ft")
+    >>> export.save(path, lambda x: 2.0 * x, np.ones(3))
+    >>> export.load(path)(np.arange(3.0))
+    Array([0., 2., 4.])
+    """
+    name = _path("load", path)
+    description, images = _read(name)
+    theirs, ours = description["version"], _version()
+    if theirs.split(".")[:2] != ours.split(".")[:2]:
+        raise ExportError(
+            f"{name} was written by functrans {theirs}, and this is functrans {ours}: exports are read by the same "
+            "minor version"
+        )
+    try:
+        jaxpr = decode_jaxpr(description["jaxpr"])
+        in_tree, out_tree = decode_tree(description["arguments"]), decode_tree(description["results"])
+        codes, place = {}, 0
+        for key, entry, symbols, size in description["kernels"]:
+            codes[key] = ObjectCode(entry, tuple(symbols), images[place : place + size])
+            place += size
+    except (LookupError, TypeError, ValueError, AttributeError, ImportError) as error:
+        _damaged(name, f"what it describes cannot be built here ({type(error).__name__}: {error})")
+    cpu = description["cpu"]
+    misfit = _misfit(description)
+    if misfit:
+        warnings.warn(f"{name}: {misfit}; its kernels are compiled here", RuntimeWarning, stacklevel=3)
+        cpu, codes = "native", {}
+    with config.patch(backend="llvm"):
+        ready = Executable(jaxpr, cpu=cpu)
+        run_with(shipped, codes, ready.compile)
+    jaxpr.derive("executable", lambda: ready)
+    return Exported(Traced(jaxpr, out_tree, ()), in_tree, cpu, description["differentiable"])
+
+
+def _misfit(description: dict[str, Any]) -> str:
+    """Why the kernels of a file cannot run here; empty if they can."""
+    cpu = description["cpu"]
+    if cpu == "native":
+        if description["processor"] != _processor(cpu):
+            return (
+                f"it is for the processor {description['processor'][0]}, and this one is {_processor(cpu)[0]}"
+            )
+    elif missing := LEVELS[cpu] - host().features:
+        return f"it is for processors of the level {cpu}, and this one lacks {', '.join(sorted(missing))}"
+    if description["fingerprint"] != fingerprint(processor(cpu)):
+        return "it was written with another version of functrans, LLVM, Python or the C library"
+    return ""
+
+
+def _processor(cpu: str) -> list[str]:
+    found = processor(cpu)
+    return [found.name, found.flags]
+
+
+def _has_rules(jaxpr: Jaxpr) -> bool:
+    """Whether some operation has derivatives of its own."""
+    return any(
+        (e.primitive.call is not None and e.primitive.call.opaque)
+        or (has_subjaxprs(e.params) and any(map(_has_rules, subjaxprs(e.params))))
+        for e in jaxpr.eqns
+    )
+
+
+def _version() -> str:
+    return sys.modules[__package__].__version__
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+def _path(function: str, path: Any) -> str:
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentError(
+            f"export.{function}: path must be a str or a path, got {type(path).__name__} {path!r}"
+        )
+    return os.fspath(path)
+
+
+def _write(path: str, data: bytes) -> None:
+    number, unfinished = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), suffix=".tmp")
+    try:
+        with open(number, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(number)
+        os.replace(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        raise
+
+
+def _read(path: str) -> tuple[dict[str, Any], bytes]:
+    """The description in a file, and the images of its kernels."""
+    with open(path, "rb") as file:
+        data = file.read()
+    if len(data) < _HEAD.size:
+        _damaged(path, f"it has {len(data)} bytes, fewer than the head of one")
+    magic, checksum, length = _HEAD.unpack_from(data)
+    if magic != _MAGIC:
+        _damaged(path, f"it begins with {data[:12]!r}")
+    body = data[_HEAD.size :]
+    if blake2b(body, digest_size=32).digest() != checksum:
+        _damaged(path, "its checksum is wrong: the file was cut off or changed")
+    return json.loads(body[:length]), body[length:]
+
+
+def _damaged(path: str, what: str) -> NoReturn:
+    raise ExportError(f"{path} is not a whole export of functrans: {what}")

@@ -1,0 +1,256 @@
+"""Exported functions: the same results elsewhere, without tracing or compiling; and what is said where that fails."""
+
+import collections
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import errors, export, lax
+from functrans.api.encoding import decode_jaxpr, encode_jaxpr
+from functrans.lowering.llvm import backend, store
+from functrans.lowering.processor import LEVELS, host
+
+X = np.linspace(0.1, 2.0, 12).reshape(3, 4)
+Pair = collections.namedtuple("Pair", "first second")
+
+
+def elementwise(x):
+    return fnp.exp(-x) * fnp.sin(x) + np.arange(4.0)
+
+
+def structures(tree, scale):
+    return {"a": (tree["w"] * scale, None), "b": [Pair(tree["v"][0] + 1, scale)]}
+
+
+def decompositions(x):
+    return fnp.linalg.cholesky(x @ x.T + 3.0 * fnp.eye(3)), fnp.linalg.eigvalsh(x @ x.T), fnp.sort(x, axis=0)
+
+
+def loops(x):
+    def step(carry, row):
+        carry = lax.cond(fnp.sum(row) > 3.0, lambda c: c * 0.5 + row, lambda c: c - row, carry)
+        return carry, fnp.max(carry)
+
+    carry, tops = lax.scan(step, fnp.zeros(4), x)
+    return lax.while_loop(lambda c: fnp.sum(c) < 50.0, lambda c: c * 1.25 + 1.0, fnp.abs(carry)), tops
+
+
+def transforms(x):
+    return fnp.fft.rfft(x, axis=1), x[[2, 0]].at[0, 1].set(7.0), fnp.where(x > 1, x, 1j * x)
+
+
+def gradient_of_while(x):
+    return ft.grad(lambda x: fnp.sum(loops(fnp.sin(x))[0]))(x)
+
+
+CASES = {
+    "elementwise": (elementwise, (X,)),
+    "structures": (structures, ({"w": X, "v": (X[0],)}, 2.5)),
+    "decompositions": (decompositions, (X,)),
+    "loops": (loops, (X,)),
+    "transforms": (transforms, (X,)),
+    "gradient of while": (gradient_of_while, (X,)),
+    "integers": (lambda n: (n // 3, n % 5, fnp.cumsum(n)), (np.arange(10, dtype=np.int32),)),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "function.ft"
+
+
+@pytest.fixture
+def no_compiler(monkeypatch):
+    def fails(*args):
+        raise AssertionError("compiled")
+
+    store.forget()
+    monkeypatch.setattr(backend, "compile_text", fails)
+
+
+def assert_same(found, expected):
+    assert ft.tree.structure(found) == ft.tree.structure(expected)
+    for a, b in zip(ft.tree.leaves(found), ft.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+        assert np.result_type(a) == np.result_type(b)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_are_the_same(path, case):
+    f, args = CASES[case]
+    jitted = ft.jit(f)
+    export.save(path, jitted, *args)
+    assert_same(export.load(path)(*args), jitted(*args))
+
+
+def test_loading_neither_traces_nor_compiles(path, request):
+    export.save(path, ft.value_and_grad(lambda x: fnp.sum(elementwise(x))), X)
+    request.getfixturevalue("no_compiler")
+    loaded = export.load(path)
+    value, gradient = loaded(X)
+    np.testing.assert_allclose(value, np.sum(np.exp(-X) * np.sin(X) + np.arange(4.0)))
+    np.testing.assert_allclose(gradient, np.exp(-X) * (np.cos(X) - np.sin(X)))
+    assert repr(loaded) == "<exported <lambda> for native>"
+    assert [str(a) for a in loaded.out_avals] == ["f64[]", "f64[3,4]"]
+
+
+@pytest.mark.parametrize("cpu", LEVELS)
+def test_levels(path, cpu):
+    export.save(path, elementwise, X, cpu=cpu)
+    if LEVELS[cpu] <= host().features:
+        loaded = export.load(path)
+        assert loaded.cpu == cpu
+    else:
+        with pytest.warns(RuntimeWarning, match=f"the level {cpu}, and this one lacks"):
+            loaded = export.load(path)
+        assert loaded.cpu == "native"
+    np.testing.assert_allclose(loaded(X), elementwise(X), rtol=1e-13)
+
+
+def test_levels_use_no_more_than_they_have(path):
+    """An AVX-512 register has a name of its own, which no instruction of a v3 kernel encodes."""
+    from functrans.lowering.backend import Options
+    from functrans.lowering.llvm.emit import emit_llvm
+    from functrans.lowering.lower import lower
+
+    jaxpr = ft.jit(elementwise).lower(X).jaxpr
+    (step,) = lower(jaxpr, Options()).steps
+    texts = {cpu: emit_llvm(step.kernel, Options(cpu=cpu)).text for cpu in LEVELS}
+    assert "_ZGVe" not in texts["x86-64-v3"]
+    assert '"prefer-vector-width"="512"' not in texts["x86-64-v3"]
+    assert '"prefer-vector-width"="512"' in texts["x86-64-v4"]
+
+
+def test_the_loaded_function_is_transformed_and_called_in_others(path):
+    export.save(path, ft.jit(lambda x: fnp.sum(fnp.sin(x) * x)), X[0])
+    f = export.load(path)
+    np.testing.assert_allclose(ft.grad(f)(X[0]), np.cos(X[0]) * X[0] + np.sin(X[0]))
+    np.testing.assert_allclose(
+        ft.jit(lambda x: 2 * f(x + 1))(X[0]), 2 * np.sum(np.sin(X[0] + 1) * (X[0] + 1))
+    )
+    np.testing.assert_allclose(ft.vmap(f)(X), np.sum(np.sin(X) * X, axis=1))
+
+
+def test_rules_of_its_own_are_not_forgotten(path):
+    @ft.custom_vjp
+    def straight_through(x):
+        return fnp.round(x)
+
+    straight_through.defvjp(lambda x: (fnp.round(x), None), lambda _, g: (g,))
+    export.save(path, lambda x: fnp.sum(straight_through(x) ** 2), X)
+    loaded = export.load(path)
+    np.testing.assert_allclose(loaded(X), np.sum(np.round(X) ** 2))
+    with pytest.raises(errors.ExportError, match=r"rules of its own.*value_and_grad"):
+        ft.grad(loaded)(X)
+    export.save(path, ft.value_and_grad(lambda x: fnp.sum(straight_through(x) ** 2)), X)
+    np.testing.assert_allclose(export.load(path)(X)[1], 2 * np.round(X))
+
+
+def test_arguments_of_other_types_are_refused(path):
+    export.save(path, elementwise, ft.ShapeDtypeStruct((3, 4), "float64"))
+    loaded = export.load(path)
+    with pytest.raises(errors.ArgumentError, match="f32"):
+        loaded(X.astype(np.float32))
+    with pytest.raises(errors.ArgumentError, match="structure"):
+        loaded(X, X)
+
+
+def test_what_cannot_be_exported(path):
+    callback = lambda x: ft.pure_callback(np.sin, ft.ShapeDtypeStruct((3, 4), "float64"), x) * 2
+    with pytest.raises(errors.ExportError, match=r"'pure_callback' holds .*(?s:.*)test_export.py"):
+        export.save(path, callback, X)
+    with pytest.raises(errors.ExportError, match="enclosing transformation"):
+        ft.grad(lambda y: export.save(path, lambda x: x * y, X))(1.0)
+
+    Local = collections.namedtuple("Local", "x")
+    with pytest.raises(errors.ExportError, match="cannot be imported"):
+        export.save(path, lambda x: Local(x), X)
+    with pytest.raises(errors.ArgumentValueError, match="x86-64-v3"):
+        export.save(path, elementwise, X, cpu="pentium")
+    with pytest.raises(errors.ArgumentError, match="must be a function"):
+        export.save(path, 3, X)
+    with pytest.raises(TypeError, match="elementwise"):
+        export.save(path, elementwise)
+    assert not path.exists()
+
+
+def test_damaged_files(path):
+    export.save(path, elementwise, X)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in (0, 10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:place])
+        with pytest.raises(errors.ExportError, match=r"function\.ft is not a whole export"):
+            export.load(path)
+    for place in rng.integers(0, len(whole), 40):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(errors.ExportError, match=r"function\.ft is not a whole export"):
+            export.load(path)
+    with pytest.raises(FileNotFoundError):
+        export.load(path.with_name("none"))
+    with pytest.raises(errors.ArgumentError, match=r"export\.load: path must be a str"):
+        export.load(3)
+
+
+def rewritten(path, **changes):
+    """The file with a changed description and a right checksum."""
+    description, images = export._read(str(path))
+    body = json.dumps({**description, **changes}).encode()
+    text = body + images
+    checksum = export.blake2b(text, digest_size=32).digest()
+    path.write_bytes(export._HEAD.pack(export._MAGIC, checksum, len(body)) + text)
+
+
+def test_other_versions(path):
+    export.save(path, elementwise, X)
+    major, minor = ft.__version__.split(".")[:2]
+    rewritten(path, version=f"{major}.{int(minor) + 1}.0")
+    with pytest.raises(errors.ExportError, match=rf"by functrans {major}\.{int(minor) + 1}\.0, and this is"):
+        export.load(path)
+    rewritten(path, version=f"{major}.{minor}.99")
+    np.testing.assert_allclose(export.load(path)(X), elementwise(X))
+    rewritten(path, fingerprint="another")
+    with pytest.warns(RuntimeWarning, match="another version of functrans, LLVM, Python.*compiled here"):
+        loaded = export.load(path)
+    np.testing.assert_allclose(loaded(X), elementwise(X))
+    rewritten(path, processor=["cray-1", "+vectors"])
+    with pytest.warns(RuntimeWarning, match="for the processor cray-1, and this one is"):
+        loaded = export.load(path)
+    np.testing.assert_allclose(loaded(X), elementwise(X))
+    rewritten(path, jaxpr={"name": "f"})
+    with pytest.raises(errors.ExportError, match="cannot be built here"):
+        export.load(path)
+
+
+def test_another_process(path, tmp_path):
+    export.save(path, ft.value_and_grad(lambda x: fnp.sum(elementwise(x))), X)
+    code = f"""
+import sys, numpy as np
+from functrans import export
+f = export.load({str(path)!r})
+value, gradient = f(np.linspace(0.1, 2.0, 12).reshape(3, 4))
+print(float(value), "numba" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
+    )
+    value, numba = done.stdout.split()
+    np.testing.assert_allclose(float(value), np.sum(elementwise(X)), rtol=1e-14)
+    assert numba == "False"
+
+
+def test_jaxprs_survive_the_encoding():
+    for f, args in CASES.values():
+        jaxpr = ft.make_jaxpr(f)(*args)
+        again = decode_jaxpr(json.loads(json.dumps(encode_jaxpr(jaxpr))))
+        assert str(again) == str(jaxpr)
