@@ -1,4 +1,4 @@
-"""A hook attached to values that exist already, until the function that computes them has been traced."""
+"""A hook attached to existing values, until the function that computes them has been traced."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Attachment:
     Attributes
     ----------
     primitive, note : Primitive
-        The equation of the hook, and that by which it learns the cotangents of further values.
+        The equation of the hook, and the equation that reports the cotangents of further values.
     hook : object
-        With `active`, `last`, `label` and `source`.
+        An object with the attributes `active`, `last`, `label` and `source`.
     values : tuple
-        What it is attached to. The cotangents of the first `count` pass through it, those of the others it only sees.
+        The values that it is attached to. The cotangents of the first `count` pass through it; it only sees the others.
     count : int or None
-        None for one, of those values the one that is defined first.
+        None for one value: the one that is defined first.
     state : tuple
-        The traced `BackwardState`, if there is one.
+        The traced `BackwardState`, if any.
     lanes : tuple of (int, tuple of (int or None))
-        Mapped axes, outermost first: the size, and where each value has the axis.
+        Mapped axes, outermost first: the size, and the position of the axis in each value.
     order : tuple of int
-        The place of each value in the user's list.
+        The position of each value in the user's list.
     """
 
     primitive: Primitive
@@ -42,11 +42,11 @@ class Attachment:
     order: tuple[int, ...] = (0,)
 
     def on(self, values: Sequence[Any], state: Sequence[Any] | None = None) -> Attachment:
-        """The same for other values: those of another trace."""
+        """The same for corresponding values of another trace."""
         return replace(self, values=tuple(values), state=self.state if state is None else tuple(state))
 
     def mapped(self, size: int, values: Sequence[Any], dims: Sequence[int | None]) -> Attachment:
-        """The same for values with a mapped axis."""
+        """The same for values with an additional mapped axis."""
         return replace(self, values=tuple(values), lanes=((size, tuple(dims)), *self.lanes))
 
     def lanes_of(self, places: Sequence[int]) -> tuple[tuple[int, tuple[int | None, ...]], ...]:
@@ -54,14 +54,14 @@ class Attachment:
         return tuple([(size, tuple([dims[i] for i in places])) for size, dims in self.lanes])
 
     def chosen(self, places: Sequence[int], count: int | None) -> Attachment:
-        """The same with only these of the values, in this order."""
+        """The same with only these values, in this order."""
         values, order = [tuple([x[i] for i in places]) for x in (self.values, self.order)]
         return replace(self, values=values, count=count, lanes=self.lanes_of(places), order=order)
 
     def present(self) -> Attachment:
-        """The same without the values that are None: those that are not differentiated.
+        """The same without the values that are None, which are not differentiated.
 
-        If no value is left whose cotangent it could replace, the others pass through it.
+        If none of the remaining values has a replaceable cotangent, the cotangents of the others pass through it.
         """
         places = [i for i, v in enumerate(self.values) if v is not None]
         if len(places) == len(self.values):

@@ -1,15 +1,15 @@
-"""Hooks attached to values that exist already: where they go once a function has been traced.
+"""Hooks attached to existing values, and their insertion after the function has been traced.
 
-A hook on `x` sees the cotangent of all uses of `x`, also of those before the registration. So it stands directly behind
-what defines `x`, and everything else reads its result::
+A hook on `x` sees the cotangents of all uses of `x`, including those before the registration. So it is placed directly
+after the definition of `x`, and everything else reads its result::
 
     y = 2 x                       y  = 2 x
     z = y y                       y' = hook y
     attach(hook, y)       --->    z  = y' y'
     return z                      return z
 
-While a function is traced a registration is only noted (`Trace.attach`). At the end its program is rewritten: the tape
-of an eager derivative, or the equations of a jaxpr.
+While a function is being traced, a registration is only recorded (`Trace.attach`). At the end its program is rewritten:
+the tape of an eager derivative, or the equations of a jaxpr.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..core.errors import HookError
 
 
 class _Item(NamedTuple):
-    """What is inserted behind a definition: the hook itself, or the note of some of its other values."""
+    """An equation to insert after a definition: the hook itself, or the note of some of its other values."""
 
     attachment: Attachment
     noted: tuple[int, ...]
@@ -34,7 +34,7 @@ class Insertion:
     Parameters
     ----------
     definitions : sequence of sequences
-        The variables that each operation defines.
+        The variables defined by each operation.
     make : callable
         ``make(primitive, args, params, source) -> (operation, its variables)``.
     """
@@ -53,8 +53,8 @@ class Insertion:
         attachments: Iterable[Attachment],
         renamed: Callable[[Any, dict[Any, Any]], Any],
     ) -> list[Any]:
-        """The operations with the hooks; `env` then says what the variables are called that have one."""
-        # The hook registered first reads the cotangent first, so it stands last; what accumulates, first.
+        """The operations including the hooks; `env` then maps values with hooks to their new names."""
+        # The hook registered first receives the cotangent first, so it comes last; hooks that accumulate come first.
         live = [a for a in reversed(list(attachments)) if a.hook.active]
         for attachment in [a for a in live if a.hook.last] + [a for a in live if not a.hook.last]:
             self._schedule(attachment)
@@ -77,7 +77,7 @@ class Insertion:
             for k in sorted(range(len(places)), key=places.__getitem__):
                 self._at(places[k], attachment, (k,))
             return
-        if count is None:  # of several values, the one defined first: its cotangent is complete last
+        if count is None:  # the first value defined: its cotangent is complete last
             first = min(range(len(places)), key=places.__getitem__)
             order = [first, *[i for i in range(len(places)) if i != first]]
             attachment = attachment.chosen(order, 1)
@@ -87,7 +87,7 @@ class Insertion:
             noted = tuple([k for k in range(count, len(places)) if places[k] == place])
             if len({attachment.values[k] for k in noted}) == len(noted):
                 self._at(place, attachment, noted)
-            else:  # one value twice: one note behind the other
+            else:  # one value twice: one note after the other
                 for k in noted:
                     self._at(place, attachment, (k,))
 

@@ -1,1 +1,1 @@
-"""Kernels compiled, kept, called, and explained where they fail."""
+"""Compile kernels, cache them, and call them."""

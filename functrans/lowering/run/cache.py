@@ -1,4 +1,4 @@
-"""The compiled kernels that are in use in this process, by their outlined text and options."""
+"""The compiled kernels in use in this process, by their outlined text and options."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _Key = tuple[bytes, Options]
 
 
 class KernelCache:
-    """Compiles each kernel once, also when several threads ask for it at the same moment.
+    """Compiles each kernel once, even if several threads ask for it at the same time.
 
-    A thread that asks for a kernel which another one is compiling waits for it. A kernel lives as long as somebody
-    holds it: its machine code is freed with the last function that runs it.
+    A thread that needs a kernel which another one is compiling waits for it. A kernel lives as long as it is
+    referenced: its machine code is freed with the last function that runs it.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class KernelCache:
         return len(self._kernels)
 
     def clear(self) -> None:
-        """Forget all kernels (those in use stay alive), and the object code of those that were in use."""
+        """Forget all kernels, except those in use, and the object code of those that were in use."""
         with self._lock:
             self._kernels.clear()
         forget()

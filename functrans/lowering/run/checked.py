@@ -1,7 +1,7 @@
-"""Checked mode: a kernel runs on memory of which everything else is guard words, and they are looked at afterwards.
+"""Checked mode: a kernel runs on memory surrounded by guard words, which are checked afterwards.
 
-What else there is: memory on the stack has guards of its own (`llvm.function`), which the kernel itself looks at; the
-memory of tapes always has them (`core.tape`).
+The kernel itself checks the guards of memory on the stack (`llvm.function`); the memory of tapes always has guards
+(`core.tape`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...core.guards import GUARD, WORD, fill, words
 from ..backend import Run
 from ..loops import ir
 
-#: What messages call a storage, by the last of the roles that its declarations have.
+#: The name of a storage in messages, by the last of its declarations' roles.
 _ROLES = {
     "tape": "a pool of tapes",
     "in": "an input",
@@ -29,27 +29,27 @@ _ROLES = {
 
 
 def checked(run: Run, kernel: ir.Kernel, ints: tuple[int, ...]) -> Run:
-    """A kernel as a function of its buffers, which raises where the kernel does what it must not.
+    """A kernel as a function of its buffers that raises if the kernel does something forbidden.
 
     Parameters
     ----------
     run : callable
-        What `CompiledKernel.bind` gives, of a kernel compiled with ``Options(checked=True)``.
+        The result of `CompiledKernel.bind`, for a kernel compiled with ``Options(checked=True)``.
     kernel : Kernel
-        Outlined; reports use its names.
+        The outlined kernel, whose names reports use.
     ints : tuple of int
 
     Raises
     ------
     MemoryDamageError
-        From the function that is returned: for a write beside a buffer, a write to an input, an element of an output
-        that was not written, and a pool that is too small for its records.
+        From the returned function: for a write outside a buffer, a write to an input, an unwritten element of an
+        output, and a pool that is too small for its records.
     """
     return _CheckedKernel(run, kernel, ints)
 
 
 class _Layout:
-    """Where buffers of given sizes stand in one block of memory."""
+    """The positions of buffers with given sizes in one block of memory."""
 
     def __init__(self, sizes: tuple[int, ...]):
         self.sizes = sizes
@@ -106,7 +106,7 @@ class _CheckedKernel:
                     given[i][:] = guarded[i]
         if status > 0 and status & ir.OVERWRITTEN:
             b = self.kernel.buffers[status & ~ir.OVERWRITTEN]
-            raise self.error(f"wrote beside '{b.name}', {self.type(b)} on the stack")
+            raise self.error(f"wrote outside '{b.name}', {self.type(b)} on the stack")
         self.look(block, layout)
         for i in headers:
             self.look_at_pool(i, arrays[i])
@@ -121,7 +121,7 @@ class _CheckedKernel:
         return status
 
     def look(self, block: np.ndarray, layout: _Layout) -> None:
-        """Raise where a guard word was overwritten."""
+        """Raise if a guard word was overwritten."""
         held = memoryview(block)
         for i, (a, b, expected) in enumerate(layout.gaps):
             if held[a:b] != expected:
@@ -133,7 +133,7 @@ class _CheckedKernel:
                 raise self.error(f"wrote {where}")
 
     def look_at_pool(self, i: int, pool: np.ndarray) -> None:
-        """Raise where the records of tapes were overrun."""
+        """Raise if the records of tapes were overrun."""
         where = tape.damage(pool)
         if where:
             raise self.error(f"wrote {where} of the records of {self.name(i)}")
@@ -147,7 +147,7 @@ class _CheckedKernel:
             fill(int(pool[0]), tape.size_of(pool))
 
     def check_output(self, i: int, output: np.ndarray) -> None:
-        """Raise where an output holds what was there before."""
+        """Raise if part of an output was not written."""
         dtype = self.decls[i].dtype
         if dtype.itemsize >= 8:
             unwritten = output.view(np.uint64) == WORD
@@ -157,10 +157,10 @@ class _CheckedKernel:
             return
         if unwritten.any():
             count = f"{np.count_nonzero(unwritten)} of {unwritten.size} words of {self.name(i)}"
-            raise self.error(f"did not write {count}, or made them of memory that it did not write")
+            raise self.error(f"did not write {count}, or computed them from memory that it did not write")
 
     def name(self, i: int) -> str:
-        """A buffer for messages."""
+        """The name of a buffer in messages."""
         b = self.decls[i]
         return f"'{b.name}', {_ROLES[self.roles[i]]} of type {self.type(b)}"
 
@@ -169,8 +169,8 @@ class _CheckedKernel:
         return f"{b.dtype.name}[{','.join(str(self.extent(n)) for n in b.shape)}]"
 
     def error(self, what: str) -> MemoryDamageError:
-        """The error that says what the kernel did."""
+        """The error that describes what the kernel did."""
         return MemoryDamageError(
-            f"kernel '{self.kernel.name}' {what}: this is a fault of functrans, not of your program. Please report it; "
+            f"kernel '{self.kernel.name}' {what}: this is a bug in functrans, not in your program. Please report it; "
             "config.backend = 'python' runs the program without compiled kernels"
         )

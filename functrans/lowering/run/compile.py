@@ -1,7 +1,6 @@
-"""From an outlined kernel to something that runs, by the best backend that works here.
+"""From an outlined kernel to something that runs, with the best backend that works on this machine.
 
-The first of `BACKENDS` is tested on a small kernel once per process; where it fails, the next ones serve, with a
-warning.
+The first of `BACKENDS` is tested on a small kernel once per process; if it fails, the next one is used, with a warning.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ..python.backend import Njit, Plain
 from ..python.emit import emit_python
 from .checked import checked
 
-#: The best first. The last takes every kernel, everywhere.
+#: The best first. The last one supports every kernel on every machine.
 BACKENDS: tuple[Backend, ...] = (LLVM(), Njit(), Plain())
 
 
@@ -33,11 +32,11 @@ class CompiledKernel:
     ----------
     kernel : Kernel
     backend : Backend
-        What compiled it.
+        The backend that compiled it.
     code : Code
-        What it gave.
+        The compiled code.
     checked : bool
-        Whether calls look at guard words around the memory.
+        Whether calls check guard words around the memory.
     """
 
     kernel: ir.Kernel
@@ -52,7 +51,7 @@ class CompiledKernel:
 
     @property
     def llvm(self) -> str:
-        """The kernel's LLVM text; empty on the other routes."""
+        """The kernel's LLVM text; empty for other backends."""
         return self.code.llvm
 
     @functools.cached_property
@@ -68,22 +67,22 @@ class CompiledKernel:
         nogil: bool = False,
         named: ir.Kernel | None = None,
     ) -> Run:
-        """A function of the buffers alone, with the parameters fixed; the quick way to call a kernel often.
+        """A function of the buffers alone, with the parameters fixed; the fast way to call a kernel often.
 
         Parameters
         ----------
         ints, floats : tuples
             The kernel's parameters.
         nogil : bool
-            Release the GIL during the call (worth it above some 20 us).
+            Whether to release the GIL during the call (worthwhile above about 20 us).
         named : Kernel, optional
-            One of equal text, whose names errors of checked mode tell.
+            A kernel with equal text, whose names are used in the errors of checked mode.
 
         Returns
         -------
         callable
             ``run(arrays) -> status``: `arrays` must be a tuple of C-contiguous, aligned ndarrays, one for
-            each of ``kernel.storages``, large enough for the declarations. Nothing is checked, but in checked mode.
+            each of ``kernel.storages``, large enough for the declarations. Nothing is checked, except in checked mode.
         """
         bound = self.code.bind(ints, floats, nogil)
         return checked(bound, named or self.kernel, ints) if self.checked else bound
@@ -96,7 +95,7 @@ class CompiledKernel:
 
 
 def compile_kernel(kernel: ir.Kernel, options: Options = DEFAULT_OPTIONS, text: str = "") -> CompiledKernel:
-    """Compile an outlined kernel by the best backend that works here and takes it."""
+    """Compile an outlined kernel with the best backend that works on this machine and supports it."""
     last = BACKENDS[-1]
     backend = last if options.backend == "python" else best_backend()
     if not backend.takes(kernel):
@@ -116,7 +115,7 @@ _best_lock = new_lock()
 
 
 def best_backend() -> Backend:
-    """The first backend whose values are right on this machine; tried once per process."""
+    """The first backend that computes correct values on this machine; tested once per process."""
     if not _best:
         with _best_lock:
             if not _best:
@@ -137,7 +136,7 @@ def _find_best() -> Backend:
         backend = BACKENDS[-1]
     if reason:
         warnings.warn(
-            f"kernels cannot be compiled through LLVM here ({reason}); they run by the slower route "
+            f"kernels cannot be compiled through LLVM here ({reason}); they use the slower backend "
             f"'{backend.name}'",
             RuntimeWarning,
             stacklevel=3,

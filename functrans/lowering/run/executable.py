@@ -1,4 +1,4 @@
-"""A jaxpr as a callable: kernels and host calls in sequence, behind a wrapper that costs little."""
+"""A jaxpr as a callable: kernels and host calls in sequence, called through a fast wrapper."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> Executable:
 
     A call takes the memory of `donated` inputs: it may overwrite them, and return them.
 
-    Options are read now, from `config`. Outside `jit`, whose functions count what is compiled for them, equal
-    equations have one executable: those of an eager loop are traced at each call, with new rules of the user's.
+    Options are read from `config` now. Outside `jit`, whose functions count compilations, equal equations share one
+    executable: those of an eager loop are traced at each call, with new user-defined rules.
     """
     if inline_hooks(jaxpr):
         return GuardedExecutable(jaxpr)
@@ -87,9 +87,9 @@ class Executable:
     Attributes
     ----------
     call : callable
-        The same as calling the object, a little quicker after the first call (ask for it anew then).
+        The same as calling the object, slightly faster after the first call (read it again then).
     kernels : list of KernelUnit
-        Compiles if that has not happened yet.
+        The compiled kernels; reading them compiles if necessary.
     overwrites_last : bool
         Whether donated inputs are intact until the last step runs, which overwrites them only if it cannot fail.
 
@@ -106,7 +106,7 @@ class Executable:
         self._stats = jaxpr.stats
         self._options = Options(config.strict, config.backend, config.checked, config.specialize_below, cpu)
         self._donated = donated
-        # Whoever looks for the origin of a NaN needs the inputs.
+        # Locating the origin of a NaN needs the inputs.
         program = lower(jaxpr, self._options, () if config.debug_nans else donated)
         self.simplified = program.jaxpr
         self.overwrites_last = not any(s.updates for s in program.steps[:-1] if isinstance(s, LoweredKernel))
@@ -120,11 +120,11 @@ class Executable:
         return self.call(*arrays)
 
     def call(self, *arrays: Any) -> list[np.ndarray]:
-        """Run the steps; the first call compiles them and puts the wrapper in the place of this method."""
+        """Run the steps; the first call compiles them and replaces this method by the wrapper."""
         return self.compile().call(*arrays)
 
     def compile(self) -> Executable:
-        """Compile now what is not compiled; returns the executable itself."""
+        """Compile what is not compiled yet; returns the executable itself."""
         with self._lock:
             if self._steps is None:
                 steps = [s if isinstance(s, HostStep) else self._compiled(s) for s in self._lowered]
@@ -192,7 +192,7 @@ class Executable:
         return "\n\n".join(parts) + "\n"
 
 
-#: Forms of one program that are kept; then all are dropped.
+#: The most forms of one program in the cache; beyond it, all are dropped.
 MOST_FORMS = 64
 
 
@@ -221,22 +221,22 @@ class GuardedExecutable(Executable):
         return form.call(*arrays)
 
     def compile(self) -> Executable:
-        """Nothing yet: the hooks are known when it is called."""
+        """None yet: the hooks are known only when it is called."""
         return self
 
     def fast_call(
         self, leaves: Sequence[Any], out_tree: PyTreeDef, weak: Sequence[bool]
     ) -> tuple[Callable[[tuple[Any, ...]], bool], Callable[..., Any]] | None:
-        """None: each call looks at the hooks."""
+        """None: each call checks the hooks."""
         return None
 
     @property
     def steps(self) -> list[KernelUnit | HostStep]:
-        """Those of the forms that were compiled."""
+        """Those of the compiled forms."""
         return [step for form in self._forms.values() for step in form.steps]
 
     def as_text(self) -> str:
-        """The forms that were compiled; before the first call, the program with its hooks as host calls."""
+        """The compiled forms; before the first call, the program with its hooks as host calls."""
         return "\n\n".join([f.as_text() for f in self._forms.values() or (Executable(self._jaxpr),)])
 
 
@@ -247,9 +247,9 @@ def _failed(
     known: Mapping[Eqn, Sequence[Any]],
     made: Sequence[Any] = (),
 ) -> list[Any]:
-    """What a call gives whose kernel reported failure: NumPy's error, or its results where it has none.
+    """The result of a call whose kernel reported failure: NumPy's error, or NumPy's results if it has none.
 
-    `known` are the outputs of the host calls that were made before, `made` those of calls that kernels made, in order.
+    `known` holds the results of earlier host calls, `made` those of host calls inside kernels, in order.
     """
     if status & ir.TAPE_FULL:
         raise tape_is_full(config.tape_limit, next(_tape_writers(jaxpr), None))
@@ -261,7 +261,7 @@ def _failed(
 
 
 def _tape_writers(jaxpr: Jaxpr) -> Iterator[Source]:
-    """Where the user wrote the loops that make tapes, those inside others first."""
+    """The lines where the user wrote loops that make tapes, inner loops first."""
     for e in jaxpr.eqns:
         for body in subjaxprs(e.params):
             yield from _tape_writers(body)

@@ -1,6 +1,4 @@
-"""The Python function in front of an executable's kernels, written out so that a call does nothing it need
-not.
-"""
+"""The Python function that runs an executable's steps, generated so that a call does only the necessary work."""
 
 from __future__ import annotations
 
@@ -30,18 +28,18 @@ from ..loops import ir
 if TYPE_CHECKING:
     from .executable import KernelUnit
 
-#: Scratch memory of up to this many bytes is kept from call to call.
+#: Scratch memory of up to this many bytes is kept between calls.
 POOLED = 1 << 27
 
 
 def tidy(x: Any, dtype: np.dtype) -> np.ndarray:
-    """`x` as a C-contiguous, aligned ndarray of a dtype; copied only where it must be."""
+    """`x` as a C-contiguous, aligned ndarray with the given dtype; copied only if necessary."""
     a = np.asarray(x, dtype, order="C")
     return a if a.flags.num & TIDY == TIDY else a.copy(order="C")
 
 
 def host_results(eqn: Eqn, *args: Any) -> list[np.ndarray]:
-    """The outputs of a host call, each in memory of its own, as its variable's type says."""
+    """The results of a host call, each in its own memory and with the type of its variable."""
     outs = call_host(eqn, args)
     results = []
     for x, v in zip(outs, eqn.outvars, strict=True):
@@ -58,7 +56,7 @@ def make_scratch(sizes: tuple[int, ...]) -> tuple[np.ndarray, ...]:
 
 
 def _noting(run: Run, made: list[Any], arrays: tuple[np.ndarray, ...]) -> int:
-    """Run a kernel whose host calls are noted in `made`."""
+    """Run a kernel, and record its host calls in `made`."""
     return run_with(made_before, made, run, arrays)
 
 
@@ -70,7 +68,7 @@ def write_wrapper(
     donated: Collection[int] = (),
     public: Public | None = None,
 ) -> Callable[..., Any]:
-    """A function of the inputs that runs the steps and returns the list of outputs.
+    """A function of the inputs that runs the steps, and returns the list of outputs.
 
     Parameters
     ----------
@@ -79,10 +77,10 @@ def write_wrapper(
     steps : sequence
         The compiled kernels and the host calls.
     failed : callable
-        Called where a kernel reports failure, with its status, the tuple of inputs and the outputs of the host calls
-        that were made before; its result is returned.
+        Called if a kernel reports failure, with its status, the tuple of inputs, and the results of the earlier host
+        calls; its result is returned.
     look : callable, optional
-        Called where a result has a NaN, with the list of results and then as `failed` without the status.
+        Called if a result contains a NaN, with the list of results, then the arguments of `failed` without the status.
     donated : collection of int
         The inputs that a result may be, or be written to.
     public : Public, optional
@@ -141,10 +139,10 @@ class _Writer:
         }
         self.text: dict[Atom, str] = {}
         self.lines: list[str] = []
-        self.parts: dict[Atom, list[str]] = {}  # of tapes: the names of spans and pools
+        self.parts: dict[Atom, list[str]] = {}  # for tapes: the names of their spans and pools
         self.count = 0
-        self.made: list[tuple[str, str]] = []  # host calls so far: the name of the equation, and its outputs
-        self.noted: list[Any] = []  # the calls of kernels that are made once, also where a kernel fails later
+        self.made: list[tuple[str, str]] = []  # host calls so far: equation name and outputs
+        self.noted: list[Any] = []  # host calls in kernels that must run once, even if a kernel fails later
         self.arguments = [self.name(v, "x") for v in jaxpr.invars]
         for v, c in zip(jaxpr.constvars, jaxpr.consts):
             if isinstance(v.aval, StateAval):
@@ -162,8 +160,8 @@ class _Writer:
                 self.lines.append(f"{self.text[v]} = state_number({self.text[v]})")
                 continue
             x, dtype = self.text[v], self.constant("d", v.aval.dtype)
-            # A call of isinstance costs less than an attribute of flags: it comes first. ndarray's own getter,
-            # since a subclass may have put a slower property in its place.
+            # A call of isinstance is cheaper than reading flags, so it comes first. The getter is ndarray's own,
+            # because a subclass may have a slower property.
             self.lines += [f"if not isinstance({x}, ndarray) or flags({x}).num & {TIDY} != {TIDY}:"]
             self.lines += [f"    {x} = tidy({x}, {dtype})"]
 
@@ -172,7 +170,7 @@ class _Writer:
         return name
 
     def unpack(self, v: Atom) -> None:
-        """Name the arrays that a tape consists of."""
+        """Name the arrays that form a tape."""
         if isinstance(v.aval, TapeAval):
             tape = self.text[v]
             self.parts[v] = [self.fresh("spans"), *[self.fresh("pool") for _ in range(v.aval.levels)]]
@@ -181,7 +179,7 @@ class _Writer:
             self.lines += [f"{pool} = {tape}.pools[{i}]" for i, pool in enumerate(pools)]
 
     def array(self, v: Atom, number: int) -> str:
-        """The name of an array that a kernel takes for a variable."""
+        """The name of the array that a kernel receives for a variable."""
         return self.parts[v][number] if v in self.parts else self.text[v]
 
     def fresh(self, stem: str) -> str:
@@ -214,7 +212,7 @@ class _Writer:
             for p in unit.kernel.storages
         ]
         bound = unit.code.bind(unit.ints, unit.floats, nogil=unit.large, named=unit.kernel)
-        self.constant("calls", unit.calls)  # to keep them
+        self.constant("calls", unit.calls)  # to keep them alive
         if any(entry in self.noted for entry in unit.calls):
             run = f"partial({self.constant('run', partial(_noting, bound))}, made)"
         else:
@@ -225,7 +223,7 @@ class _Writer:
             self.lines.append(f"{status} = run(({arrays}))".replace("run(", f"{run}("))
         else:
             self._with_scratch(unit, run, status, arrays)
-        # Whether a kernel can fail stands in its text; one test costs 10 ns.
+        # The kernel's text says whether it can fail; one test costs 10 ns.
         failed = f"failed({status}, {self.run_so_far()})"
         self.lines += [
             f"if {status}:",
@@ -233,13 +231,13 @@ class _Writer:
         ]
 
     def run_so_far(self) -> str:
-        """The arguments, and the results of the host calls that were made."""
+        """The arguments, and the results of the host calls so far."""
         inputs = "".join(f"{x}, " for x in self.arguments)
         made = ", ".join(f"{eqn}: ({outs})" for eqn, outs in self.made)
         return f"({inputs}), {{{made}}}" + (", made" if self.noted else "")
 
     def note_calls(self, calls: Sequence[HostEquation]) -> None:
-        """Have the results of calls noted that must not be made again."""
+        """Record the results of host calls that must not be repeated."""
         self.noted = [entry for entry in calls if entry.counts]
         if self.noted:
             self.names["partial"] = partial
@@ -265,7 +263,7 @@ class _Writer:
         if sum(n for n in sizes if n > 0) > POOLED:
             self.lines += [f"s{number} = {make}()", f"{status} = {run}(({taken}))", f"del s{number}"]
             return
-        # list.pop and list.append are atomic: each call has scratch of its own, also among threads.
+        # list.pop and list.append are atomic: each call has its own scratch, even among threads.
         pool = self.constant("pool", [])
         self.lines += [
             "try:",
@@ -293,7 +291,7 @@ class _Writer:
         for a in self.jaxpr.outvars:
             text = self.read(a)
             if isinstance(a.aval, TapeAval):
-                pass  # nobody can write to a tape
+                pass  # nothing can write to a tape
             elif isinstance(a, Literal) or a in inputs or a in seen:
                 text = f"array({text}, {self.constant('d', a.aval.dtype)})"
             seen.add(a)
@@ -309,7 +307,7 @@ class _Writer:
         self.lines.append(f"return [{', '.join(outs)}]")
 
     def finish(self, outs: list[str], public: Public) -> None:
-        """Return what the user receives: what `Public.finish` does, written out."""
+        """Return what the user receives; does the work of `Public.finish`, inlined."""
         self.names.update(view=np.ndarray.view, setflags=np.ndarray.setflags, Array=Array, weak=weak)
         self.names["finish"] = public.finish
         results = [self.fresh("out") for _ in outs]
@@ -325,7 +323,7 @@ class _Writer:
         self.names["unflatten"] = public.out_tree.unflatten
 
     def function(self) -> Callable[..., list[np.ndarray]]:
-        # Globals of the wrapper are bound as defaults: local variables are quicker to read.
+        # Globals of the wrapper are bound as defaults, because local variables are faster to read.
         bound = "".join(f", {n}={n}" for n in self.names)
         arguments = "".join(f"{x}, " for x in self.arguments)
         head = f"def call({arguments}{'/, ' if self.arguments else ''}*{bound}):"

@@ -89,7 +89,7 @@ def test_writes_to_an_input():
 def test_writes_outside_the_stack(at):
     kernel = writes(at, role="stack")
     with pytest.raises(
-        MemoryDamageError, match="wrote beside 'victim', float64\\[5\\] on the stack"
+        MemoryDamageError, match="wrote outside 'victim', float64\\[5\\] on the stack"
     ) as error:
         compile_kernel(kernel, CHECKED).run(memory_of(kernel))
     assert error.value.__cause__ is None
@@ -109,7 +109,7 @@ def test_stack_of_a_part(monkeypatch):
         b.append(ir.Store(s, (beyond.operand,), b.load(x, (1,)).operand))
     kernel = b.finish()
     assert len(split_functions.split(kernel)) > 1
-    with pytest.raises(MemoryDamageError, match="wrote beside 's1'"):
+    with pytest.raises(MemoryDamageError, match="wrote outside 's1'"):
         compile_kernel(kernel, CHECKED).run((np.zeros(5), np.zeros(5)))
 
 
@@ -131,7 +131,7 @@ def test_an_output_made_of_scratch_that_is_not_written():
     with b.loop(30) as i:
         total.set(total.get() + b.load(s, (i,)))
     b.store(y, (), total.get())
-    with pytest.raises(MemoryDamageError, match="made them of memory that it did not write"):
+    with pytest.raises(MemoryDamageError, match="computed them from memory that it did not write"):
         compile_kernel(b.finish(), CHECKED).run((np.ones(30), np.ones(())))
 
 

@@ -124,7 +124,7 @@ def test_fallback_to_njit_and_to_python(monkeypatch):
 
     monkeypatch.setattr(compiling, "_best", [])
     monkeypatch.setattr(native, "compile_text", fails)
-    with pytest.warns(RuntimeWarning, match="slower route 'njit'.*|no such thing"):
+    with pytest.warns(RuntimeWarning, match="slower backend 'njit'.*|no such thing"):
         kernel = compile_kernel(doubling())
     assert kernel.route == "njit"
     x, y = np.arange(5.0), np.zeros(5)
@@ -133,7 +133,7 @@ def test_fallback_to_njit_and_to_python(monkeypatch):
 
     monkeypatch.setattr(compiling, "_best", [])
     monkeypatch.setattr(type(BACKENDS[1]), "compile", fails)
-    with pytest.warns(RuntimeWarning, match="slower route 'python'"):
+    with pytest.warns(RuntimeWarning, match="slower backend 'python'"):
         kernel = compile_kernel(doubling())
     assert kernel.route == "python"
     assert kernel.run((x, y), (5,)) == 0
