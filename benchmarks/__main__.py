@@ -16,9 +16,9 @@ COMMANDS = {
     "loops": "loops inside compiled functions, forward and gradient",
     "research": "programs that a researcher writes, warm and cold",
     "custom_rules": "what a custom derivative rule costs, compiled and not",
+    "hooks": "hooks on cotangents in a backward pass, and an update in place of donated arrays",
     "eager": "cost of an operation under eager grad",
     "dispatch": "cost of calling a compiled function",
-    "hooks": "an update in place of donated arrays",
     "batch": "further batch sizes: traces and compiles",
 }
 

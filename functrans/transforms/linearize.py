@@ -28,7 +28,7 @@ from ..core.primitive import Linear, Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
 from ..passes.check import verified
 from ..passes.toolkit import backward_slice, evaluate
-from ..primitives.elementwise.arithmetic import mul_p
+from ..primitives.elementwise.arithmetic import mul_p, sub_p
 from ..primitives.elementwise.identities import name_p
 from ..primitives.structure.linear import add_p, broadcast_to, shape_of
 from .attached import Insertion
@@ -58,6 +58,7 @@ class Entry(NamedTuple):
 
 _NOTHING: dict[str, Any] = {}
 _NO_NAME: dict[str, Any] = {"name": ""}
+_SHIFTS = frozenset((add_p, sub_p))
 
 
 class LinearTracer(Tracer):
@@ -176,7 +177,7 @@ class LinearizeTrace(JVPTrace):
             return self._linear(prim, args, params)
         factors = prim.factors
         if factors is None:
-            return self._by_rule(prim, args, params)
+            return self._shifted(prim, args) if prim in _SHIFTS else self._by_rule(prim, args, params)
         if len(args) == 1:
             (a,) = args
             if type(a) is not JVPTracer or a._trace is not self:
@@ -203,11 +204,29 @@ class LinearizeTrace(JVPTrace):
         arg_tangents = {id(a.tangent) for a in args if type(a) is JVPTracer}
         for x in out if prim.multiple_results else (out,):
             if type(x) is JVPTracer and id(x.tangent) in arg_tangents and x._trace is self:
-                v = x.tangent.linear
-                w = Linear(v.aval)
-                self.tangents.tape.append(Entry(name_p, (v,), _NO_NAME, (w,)))
-                x.tangent = LinearTracer(self.tangents, w)
+                x.tangent = self._own(x.tangent.linear)
         return out
+
+    def _own(self, v: Linear) -> LinearTracer:
+        """A variable that is equal to another one."""
+        w = Linear(v.aval)
+        self.tangents.tape.append(Entry(name_p, (v,), _NO_NAME, (w,)))
+        return LinearTracer(self.tangents, w)
+
+    def _shifted(self, prim: Primitive, args: tuple[Any, ...]) -> Any:
+        """The short way of ``x + constant`` and ``x - constant``, of which the tangent is that of `x`."""
+        x, y = args
+        first = type(x) is JVPTracer and x._trace is self
+        if first is (type(y) is JVPTracer and y._trace is self) or not (first or prim is add_p):
+            return self._by_rule(prim, args, _NOTHING)
+        a, constant = (x, y) if first else (y, x)
+        t = a.tangent
+        if type(t) is not LinearTracer or shape_of(constant) not in ((), t.linear.aval.shape):
+            return self._by_rule(prim, args, _NOTHING)
+        primal_trace = self.tangents if self.tangents.retain else self.parent
+        operands = (a.primal, constant) if first else (constant, a.primal)
+        ans = primal_trace.process(prim, operands, _NOTHING)
+        return JVPTracer(self, ans, self._own(t.linear) if self.distinct else t)
 
     def attach(self, attachment: Attachment) -> bool:
         pairs = [self.split(x) for x in attachment.values]
