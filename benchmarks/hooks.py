@@ -68,7 +68,7 @@ def main(options: argparse.Namespace) -> int:
     faults: list[str] = []
     repeats = options.repeats or 25
     print(
-        "Processor time of a backward pass of 10 elements, microseconds: the median, then what each of its hooks adds.\n"
+        "Processor time of a backward pass of 10 elements: median microseconds, then what each of its hooks adds.\n"
     )
     names = list(attachments(None))
     header = ("backward pass", *names, *[f"per hook: {name}" for name in names[1:]])

@@ -83,6 +83,11 @@ def _hook(kind: type[Hook], fn: Any, name: Any, mode: str) -> tuple[Hook, tuple[
 
 
 def _differentiable(what: str, x: Any, where: str = "x") -> Any:
+    if isinstance(x, dict | list | tuple):
+        raise ArgumentError(
+            f"{what}: {where} must be one array, got a {type(x).__name__}. For each array of a tree, write "
+            f"functrans.tree.map(lambda leaf: {what}(leaf, hook), tree)"
+        )
     value = value_of(x, lambda: f"{what}: {where}")
     dtype = aval_of(value).dtype
     if not is_inexact(dtype):

@@ -12,7 +12,8 @@ from ..arrays.array import Array, read_only_copy, unwrap, wrap
 from ..core.aval import Aval, Zero, aval_of
 from ..core.backward_state import BackwardState, hook_runs, hooks_of, state_of
 from ..core.context import run_with
-from ..core.errors import ArgumentError, DtypeError, HookError, NoRuleError
+from ..core.debug_nans import debug_nans_active, describe, has_nan
+from ..core.errors import ArgumentError, DtypeError, HookError, NaNError, NoRuleError
 from ..core.primitive import Effect, Primitive
 from ..core.source import Source, replayed
 from ..core.trace import Tracer, eval_trace, tracing
@@ -167,6 +168,8 @@ class Hook(UserCode):
                 f"has changed the type of value: it got {_type(aval)} and returned {_type(own)}{self.place(k)}. "
                 f"Convert the result: .astype({str(aval.dtype)!r})"
             )
+        if debug_nans_active() and has_nan(value):
+            raise NaNError(f"{self.label}: the hook '{self.name}' returned NaN{describe(value)}", self.source)
         if isinstance(value, Tracer):
             return value
         return new if kind is Array else wrap(read_only_copy(np.asarray(value, aval.dtype)))

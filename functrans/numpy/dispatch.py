@@ -223,6 +223,8 @@ operators.absent.update(
         "numpy": ": write np.asarray(x), outside traced code. A Function that calls NumPy has host = True",
         "permute": ": write x.transpose(axes)",
         "pow": ": write x**n",
+        "register_hook": ": write functrans.register_hook(x, hook)",
+        "register_post_accumulate_grad_hook": ": write functrans.post_accumulate_hook(x, hook)",
         "rsqrt": ": write 1.0 / functrans.numpy.sqrt(x)",
         "scatter_add": ": write x.at[indices].add(values)",
         "sigmoid": ": write functrans.scipy.special.expit(x)",

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -398,6 +399,76 @@ def test_exceptions_of_a_hook_propagate_unchanged(form):
     assert "test_hooks.py" in note
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_hook_that_returns_nan(form):
+    with (
+        ft.config.patch(debug_nans=True),
+        pytest.raises(ft.errors.NaNError, match=r"the hook '\w+' returned NaN"),
+    ):
+        FORMS[form](lambda x: fnp.sum(ft.cotangent_hook(x, not_a_number)))(np.ones(3))
+
+
+def not_a_number(ct):
+    return ct.at[1].set(np.nan)
+
+
+class Tripled(ft.Function):
+    """A rule with a hook in its forward pass, which first derivatives do not go through."""
+
+    @staticmethod
+    def forward(ctx, x):
+        x = ft.cotangent_hook(x, doubled)
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3.0 * x * g
+
+
+@ft.custom_jvp
+def pushed(x):
+    return x * x
+
+
+pushed.defjvp(lambda primals, tangents: (pushed(*primals), 3.0 * primals[0] * tangents[0]))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("rule", [Tripled.apply, pushed])
+def test_hooks_around_custom_rules(form, rule):
+    seen = []
+
+    def f(x):
+        y = ft.cotangent_hook(x, lambda ct: seen.append(float(ct)) or 10.0 * ct)
+        z = rule(y)
+        ft.register_hook(z, lambda ct: seen.append(float(ct)) or 7.0 * ct)
+        return z + y
+
+    assert FORMS[form](f)(2.0) == 10.0 * (7.0 * 6.0 + 1.0)
+    assert seen == [1.0, 43.0]
+
+
+def test_peak_memory_of_a_backward_pass():
+    """A hook gets a copy of the cotangent, and what it returns is used as it is: two arrays more, at most."""
+    x = np.linspace(0.0, 1.0, 1_000_000)
+
+    def peak(attach):
+        _, pull = ft.vjp(ft.jit(lambda x: fnp.sum(fnp.sin(attach(fnp.exp(x))))), x)
+        pull(1.0)
+        tracemalloc.start()
+        pull(1.0)
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used / x.nbytes
+
+    plain = peak(lambda y: y)
+    assert peak(lambda y: ft.cotangent_hook(y, lambda ct: None)) <= plain + 2.1
+    assert peak(lambda y: ft.cotangent_hook(y, lambda ct: 2.0 * ct)) <= plain + 3.1
+    assert peak(lambda y: ft.cotangent_hook(y, lambda ct: 2.0 * ct, mode="inline")) <= plain + 0.1
+
+
 def test_bad_arguments():
     with pytest.raises(HookError, match="not being differentiated"):
         ft.register_hook(fnp.ones(3), doubled)
@@ -413,6 +484,10 @@ def test_bad_arguments():
         ft.cotangent_hook(1.0, doubled, "on_x")
     with pytest.raises(ArgumentError, match="the name of a hook"):
         ft.cotangent_hook(1.0, ft.BackwardState())
+    with pytest.raises(ArgumentError, match=r"x must be one array, got a list.*tree\.map"):
+        ft.register_hook([1.0], doubled)
+    with pytest.raises(ft.errors.NoAttributeError, match=r"write functrans\.register_hook\(x, hook\)"):
+        ft.grad(lambda x: x.register_hook(doubled))(1.0)
     with pytest.raises(ArgumentValueError, match="mode must be"):
         ft.register_hook(1.0, doubled, mode="compiled")
 
