@@ -8,12 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ir import Jaxpr
+from ..core.ir import Atom, Jaxpr
 from ..core.kernel import BlockEmitter, Buffer
 from ..core.tape import TapeAval
 
 #: A carry of at most this many bytes lives in registers or on the stack.
 SMALL = 256
+
+
+def in_place(operands: Sequence[Atom], first: int, count: int) -> list[tuple[int, int]]:
+    """For each large part of the carry the numbers of its operand, counted from `first`, and of its result."""
+    sizes = [a.aval.size * a.aval.dtype.itemsize for a in operands[first : first + count]]
+    return [(first + i, i) for i, n in enumerate(sizes) if n > SMALL]
 
 
 class Carries:

@@ -33,7 +33,7 @@ from .body_cache import derive_from_all
 from .body_transforms import batched_body, carry_mask, halves_of, pushed_body, transposed_body
 from .call import effects_of_bodies
 from .run_body import run_compiled
-from .scan_loops import head_of, in_python, kernel
+from .scan_loops import carry_places, head_of, in_python, kernel
 
 
 def bind(
@@ -311,7 +311,7 @@ scan_p: Primitive = Primitive(
     linearize=_linearize,
     transpose=_transpose,
     batch=_batch,
-    kernel=Block(kernel),
+    kernel=Block(kernel, reuse=carry_places),
     effects=effects_of_bodies,
     multiple_results=True,
     narrow=_narrow,

@@ -11,7 +11,7 @@ from ..core.ir import Jaxpr
 from ..core.kernel import Block, BlockEmitter, Buffer
 from ..passes.masks import split
 from ..primitives.tape import stacked, write_tape
-from .carry_memory import Carries
+from .carry_memory import Carries, in_place
 from .run_body import computed
 
 
@@ -49,6 +49,13 @@ def in_python(
         *[np.array(x, a.dtype) for x, a in zip(carry, carry_avals)],
         *[together(a.strong(), column) for a, column in zip(avals, columns)],
     ]
+
+
+def carry_places(
+    *operands: Any, length: int | None, num_consts: int, num_carry: int, **params: Any
+) -> list[tuple[int, int]]:
+    """The parts of the carry whose result may overwrite their operand."""
+    return in_place(operands, num_consts + (length is None), num_carry)
 
 
 def kernel(

@@ -26,7 +26,7 @@ from ..primitives.tape import write_tape
 from .bodies import invariant_part
 from .body_transforms import carry_mask, halves_of, pushed_body
 from .call import effects_of_bodies
-from .carry_memory import Carries
+from .carry_memory import Carries, in_place
 from .run_body import computed, run_compiled
 from .scan import bind as bind_scan
 from .scan import over_lanes
@@ -101,6 +101,11 @@ def _impl(*args: Any, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_c
     last = [np.array(x, a.dtype) for x, a in zip(carry, carry_avals)]
     columns = [[row[j] for row in taped] for j in range(len(avals))]
     return [*last, np.int64(len(taped)), *[write_tape(a, column) for a, column in zip(avals, columns)]]
+
+
+def _carry_places(*operands: Any, num_cond: int, num_consts: int, **params: Any) -> list[tuple[int, int]]:
+    """The parts of the carry whose result may overwrite their operand."""
+    return in_place(operands, num_cond + num_consts, len(operands) - num_cond - num_consts)
 
 
 def _kernel(
@@ -245,7 +250,7 @@ while_p: Primitive = Primitive(
     jvp=_jvp,
     linearize=_linearize,
     batch=_batch,
-    kernel=Block(_kernel, over_lanes=in_step),
+    kernel=Block(_kernel, reuse=_carry_places, over_lanes=in_step),
     effects=effects_of_bodies,
     multiple_results=True,
 )

@@ -272,7 +272,8 @@ class Block:
     """``emit(k, operands, results, **params)``: fill the result buffers from the operand buffers.
 
     `reuse` is the number of the operand whose buffer the first result may overwrite if nothing else reads it (the rule
-    must then begin with ``k.copy(results[0], operands[reuse])``, which is free in that case), or None.
+    must then begin with ``k.copy(results[0], operands[reuse])``, which is free in that case), or None. A rule with
+    several such pairs has a function of the operands and parameters, which lists them: (operand, result).
 
     Operands from number `streamed_from` on are only read with ``k.load``, each element about once. They need not be in
     memory: their computation is inlined at the load.
@@ -282,7 +283,7 @@ class Block:
     """
 
     emit: Callable[..., None]
-    reuse: int | None = None
+    reuse: int | Callable[..., Sequence[tuple[int, int]]] | None = None
     streamed_from: int | None = None
     over_lanes: Callable[..., bool] | None = None
 

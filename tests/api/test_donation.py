@@ -82,6 +82,34 @@ def test_values_do_not_depend_on_donation(name):
     assert not x.is_deleted()
 
 
+LOOPS = {
+    "counted": lambda x, y: ft.lax.fori_loop(0, 3, lambda i, c: 0.5 * c + y, x),
+    "of two buffers": lambda x, y: ft.lax.fori_loop(0, 3, lambda i, c: 0.5 * c + fnp.roll(c, 1), x),
+    "while": lambda x, y: ft.lax.while_loop(lambda c: fnp.sum(c * c) > 1e-2, lambda c: 0.5 * c, x),
+    "scan": lambda x, y: ft.lax.scan(lambda c, row: (c * 0.5 + row, fnp.sum(c)), x, fnp.stack([y, y])),
+    "nested": lambda x, y: ft.lax.fori_loop(
+        0, 2, lambda i, c: ft.lax.fori_loop(0, 2, lambda j, d: d * 0.5 + c, c), x
+    ),
+    "after another": lambda x, y: ft.lax.fori_loop(0, 2, lambda i, c: c + y, fnp.tanh(x)),
+}
+KEPT = {
+    "the start, too": lambda x, y: ft.lax.fori_loop(0, 3, lambda i, c: 0.5 * c + x, x),
+    "both parts": lambda x, y: ft.lax.fori_loop(0, 3, lambda i, c: (c[1], c[0] + y), (x, x)),
+    "may fail": lambda x, y: ft.lax.fori_loop(0, 3, lambda i, c: c.at[i].set(c[(c[i] > 9.0) + i + 1]), x),
+}
+
+
+@pytest.mark.parametrize("name", [*LOOPS, *KEPT])
+def test_loops_begin_in_the_memory_of_the_donated_state(name):
+    f = {**LOOPS, **KEPT}[name]
+    x, y = arrays((40,), (40,))
+    expected = ft.tree.map(np.array, ft.jit(f)(x, y))
+    donating = ft.jit(f, donate_argnums=0)
+    assert in_place(donating, fresh(x), y) == (name in LOOPS)
+    for got, wanted in zip(ft.tree.leaves(donating(fresh(x), y)), ft.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
 def test_reads_of_two_outputs_and_swapped_states():
     def step(a, b):
         return b, a + b, fnp.sum(a), a[::-1] * b
@@ -492,7 +520,7 @@ def test_an_adam_step_needs_no_memory():
 
 # --- random programs ---------------------------------------------------------------------------------------------
 
-SHAPES = [(), (0,), (1,), (4,), (3, 3), (1, 3), (2, 1, 3)]
+SHAPES = [(), (0,), (1,), (4,), (3, 3), (1, 3), (2, 1, 3), (5, 7), (40,)]
 OPERATIONS = [
     lambda x, y: x + y,
     lambda x, y: x * y - 1.0,
@@ -504,6 +532,8 @@ OPERATIONS = [
     lambda x, y: x.at[0].set(y[-1]) if x.ndim and x.shape[0] else y,
     lambda x, y: fnp.where(x > y, x, -y),
     lambda x, y: ft.lax.fori_loop(0, 3, lambda i, c: 0.5 * c + fnp.roll(x, i), y),
+    lambda x, y: ft.lax.while_loop(lambda c: fnp.sum(c * c) > 1.0, lambda c: 0.5 * c, fnp.tanh(x)),
+    lambda x, y: ft.lax.scan(lambda c, row: (c[::-1] * 0.5 if c.ndim else c, None), x, fnp.arange(3.0))[0],
     lambda x, y: ft.lax.cond(fnp.sum(x) > 0, lambda a, b: a - b, lambda a, b: b, x, y),
 ]
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ...core.ir import Jaxpr, Var
 from ...core.kernel import Block
+from ...core.tape import TapeAval
 from . import ir
 from .check import LoopIRError
 from .fuse import Fusion, Loop, fuse
@@ -112,21 +113,26 @@ class _Sharing:
                 self.owner[base] = v
 
     def block(self, item: Root) -> None:
-        """The operand that a block may overwrite."""
-        assert item.eqn is not None
-        rule = item.eqn.primitive.kernel
+        """The operands that a block may overwrite."""
+        eqn = item.eqn
+        assert eqn is not None
+        rule = eqn.primitive.kernel
         if not isinstance(rule, Block) or rule.reuse is None:
             return
-        operand = item.eqn.invars[rule.reuse]
-        base = self.roots.base(operand) if isinstance(operand, Var) else self.roots.literals[operand]
-        read_once = [v for v, _ in item.reads].count(base) == 1
-        if (
-            self.last[base] is item
-            and read_once
-            and self.movable(base, item.var)
-            and self.home(item.var) is not base
-        ):
-            self.owner[base] = self.home(item.var)
+        reads = [v for v, _ in item.reads]
+        pairs = [(rule.reuse, 0)] if isinstance(rule.reuse, int) else rule.reuse(*eqn.invars, **eqn.params)
+        for i, k in pairs:
+            operand, target = eqn.invars[i], eqn.outvars[k]
+            if isinstance(operand.aval, TapeAval):
+                continue
+            base = self.roots.base(operand) if isinstance(operand, Var) else self.roots.literals[operand]
+            if (
+                self.last[base] is item
+                and reads.count(base) == 1
+                and self.movable(base, target)
+                and self.home(target) is not base
+            ):
+                self.owner[base] = self.home(target)
 
     def loop(self, item: Loop) -> None:
         """Values stored by a nest in place of values that it reads for the last time."""
