@@ -143,7 +143,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     shape = shape_of(x)
     axes = many_axes(dimensions, len(shape), "lax.squeeze")
     if any(shape[d] != 1 for d in axes):
-        raise ShapeError(f"lax.squeeze: axes {axes} of shape {shape} have not all extent 1")
+        raise ShapeError(f"lax.squeeze: axes {axes} of shape {shape} must all have extent 1")
     return owned(ops.reshape_p.bind(x, shape=tuple([n for d, n in enumerate(shape) if d not in axes])), array)
 
 

@@ -265,9 +265,7 @@ def round(x: Any, rounding_method: int = 0) -> Any:
     """
     (value,) = operands("round", x)
     if dtype_of(value).kind != "f":
-        raise DtypeError(
-            f"lax.round: x must be floating point numbers, got {dtype_of(value)}: integers are round"
-        )
+        raise DtypeError(f"lax.round: x must have a floating point dtype, got {dtype_of(value)}")
     if rounding_method not in (0, 1):
         raise ArgumentValueError(f"lax.round: rounding_method must be 0 or 1, got {rounding_method!r}")
     if rounding_method == 1:

@@ -247,7 +247,9 @@ def scatter_apply(
     def step(taken: Any) -> Any:
         new = array_operand(func(finish(ops.arranged(taken, order))), "scatter_apply")
         if new.dtype != x.dtype:
-            raise DtypeError(f"lax.scatter_apply: the function makes {new.dtype} of {x.dtype}")
+            raise DtypeError(
+                f"lax.scatter_apply: the function must preserve the dtype {x.dtype}, but returned {new.dtype}"
+            )
         return ops.arranged(
             ops.broadcast_to(new, tuple([shape_of(taken)[d] for d in order])), ops.inverse(order)
         )

@@ -92,9 +92,7 @@ def polygamma(m: Any, x: Any) -> Any:
     try:
         order = operator.index(int(m) if isinstance(m, float) and m.is_integer() else m)
     except TypeError:
-        raise ArgumentError(
-            f"lax.polygamma: the order must be one integer that is known, got {m!r}"
-        ) from None
+        raise ArgumentError(f"lax.polygamma: the order must be a known integer, got {m!r}") from None
     if order < 0:
         raise ArgumentValueError(f"lax.polygamma: the order must not be negative, got {order}")
     if order == 0:
@@ -154,7 +152,9 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     lengths = tuple([operator.index(n) for n in fft_lengths])
     ndim = len(shape_of(value))
     if not 0 < len(lengths) <= ndim:
-        raise ShapeError(f"lax.fft: {len(lengths)} lengths do not fit an array of shape {shape_of(value)}")
+        raise ShapeError(
+            f"lax.fft: expected 1 to {ndim} fft_lengths for shape {shape_of(value)}, got {len(lengths)}"
+        )
     if not is_inexact(value.dtype) or (name == "RFFT" and is_complex(value.dtype)):
         raise DtypeError(
             f"lax.fft: {name} does not take {value.dtype}; convert with lax.convert_element_type"

@@ -71,7 +71,9 @@ def eigh(
 def _range(name: str, subset: tuple[int, int] | None, count: int) -> tuple[int, int]:
     first, last = (0, count) if subset is None else subset
     if not 0 <= first <= last <= count:
-        raise ArgumentValueError(f"linalg.{name}: subset_by_index={subset} is no part of {count} numbers")
+        raise ArgumentValueError(
+            f"linalg.{name}: subset_by_index={subset} is not a range within 0 to {count}"
+        )
     return first, last
 
 

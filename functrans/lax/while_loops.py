@@ -113,7 +113,7 @@ def fori_loop(
             len(rows), unroll=times
         )[0]
     if unroll is not None:
-        raise ArgumentValueError(f"{name}: unroll needs bounds that are known, but one is a traced value")
+        raise ArgumentValueError(f"{name}: unroll requires known bounds, but one is a traced value")
     start, stop = [strong(b, COUNTER.dtype) for b in bounds]
     return _counted(body_fun, carry, tree, start, length=None, count=ops.sub_p.bind(stop, start))
 

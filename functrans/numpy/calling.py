@@ -350,7 +350,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     for c in conditions:
         if shape_of(c) not in (shape, ()):
             raise InvalidIndexError(
-                f"piecewise: a condition of shape {shape_of(c)} does not fit x of shape {shape}"
+                f"piecewise: a condition in condlist has shape {shape_of(c)}, expected {shape}, the shape of x"
             )
     conditions = [ops.broadcast_to(c, shape) for c in conditions]
     n = len(conditions)
@@ -419,7 +419,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         and np.any((known := concrete(i)) < 0) | np.any(known >= len(values))
     ):
         raise ArgumentValueError(
-            f"choose: invalid entry in choice array: an index names none of the {len(values)}"
+            f"choose: invalid entry in choice array: an index of a is out of range for {len(values)} choices"
         )
     shape = ops.broadcast_shapes("choose", shape_of(i), *[shape_of(v) for v in values])
     i = ops.broadcast_to(i, shape)

@@ -98,7 +98,7 @@ def _view(x: Any, dtype: Any = None, type: Any = None) -> Any:
 
 
 def _byteswap(x: Any, inplace: bool = False) -> NoReturn:
-    raise NoRuleError("x.byteswap() of a traced value: functrans has numbers in native byte order only")
+    raise NoRuleError("x.byteswap() of a traced value: functrans supports only native byte order")
 
 
 def _contains(x: Any, value: Any) -> bool:

@@ -405,7 +405,9 @@ def polyfit(
     if len(points.shape) != 1 or not points.shape[0]:
         raise ArgumentError(f"polyfit: expected non-empty vector for x, got shape {points.shape}")
     if len(values.shape) not in (1, 2) or values.shape[0] != points.shape[0]:
-        raise ArgumentError(f"polyfit: expected y to fit x of shape {points.shape}, got shape {values.shape}")
+        raise ArgumentError(
+            f"polyfit: expected x and y to have same length, got shapes {points.shape} and {values.shape}"
+        )
     matrix = vander(points, degree + 1)
     if w is not None:
         weights = _float(w, 5)

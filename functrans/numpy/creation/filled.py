@@ -64,7 +64,7 @@ def asarray(
     on_cpu(device, "asarray")
     if copy is False and not isinstance(a, Array):
         raise ArgumentValueError(
-            f"asarray: copy=False, but arrays of functrans never share memory with what may change, here a "
+            f"asarray: copy=False is impossible: functrans arrays never share memory with mutable objects, here a "
             f"{type(a).__name__}"
         )
     x = array_operand(a, "asarray")

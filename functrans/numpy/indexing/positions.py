@@ -141,8 +141,8 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Any
     chosen = mask_func(np.ones((n, n), int), k)
     if is_abstract(chosen):
         raise NonConcreteBooleanIndexError(
-            "mask_indices: how many elements the mask names would depend on numbers that are not known while tracing; "
-            "call it outside of the function, or use triu_indices or tril_indices"
+            "mask_indices: the number of true elements depends on values, which are unknown while tracing; "
+            "call it outside the function, or use triu_indices or tril_indices"
         )
     chosen = concrete(chosen)
     return tuple([finish(places) for places in np.nonzero(chosen)])
@@ -183,8 +183,8 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         if x.dtype.kind == "b":
             if is_abstract(x):
                 raise NonConcreteBooleanIndexError(
-                    f"ix_: argument {d} is a boolean mask whose numbers are not known while tracing, and the shape of "
-                    "the result depends on them; pass positions, or use where"
+                    f"ix_: argument {d} is a traced boolean mask, and the shape of "
+                    "the result depends on its values; pass positions, or use where"
                 )
             (x,) = np.nonzero(concrete(x))
         elif not isinstance(x, Tracer) and not x.size:

@@ -79,7 +79,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT
     x = inexact(a, "pinv")
     ops.check_matrix("pinv", x)
     if rcond is not None and rtol is not _NOT_GIVEN:
-        raise ArgumentValueError("pinv: rtol and rcond are two names of one number: give one")
+        raise ArgumentValueError("pinv: rtol and rcond mean the same; pass only one")
     if rcond is None:
         rcond = 1e-15 if rtol is _NOT_GIVEN else _epsilon(x) if rtol is None else rtol
     if hermitian:
@@ -138,7 +138,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
     vector = len(shape_of(y)) == 1
     if len(shape_of(x)) != 2 or len(shape_of(y)) not in (1, 2) or shape_of(x)[0] != shape_of(y)[0]:
         raise LinAlgError(
-            f"lstsq: expected a matrix and as many numbers (or rows) as it has rows, got shapes {shape_of(x)} and "
+            f"lstsq: expected a of shape (m, n) and b of shape (m,) or (m, k), got shapes {shape_of(x)} and "
             f"{shape_of(y)}; for batches use vmap"
         )
     y = ops.reshape_p.bind(y, shape=(shape_of(y)[0], 1)) if vector else y

@@ -63,7 +63,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
             return finish(_keep_dims(_two(value, axes), value, axes, keepdims))
         if ndim not in (1, 2):
             raise ArgumentValueError(
-                f"norm: ord={ord!r} is for vectors and matrices, got {ndim} axes; give axis="
+                f"norm: ord={ord!r} requires a vector or a matrix, got {ndim} axes; pass axis="
             )
     else:
         axes = many_axes(axis, ndim, "norm")
@@ -92,7 +92,7 @@ def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
     if ord is None or ord == 2:
         return _two(x, axes)
     if isinstance(ord, str):
-        raise ArgumentValueError(f"norm: ord={ord!r} is no norm of vectors")
+        raise ArgumentValueError(f"norm: ord={ord!r} is not a vector norm")
     size = ops.abs_p.bind(x)
     if ord == math.inf:
         return ops.reduce_max_p.bind(size, axes=axes)
@@ -118,7 +118,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
         return _extremum(sums, extremal - (summed < extremal), ord > 0)
     if ord in (2, -2, "nuc"):
         return _spectral(x, ord, axes)
-    raise ArgumentValueError(f"norm: ord={ord!r} is no norm of matrices")
+    raise ArgumentValueError(f"norm: ord={ord!r} is not a matrix norm")
 
 
 def _spectral(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:

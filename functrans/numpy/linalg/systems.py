@@ -224,8 +224,8 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     rows, columns = prod(shape[:rank]), prod(shape[rank:])
     if rows != columns:
         raise LinAlgError(
-            f"tensorsolve: the first {rank} axes of a tensor of shape {shape} make {rows} equations, the others "
-            f"{columns} unknowns; expected equally many"
+            f"tensorsolve: a of shape {shape} has {rows} equations (the first {rank} axes) for "
+            f"{columns} unknowns; expected equal numbers"
         )
     size = prod(shape_of(right))
     if size != rows:

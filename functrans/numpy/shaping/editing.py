@@ -138,7 +138,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     shape[d] = count
     if len(shape_of(v)) != ndim or any(m not in (1, w) for m, w in zip(shape_of(v), shape)):
         raise ShapeError(
-            f"insert: values of shape {np.shape(values)} do not fit into shape {tuple(shape)}, that of what is put in"
+            f"insert: values of shape {np.shape(values)} do not broadcast to shape {tuple(shape)} of the inserted part"
         )
     v = ops.broadcast_to(v, tuple(shape))
     if traced:

@@ -142,7 +142,7 @@ def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     try:
         widths = np.broadcast_to(widths, (ndim, 2))
     except ValueError:
-        raise ShapeError(f"pad: pad_width {pad_width!r} does not fit an array of {ndim} axes") from None
+        raise ShapeError(f"pad: pad_width {pad_width!r} does not match an array with {ndim} axes") from None
     if (widths < 0).any():
         raise ArgumentValueError(f"pad: pad_width must not be negative, got {pad_width!r}")
     return [(int(lo), int(hi)) for lo, hi in widths]
@@ -155,9 +155,9 @@ def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
     try:
         values = finish(ops.broadcast_to(operand(values, "pad"), np.broadcast_shapes(shape, (ndim, 2))))
     except ValueError:
-        raise ShapeError(f"pad: {name} of shape {shape} do not match an array with {ndim} axes") from None
+        raise ShapeError(f"pad: {name} of shape {shape} does not match an array with {ndim} axes") from None
     if shape_of(values) != (ndim, 2):
-        raise ShapeError(f"pad: {name} of shape {shape} do not match an array with {ndim} axes")
+        raise ShapeError(f"pad: {name} of shape {shape} does not match an array with {ndim} axes")
     return [(values[d, 0], values[d, 1]) for d in range(ndim)]
 
 

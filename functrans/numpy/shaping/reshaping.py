@@ -123,7 +123,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     )
     if any(shape[d] != 1 for d in axes):
         raise ShapeError(
-            f"squeeze: cannot leave out axis {axis} of an array of shape {shape}: its extent is not 1"
+            f"squeeze: cannot squeeze axis {axis} of an array of shape {shape}: its extent is not 1"
         )
     return owned(ops.reshape_p.bind(x, shape=tuple([n for d, n in enumerate(shape) if d not in axes])), a)
 

@@ -99,7 +99,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         if len(shape_of(places)) == 1:
             if shape_of(places)[0] != shape[d]:
                 raise ShapeError(
-                    f"trapezoid: {shape_of(places)[0]} places for {shape[d]} samples along axis {d}"
+                    f"trapezoid: x has {shape_of(places)[0]} positions for {shape[d]} samples along axis {d}"
                 )
             spread = tuple([shape[d] if e == d else 1 for e in range(len(shape))])
             places = ops.reshape_p.bind(places, shape=spread)

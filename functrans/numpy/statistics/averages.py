@@ -249,7 +249,7 @@ def average(
             )
         if shape_of(w) != tuple([shape[d] for d in axes]):
             raise ShapeError(
-                f"average: weights of shape {shape_of(w)} fit neither an array of shape {shape} "
+                f"average: weights of shape {shape_of(w)} match neither the shape {shape} of the array "
                 f"nor axis {axis}"
             )
         order = tuple(sorted(range(len(axes)), key=axes.__getitem__))

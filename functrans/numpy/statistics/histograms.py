@@ -74,7 +74,9 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: int 
     if dtype_of(at).kind not in "biu" and not (isinstance(x, list) and not x):
         raise DtypeError(f"bincount: expected integers, got dtype {dtype_of(at)}; convert with .astype(int)")
     if dtype_of(at) == np.uint64 and not isinstance(at, Tracer):
-        raise DtypeError("bincount: uint64 does not fit into int64; convert with .astype(int)")
+        raise DtypeError(
+            "bincount: x has dtype uint64, which cannot be cast safely to int64; convert with .astype(int)"
+        )
     at = ops.convert(at, INT64)
     least = operator.index(minlength)
     if least < 0:

@@ -171,7 +171,7 @@ def test_average_with_weights_along_several_axes():
     x, w = rng.random((2, 3, 4)), rng.random((4, 2))
     for axis in [(2, 0), (-1, 0)]:
         np.testing.assert_allclose(fnp.average(x, axis=axis, weights=w), np.average(x, axis=axis, weights=w))
-    with pytest.raises(ValueError, match="fit neither"):
+    with pytest.raises(ValueError, match="match neither"):
         fnp.average(x, axis=(0, 2), weights=w)
     with pytest.raises(TypeError, match="pass axis="):
         fnp.average(x, weights=w)
