@@ -8,16 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..api.bodies import (
-    Body,
-    CarryBody,
-    carry_out,
-    check_structure,
-    check_types,
-    joined,
-    trace_body,
-    trace_carry,
-)
+from ..api import bodies
 from ..api.progress import Progress
 from ..control import checkpointed_scan
 from ..control import scan as scan_primitive
@@ -57,12 +48,14 @@ class Carry:
     def replace(self, value: Any) -> None:
         """Replace the carry by the body's result."""
         leaves, tree = flatten_values(value, self._place)
-        check_structure(self.what, self.fun, self.tree, tree)
+        bodies.check_structure(self.what, self.fun, self.tree, tree)
         after = [aval_of(x) for x in leaves]
-        before = [joined(aval_of(x), b) for x, b in zip(self.leaves, after)]
+        before = [bodies.joined(aval_of(x), b) for x, b in zip(self.leaves, after)]
         leaves = [_in_dtype(x, a) for x, a in zip(leaves, before)]
         line = last_line(self.fun)
-        check_types(self.what, self.fun, tree, before, [aval_of(x) for x in leaves], [line] * len(leaves))
+        bodies.check_types(
+            self.what, self.fun, tree, before, [aval_of(x) for x in leaves], [line] * len(leaves)
+        )
         self.leaves = leaves
 
     def _place(self, path: Any) -> str:
@@ -176,19 +169,21 @@ class ScanLoop(NamedTuple):
         carry, tree = [*START, *self.carry], pair(tree_structure(START), self.tree)
         return self._replace(fun=progress.body, call=call, carry=carry, tree=tree)
 
-    def last(self, outs: Sequence[Any], carried: CarryBody) -> Any:
+    def last(self, outs: Sequence[Any], carried: bodies.CarryBody) -> Any:
         """Select the carry from the results."""
-        return tree_unflatten(self.tree, carry_out(outs[: len(self.carry)], carried.weak))
+        return tree_unflatten(self.tree, bodies.carry_out(outs[: len(self.carry)], carried.weak))
 
-    def traced(self) -> CarryBody:
+    def traced(self) -> bodies.CarryBody:
         """Trace the body to a jaxpr."""
         rows = [_row_aval(x) for x in self.rows]
         in_tree = pair(self.tree, self.rows_tree)
 
-        def trace(avals: list[Aval]) -> Body:
-            return trace_body(self.fun, [*avals, *rows], in_tree, self.call, avals)
+        def trace(avals: list[Aval]) -> bodies.Body:
+            return bodies.trace_body(self.fun, [*avals, *rows], in_tree, self.call, avals)
 
-        return trace_carry(self.what, self.fun, self.carry, self.tree, trace, lambda out: out.children()[0])
+        return bodies.trace_carry(
+            self.what, self.fun, self.carry, self.tree, trace, lambda out: out.children()[0]
+        )
 
     def _in_python(self, order: Sequence[int]) -> tuple[Any, Any]:
         carry = Carry(self.what, self.fun, self.carry, self.tree)

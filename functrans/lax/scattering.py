@@ -12,14 +12,7 @@ from ..numpy.dispatch import array_operand
 from ..numpy.indexing.at import one_by_one
 from ..primitives import ops
 from ..primitives.ops import as_shape, finish, one_axis, shape_of
-from .gathering import (
-    GatherScatterNumbers,
-    ScatterDimensionNumbers,
-    index_operand,
-    read_numbers,
-    windows_of,
-    with_some_index,
-)
+from . import gathering
 
 __all__ = [
     "scatter", "scatter_add", "scatter_apply", "scatter_max", "scatter_min", "scatter_mul", "scatter_sub",
@@ -27,7 +20,7 @@ __all__ = [
 
 
 def _window_sizes(
-    name: str, shape: tuple[int, ...], updates: tuple[int, ...], numbers: GatherScatterNumbers
+    name: str, shape: tuple[int, ...], updates: tuple[int, ...], numbers: gathering.GatherScatterNumbers
 ) -> tuple[int, ...]:
     """The extents of the windows, read from the updates."""
     extents = iter([updates[one_axis(p, len(updates), name)] for p in numbers.places])
@@ -47,9 +40,13 @@ def _scattered(
     name = f"lax.{name}"
     x, updates, indices = given
     shape = shape_of(x)
-    numbers = read_numbers(name, dimension_numbers, ScatterDimensionNumbers, len(shape), shape_of(indices))
+    numbers = gathering.read_numbers(
+        name, dimension_numbers, gathering.ScatterDimensionNumbers, len(shape), shape_of(indices)
+    )
     sizes = _window_sizes(name, shape, shape_of(updates), numbers)
-    x, windows = with_some_index(x, windows_of(name, shape, shape_of(indices), numbers, sizes))
+    x, windows = gathering.with_some_index(
+        x, gathering.windows_of(name, shape, shape_of(indices), numbers, sizes)
+    )
     arrays, way = ops.index_arrays(windows, indices, ops.checked_mode("fill" if mode is None else mode))
     expected = [*windows.batch]
     for place, window in zip(numbers.places, [a.size for a in windows.axes if a.window is not None]):
@@ -70,7 +67,7 @@ def _given(name: str, operand: Any, scatter_indices: Any, updates: Any) -> tuple
             f"lax.{name}: operand and updates have different dtypes ({x.dtype}, {new.dtype}); convert one with "
             "lax.convert_element_type"
         )
-    return x, new, index_operand(f"lax.{name}", scatter_indices)
+    return x, new, gathering.index_operand(f"lax.{name}", scatter_indices)
 
 
 _DOC = """{summary}
@@ -136,7 +133,7 @@ def _scatter(
         operand: Any,
         scatter_indices: Any,
         updates: Any,
-        dimension_numbers: ScatterDimensionNumbers,
+        dimension_numbers: gathering.ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
@@ -197,7 +194,7 @@ def scatter_apply(
     operand: Any,
     scatter_indices: Any,
     func: Callable[[Any], Any],
-    dimension_numbers: ScatterDimensionNumbers,
+    dimension_numbers: gathering.ScatterDimensionNumbers,
     *,
     update_shape: Sequence[int] = (),
     indices_are_sorted: bool = False,
@@ -232,15 +229,19 @@ def scatter_apply(
     Array([ 0., 11.,  2., 19.])
     """
     x = array_operand(operand, "scatter_apply")
-    indices = index_operand("lax.scatter_apply", scatter_indices)
+    indices = gathering.index_operand("lax.scatter_apply", scatter_indices)
     shape, index = shape_of(x), shape_of(indices)
-    numbers = read_numbers("lax.scatter_apply", dimension_numbers, ScatterDimensionNumbers, len(shape), index)
+    numbers = gathering.read_numbers(
+        "lax.scatter_apply", dimension_numbers, gathering.ScatterDimensionNumbers, len(shape), index
+    )
     updates = as_shape(update_shape, "lax.scatter_apply: update_shape") or index[:-1] + (1,) * len(
         numbers.places
     )
     sizes = _window_sizes("lax.scatter_apply", shape, updates, numbers)
     way = ops.checked_mode("fill" if mode is None else mode)
-    x, windows = with_some_index(x, windows_of("lax.scatter_apply", shape, index, numbers, sizes))
+    x, windows = gathering.with_some_index(
+        x, gathering.windows_of("lax.scatter_apply", shape, index, numbers, sizes)
+    )
     arrays, way = ops.index_arrays(windows, indices, way)
     order = windows.order()
 

@@ -12,14 +12,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..core import errors
 from ..core.dtypes import canonical
-from ..core.errors import (
-    ArgumentValueError,
-    ConcretizationError,
-    ImmutableArrayError,
-    NoRuleError,
-    TracerArrayConversionError,
-)
 from ..core.operators import operators
 from ..core.trace import is_abstract
 from ..primitives import ops
@@ -43,7 +37,7 @@ def namespace(x: Any, /, *, api_version: str | None = None) -> Any:
     module = sys.modules["functrans.numpy"]
     known = ("2021.12", "2022.12", "2023.12", "2024.12")
     if api_version is not None and api_version not in known:
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             f"__array_namespace__: api_version must be one of {known}, got {api_version!r}"
         )
     return module
@@ -52,7 +46,7 @@ def namespace(x: Any, /, *, api_version: str | None = None) -> Any:
 def _to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
     on_cpu(device, "to_device")
     if stream is not None:
-        raise ArgumentValueError("to_device: stream must be None: a CPU has none")
+        raise errors.ArgumentValueError("to_device: stream must be None: a CPU has none")
     return x
 
 
@@ -68,7 +62,7 @@ def _tolist(x: Any) -> Any:
 
 def _needs_numbers(name: str, cure: str) -> Callable[..., NoReturn]:
     def method(x: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TracerArrayConversionError(
+        raise errors.TracerArrayConversionError(
             f"x.{name}(...) of a traced value of type {x.aval} (traced by {x.describe()}): a traced value has no "
             f"memory. {cure}"
         )
@@ -85,7 +79,7 @@ def _view(x: Any, dtype: Any = None, type: Any = None) -> Any:
         return x
     old, new = x.dtype.itemsize, to.itemsize
     if old != new and (not x.shape or x.shape[-1] * old % new):
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             f"x.view({to}): the last axis of shape {x.shape}, {x.dtype} must hold a whole number of elements"
         )
     value = array_operand(x, "view")
@@ -98,14 +92,14 @@ def _view(x: Any, dtype: Any = None, type: Any = None) -> Any:
 
 
 def _byteswap(x: Any, inplace: bool = False) -> NoReturn:
-    raise NoRuleError("x.byteswap() of a traced value: functrans supports only native byte order")
+    raise errors.NoRuleError("x.byteswap() of a traced value: functrans supports only native byte order")
 
 
 def _contains(x: Any, value: Any) -> bool:
     """``value in t``, if the values are known."""
     contained = any_of(x == value)
     if is_abstract(contained):
-        raise ConcretizationError(
+        raise errors.ConcretizationError(
             "value in x of a traced x: its values are unknown while tracing. Write functrans.numpy.any(x == value), "
             "and choose with where"
         )
@@ -117,14 +111,16 @@ def _contains(x: Any, value: Any) -> bool:
 
 def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
     def method(x: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        raise ImmutableArrayError(f"x.{name}(...): a traced value cannot be changed in place. {instead}")
+        raise errors.ImmutableArrayError(
+            f"x.{name}(...): a traced value cannot be changed in place. {instead}"
+        )
 
     return method
 
 
 def _setflags(x: Any, write: Any = None, align: Any = None, uic: Any = None) -> None:
     if write:
-        raise ImmutableArrayError(
+        raise errors.ImmutableArrayError(
             "x.setflags(write=True): a traced value cannot be changed in place. Write x = x.at[i].set(v)"
         )
 

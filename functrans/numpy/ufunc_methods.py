@@ -8,15 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core import errors
 from ..core.dtypes import canonical
-from ..core.errors import (
-    ArgumentError,
-    ArgumentValueError,
-    ConcretizationError,
-    ImmutableArrayError,
-    IndexOutOfBoundsError,
-    NoRuleError,
-)
 from ..core.operators import operators
 from ..core.primitive import Primitive
 from ..core.trace import concrete, is_abstract
@@ -84,7 +77,7 @@ def _ufunc_method(
     if method == "at":
         verb = _IN_PLACE.get(ufunc)
         cure = f"x = x.at[i].{verb}(v)" if verb else f"x = x.at[i].set(np.{ufunc.__name__}(x[i], v))"
-        raise ImmutableArrayError(f"{name}: a traced value cannot be changed in place: write {cure}")
+        raise errors.ImmutableArrayError(f"{name}: a traced value cannot be changed in place: write {cure}")
     refuse_out(name, options.pop("out", None))
     return _METHODS[method](function, ufunc, name, *args, **options)
 
@@ -122,7 +115,9 @@ def _reduce(
     shape = shape_of(x)
     axes = reduced_axes(axis, len(shape), name)
     if len(axes) > 1 and ufunc not in _ASSOCIATIVE:
-        raise ArgumentValueError(f"{name}: not reorderable, so at most one axis may be specified, got {axis}")
+        raise errors.ArgumentValueError(
+            f"{name}: not reorderable, so at most one axis may be specified, got {axis}"
+        )
     x = _masked(ops.truth(x) if ufunc in _LOGICAL else x, where, ufunc, name)
     others = [d for d in range(len(shape)) if d not in axes]
     flat = x
@@ -140,7 +135,7 @@ def _masked(x: Any, where: Any, ufunc: np.ufunc, name: str) -> Any:
     if given(where, True) is True:
         return x
     if ufunc.identity is None:
-        raise ArgumentValueError(f"{name}: it has no identity, so where= is not possible")
+        raise errors.ArgumentValueError(f"{name}: it has no identity, so where= is not possible")
     mask = ops.truth(operand(where, f"{name}: where"))
     return ops.select_p.bind(ops.broadcast_to(mask, shape_of(x)), x, dtype_of(x).type(ufunc.identity))
 
@@ -152,7 +147,7 @@ def _folded(function: Callable[..., Any], ufunc: np.ufunc, name: str, x: Any, in
     if not n:
         total = ufunc.identity if total is None else total
         if total is None:
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"{name}: cannot reduce a zero-size array, since the ufunc has no identity"
             )
         dtype = dtype_of(operand(function(dtype_of(x).type(0), dtype_of(x).type(0)), name))
@@ -171,7 +166,7 @@ def _folded(function: Callable[..., Any], ufunc: np.ufunc, name: str, x: Any, in
 def _rows(x: Any, name: str) -> list[Any]:
     shape = shape_of(x)
     if shape[0] > _LONGEST:
-        raise NoRuleError(
+        raise errors.NoRuleError(
             f"{name} of {shape[0]} traced elements: functrans unrolls one operation for each, at most {_LONGEST}; "
             "write it as a loop with lax.scan, or use an associative ufunc"
         )
@@ -260,7 +255,7 @@ def _reduceat(
     refuse_out(name, out)
     x, i = array_operand(array, name), operand(indices, name, 1)
     if is_abstract(i):
-        raise ConcretizationError(
+        raise errors.ConcretizationError(
             f"{name}: the values of the indices are unknown while tracing; pass them as constants, or write "
             "zeros(n).at[segment].add(x) with the segment of each element"
         )
@@ -269,9 +264,9 @@ def _reduceat(
     starts = [int(s) for s in np.asarray(concrete(i)).ravel()]
     for s in starts:
         if not 0 <= s < n:
-            raise IndexOutOfBoundsError(f"{name}: index {s} out-of-bounds in [0, {n})")
+            raise errors.IndexOutOfBoundsError(f"{name}: index {s} out-of-bounds in [0, {n})")
     if not starts:
-        raise ArgumentError(f"{name}: expected at least one index")
+        raise errors.ArgumentError(f"{name}: expected at least one index")
     parts = []
     for s, end in zip(starts, [*starts[1:], n]):
         piece = ops.slice_along(x, d, s, max(end, s + 1))

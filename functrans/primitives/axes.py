@@ -10,15 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core import errors
 from ..core.aval import Aval
-from ..core.errors import (
-    ArgumentError,
-    ArgumentValueError,
-    AxisError,
-    DtypeError,
-    ShapeError,
-    TracerIntegerConversionError,
-)
 from ..core.trace import Tracer, is_abstract
 
 
@@ -35,16 +28,16 @@ def one_axis(axis: Any, ndim: int, name: str) -> int:
         If it is traced: axes must be known while tracing.
     """
     if is_abstract(axis):
-        raise TracerIntegerConversionError(
+        raise errors.TracerIntegerConversionError(
             f"{name}: the axis is a traced value of type {axis.aval}, and axes must be known while tracing. Mark the "
             "argument static: jit(f, static_argnames='axis')"
         )
     try:
         d = operator.index(axis)
     except TypeError:
-        raise ArgumentError(f"{name}: axis must be an integer, got {axis!r}") from None
+        raise errors.ArgumentError(f"{name}: axis must be an integer, got {axis!r}") from None
     if not -ndim <= d < ndim:
-        raise AxisError(f"{name}: axis {d} is out of bounds for array of dimension {ndim}")
+        raise errors.AxisError(f"{name}: axis {d} is out of bounds for array of dimension {ndim}")
     return d + ndim if d < 0 else d
 
 
@@ -53,7 +46,7 @@ def many_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
     listed = _listed(axes, f"{name}: axis")
     normalized = tuple([one_axis(a, ndim, name) for a in listed])
     if len(set(normalized)) != len(normalized):
-        raise ArgumentValueError(f"{name}: duplicate axis in {tuple(listed)}")
+        raise errors.ArgumentValueError(f"{name}: duplicate axis in {tuple(listed)}")
     return normalized
 
 
@@ -75,11 +68,13 @@ def _listed(value: Any, where: str) -> Sequence[Any]:
         return value
     if isinstance(value, np.ndarray) and value.ndim > 0:
         if value.dtype.kind not in "iu":
-            raise ArgumentError(f"{where} must be integers, got an array of dtype {value.dtype}")
+            raise errors.ArgumentError(f"{where} must be integers, got an array of dtype {value.dtype}")
         return tuple(value)
     if isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0:
         if not isinstance(value, Sequence | Tracer) or isinstance(value, str | bytes):
-            raise ArgumentError(f"{where} must be integers, got {value!r} of type {type(value).__name__}")
+            raise errors.ArgumentError(
+                f"{where} must be integers, got {value!r} of type {type(value).__name__}"
+            )
         return tuple(value)
     return (value,)
 
@@ -99,17 +94,19 @@ def as_shape(shape: Any, name: str) -> tuple[int, ...]:
     extents = []
     for n in _listed(shape, f"{name}: shape"):
         if isinstance(n, bool):
-            raise ArgumentError(f"{name}: shape must be integers, got {n} of type bool")
+            raise errors.ArgumentError(f"{name}: shape must be integers, got {n} of type bool")
         try:
             extents.append(operator.index(n))
         except TypeError as error:
-            if isinstance(error, ArgumentError) or type(error) is not TypeError:
+            if isinstance(error, errors.ArgumentError) or type(error) is not TypeError:
                 raise
-            raise ArgumentError(
+            raise errors.ArgumentError(
                 f"{name}: shape must be integers, got {n!r} of type {type(n).__name__}"
             ) from None
         if abs(extents[-1]) >= 2**63:
-            raise ArgumentValueError(f"{name}: shape has an extent of {extents[-1]}, which exceeds int64")
+            raise errors.ArgumentValueError(
+                f"{name}: shape has an extent of {extents[-1]}, which exceeds int64"
+            )
     return tuple(extents)
 
 
@@ -117,7 +114,7 @@ def positive_shape(shape: Any, name: str) -> tuple[int, ...]:
     """Like `as_shape`, but reject negative extents."""
     extents = as_shape(shape, name)
     if any(n < 0 for n in extents):
-        raise ArgumentValueError(f"{name}: negative dimensions are not allowed, got shape {extents}")
+        raise errors.ArgumentValueError(f"{name}: negative dimensions are not allowed, got shape {extents}")
     return extents
 
 
@@ -128,11 +125,13 @@ def filled_shape(shape: tuple[int, ...], size: int, name: str, own: tuple[int, .
         if n != -1:
             known *= n
     if shape.count(-1) > 1:
-        raise ArgumentValueError(f"{name}: only one axis can be -1, got shape {shape}")
+        raise errors.ArgumentValueError(f"{name}: only one axis can be -1, got shape {shape}")
     if -1 in shape and known > 0 and size % known == 0:
         return tuple([size // known if n == -1 else n for n in shape])
     if -1 in shape or known != size or any(n < 0 for n in shape):
-        raise ShapeError(f"{name}: cannot reshape array of shape {own} and size {size} into shape {shape}")
+        raise errors.ShapeError(
+            f"{name}: cannot reshape array of shape {own} and size {size} into shape {shape}"
+        )
     return shape
 
 
@@ -156,7 +155,7 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         return _broadcast(shapes)
     except ValueError:
         listed = " and ".join(map(str, shapes)) if len(shapes) == 2 else ", ".join(map(str, shapes))
-        raise ShapeError(
+        raise errors.ShapeError(
             f"{name}: shapes {listed} do not broadcast together: extents, aligned from the last axis, must be equal or "
             "1. Insert an axis (x[:, None]), transpose or reshape one of them"
         ) from None
@@ -168,9 +167,11 @@ def same_dtype(name: str, avals: Sequence[Aval], kinds: str = "biufc") -> np.dty
     for a in avals:
         if a.dtype != dtype:
             listed = ", ".join(str(b.dtype) for b in avals)
-            raise DtypeError(f"{name}: operands have different dtypes ({listed}); convert them first")
+            raise errors.DtypeError(f"{name}: operands have different dtypes ({listed}); convert them first")
     if dtype.kind not in kinds:
-        raise DtypeError(f"{name}: dtype {dtype} is not supported; convert the operand with .astype first")
+        raise errors.DtypeError(
+            f"{name}: dtype {dtype} is not supported; convert the operand with .astype first"
+        )
     return dtype
 
 
@@ -178,9 +179,9 @@ def check_axes(name: str, axes: Sequence[int], shape: tuple[int, ...]) -> None:
     """Refuse axes that are repeated, or not within ``[0, ndim)``."""
     for d in axes:
         if not 0 <= d < len(shape):
-            raise ShapeError(f"{name}: axis {d} is out of bounds for an array of shape {shape}")
+            raise errors.ShapeError(f"{name}: axis {d} is out of bounds for an array of shape {shape}")
     if len(set(axes)) != len(axes):
-        raise ShapeError(f"{name}: duplicate axis in {tuple(axes)}, for an array of shape {shape}")
+        raise errors.ShapeError(f"{name}: duplicate axis in {tuple(axes)}, for an array of shape {shape}")
 
 
 def reduced_shape(name: str, x: Aval, axes: tuple[int, ...]) -> tuple[int, ...]:

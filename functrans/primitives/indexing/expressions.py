@@ -15,13 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import unwrap
+from ...core import errors
 from ...core.dtypes import INT64
-from ...core.errors import (
-    IndexOutOfBoundsError,
-    InvalidIndexError,
-    NonConcreteBooleanIndexError,
-    TracerIntegerConversionError,
-)
 from ...core.operators import operators
 from ...core.trace import Tracer, is_abstract
 from ..axes import broadcast_shapes
@@ -216,8 +211,8 @@ def index_array(e: Any) -> np.ndarray:
     return a
 
 
-def _not_an_index(what: str) -> InvalidIndexError:
-    return InvalidIndexError(
+def _not_an_index(what: str) -> errors.InvalidIndexError:
+    return errors.InvalidIndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and integer or boolean arrays are indices, got "
         f"{what}; convert with int(...) or .astype(int)"
     )
@@ -226,7 +221,7 @@ def _not_an_index(what: str) -> InvalidIndexError:
 def _concrete_mask(e: Tracer) -> np.ndarray:
     mask = e.concrete()
     if mask is None:
-        raise NonConcreteBooleanIndexError(
+        raise errors.NonConcreteBooleanIndexError(
             f"a boolean mask of type {e.aval} as an index, traced by {e.describe()}: the shape of the "
             "result would depend on data. Use where(mask, x, fill), x.at[mask].set(v) with a scalar v, or "
             "x[nonzero(mask, size=n)] to take at most n elements"
@@ -246,7 +241,7 @@ def _from_sequence(e: Any) -> Any:
     rows = [_from_sequence(row) if isinstance(row, (list, tuple)) else row for row in e]
     shapes = {shape_of(row) for row in rows}
     if len(shapes) != 1:
-        raise InvalidIndexError(f"an index list holds elements of different shapes {sorted(shapes)}")
+        raise errors.InvalidIndexError(f"an index list holds elements of different shapes {sorted(shapes)}")
     dtypes = [row.dtype if hasattr(row, "dtype") else np.asarray(row).dtype for row in rows]
     if any(d.kind not in "iu" for d in dtypes):
         raise _not_an_index("a list with elements that are not integers")
@@ -275,13 +270,13 @@ def _with_ellipsis(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
     """Add slices for the remaining axes. The ellipsis stays before them: it separates index arrays."""
     used = sum(map(_consumed, entries))
     if used > len(shape):
-        raise InvalidIndexError(
+        raise errors.InvalidIndexError(
             f"too many indices for array: array is {len(shape)}-dimensional (shape {shape}), but {used} "
             "were indexed"
         )
     places = [i for i, e in enumerate(entries) if e is Ellipsis]
     if len(places) > 1:
-        raise InvalidIndexError("an index can only have a single ellipsis ('...')")
+        raise errors.InvalidIndexError("an index can only have a single ellipsis ('...')")
     at = places[0] + 1 if places else len(entries)
     return entries[:at] + [slice(None)] * (len(shape) - used) + entries[at:]
 
@@ -353,7 +348,9 @@ class _Reader:
             self.index.append(i)
             self.take(i, i + 1, 1)
         elif self.mode == "raise":
-            raise IndexOutOfBoundsError(f"index {i} is out of bounds for axis {self.axis} with size {n}")
+            raise errors.IndexOutOfBoundsError(
+                f"index {i} is out of bounds for axis {self.axis} with size {n}"
+            )
         else:
             self.array(np.int64(i))
 
@@ -376,7 +373,7 @@ class _Reader:
             return
         for d, extent in enumerate(mask.shape):
             if self.shape[self.axis + d] != extent:
-                raise InvalidIndexError(
+                raise errors.InvalidIndexError(
                     f"boolean index did not match indexed array along axis {self.axis + d}; size of axis is "
                     f"{self.shape[self.axis + d]} but size of corresponding boolean axis is {extent}"
                 )
@@ -425,7 +422,7 @@ class _Reader:
 def _slice_indices(entry: slice, n: int) -> tuple[int, int, int]:
     for bound in (entry.start, entry.stop, entry.step):
         if is_abstract(bound):
-            raise TracerIntegerConversionError(
+            raise errors.TracerIntegerConversionError(
                 f"a slice with the traced bound {bound!r}: the shape of the result would depend on data. "
                 "For a slice of fixed length use lax.dynamic_slice(x, (start,), (length,)); or mark the argument "
                 "static"
@@ -433,7 +430,7 @@ def _slice_indices(entry: slice, n: int) -> tuple[int, int, int]:
     try:
         return entry.indices(n)
     except ValueError:
-        raise InvalidIndexError("slice step cannot be zero") from None
+        raise errors.InvalidIndexError("slice step cannot be zero") from None
 
 
 def _common_shape(indices: Sequence[Any]) -> tuple[int, ...]:
@@ -442,7 +439,7 @@ def _common_shape(indices: Sequence[Any]) -> tuple[int, ...]:
         return broadcast_shapes("index", *shapes)
     except ValueError:
         listed = " ".join(map(str, shapes))
-        raise InvalidIndexError(
+        raise errors.InvalidIndexError(
             f"shape mismatch: indexing arrays could not be broadcast together with shapes {listed}"
         ) from None
 

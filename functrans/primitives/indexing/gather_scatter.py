@@ -36,16 +36,7 @@ from ..structure.linear import (
     zeros,
 )
 from ..structure.shape import iota, jointly_linear_jvp, loops
-from .index_shapes import (
-    batched_indices,
-    fill_for,
-    indexed_shape,
-    kernel_index,
-    raises,
-    resolve,
-    rest_of,
-    with_leading,
-)
+from . import index_shapes
 
 
 def scatter_abstract(name: str) -> Rule:
@@ -54,7 +45,7 @@ def scatter_abstract(name: str) -> Rule:
     def abstract(
         x: Aval, updates: Aval, *indices: Aval, axes: tuple[int, ...], mode: str, unique_indices: bool = False
     ) -> Aval:
-        expected = indexed_shape(name, x, indices, axes, mode)
+        expected = index_shapes.indexed_shape(name, x, indices, axes, mode)
         if updates.shape != expected or updates.dtype != x.dtype:
             raise ShapeError(
                 f"{name}: updates have type {updates.strong()}, expected {Aval(expected, x.dtype)} for an "
@@ -82,14 +73,14 @@ def scatter_impl(ufunc: np.ufunc | None) -> Rule:
     ) -> np.ndarray:
         out = np.array(x, order="C")
         updates = np.asarray(updates)
-        view = with_leading(out, axes)
+        view = index_shapes.with_leading(out, axes)
         if mode == "raise" and updates.size <= _FEW:
             try:
                 return _write(ufunc, out, view, updates, indices, unique_indices)
             except IndexError:
-                resolve(indices, out.shape, axes, mode)  # names the bad index
+                index_shapes.resolve(indices, out.shape, axes, mode)  # names the bad index
                 raise
-        resolved, valid = resolve(indices, out.shape, axes, mode)
+        resolved, valid = index_shapes.resolve(indices, out.shape, axes, mode)
         if valid is not None and not valid.all():
             resolved, updates = [i[valid] for i in resolved], updates[valid]
         if ufunc is None or unique_indices or updates.size <= _FEW:
@@ -145,7 +136,7 @@ def scatter_batch(prim: Callable[[], Primitive]) -> Rule:
         if all(d is None for d in dims[2:]):
             updates = move_axis(updates, 0, len(shape_of(indices[0])))
         else:
-            indices = batched_indices(size, indices, dims[2:], False)
+            indices = index_shapes.batched_indices(size, indices, dims[2:], False)
             axes = (0, *axes)
         return prim().bind(x, updates, *indices, axes=axes, **params), 0
 
@@ -174,12 +165,15 @@ def scatter_kernel(combination: Primitive | None) -> Block:
             place: list[Any] = [None] * len(x.shape)
             valid = None
             for d, array in zip(axes, indices):
-                place[d], inside = kernel_index(k, k.load(array, at), x.shape[d], mode)
+                place[d], inside = index_shapes.kernel_index(k, k.load(array, at), x.shape[d], mode)
                 if inside is not None:
                     valid = inside if valid is None else valid & inside
             if valid is not None and mode == "raise":
                 k.fail_if(~valid)
-            with nullcontext() if valid is None else k.if_(valid), loops(k, rest_of(x.shape, axes)) as others:
+            with (
+                nullcontext() if valid is None else k.if_(valid),
+                loops(k, index_shapes.rest_of(x.shape, axes)) as others,
+            ):
                 left = iter(others)
                 target = [next(left) if i is None else i for i in place]
                 value = k.load(updates, [*at, *others])
@@ -194,7 +188,7 @@ def scatter_kernel(combination: Primitive | None) -> Block:
 def _gather_abstract(
     x: Aval, *indices: Aval, axes: tuple[int, ...], mode: str, fill_value: Any = None
 ) -> Aval:
-    return Aval(indexed_shape("gather", x, indices, axes, mode), x.dtype)
+    return Aval(index_shapes.indexed_shape("gather", x, indices, axes, mode), x.dtype)
 
 
 def _gather_impl(
@@ -204,14 +198,14 @@ def _gather_impl(
         try:
             return _take(x, indices, axes)
         except IndexError:
-            resolve(indices, x.shape, axes, mode)  # names the bad index
+            index_shapes.resolve(indices, x.shape, axes, mode)  # names the bad index
             raise
-    resolved, valid = resolve(indices, x.shape, axes, mode)
+    resolved, valid = index_shapes.resolve(indices, x.shape, axes, mode)
     if valid is None or valid.all():
         return _take(x, resolved, axes)
-    fill = fill_for(x.dtype, fill_value)
+    fill = index_shapes.fill_for(x.dtype, fill_value)
     if x.size == 0:
-        return np.full(valid.shape + rest_of(x.shape, axes), fill, x.dtype)
+        return np.full(valid.shape + index_shapes.rest_of(x.shape, axes), fill, x.dtype)
     taken = _take(x, resolved, axes)
     return np.where(valid.reshape(valid.shape + (1,) * (taken.ndim - valid.ndim)), taken, fill)
 
@@ -220,7 +214,7 @@ def _take(x: np.ndarray, indices: Sequence[Any], axes: tuple[int, ...]) -> np.nd
     i = indices[0]
     if axes == (0,) and type(i) is np.ndarray and i.dtype == INT64 and x.flags.c_contiguous:
         return x.take(i, 0)  # three times faster than x[i]
-    return with_leading(x, axes)[tuple(indices)]
+    return index_shapes.with_leading(x, axes)[tuple(indices)]
 
 
 def _gather_transpose(
@@ -240,7 +234,7 @@ def _gather_batch(
         before = d - sum(a < d for a in shifted)  # among the axes that are not indexed
         out = gather_p.bind(x, *args[1:], axes=shifted, **params)
         return out, len(shape_of(args[1])) + before
-    indices = batched_indices(size, args[1:], dims[1:], d is None)
+    indices = index_shapes.batched_indices(size, args[1:], dims[1:], d is None)
     if d is not None:
         x = move_axis(x, d, 0)
         axes = (0, *[a + 1 for a in axes])
@@ -261,7 +255,7 @@ def _gather_kernel(
     place: list[Any] = [None] * x.aval.ndim
     valid = None
     for d, array in zip(axes, indices):
-        place[d], inside = kernel_index(k, array[index[:common]], x.aval.shape[d], mode)
+        place[d], inside = index_shapes.kernel_index(k, array[index[:common]], x.aval.shape[d], mode)
         if inside is not None and mode == "raise":
             k.fail_if(~inside)
             place[d] = k.where(inside, place[d], k.const(0, place[d].dtype))
@@ -271,7 +265,9 @@ def _gather_kernel(
     place = [next(rest) if i is None else i for i in place]
     if valid is None:
         return x[place]
-    return k.guarded(valid, lambda: x[place], k.const(fill_for(out.dtype, fill_value), out.dtype))
+    return k.guarded(
+        valid, lambda: x[place], k.const(index_shapes.fill_for(out.dtype, fill_value), out.dtype)
+    )
 
 
 def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
@@ -292,7 +288,7 @@ gather_p: Primitive = Primitive(
     transpose=_gather_transpose,
     batch=_gather_batch,
     kernel=Indexed(_gather_kernel),
-    effects=raises,
+    effects=index_shapes.raises,
 )
 
 
@@ -335,7 +331,7 @@ def _scatter_transpose(
     cts: list[Any] = [None] * (2 + len(indices))
     common = shape_of(indices[0])
     if type(x) is Linear:
-        nothing = zeros(Aval(common + rest_of(shape_of(ct), axes), dtype_of(ct)))
+        nothing = zeros(Aval(common + index_shapes.rest_of(shape_of(ct), axes), dtype_of(ct)))
         cts[0] = scatter_p.bind(ct, nothing, *indices, axes=axes, mode=mode, unique_indices=unique_indices)
     if type(updates) is Linear:
         back = gathered(ct, indices, axes, mode)
@@ -356,7 +352,7 @@ scatter_p: Primitive = Primitive(
     transpose=_scatter_transpose,
     batch=scatter_batch(lambda: scatter_p),
     kernel=scatter_kernel(None),
-    effects=raises,
+    effects=index_shapes.raises,
     moves_data=True,
 )
 
@@ -382,5 +378,5 @@ scatter_add_p: Primitive = Primitive(
     transpose=_scatter_add_transpose,
     batch=scatter_batch(lambda: scatter_add_p),
     kernel=scatter_kernel(add_p),
-    effects=raises,
+    effects=index_shapes.raises,
 )

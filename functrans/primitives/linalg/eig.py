@@ -15,19 +15,10 @@ from ..elementwise.complexes import abs_p, complex_p, imag_p
 from ..reductions.reduce import argmax_p, reduce_max_p
 from ..structure.linear import add_p, batched_first, broadcast_in_dim_p, dtype_of, reduce_sum_p, shape_of
 from ..structure.shape import diagonal_mask, iota
+from . import spectral
 from .lu import lu_p
 from .matrices import check_kind, check_square, diagonal_of, matrix_product
 from .solve import lu_solve
-from .spectral import (
-    as_row,
-    cast,
-    column_products,
-    matrix_by_matrix,
-    may_raise,
-    real_part,
-    reciprocal_gaps,
-    values_alone,
-)
 
 
 def _abstract(x: Aval, *, vectors: bool, on_error: str) -> tuple[Aval, ...]:
@@ -46,7 +37,7 @@ def _impl(x: Any, *, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
         return tuple([out.astype(avals[0].dtype) for out in outs])
 
     problem = "the eigenvalues did not converge, or the matrix contains NaN or infinity"
-    return matrix_by_matrix("eig", problem, function, (x,), avals, on_error)
+    return spectral.matrix_by_matrix("eig", problem, function, (x,), avals, on_error)
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, vectors: bool, on_error: str) -> tuple[Any, Any]:
@@ -56,12 +47,12 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, vectors: bool, on_e
         return outs, tuple([Zero(out) for out in outs])
     w, v = eig_p.bind(x, vectors=True, on_error=on_error)
     # A V = V W gives W' = diag(V^-1 A' V) and V' = V (F * V^-1 A' V), F[i, j] = 1 / (w[j] - w[i]) (Giles 2008).
-    moved = matrix_product(cast(t, dtype_of(v)), v)
+    moved = matrix_product(spectral.cast(t, dtype_of(v)), v)
     lu, _, permutation = lu_p.bind(stop_gradient_p.bind(v))
     inner = lu_solve(v, lu, permutation, moved)
     n = shape_of(x)[-1]
     diagonal = select_p.bind(_spread(diagonal_mask(n, n), shape_of(x)), inner, dtype_of(v).type(0))
-    gaps = reciprocal_gaps(w, n)
+    gaps = spectral.reciprocal_gaps(w, n)
     slope = reduce_sum_p.bind(diagonal, axes=(len(shape_of(x)) - 1,))
     slope = mul_p.bind(slope, _certain(gaps, diagonal_of(lu)))
     if not vectors:
@@ -100,15 +91,15 @@ def _normalised(v: Any, t: Any) -> Any:
     shape = shape_of(v)
     axis = len(shape) - 2
     place = argmax_p.bind(size, axes=(axis,))
-    chosen = eq_p.bind(iota((shape[-2], 1), 0), as_row(place))
+    chosen = eq_p.bind(iota((shape[-2], 1), 0), spectral.as_row(place))
 
     def largest(x: Any) -> Any:
         return reduce_sum_p.bind(select_p.bind(chosen, x, real.type(0)), axes=(axis,))
 
-    phase = neg_p.bind(div_p.bind(largest(imag_p.bind(t)), largest(real_part(v))))
-    growth = neg_p.bind(real_part(column_products(v, t)))
+    phase = neg_p.bind(div_p.bind(largest(imag_p.bind(t)), largest(spectral.real_part(v))))
+    growth = neg_p.bind(spectral.real_part(spectral.column_products(v, t)))
     factor = complex_p.bind(growth, phase)
-    return add_p.bind(t, mul_p.bind(v, as_row(factor)))
+    return add_p.bind(t, mul_p.bind(v, spectral.as_row(factor)))
 
 
 def _batch(size: int, args: Sequence[Any], dims: Sequence[int], **params: Any) -> tuple[Any, Any]:
@@ -122,7 +113,7 @@ eig_p: Primitive = Primitive(
     _impl,
     jvp=_jvp,
     batch=_batch,
-    effects=may_raise,
+    effects=spectral.may_raise,
     multiple_results=True,
-    narrow=values_alone(0),
+    narrow=spectral.values_alone(0),
 )

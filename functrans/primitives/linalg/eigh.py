@@ -15,22 +15,8 @@ from ...core.primitive import Primitive
 from ..elementwise.arithmetic import mul_p
 from ..structure.linear import batched_first, dtype_of, shape_of
 from ..structure.shape import loops
+from . import spectral
 from .matrices import check_kind, check_square, columns_of, matrix_product, matrix_transpose
-from .spectral import (
-    cast,
-    column_products,
-    hermitian,
-    load_columns,
-    matrix_by_matrix,
-    may_raise,
-    real_part,
-    reciprocal_gaps,
-    settle,
-    store_columns,
-    store_vector,
-    values_alone,
-    wide_dtype,
-)
 
 Columns = tuple[int, int] | None
 """The range of eigenvectors to compute, by default all.
@@ -64,7 +50,9 @@ def _impl(
         return w, v if columns is None else v[..., columns[0] : columns[1]].copy()
 
     avals = _abstract(aval_of(x), lower=lower, vectors=vectors, on_error=on_error, columns=columns)
-    return matrix_by_matrix("eigh", "the eigenvalues did not converge", function, (x,), avals, on_error)
+    return spectral.matrix_by_matrix(
+        "eigh", "the eigenvalues did not converge", function, (x,), avals, on_error
+    )
 
 
 def _jvp(
@@ -82,11 +70,11 @@ def _jvp(
         return outs, tuple([Zero(out) for out in outs])
     w, v = eigh_p.bind(x, lower=lower, vectors=True, on_error=on_error)
     # A V = V W gives W' = diag(V^H A' V) and V' = V (F * V^H A' V), F[i, j] = 1 / (w[j] - w[i]) (Giles 2008).
-    moved = matrix_product(hermitian(t, lower), v)
-    slope = real_part(column_products(v, moved))
+    moved = matrix_product(spectral.hermitian(t, lower), v)
+    slope = spectral.real_part(spectral.column_products(v, moved))
     if not vectors:
         return (w,), (slope,)
-    gaps = cast(reciprocal_gaps(w, shape_of(x)[-1]), dtype_of(v))
+    gaps = spectral.cast(spectral.reciprocal_gaps(w, shape_of(x)[-1]), dtype_of(v))
     given = v
     if columns is not None:
         given, gaps, moved = (columns_of(a, *columns) for a in (v, gaps, moved))
@@ -121,7 +109,7 @@ def _kernel(
     columns: Columns = None,
 ) -> None:
     *batch, n, _ = operands[0].shape
-    wide = wide_dtype(operands[0].dtype)
+    wide = spectral.wide_dtype(operands[0].dtype)
     is_complex = wide.kind == "c"
     sizes = _workspace(n, is_complex, vectors)
     a, w = k.scratch((n, n), wide), k.scratch((n,), real_dtype(wide))
@@ -130,7 +118,7 @@ def _kernel(
     )
     real_work: tuple[Any, ...] = (rwork, sizes[1]) if is_complex else ()
     with loops(k, batch) as b:
-        load_columns(k, a, operands[0], b)
+        spectral.load_columns(k, a, operands[0], b)
         info = k.local(k.const(0, INT32))
         k.extern(
             "heevd" if is_complex else "syevd",
@@ -147,10 +135,10 @@ def _kernel(
             sizes[2],
             info,
         )
-        store_vector(k, results[0], w, b)
+        spectral.store_vector(k, results[0], w, b)
         if vectors:
-            store_columns(k, results[1], a, b, columns[0] if columns else 0)
-        settle(k, info, results, b, on_error)
+            spectral.store_columns(k, results[1], a, b, columns[0] if columns else 0)
+        spectral.settle(k, info, results, b, on_error)
 
 
 eigh_p: Primitive = Primitive(
@@ -160,7 +148,7 @@ eigh_p: Primitive = Primitive(
     jvp=_jvp,
     batch=_batch,
     kernel=Block(_kernel),
-    effects=may_raise,
+    effects=spectral.may_raise,
     multiple_results=True,
-    narrow=values_alone(0),
+    narrow=spectral.values_alone(0),
 )

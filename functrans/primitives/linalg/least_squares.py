@@ -16,16 +16,8 @@ from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..structure.linear import add_p, batched_first, shape_of
 from ..structure.shape import loops
+from . import spectral
 from .matrices import check_kind, check_matrix, check_right_side, matrix_product, matrix_transpose
-from .spectral import (
-    column_products,
-    matrix_by_matrix,
-    may_raise,
-    real_part,
-    settle,
-    store_vector,
-    wide_dtype,
-)
 from .svd import Workspace, svd_p
 
 _PROBLEM = "the singular values did not converge"
@@ -39,7 +31,7 @@ def _check_cutoff(name: str, a: Aval, rtol: Aval) -> None:
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
-    return x.astype(wide_dtype(x.dtype))
+    return x.astype(spectral.wide_dtype(x.dtype))
 
 
 def _thin_svd(a: np.ndarray, rtol: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -69,7 +61,7 @@ def _pinv_impl(a: Any, rtol: Any, *, on_error: str) -> np.ndarray:
         return ((v * inverse[..., None, :] @ uh).astype(a.dtype),)
 
     aval = _pinv_abstract(aval_of(a), aval_of(rtol), on_error=on_error)
-    return matrix_by_matrix("pinv", _PROBLEM, function, (a, rtol), (aval,), on_error)[0]
+    return spectral.matrix_by_matrix("pinv", _PROBLEM, function, (a, rtol), (aval,), on_error)[0]
 
 
 def _pinv_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str) -> tuple[Any, Any]:
@@ -136,7 +128,7 @@ def _pinv_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, o
         with k.loop(n) as i, k.loop(m) as j:
             value = k.call("conj", k.load(product, [i, j]))
             k.store(results[0], [*b, i, j], k.cast(value, a.dtype))
-        settle(k, info, results, b, on_error)
+        spectral.settle(k, info, results, b, on_error)
 
 
 pinv_p: Primitive = Primitive(
@@ -146,7 +138,7 @@ pinv_p: Primitive = Primitive(
     jvp=_pinv_jvp,
     batch=_pinv_batch,
     kernel=Block(_pinv_kernel),
-    effects=may_raise,
+    effects=spectral.may_raise,
 )
 
 
@@ -174,7 +166,7 @@ def _lstsq_impl(a: Any, b: Any, rtol: Any, *, on_error: str) -> tuple[np.ndarray
         return x.astype(a.dtype), s.astype(real_dtype(a.dtype)), np.asarray(rank, INT32)
 
     avals = _lstsq_abstract(aval_of(a), aval_of(b), aval_of(rtol), on_error=on_error)
-    return matrix_by_matrix("lstsq", _PROBLEM, function, (a, b, rtol), avals, on_error)
+    return spectral.matrix_by_matrix("lstsq", _PROBLEM, function, (a, b, rtol), avals, on_error)
 
 
 def _lstsq_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str) -> tuple[Any, Any]:
@@ -201,7 +193,9 @@ def _lstsq_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str
 def _slope_of_values(a: Any, t: Any, on_error: str) -> Any:
     """Return the tangents of the singular values."""
     u, _, vh = svd_p.bind(a, full_matrices=False, vectors=True, on_error=on_error)
-    return real_part(column_products(u, matrix_product(t, matrix_transpose(vh, conjugate=True))))
+    return spectral.real_part(
+        spectral.column_products(u, matrix_product(t, matrix_transpose(vh, conjugate=True)))
+    )
 
 
 def _lstsq_batch(
@@ -240,9 +234,9 @@ def _lstsq_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, 
             k.extern("gemm", "N", "N", count, n, rank, 1.0, turned, count, w.vh, rank, 0.0, solved, count)
         with k.loop(n) as i, k.loop(count) as j:
             k.store(results[0], [*b, i, j], k.cast(k.load(solved, [i, j]), a.dtype))
-        store_vector(k, results[1], w.s, b)
+        spectral.store_vector(k, results[1], w.s, b)
         k.store(results[2], list(b), numerical_rank.get())
-        settle(k, info, results, b, on_error)
+        spectral.settle(k, info, results, b, on_error)
 
 
 def _conjugate(k: BlockEmitter, x: Buffer) -> None:
@@ -258,6 +252,6 @@ lstsq_p: Primitive = Primitive(
     jvp=_lstsq_jvp,
     batch=_lstsq_batch,
     kernel=Block(_lstsq_kernel),
-    effects=may_raise,
+    effects=spectral.may_raise,
     multiple_results=True,
 )

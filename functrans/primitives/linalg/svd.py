@@ -14,26 +14,8 @@ from ...core.primitive import Primitive
 from ..elementwise.arithmetic import mul_p, sub_p
 from ..structure.linear import add_p, batched_first, dtype_of, shape_of
 from ..structure.shape import concatenate_p, loops, slice_p
+from . import spectral
 from .matrices import check_kind, check_matrix, matrix_product, matrix_transpose
-from .spectral import (
-    as_column,
-    as_row,
-    cast,
-    column_products,
-    load_columns,
-    matrix_by_matrix,
-    may_raise,
-    negligible,
-    real_part,
-    reciprocal_gaps,
-    reciprocal_matrix,
-    safe_reciprocal,
-    settle,
-    store_columns,
-    store_vector,
-    values_alone,
-    wide_dtype,
-)
 
 
 def _abstract(x: Aval, *, full_matrices: bool, vectors: bool, on_error: str) -> tuple[Aval, ...]:
@@ -52,7 +34,9 @@ def _impl(x: Any, *, full_matrices: bool, vectors: bool, on_error: str) -> tuple
         return tuple(np.linalg.svd(a, full_matrices)) if vectors else (np.linalg.svd(a, compute_uv=False),)
 
     avals = _abstract(aval_of(x), full_matrices=full_matrices, vectors=vectors, on_error=on_error)
-    return matrix_by_matrix("svd", "the singular values did not converge", function, (x,), avals, on_error)
+    return spectral.matrix_by_matrix(
+        "svd", "the singular values did not converge", function, (x,), avals, on_error
+    )
 
 
 # --- derivative ---------------------------------------------------------------------------------------------
@@ -77,14 +61,14 @@ def _jvp(
     v = matrix_transpose(vh, conjugate=True)
     u_thin, v_thin = (_columns(a, 0, rank) if full else a for a in (u, v))
     moved = matrix_product(t, v_thin)
-    slope = real_part(column_products(u_thin, moved))
+    slope = spectral.real_part(spectral.column_products(u_thin, moved))
     if not vectors:
         return (s,), (slope,)
     inner = matrix_product(matrix_transpose(u_thin, conjugate=True), moved)
     even, odd = _parts(inner, s, max(m, n))
     t_u = matrix_product(u_thin, add_p.bind(even, odd))
     t_v = matrix_product(v_thin, sub_p.bind(even, odd))
-    inverse = cast(as_row(_inverse(s, max(m, n))), dtype_of(x))
+    inverse = spectral.cast(spectral.as_row(_inverse(s, max(m, n))), dtype_of(x))
     if m > n:
         t_u = add_p.bind(t_u, mul_p.bind(_outside(u_thin, moved), inverse))
     if n > m:
@@ -105,8 +89,10 @@ def _parts(inner: Any, s: Any, order: int) -> tuple[Any, Any]:
     dtype = dtype_of(inner)
     half = dtype.type(0.5)
     adjoint = matrix_transpose(inner, conjugate=True)
-    outer = cast(reciprocal_matrix(add_p.bind(as_row(s), as_column(s)), s, order), dtype)
-    gaps = cast(reciprocal_gaps(s, order), dtype)
+    outer = spectral.cast(
+        spectral.reciprocal_matrix(add_p.bind(spectral.as_row(s), spectral.as_column(s)), s, order), dtype
+    )
+    gaps = spectral.cast(spectral.reciprocal_gaps(s, order), dtype)
     even = mul_p.bind(mul_p.bind(half, add_p.bind(inner, adjoint)), gaps)
     odd = mul_p.bind(mul_p.bind(half, sub_p.bind(inner, adjoint)), outer)
     return even, odd
@@ -114,7 +100,7 @@ def _parts(inner: Any, s: Any, order: int) -> tuple[Any, Any]:
 
 def _inverse(s: Any, order: int) -> Any:
     """Return ``1 / s``, and NaN where `s` is zero up to rounding."""
-    return safe_reciprocal(s, negligible(s, order), dtype_of(s).type(np.nan))
+    return spectral.safe_reciprocal(s, spectral.negligible(s, order), dtype_of(s).type(np.nan))
 
 
 def _outside(u: Any, x: Any) -> Any:
@@ -165,7 +151,7 @@ class Workspace(NamedTuple):
     @classmethod
     def make(cls, k: BlockEmitter, m: int, n: int, dtype: np.dtype, job: str) -> Workspace:
         """Allocate for `m` rows and `n` columns; `job` is 'A' (square factors), 'S' (thin ones) or 'N' (none)."""
-        wide = wide_dtype(dtype)
+        wide = spectral.wide_dtype(dtype)
         real, rank = real_dtype(wide), min(m, n)
         left, right = {"A": (m, n), "S": (rank, rank), "N": (0, 0)}[job]
         size, real_size = workspace(m, n, wide.kind == "c", job)
@@ -183,7 +169,7 @@ class Workspace(NamedTuple):
     def decompose(self, k: BlockEmitter, source: Buffer, batch: Sequence[Scalar]) -> Local:
         """Decompose the matrix at a batch index; return LAPACK's `info`."""
         m, n = source.shape[-2:]
-        load_columns(k, self.a, source, batch)
+        spectral.load_columns(k, self.a, source, batch)
         info = k.local(k.const(0, INT32))
         real_work = (self.rwork,) if self.a.dtype.kind == "c" else ()
         k.extern(
@@ -241,10 +227,10 @@ def _kernel(
     with loops(k, batch) as b:
         info = w.decompose(k, operands[0], b)
         if vectors:
-            store_columns(k, results[0], w.u, b)
-            store_columns(k, results[2], w.vh, b)
-        store_vector(k, results[len(results) // 2], w.s, b)
-        settle(k, info, results, b, on_error)
+            spectral.store_columns(k, results[0], w.u, b)
+            spectral.store_columns(k, results[2], w.vh, b)
+        spectral.store_vector(k, results[len(results) // 2], w.s, b)
+        spectral.settle(k, info, results, b, on_error)
 
 
 def _empty_kernel(k: BlockEmitter, results: Sequence[Buffer]) -> None:
@@ -263,9 +249,9 @@ svd_p: Primitive = Primitive(
     jvp=_jvp,
     batch=_batch,
     kernel=Block(_kernel),
-    effects=may_raise,
+    effects=spectral.may_raise,
     multiple_results=True,
-    narrow=values_alone(1),
+    narrow=spectral.values_alone(1),
 )
 
 
@@ -287,7 +273,7 @@ def _polar_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str
     v = matrix_transpose(vh, conjugate=True)
     moved = matrix_product(t, v)
     _, odd = _parts(matrix_product(matrix_transpose(u, conjugate=True), moved), s, max(m, n))
-    inverse = cast(as_row(_inverse(s, max(m, n))), dtype_of(x))
+    inverse = spectral.cast(spectral.as_row(_inverse(s, max(m, n))), dtype_of(x))
     known = add_p.bind(mul_p.bind(inverse, dtype_of(x).type(0)), dtype_of(x).type(2))  # NaN where s is zero
     turned = matrix_product(u, mul_p.bind(odd, known))
     if m > n:
@@ -311,8 +297,8 @@ def _polar_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, 
         info = w.decompose(k, a, b)
         rank = min(m, n)
         k.extern("gemm", "N", "N", m, n, rank, 1.0, w.u, m, w.vh, rank, 0.0, product, m)
-        store_columns(k, out, product, b)
-        settle(k, info, results, b, on_error)
+        spectral.store_columns(k, out, product, b)
+        spectral.settle(k, info, results, b, on_error)
 
 
 def _polar_abstract(x: Aval, *, on_error: str) -> Aval:
@@ -332,5 +318,5 @@ polar_p: Primitive = Primitive(
         0,
     ),
     kernel=Block(_polar_kernel),
-    effects=may_raise,
+    effects=spectral.may_raise,
 )

@@ -17,15 +17,7 @@ from ..elementwise.arithmetic import neg_p, sub_p
 from ..elementwise.complexes import conj_p
 from ..structure.linear import batched_first, dtype_of, move_axis, reshape_p, shape_of
 from ..structure.shape import loops
-from .matrices import (
-    check_kind,
-    check_right_side,
-    check_square,
-    matrix_product,
-    matrix_transpose,
-    offset_of,
-    triangle,
-)
+from . import matrices
 
 
 def solve(
@@ -54,9 +46,9 @@ def solve(
 
 def _solve_abstract(a: Aval, b: Aval, *, left_side: bool, **params: Any) -> Aval:
     dtype = same_dtype("triangular_solve", (a, b))
-    check_square("triangular_solve", a)
-    check_kind("triangular_solve", dtype)
-    check_right_side("triangular_solve", a, b, left_side)
+    matrices.check_square("triangular_solve", a)
+    matrices.check_kind("triangular_solve", dtype)
+    matrices.check_right_side("triangular_solve", a, b, left_side)
     return b.strong()
 
 
@@ -105,12 +97,14 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
     right = None if type(t_b) is Zero else t_b
     if type(t_a) is not Zero:
         # op(A) X = B gives op(A) X' = B' - op(A') X; elements outside the triangle are not read.
-        t_a = triangle(t_a, params["lower"], strict=params["unit_diagonal"])
+        t_a = matrices.triangle(t_a, params["lower"], strict=params["unit_diagonal"])
         if params["transpose_a"]:
-            t_a = matrix_transpose(t_a)
+            t_a = matrices.matrix_transpose(t_a)
         if params["conjugate_a"] and dtype_of(t_a).kind == "c":
             t_a = conj_p.bind(t_a)
-        moved = matrix_product(t_a, ans) if params["left_side"] else matrix_product(ans, t_a)
+        moved = (
+            matrices.matrix_product(t_a, ans) if params["left_side"] else matrices.matrix_product(ans, t_a)
+        )
         right = neg_p.bind(moved) if right is None else sub_p.bind(right, moved)
     return ans, triangular_solve_p.bind(a, right, **{**params, "check": False})
 
@@ -174,9 +168,9 @@ def _solve_kernel(
             columns,
             rows,
             1.0,
-            (a, offset_of(b, a.shape)),
+            (a, matrices.offset_of(b, a.shape)),
             max(n, 1),
-            (out, offset_of(b, out.shape)),
+            (out, matrices.offset_of(b, out.shape)),
             max(columns, 1),
         )
 
