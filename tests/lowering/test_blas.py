@@ -1,5 +1,8 @@
 """BLAS and LAPACK called from kernels, in every type, by both routes."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -135,3 +138,21 @@ def test_syrk(run, dtype):
 def test_unknown_routine():
     with pytest.raises(blas.MissingRoutineError, match="dnothing"):
         blas.address("dnothing")
+
+
+def test_kernels_need_no_import_of_scipys_packages():
+    """And what is imported later is the same module, in its place."""
+    code = """
+import sys
+import numpy as np
+import functrans as ft, functrans.numpy as fnp
+from functrans.lowering import blas
+x = np.arange(9.0).reshape(3, 3)
+low = ft.jit(lambda x: fnp.linalg.cholesky(x @ x.T + 3 * fnp.eye(3)))(x)
+assert "scipy.linalg" not in sys.modules
+import scipy.linalg, scipy.linalg.cython_blas, scipy.linalg.cython_lapack
+for name in ("cython_blas", "cython_lapack"):
+    assert getattr(scipy.linalg, name) is blas.extension(f"scipy.linalg.{name}")
+np.testing.assert_allclose(scipy.linalg.cholesky(x @ x.T + 3 * np.eye(3), lower=True), low)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from ...core.context import new_lock
-from ..blas import address
+from ..blas import address, extension
 from ..processor import processor
 from .objects import LoadedCode, compile_object, load_object
 from .store import obtain
@@ -70,7 +69,7 @@ def _own_product(letter: str) -> LoadedCode:
 def _thread_count() -> int:
     """The address of the function that returns BLAS's number of threads; 0 if there is none."""
     with suppress(OSError):
-        library = ctypes.CDLL(importlib.import_module("scipy.linalg.cython_blas").__file__)
+        library = ctypes.CDLL(extension("scipy.linalg.cython_blas").__file__)
         for name in _THREADS:
             with suppress(AttributeError):  # also finds symbols of the libraries that it depends on
                 return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0

@@ -8,7 +8,6 @@ the version of Numba, which takes no part.) So equal keys mean equal machine cod
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import json
 import os
 import platform
@@ -150,7 +149,7 @@ def _hash_of_sources() -> str:
             for path in sorted((root / name).glob("*.py")) or [root / name]:
                 found.update(path.read_bytes())
     except OSError:  # an installation without sources
-        return importlib.metadata.version("functrans")
+        return sys.modules["functrans"].__version__
     return found.hexdigest()
 
 
