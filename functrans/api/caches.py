@@ -63,6 +63,12 @@ class Stats:
             self._disk_hits += origin == "disk"
             self._routes[route] = self._routes.get(route, 0) + 1
 
+    def derived(self) -> Stats:
+        """Counters for programs derived from the function: kernels and hits count here, traces do not."""
+        stats = Stats()
+        stats.hit, stats.count_kernel = self.hit, self.count_kernel  # type: ignore[method-assign]
+        return stats
+
     def info(self) -> CacheInfo:
         """The counts now."""
         with self._lock:
@@ -74,11 +80,12 @@ class Stats:
 class Cache:
     """The traces of one function under one set of options, shared by its `Jitted` objects."""
 
-    def __init__(self) -> None:
+    def __init__(self, stats: Stats | None = None) -> None:
         self.traced: dict[Hashable, Traced] = {}
         self.runners: dict[Hashable, Runner] = {}
         self.latest = NO_CALL
-        self.stats = Stats()
+        self.stats = Stats() if stats is None else stats
+        self._derived: dict[Hashable, Cache] = {}
         self.watch: Watch | None = None
         self._locks: dict[Hashable, Any] = {}
 
@@ -102,8 +109,14 @@ class Cache:
             finally:
                 self._locks.pop(key, None)
 
+    def derived(self, key: Hashable) -> Cache:
+        """The cache of a transformation of the function."""
+        found = self._derived.get(key)
+        return self._derived.setdefault(key, Cache(self.stats.derived())) if found is None else found
+
     def forget(self, keys: Iterable[Hashable]) -> None:
         """Drop some of the traces."""
+        self._derived.clear()
         for key in keys:
             self.traced.pop(key, None)
         self.runners.clear()
@@ -111,6 +124,8 @@ class Cache:
 
     def clear(self) -> None:
         """Drop all traces and kernels."""
+        for cache in list(self._derived.values()):
+            cache.clear()
         for traced in list(self.traced.values()):
             traced.jaxpr.forget()
         self.traced.clear()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from ..core import errors
 from ..core.aval import Aval, aval_of
-from ..core.backward_state import StateAval
+from ..core.backward_state import BackwardState, StateAval
+from ..core.config import config
 from ..core.dtypes import is_complex, is_inexact
 from ..core.portable import Transformed
+from ..core.trace import current_trace, eval_trace
 from ..frontend.arguments import (
     Flat,
     argument_name,
@@ -27,6 +30,7 @@ from ..primitives.elementwise.arithmetic import weakly
 from ..primitives.structure.linear import instantiate
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
+from .jit import Jitted
 
 Argnums = int | Sequence[int]
 
@@ -168,20 +172,65 @@ class Differentiated(Transformed):
         self._holomorphic = holomorphic
 
 
-class _ValueAndGrad(Differentiated):
+class _OfJitted(Jitted):
+    """Value and gradient of a jitted function, compiled as one program, whose cache belongs to that of the function.
+
+    It takes what compiled functions take most often. For anything else, and inside other transformations, `fun` runs as
+    it is, which composes the function's own derivatives.
+    """
+
+    def __init__(self, fun: Callable[..., Any], jitted: Jitted, key: Hashable):
+        self._fun = fun
+        self._signature, self._donated = jitted._signature, jitted._donated
+        self._use(jitted._cache.derived(key))
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast_key: Any) -> Any:
+        if fast_key is None or BackwardState in fast_key or config.disable_jit or config.debug_nans:
+            return self._fun(*args, **kwargs)
+        return Jitted._call(self, args, kwargs, fast_key)
+
+
+class _Reverse(Differentiated):
+    """Reverse mode of a scalar function."""
+
+    _transient = frozenset(("_compiled",))
+
+    def _value_and_grad(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        compiled = self.__dict__.get("_compiled", False)
+        if compiled is False:
+            compiled = self._compiled = self._of_jitted()
+        if compiled is not None and current_trace.get() is eval_trace:
+            return compiled(*args, **kwargs)
+        options = self._argnums, self._has_aux, self._holomorphic
+        return _value_and_grad(self._made_by, self._fun, *options, args, kwargs)
+
+    def _of_jitted(self) -> _OfJitted | None:
+        fun = self._fun
+        if type(fun) is not Jitted or fun._signature or fun._donated:
+            return None
+        argnums = tuple(self._argnums) if isinstance(self._argnums, list) else self._argnums
+        what, options = self._made_by, (argnums, bool(self._has_aux), bool(self._holomorphic))
+
+        @functools.wraps(fun._fun, assigned=("__name__", "__qualname__"), updated=())
+        def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+            return _value_and_grad(what, fun, *options, args, kwargs)
+
+        try:
+            return _OfJitted(differentiated, fun, (type(argnums), *options))
+        except TypeError:  # argnums of a kind that the call will refuse
+            return None
+
+
+class _ValueAndGrad(_Reverse):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Value and gradient."""
-        return _value_and_grad(
-            "value_and_grad", self._fun, self._argnums, self._has_aux, self._holomorphic, args, kwargs
-        )
+        return self._value_and_grad(args, kwargs)
 
 
-class _Grad(Differentiated):
+class _Grad(_Reverse):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The gradient, and auxiliary data."""
-        value, gradient = _value_and_grad(
-            "grad", self._fun, self._argnums, self._has_aux, self._holomorphic, args, kwargs
-        )
+        value, gradient = self._value_and_grad(args, kwargs)
         return (gradient, value[1]) if self._has_aux else gradient
 
 

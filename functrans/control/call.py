@@ -1,7 +1,7 @@
 """Calls: primitives that apply a jaxpr. These are `call`, which `jit` binds, and the others made by `call_primitive`.
 
 A call's derivatives, transpose and batched form are derived from its jaxpr once, cached on it, and are calls
-themselves. So ``grad(jit(f))`` runs two kernels, and a new ``grad`` of a known ``jit(f)`` derives nothing.
+themselves. So ``vjp(jit(f), x)`` runs two kernels, and a second ``vjp`` of a known ``jit(f)`` derives nothing.
 """
 
 from __future__ import annotations

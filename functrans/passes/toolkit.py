@@ -248,26 +248,37 @@ def inline(jaxpr: Jaxpr, body_of: Callable[[Eqn], Jaxpr | None]) -> Jaxpr:
         return jaxpr
     constants: dict[int, tuple[Var, Any]] = {}
     eqns: list[Eqn] = []
-
-    def write(inner: Jaxpr, bodies: Sequence[Jaxpr | None], env: dict[Atom, Atom], fresh: bool) -> list[Atom]:
-        for v, c in inner.constants:
-            env[v] = constants.setdefault(id(c), (Var(v.aval) if fresh else v, c))[0]
-        for eqn, body in zip(inner.eqns, bodies):
-            eqn = _reading(eqn, env)
-            if body is not None:
-                operands: dict[Atom, Atom] = dict(zip(body.invars, eqn.invars))
-                results = write(body, [body_of(e) for e in body.eqns], operands, True)
-                env.update(zip(eqn.outvars, results))
-                continue
-            if fresh:  # a body may be inlined twice
-                outvars = [Var(v.aval) for v in eqn.outvars]
-                env.update(zip(eqn.outvars, outvars))
-                eqn = eqn.replace(outvars=outvars)
-            eqns.append(eqn)
-        return [env.get(a, a) for a in inner.outvars]
-
-    outvars = write(jaxpr, bodies, {}, False)
+    outvars = _write(jaxpr, bodies, {}, body_of, constants, eqns, fresh=False)
     return jaxpr.replace(eqns=eqns, outvars=outvars, constants=list(constants.values()))
+
+
+# Not inside `inline`: a closure that calls itself keeps the constants alive until the next garbage collection.
+def _write(
+    inner: Jaxpr,
+    bodies: Sequence[Jaxpr | None],
+    env: dict[Atom, Atom],
+    body_of: Callable[[Eqn], Jaxpr | None],
+    constants: dict[int, tuple[Var, Any]],
+    eqns: list[Eqn],
+    fresh: bool,
+) -> list[Atom]:
+    """Append the equations of a jaxpr and of its bodies; returns what stands for its outputs."""
+    for v, c in inner.constants:
+        env[v] = constants.setdefault(id(c), (Var(v.aval) if fresh else v, c))[0]
+    for eqn, body in zip(inner.eqns, bodies):
+        eqn = _reading(eqn, env)
+        if body is not None:
+            operands: dict[Atom, Atom] = dict(zip(body.invars, eqn.invars))
+            inside = [body_of(e) for e in body.eqns]
+            results = _write(body, inside, operands, body_of, constants, eqns, fresh=True)
+            env.update(zip(eqn.outvars, results))
+            continue
+        if fresh:  # a body may be inlined twice
+            outvars = [Var(v.aval) for v in eqn.outvars]
+            env.update(zip(eqn.outvars, outvars))
+            eqn = eqn.replace(outvars=outvars)
+        eqns.append(eqn)
+    return [env.get(a, a) for a in inner.outvars]
 
 
 def constants_to_literals(jaxpr: Jaxpr) -> Jaxpr:

@@ -94,10 +94,11 @@ def test_functions_one_after_the_other_leave_nothing():
     assert resident() - before < 50 * 20_000
 
 
-def test_the_jit_object_takes_jaxpr_and_constants_along():
+@pytest.mark.parametrize("derive", [ft.grad, lambda f: ft.jit(ft.grad(f)), ft.value_and_grad])
+def test_the_jit_object_takes_jaxpr_and_constants_along(derive):
     w = big()
     f = ft.jit(lambda x: fnp.sum(x * w))
-    ft.grad(f)(w)
+    derive(f)(w)
     jaxpr = f.lower(w).jaxpr
     refs = [weakref.ref(jaxpr), weakref.ref(f), *alive(*jaxpr.consts)]
     assert len(refs) == 3
