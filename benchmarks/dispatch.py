@@ -112,7 +112,7 @@ def main(options: argparse.Namespace) -> int:
         ("pytree, float64 (10,), (5,), ()", "", parameters, tree, lambda: _tree_by_hand(flat)),
         ("jit(value_and_grad), float64 (10,)", "value_and_grad", x, norm, lambda: _norm_by_hand(x)),
         ("value_and_grad(jit), float64 (10,)", "inside", x, norm, lambda: _norm_by_hand(x)),
-        ("the same, made anew for each call", "anew", x, norm, lambda: _norm_by_hand(x)),
+        ("the same, a new function for each call", "new", x, norm, lambda: _norm_by_hand(x)),
     ]
     for name, transform, argument, f, hand in cases:
         calls = {"Numba": hand}
@@ -173,7 +173,7 @@ def _signatures(x: Any, repeats: int) -> None:
 def _compile(api: Any, f: Callable[..., Any], transform: str) -> Callable[..., Any]:
     if transform == "inside":
         return api.value_and_grad(api.jit(f))
-    if transform == "anew":
+    if transform == "new":
         inner = api.jit(f)
         return lambda x: api.value_and_grad(inner)(x)
     if transform == "spread":

@@ -79,8 +79,8 @@ def _mapped(function: Callable[..., Any], arrays: list[Any], ranks: list[int]) -
         squeezed.append(ops.reshape_p.bind(x, shape=tuple([n for n in loop if n != 1]) + core))
     for d in reversed(range(len(full))):
         if full[d] != 1:
-            behind = len(full) - d
-            axes = tuple([0 if len(loop) >= behind and loop[-behind] != 1 else None for loop in loops])
+            after = len(full) - d
+            axes = tuple([0 if len(loop) >= after and loop[-after] != 1 else None for loop in loops])
             function = vmap(function, in_axes=axes)
     mapped = sum(n != 1 for n in full)
 

@@ -219,9 +219,9 @@ def _scanned(function: Callable[..., Any], x: Any) -> Any:
     shape = shape_of(x)
     n, step = shape[0], 1
     while step < n:
-        behind = ops.slice_along(x, 0, step, n)
+        after = ops.slice_along(x, 0, step, n)
         before = ops.slice_along(x, 0, 0, n - step)
-        combined = operand(function(before, behind), "accumulate")
+        combined = operand(function(before, after), "accumulate")
         head = ops.convert(ops.slice_along(x, 0, 0, step), dtype_of(combined))
         x = ops.concatenate_p.bind(head, combined, dimension=0)
         step *= 2

@@ -195,8 +195,8 @@ def _edges(x: Any, d: int, first: int, last: int) -> tuple[Any, Any]:
     return ops.slice_along(x, d, 0, first), ops.slice_along(x, d, shape[d] - last, shape[d])
 
 
-def _beside(x: Any, d: int, before: Any, behind: Any) -> Any:
-    parts = [before, x, behind]
+def _beside(x: Any, d: int, before: Any, after: Any) -> Any:
+    parts = [before, x, after]
     dtype = dtype_of(x)
     return ops.concatenate_p.bind(*[strong(operand(part, "pad"), dtype) for part in parts], dimension=d)
 

@@ -223,12 +223,12 @@ def _slopes(x: Any, h: Any, d: int, order: int) -> Any:
         inside = (part(2, n) - part(0, n - 2)) / (2.0 * h)
         a = b = c = e = h
     else:
-        before, behind = steps(0, n - 2), steps(1, n - 1)
-        both = before + behind
+        before, after = steps(0, n - 2), steps(1, n - 1)
+        both = before + after
         inside = (
-            part(0, n - 2) * (-behind / (before * both))
-            + part(1, n - 1) * ((behind - before) / (before * behind))
-            + part(2, n) * (before / (behind * both))
+            part(0, n - 2) * (-after / (before * both))
+            + part(1, n - 1) * ((after - before) / (before * after))
+            + part(2, n) * (before / (after * both))
         )
         a, e = steps(0, 1), steps(n - 2, n - 1)
         b, c = (steps(1, 2), steps(n - 3, n - 2)) if order == 2 else (a, e)

@@ -213,14 +213,14 @@ def _outside(given: Any, sample: Any, to: np.dtype) -> Any:
 
 def _between(at: Any, places: Any, samples: Any, n: int) -> Any:
     """Interpolate between the samples on either side; equal samples yield that number, also if infinite."""
-    behind = ops.searchsorted_p.bind(places, at, side="right")
-    behind = ops.clamp_p.bind(np.int64(1), behind, np.int64(n - 1))
-    before = ops.sub_p.bind(behind, np.int64(1))
+    after = ops.searchsorted_p.bind(places, at, side="right")
+    after = ops.clamp_p.bind(np.int64(1), after, np.int64(n - 1))
+    before = ops.sub_p.bind(after, np.int64(1))
 
     def take(values: Any, index: Any) -> Any:
         return ops.gather_p.bind(values, index, axes=(0,), mode="promise_in_bounds")
 
-    x0, x1, y0, y1 = take(places, before), take(places, behind), take(samples, before), take(samples, behind)
+    x0, x1, y0, y1 = take(places, before), take(places, after), take(samples, before), take(samples, after)
     # Two samples at one position are a jump, which belongs to the second one.
     width = ops.sub_p.bind(x1, x0)
     width = ops.select_p.bind(ops.eq_p.bind(width, 0.0), 1.0, width)

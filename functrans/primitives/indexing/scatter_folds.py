@@ -74,7 +74,7 @@ def all_different(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[in
     return not (places[1:] == places[:-1]).any()
 
 
-class Meetings(NamedTuple):
+class SortedUpdates(NamedTuple):
     """Updates in the order of their positions; updates of one position keep their order.
 
     Attributes
@@ -94,16 +94,16 @@ class Meetings(NamedTuple):
         return scatter_p.bind(empty, x, self.order, axes=(0,), mode="promise_in_bounds", unique_indices=True)
 
 
-def meetings(places: Any) -> Meetings:
+def sorted_updates(places: Any) -> SortedUpdates:
     """Sort updates by the positions that `flat_places` gives."""
     places = reshape_p.bind(places, shape=(prod(shape_of(places)),))
     order = argsort(places, 0)
-    return Meetings(order, gathered(places, [order], (0,), "promise_in_bounds"))
+    return SortedUpdates(order, gathered(places, [order], (0,), "promise_in_bounds"))
 
 
 def ranks(places: Any) -> Any:
     """Return for each update the number of earlier ones at the same position."""
-    updates = meetings(places)
+    updates = sorted_updates(places)
     position = iota(shape_of(updates.places), 0)
     joins = _joins(updates.places, 1)
     start = cummax_p.bind(select_p.bind(joins, np.int64(0), position), axis=0, reverse=False)
@@ -176,11 +176,11 @@ def _doubled(rows: Any, t: Any, places: Any) -> Pair:
     """Return the products of others and their tangents by products alone. Each of ``2 log2(n)`` passes doubles the
     number of factors in a product.
     """
-    updates = meetings(places)
+    updates = sorted_updates(places)
     sorted_rows = tuple([gathered(x, [updates.order], (0,), "promise_in_bounds") for x in (rows, t)])
     ahead = _before(sorted_rows, updates.places)
-    behind = _before(_reversed(sorted_rows), rev_p.bind(updates.places, dimensions=(0,)))
-    value, tangent = dual_product(ahead, _reversed(behind))
+    after = _before(_reversed(sorted_rows), rev_p.bind(updates.places, dimensions=(0,)))
+    value, tangent = dual_product(ahead, _reversed(after))
     return updates.restored(value), updates.restored(tangent)
 
 

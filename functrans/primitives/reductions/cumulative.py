@@ -64,7 +64,7 @@ _BLOCK = 1024
 
 
 def _sum_in_blocks(
-    k: BlockEmitter, x: Any, out: Buffer, before: list[Any], behind: list[Any], reverse: bool
+    k: BlockEmitter, x: Any, out: Buffer, before: list[Any], after: list[Any], reverse: bool
 ) -> None:
     """Emit the cumulative sum of a block and, separately, the total of the blocks before. At its end the block's sum is
     added to the total with compensation, so the error does not grow with the number of elements.
@@ -76,15 +76,15 @@ def _sum_in_blocks(
         start, old = block * _BLOCK, total.get()
         last = start * 0 + n
         with k.loop(k.where(start + _BLOCK < last, start + _BLOCK, last), start, reverse=reverse) as i:
-            index = [*before, i, *behind]
+            index = [*before, i, *after]
             now = part.get() + k.load(x, index)
             part.set(now)
             k.store(out, index, old + now)
         now = part.get()
-        after = old + now
-        rest = after - old
-        lost = (old - (after - rest)) + (now - rest)
-        total.set(after)
+        total_after = old + now
+        rest = total_after - old
+        lost = (old - (total_after - rest)) + (now - rest)
+        total.set(total_after)
         part.set(k.where(lost.eq(lost), lost, zero))  # NaN if the sum is infinite
 
 
@@ -99,7 +99,7 @@ def _kernel(begin: Step, step: Step, blocks: bool = False) -> Block:
         k: BlockEmitter, operands: Sequence[Any], results: Sequence[Buffer], *, axis: int, reverse: bool
     ) -> None:
         (out,) = results
-        n, behind = out.shape[axis], out.shape[axis + 1 :]
+        n, after = out.shape[axis], out.shape[axis + 1 :]
         if not n:
             return
         first, start, stop = (n - 1, 0, n - 1) if reverse else (0, 1, n)
@@ -112,8 +112,8 @@ def _kernel(begin: Step, step: Step, blocks: bool = False) -> Block:
                 k.store(out, index, value)
                 return value
 
-            if all(extent == 1 for extent in behind):
-                c = [0] * len(behind)
+            if all(extent == 1 for extent in after):
+                c = [0] * len(after)
                 if blocks and n > _BLOCK and out.dtype.kind in "fc" and not k.in_order:
                     _sum_in_blocks(k, operands[0], out, [*b], c, reverse)
                     return
@@ -121,10 +121,10 @@ def _kernel(begin: Step, step: Step, blocks: bool = False) -> Block:
                 with k.loop(stop, start, reverse=reverse) as i:
                     running.set(put(i, c, running.get()))
                 return
-            carried = k.scratch(behind, out.dtype)
-            with loops(k, behind) as c:
+            carried = k.scratch(after, out.dtype)
+            with loops(k, after) as c:
                 k.store(carried, c, put(first, c, None))
-            with k.loop(stop, start, reverse=reverse) as i, loops(k, behind) as c:
+            with k.loop(stop, start, reverse=reverse) as i, loops(k, after) as c:
                 k.store(carried, c, put(i, c, k.load(carried, c)))
 
     return Block(emit, streamed_from=0)

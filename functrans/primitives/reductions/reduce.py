@@ -70,10 +70,10 @@ def _others_impl(x: Any) -> np.ndarray:
     """Return for each element the product of those before it times the product of those after it."""
     n = len(x)
     out = np.ones_like(x)
-    behind = np.ones_like(x)
+    after = np.ones_like(x)
     np.multiply.accumulate(x[: n - 1], 0, out=out[1:])
-    np.multiply.accumulate(x[:0:-1], 0, out=behind[1:])
-    return np.multiply(out, behind[::-1], out=out)
+    np.multiply.accumulate(x[:0:-1], 0, out=after[1:])
+    return np.multiply(out, after[::-1], out=out)
 
 
 def _others_kernel(k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer]) -> None:

@@ -70,15 +70,15 @@ def _concatenate_abstract(*avals: Aval, dimension: int) -> Aval:
     dtype = same_dtype("concatenate", avals)
     first = avals[0].shape
     check_axes("concatenate", (dimension,), first)
-    before, behind = first[:dimension], first[dimension + 1 :]
+    before, after = first[:dimension], first[dimension + 1 :]
     for a in avals:
-        if len(a.shape) != len(first) or a.shape[:dimension] != before or a.shape[dimension + 1 :] != behind:
+        if len(a.shape) != len(first) or a.shape[:dimension] != before or a.shape[dimension + 1 :] != after:
             listed = ", ".join(str(b.shape) for b in avals)
             raise ShapeError(
                 f"concatenate: shapes {listed} must agree on all axes except axis {dimension}. "
                 "Reshape, or concatenate along another axis"
             )
-    return Aval((*before, sum(a.shape[dimension] for a in avals), *behind), dtype)
+    return Aval((*before, sum(a.shape[dimension] for a in avals), *after), dtype)
 
 
 def _concatenate_transpose(ct: Any, *args: Any, dimension: int) -> list[Any]:
