@@ -1,6 +1,6 @@
-"""Look at the compiled kernels on disk: ``python -m functrans.cache list``, ``verify`` or ``clear``.
+"""Inspect the compiled kernels on disk: ``python -m functrans.cache list``, ``verify`` or ``clear``.
 
-What is stored where, and what decides about it, stands in ``docs/caching.md``.
+``docs/caching.md`` explains what is stored where.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        Those of the command line.
+        The command-line arguments.
 
     Returns
     -------
     int
-        The exit code: 1 if `verify` met damaged files, 2 if there is no cache.
+        The exit code: 1 if `verify` found damaged files, 2 if no cache exists.
     """
     parser = argparse.ArgumentParser(
         prog="python -m functrans.cache", description="The compiled kernels that functrans keeps on disk."
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _list(disk: Disk) -> int:
-    """Print a line for each kernel, the one used last first, and what all take."""
+    """Print a line for each kernel, the most recently used first, and the total size."""
     entries = list(disk.entries())
     rows = [(str(e.uses), _bytes(e.size), _age(e.used), _what(e), e.key[:12]) for e in entries]
     if rows:
@@ -65,14 +65,14 @@ def _list(disk: Disk) -> int:
 
 
 def _verify(disk: Disk) -> int:
-    """Check every file; name those that are damaged."""
+    """Check every file, and list the damaged ones."""
     entries = list(disk.entries())
     damaged = [e.name for e in entries if _what(e) == _DAMAGED or f"{e.key}.entry" != e.name]
     for name in damaged:
         print(f"damaged: {name}")
     print(f"{disk.path}: {len(entries) - len(damaged)} kernels are whole, {len(damaged)} damaged")
     if damaged:
-        print("Damaged files are never used, and replaced when their kernel is compiled again.")
+        print("Damaged files are never used. They are replaced when their kernel is compiled again.")
     return 1 if damaged else 0
 
 
@@ -88,7 +88,7 @@ _DAMAGED = "(damaged)"
 
 
 def _what(entry: DiskEntry) -> str:
-    """The name of the function that a kernel belongs to."""
+    """The name of the function to which a kernel belongs."""
     try:
         return _DAMAGED if entry.data is None else unpacked(entry.data)[1]
     except (ValueError, LookupError, TypeError):

@@ -28,7 +28,7 @@ def donating(jaxpr: Jaxpr, donated: tuple[int, ...]) -> Any:
 
 
 def with_arrays(values: list[Any], tree: PyTree, donated: Collection[int]) -> list[Any]:
-    """The values of a call's leaves, but for those that are donated the Arrays themselves."""
+    """The values of a call's leaves; for donated ones the Arrays themselves."""
     if donated:
         leaves = tree_flatten(tree)[0]
         for i in donated:
@@ -40,7 +40,7 @@ def with_arrays(values: list[Any], tree: PyTree, donated: Collection[int]) -> li
 class DonatingCall:
     """An executable that consumes some of its arguments: a result may be written into their memory.
 
-    Called with the leaves as users hold them. An `Array` cannot be used afterwards; other arrays are not changed.
+    It is called with the leaves as users hold them. An `Array` cannot be used afterwards; other arrays do not change.
 
     Parameters
     ----------
@@ -56,15 +56,15 @@ class DonatingCall:
         self._pairs = pairs(jaxpr.in_avals, donated, jaxpr.out_avals)
 
     def compile(self) -> DonatingCall:
-        """Compile now what is not compiled."""
+        """Compile what is not compiled yet."""
         self._executable.compile()
         return self
 
     def fast_call(self, *arguments: Any) -> None:
-        """As `Executable.fast_call`: there is none, since each call has to consume its arguments."""
+        """Like `Executable.fast_call`: None, since each call has to consume its arguments."""
 
     def as_text(self) -> str:
-        """As `Executable.as_text`."""
+        """Like `Executable.as_text`."""
         return self._executable.as_text()
 
     def __call__(self, *leaves: Any) -> list[Any]:
@@ -89,7 +89,7 @@ class DonatingCall:
         return outs
 
     def _consume(self, values: list[Any]) -> dict[int, Donation]:
-        """Put memory that may be overwritten in the place of the donated arguments; tells which Arrays are consumed."""
+        """Replace the donated arguments by memory that may be overwritten; says which Arrays are consumed."""
         consumed: dict[int, Donation] = {}
         seen: dict[int, Donation] = {}
         try:
@@ -104,16 +104,16 @@ class DonatingCall:
             for donation in consumed.values():
                 donation.release()
             raise
-        for i, x in enumerate(values):  # the same Array in another place
+        for i, x in enumerate(values):  # the same Array in another position
             if id(x) in seen:
                 values[i] = seen[id(x)].memory.copy()
         return consumed
 
 
 def _show(outs: list[Any], consumed: Sequence[tuple[Donation, int]]) -> None:
-    """Write results into memory that the user gave for them, where kernels have not."""
+    """Write results into memory that the user donated, if kernels have not done so."""
     given = [(d.given, k) for d, k in consumed if d.given is not None]
-    # A result that stands in memory of another one's goes first into memory of its own.
+    # A result that occupies another one's memory is copied to its own memory first.
     moved = [(x, k, _apart(outs[k], x, given)) for x, k in given if not _is_in(outs[k], x)]
     for x, k, out in moved:
         np.copyto(x, out)
@@ -129,7 +129,7 @@ def _is_in(out: np.ndarray, memory: np.ndarray) -> bool:
 
 
 def pairs(ins: Sequence[Aval], donated: Sequence[int], outs: Sequence[Aval]) -> dict[int, int]:
-    """For each donated input the output that takes its place: the first of its type that no other one has."""
+    """For each donated input, the output that replaces it: the first of its type that no other input has."""
     left = list(range(len(outs)))
     found: dict[int, int] = {}
     for i in donated:
@@ -142,7 +142,7 @@ def pairs(ins: Sequence[Aval], donated: Sequence[int], outs: Sequence[Aval]) -> 
 
 
 def warn_unused(jaxpr: Jaxpr, donated: Sequence[int], place: Callable[[int], str]) -> None:
-    """Warn of donated arguments that no output can replace; `place` names one for the message."""
+    """Warn about donated arguments that no output can replace; `place` names one for the message."""
     ins = jaxpr.in_avals
     used = pairs(ins, donated, jaxpr.out_avals)
     unused = [i for i in donated if i not in used and not ins[i].weak]

@@ -1,6 +1,6 @@
-"""What a jitted function does on a call of known types: find the program, run it, wrap the results.
+"""The calls of a jitted function with known types: find the program, run it, wrap the results.
 
-A call first asks whether its arguments are like those of the call before, with a few machine instructions
+A call first tests, with a few machine instructions, whether its arguments are like those of the previous call
 (`FastCall`). If they are not, it looks up their types in a dictionary, whose values are `Runner` objects.
 """
 
@@ -18,17 +18,17 @@ from ..core.trace import WEAK_KEYS
 from ..frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
 from ..frontend.pytree.generated import leaf_reader
 
-#: Of calls with more leaves, reading them takes most of the time, and writing a function that reads them takes long.
+#: For calls with more leaves, reading the leaves takes most of the time, and generating a function for it is slow.
 _MOST_LEAVES = 64
 
 
 class FastCall(NamedTuple):
-    """A program, and how to recognise arguments that it takes as they are.
+    """A program, and how to recognise arguments that it accepts directly.
 
     Attributes
     ----------
     options : tuple
-        The trace key under which it was traced, the very object.
+        The trace key under which it was traced (the same object).
     read : callable or None
         From ``(args, kwargs)`` to the tuple of leaves. None if all arguments are positional leaves.
     match : callable
@@ -47,12 +47,12 @@ def _never(leaves: tuple[Any, ...]) -> bool:
     return False
 
 
-#: That of a function which was not called yet.
+#: The initial value, before the first call.
 NO_CALL = FastCall(None, None, _never, _never)
 
 
 class Runner:
-    """A compiled program, called with leaves of the types that it was traced for."""
+    """A compiled program, called with leaves of the types for which it was traced."""
 
     __slots__ = ("_fast", "_out_tree", "_run", "_tried", "_weak", "call")
 
@@ -67,9 +67,9 @@ class Runner:
     def fast(
         self, options: Any, treedef: PyTreeDef | None, leaves: Sequence[Any], guard: Callable[..., Any]
     ) -> FastCall | None:
-        """The fast call for arguments like these; None if there is none.
+        """The fast call for such arguments; None if there is none.
 
-        It is written at the second call, since most programs that are called once are not called again.
+        It is generated at the second call, since most programs that are called once are never called again.
         """
         if not self._tried:
             self._fast = self._written(options, treedef, leaves, guard)
@@ -89,12 +89,12 @@ class Runner:
 
 
 def _is_recognised(x: Any) -> bool:
-    """Whether the class of a leaf, or its class, dtype and shape, decide what is traced for it."""
+    """Whether tracing depends only on the class of a leaf, or on its class, dtype and shape."""
     return type(x) in (np.ndarray, Array) or type(x) in PYTHON_SCALARS or isinstance(x, np.number | np.bool_)
 
 
 def add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
-    """Append to `key` what a kernel depends on in each leaf; false if a leaf is not an array or a number."""
+    """Append to `key` what a kernel depends on in each leaf; False if a leaf is not an array or a number."""
     for x in leaves:
         kind = type(x)
         if kind is np.ndarray or kind is Array:
@@ -115,7 +115,7 @@ def add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
 
 
 def is_swapped(key: Any) -> bool:
-    """Whether an argument is not in native byte order, and so must be converted, which the fast path skips."""
+    """Whether an argument is not in native byte order: it must then be converted, which the fast path skips."""
     return any(isinstance(part, np.dtype) and not part.isnative for part in key)
 
 

@@ -1,4 +1,4 @@
-"""Arrays that were handed over: whose memory may be written to, and what is left of them."""
+"""Donated arrays: the memory that may be overwritten, and the Arrays that are left without it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OWNS_DATA = 0x4
 
 
 class DonatedMemory:
-    """The base of an array of donated memory: results may be written there, although the user's ndarray shows it."""
+    """The base of an array of donated memory: results may be written there, and the user's ndarray shows them."""
 
     def __init__(self, array: np.ndarray):
         self.array = array
@@ -35,8 +35,8 @@ class DonatedMemory:
 def donate(array: np.ndarray) -> Array:
     """Give the memory of an ndarray to functrans, so that a result can be written into it.
 
-    Pass what is returned to a function that takes the memory of this argument: one jitted with `donate_argnums`, or a
-    `Function` that calls ``ctx.mark_dirty``. Until then it is an `Array` like any other.
+    Pass the result to a function that consumes this argument: one jitted with `donate_argnums`, or a `Function` that
+    calls ``ctx.mark_dirty``. Until then it is an `Array` like any other.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def donate(array: np.ndarray) -> Array:
 
     Notes
     -----
-    `array` shows the result that replaces the argument: the first one of its shape and dtype that replaces no donated
-    argument before it. If there is none, `array` keeps its values. It also keeps them if a slice of the returned
+    `array` shows the result that replaces the argument: the first one of its shape and dtype that replaces no earlier
+    donated argument. If there is none, `array` keeps its values. It also keeps them if a slice of the returned
     `Array` is still in use when the `Array` is consumed, because an `Array` never changes.
 
     Examples
@@ -99,20 +99,20 @@ def donate(array: np.ndarray) -> Array:
 
 
 class Donation:
-    """An `Array` that a call consumes: any further use of it raises.
+    """An `Array` that a call consumes: using it again raises.
 
     Parameters
     ----------
     array : Array
     to : str
-        What it is donated to, for messages.
+        The function that it is donated to, for messages.
 
     Attributes
     ----------
     memory : ndarray
-        Its values, in memory that nobody else reads: its own, or a copy if something still views that.
+        Its values, in memory that nothing else reads: its own, or a copy if another array still views it.
     given : ndarray or None
-        `memory` if it is the user's (see `donate`), which must show the result.
+        `memory` if it belongs to the user (see `donate`), who must see the result in it.
 
     Raises
     ------
@@ -135,13 +135,13 @@ class Donation:
         self.given = own if own is not None and type(_base(own)) is DonatedMemory else None
 
     def release(self) -> None:
-        """Give the array back: nothing was written to its memory."""
+        """Return the memory to the array: nothing was written to it."""
         _become(self.array, Array)
 
     def finish(self) -> None:
-        """Leave the array without elements, so that functions that look past Python's methods do not read it either."""
+        """Leave the array without elements, so that functions that bypass Python's methods cannot read it either."""
         x = self.array
-        # A memoryview of the array holds the array, not its memory: that must live as long.
+        # A memoryview of the array refers to the array, not to its memory, which must live as long.
         memory = _KeptMemory(_base(x))
         shape = ",".join(map(str, self.memory.shape))
         consumer = Consumer(f"Array {self.memory.dtype.name}[{shape}]", self.to, self.where)
@@ -149,7 +149,7 @@ class Donation:
 
 
 def modified(consumer: Consumer) -> Array:
-    """What takes the place of a residual that must not be read any more: its use raises."""
+    """Replaces a residual that must not be read any more: using it raises."""
     x = wrap(np.empty(0))
     _become(x, EmptyArray)
     _empty(x, stale_dtype(consumer.error_in_backward))
@@ -161,7 +161,7 @@ def _empty(x: Array, dtype: np.dtype) -> None:
 
 
 class _KeptMemory:
-    """Keeps the memory of an empty Array, and counts for how many it is kept, by its id."""
+    """Keeps the memory of an emptied Array alive, and counts by id how often it is kept."""
 
     counts: ClassVar[Counter[int]] = Counter()
 
@@ -179,7 +179,7 @@ class _KeptMemory:
 
 
 def unwrap_consumed(x: Any) -> np.ndarray:
-    """The plain array behind an `Array`, whatever became of it."""
+    """The plain array of an `Array`, even after donation."""
     return np.ndarray.view(x, np.ndarray)
 
 
@@ -188,7 +188,7 @@ def _become(x: Array, kind: type) -> None:
 
 
 def _own_memory(x: Array) -> np.ndarray | None:
-    """The memory of an Array, writable and in its shape, if nobody else refers to it."""
+    """The memory of an Array, writable and in its shape, if nothing else refers to it."""
     link = _base(x)
     while type(link) is np.ndarray:
         if sys.getrefcount(link) > _ALONE + _KeptMemory.counts[id(link)]:
@@ -207,9 +207,9 @@ def _own_memory(x: Array) -> np.ndarray | None:
 
 
 def _count_alone() -> int:
-    """The references to the memory of an Array that nothing else views, as `_own_memory` counts them.
+    """The number of references to the memory of an Array that nothing else views, as `_own_memory` counts them.
 
-    Measured, because Python counts references of local variables differently from version to version.
+    It is measured, because Python versions count the references of local variables differently.
     """
     x = wrap(np.empty(1))
     link = _base(x)
@@ -222,7 +222,7 @@ _ALONE = _count_alone()
 
 
 class EmptyArray(Array):
-    """What an `Array` becomes that was donated: all use of it raises `StaleValueError`."""
+    """The class of a donated `Array`: using it raises `StaleValueError`."""
 
     __slots__ = ()
     __hash__ = None
@@ -233,7 +233,7 @@ class EmptyArray(Array):
         raise stale(_dtype(self))
 
     def is_deleted(self) -> bool:
-        """True."""
+        """Always True."""
         return True
 
     def __repr__(self) -> str:
@@ -242,7 +242,7 @@ class EmptyArray(Array):
     __str__ = __repr__
 
 
-#: What can be asked of an Array that was donated.
+#: Attributes that remain available after donation.
 _ALLOWED = frozenset(("__class__", "is_deleted", "__repr__", "__str__", "__doc__", "__dir__"))
 EmptyArray.__name__ = EmptyArray.__qualname__ = "Array"
 
@@ -255,7 +255,7 @@ def _refusing(name: str) -> Callable[..., Any]:
     return method
 
 
-#: What Python and NumPy need of any object.
+#: Attributes that Python and NumPy need on any object.
 _KEPT = {"__array_finalize__", *dir(object)}.difference(
     ("__reduce__", "__reduce_ex__", "__format__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 )

@@ -1,4 +1,4 @@
-"""Libraries that load at their first use, so that ``import functrans`` does not wait for them."""
+"""Libraries that load on first use, so that ``import functrans`` does not wait for them."""
 
 from __future__ import annotations
 

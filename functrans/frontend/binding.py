@@ -22,12 +22,12 @@ from .pytree.nodes import KeyPath, keystr
 def listed(
     where: str, option: str, given: Any, kind: type[int] | type[str], error: type[FunctransError]
 ) -> tuple[Any, ...]:
-    """The integers or names that an option lists; one alone is a list of one, None an empty one.
+    """The integers or names in an option; a single one counts as a list of one, None as an empty list.
 
     Raises
     ------
     error
-        If it holds anything else.
+        If the option contains anything else.
     """
     if given is None:
         return ()
@@ -46,22 +46,22 @@ class Binder:
     Parameters
     ----------
     where : str
-        The beginning of messages: ``"custom_vjp of f"``.
+        The start of messages: ``"custom_vjp of f"``.
     fun : callable
     error : type
-        The class of errors.
+        The class of errors to raise.
     skip : int
-        How many positional parameters at the front to leave out.
+        How many leading positional parameters to leave out.
     hint : callable, optional
-        Gives what messages about arguments that do not match add.
+        Returns an addition to messages about arguments that do not match.
 
     Attributes
     ----------
     parameters : Parameters
     names : list of str
-        Of the positional parameters.
+        The names of the positional parameters.
     count : int or None
-        Their number; None where it is not fixed, or not known.
+        Their number; None if it varies or is unknown.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class Binder:
         signature = self.parameters.signature
         known = () if signature is None else signature.parameters.values()
         needs_names = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in known)
-        #: How many positional arguments need no binding; -1: always bind.
+        #: The number of positional arguments that need no binding; -1 to always bind.
         self._complete = -1 if needs_names else len(self.names)
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-        """All arguments in the order of the parameters, and the names of those at the end that go by keyword."""
+        """All arguments in the order of the parameters, and the names of the trailing keyword arguments."""
         if not kwargs and len(args) == self._complete:
             return args, ()
         try:
@@ -93,12 +93,12 @@ class Binder:
         except TypeError as error:
             hint = self._hint()
             if self.parameters.signature is None:
-                hint += ". Its signature is not known: pass all arguments by position"
+                hint += ". Its signature is unknown: pass all arguments by position"
             raise self.error(f"{self.where}: {error}{hint}") from None
         return (*bound.args, *bound.kwargs.values()), tuple(bound.kwargs)
 
     def position(self, option: str, i: int) -> int:
-        """The position of a parameter that an option gives by number; negative ones count from the end."""
+        """The position of a parameter given by number in an option; negative numbers count from the end."""
         at = i if i >= 0 or self.count is None else i + self.count
         if at < 0 or (self.count is not None and at >= self.count):
             raise self.error(
@@ -108,7 +108,7 @@ class Binder:
         return at
 
     def check_name(self, option: str, name: str, known: Iterable[str]) -> None:
-        """Raise where an option gives a parameter by a name that is not among those known."""
+        """Raise if an option names an unknown parameter."""
         if name not in known:
             raise self.error(
                 f"{self.where}: {option} has {name!r}, but its parameters are: {', '.join(known) or 'none'}"
@@ -116,21 +116,21 @@ class Binder:
 
 
 class Positions(Binder):
-    """A function whose arguments are all passed on by position, some of them apart.
+    """A function whose arguments are all passed by position, some of them separately.
 
     Parameters
     ----------
     what : str
         The front end, for messages: ``"custom_vjp"``.
     fun : callable
-    argnums : int or sequence of int
+    The arguments to pass separately, by position.
         Which arguments are passed on apart.
     argnames : str or sequence of str
 
     Attributes
     ----------
     apart : tuple of int
-        Positions in ascending order.
+        The positions of these arguments, in ascending order.
     """
 
     def __init__(
@@ -149,12 +149,12 @@ class Positions(Binder):
         self.apart = tuple(sorted(positions.union(map(self.names.index, names))))
 
     def resolved(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position, defaults filled in.
+        """All arguments by position, with defaults.
 
         Raises
         ------
         FunctionDefinitionError
-            If they do not match the signature, or one can be passed by name only.
+            If they do not match the signature, or if one is keyword-only.
         """
         values, keywords = self.bound(args, kwargs)
         if keywords:
@@ -172,14 +172,14 @@ class Positions(Binder):
         return values
 
     def split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The arguments that are passed on apart, and the others."""
+        """The separate arguments, and the others."""
         if not self.apart:
             return (), args
         others = tuple([x for i, x in enumerate(args) if i not in self.apart])
         return tuple([args[i] for i in self.apart]), others
 
     def merged(self, apart: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
-        """The arguments in their order again."""
+        """The arguments in their original order."""
         if not self.apart:
             return others
         merged = list(others)
@@ -192,7 +192,7 @@ class Positions(Binder):
         return self.names[position] if position < len(self.names) else str(position)
 
     def place(self, i: int) -> str:
-        """How messages call the i-th of the arguments that are not apart: ``argument 1 ('w')``."""
+        """The name of the i-th argument that is not separate, for messages: ``argument 1 ('w')``."""
         for k in self.apart:
             i += k <= i
         return self.parameters.place(i)

@@ -1,7 +1,7 @@
-"""What a tree must look like: its structure, and the shape and dtype of each leaf.
+"""The expected form of a tree: its structure, and the shape and dtype of each leaf.
 
-Whoever checks a tree (what a user's function returned, or an argument whose structure is known) asks a `TreeSpec` for
-the first mismatch, and puts that into words: which function, which argument, which error.
+Code that checks a tree (the result of a user's function, or an argument with known structure) asks a `TreeSpec` for the
+first mismatch, and describes it: which function, which argument, which error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def same_kind(own: Aval, expected: Aval) -> bool:
 
 
 class Mismatch(NamedTuple):
-    """Where a tree differs from what it must look like.
+    """A difference between a tree and its expected form.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class Mismatch(NamedTuple):
         ``"structure"``, ``"shape"`` or ``"dtype"``.
     path : KeyPath
     expected, got : str or Aval
-        The node in words where the structures differ, otherwise the types of the leaf.
+        The node in words if the structures differ, otherwise the types of the leaf.
     leaf : int
-        Its number.
+        The number of the leaf.
     """
 
     aspect: str
@@ -63,7 +63,7 @@ class Mismatch(NamedTuple):
 
 
 class TreeSpec(NamedTuple):
-    """What a tree must look like.
+    """The expected form of a tree.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class TreeSpec(NamedTuple):
     avals: Sequence[Aval]
 
     def structure_mismatch(self, tree: pytree.PyTreeDef) -> Mismatch | None:
-        """Where a structure first differs; None where it does not."""
+        """Where a structure first differs; None if it does not."""
         if tree is self.tree or tree == self.tree:
             return None
         path, expected, actual = pytree.first_difference(self.tree, tree) or ((), str(self.tree), str(tree))
@@ -85,7 +85,7 @@ class TreeSpec(NamedTuple):
     def mismatch(
         self, tree: pytree.PyTreeDef, avals: Iterable[Aval], accepts: Accepts = same_dtype
     ) -> Mismatch | None:
-        """Where a tree with this structure and these leaves first differs; None where it does not."""
+        """Where a tree with this structure and these leaves first differs; None if it does not."""
         mismatch = self.structure_mismatch(tree)
         if mismatch is not None:
             return mismatch
@@ -97,7 +97,7 @@ class TreeSpec(NamedTuple):
 
 
 def leaf_mismatch(own: Aval, expected: Aval, accepts: Accepts) -> str:
-    """In what a leaf differs: ``"shape"``, ``"dtype"``, or ``""``."""
+    """The aspect in which a leaf differs: ``"shape"``, ``"dtype"``, or ``""``."""
     if own.shape != expected.shape:
         return "shape"
     return "" if own.dtype == expected.dtype or accepts(own, expected) else "dtype"

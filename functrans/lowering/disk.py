@@ -1,11 +1,11 @@
-"""A directory of small files that many processes read and write at once, none of which may trust what it finds.
+"""A directory of small files that many processes read and write concurrently, without trusting its contents.
 
-A file is written under a temporary name and renamed when it is complete. It contains its key and a checksum: a file
-that was cut off, damaged or exchanged for another one counts as missing, and is removed. Nothing waits for the disk:
-what a crash of the machine leaves half written fails its checksum.
+A file is written under a temporary name, and renamed when it is complete. It contains its key and a checksum: a
+truncated, damaged or replaced file counts as missing, and is removed. Nothing waits for the disk: a file left half
+written by a crash fails its checksum.
 
-The directory belongs to the user alone. It is opened once, and owner and mode are checked on what was opened, so nobody
-can exchange it afterwards.
+The directory belongs to the user alone. It is opened once, and its owner and mode are checked after opening, so nobody
+can replace it later.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from hashlib import blake2b
 from typing import Any
 
 _MAGIC = b"functrn1"
-#: Magic, uses, checksum, length of the key. The number of uses is written in place, so the checksum leaves it out.
+#: Magic number, uses, checksum, length of the key. The number of uses is updated in place, so the checksum excludes it.
 _HEAD = struct.Struct("<8sQ32sI")
 _USES = struct.Struct("<Q")
 _USES_AT = 8
 _SUFFIX = ".entry"
 _UNFINISHED = ".tmp"
-#: Unfinished files of this age, in seconds, belong to processes that were killed.
+#: Unfinished files older than this, in seconds, belong to processes that were killed.
 _ABANDONED = 3600
-#: How full the directory is after old files were removed.
+#: The fraction of the limit that remains in use after old files are removed.
 _KEPT = 0.8
-#: After so many files of its own, a process measures the directory again.
+#: A process measures the directory again after writing this many files.
 _MEASURED_EVERY = 100
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _OWN = getattr(os, "O_CLOEXEC", 0)
-#: No symbolic link is followed, and no pipe waited for.
+#: Do not follow symbolic links, and do not wait for pipes.
 _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | _OWN
 
 
 class UntrustedDirectoryError(OSError):
-    """The directory belongs to another user, or others may write to it."""
+    """The directory belongs to another user, or is writable by others."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class DiskEntry:
     size : int
         In bytes.
     uses : int
-        How often it was read since it was written.
+        How often it has been read since it was written.
     used : float
-        When it was read or written last, in seconds since the epoch.
+        When it was last read or written, in seconds since the epoch.
     key : str
     data : bytes, optional
-        What was stored; None if the file is damaged.
+        The stored bytes; None if the file is damaged.
     """
 
     name: str
@@ -71,12 +71,12 @@ class DiskEntry:
 
 
 class Disk:
-    """A directory of files, by keys.
+    """A directory of files with keys.
 
     Parameters
     ----------
     path : str
-        Made, for the user alone, if it does not exist.
+        Created for the user alone, if it does not exist.
 
     Raises
     ------
@@ -108,13 +108,13 @@ class Disk:
                 )
 
     def _at(self, name: str) -> tuple[str, dict[str, Any]]:
-        """A file of the directory that was opened, whatever its path means now."""
+        """A file of the opened directory, whatever its path means now."""
         return (name, {"dir_fd": self._number}) if self._by_number else (os.path.join(self.path, name), {})
 
     # --- reading --------------------------------------------------------------------------------------------
 
     def get(self, key: str) -> bytes | None:
-        """What was stored under a key; None if nothing whole is there."""
+        """The bytes stored under a key; None if there is no intact file."""
         name = _name_of(key)
         with contextlib.suppress(OSError):
             entry = self._read(name, use=True)
@@ -124,11 +124,11 @@ class Disk:
         return None
 
     def _read(self, name: str, *, use: bool = False) -> DiskEntry:
-        """A file; counted as used where it is whole and may be written to."""
+        """A file; counts as a use if it is intact and writable."""
         path, where = self._at(name)
         try:
             number = os.open(path, (os.O_RDWR if use else os.O_RDONLY) | _PLAIN, **where)
-        except OSError:  # a directory to read only
+        except OSError:  # a read-only directory
             number, use = os.open(path, os.O_RDONLY | _PLAIN, **where), False
         with open(number, "r+b" if use else "rb", buffering=0) as file:
             status = os.fstat(number)
@@ -136,24 +136,24 @@ class Disk:
                 return DiskEntry(name, status.st_size, 0, status.st_mtime)
             uses, key, data = _unpacked(file.readall())
             if use and data is not None:
-                with contextlib.suppress(OSError):  # also makes it the file that was used last
+                with contextlib.suppress(OSError):  # also marks it as most recently used
                     file.seek(_USES_AT)
                     file.write(_USES.pack(uses + 1))
         return DiskEntry(name, status.st_size, uses, status.st_mtime, key, data)
 
     def entries(self) -> Iterator[DiskEntry]:
-        """All files, the one used last first."""
+        """All files, the most recently used first."""
         for name, _, _ in reversed(self._files(_SUFFIX)):
             with contextlib.suppress(FileNotFoundError):
                 yield self._read(name)
 
     def _files(self, suffix: str) -> list[tuple[str, int, float]]:
-        """Names, sizes and times of files, the one used last at the end."""
+        """Names, sizes and times of files, the most recently used last."""
         found = []
         with os.scandir(self._number if self._by_number else self.path) as files:
             for file in files:
                 if file.name.endswith(suffix):
-                    with contextlib.suppress(OSError):  # another process removes files too
+                    with contextlib.suppress(OSError):  # another process may remove files too
                         status = file.stat(follow_symlinks=False)
                         found.append((file.name, status.st_size, status.st_mtime))
         return sorted(found, key=lambda f: f[2])
@@ -161,12 +161,12 @@ class Disk:
     # --- writing --------------------------------------------------------------------------------------------
 
     def put(self, key: str, data: bytes, limit: int) -> bool:
-        """Store bytes under a key, and remove files not used for long where all take more than `limit` bytes.
+        """Store bytes under a key; if the total exceeds `limit` bytes, remove the least recently used files.
 
         Returns
         -------
         bool
-            Whether they were stored: a disk may be full, or allow no writing.
+            Whether they were stored: the disk may be full or read-only.
         """
         packed = _packed(key, data)
         if len(packed) > limit:
@@ -175,7 +175,7 @@ class Disk:
         try:
             try:
                 self._write(unfinished, packed)
-            except FileNotFoundError:  # somebody removed the directory
+            except FileNotFoundError:  # the directory was removed
                 self._open()
                 self._write(unfinished, packed)
             (old, there), (new, _) = self._at(unfinished), self._at(_name_of(key))
@@ -197,7 +197,7 @@ class Disk:
                 rest = rest[file.write(rest) :]
 
     def _make_room(self, added: int, limit: int) -> None:
-        """Remove the files that were not used for longest, where there are too many."""
+        """Remove the least recently used files if there are too many."""
         if self._written % _MEASURED_EVERY == 0:
             self._size = self.size()
         else:
@@ -215,20 +215,20 @@ class Disk:
         self._size = total
 
     def size(self) -> int:
-        """How many bytes the files take; removes what killed processes left."""
+        """The total size of the files; removes leftovers of killed processes."""
         for name, _, time_written in self._files(_UNFINISHED):
             if time.time() - time_written > _ABANDONED:
                 self.remove(name)
         return sum(size for _, size, _ in self._files(_SUFFIX))
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
         path, where = self._at(name)
         with contextlib.suppress(OSError):
             os.unlink(path, **where)
 
     def clear(self) -> tuple[int, int]:
-        """Remove all files; returns how many there were, and their bytes."""
+        """Remove all files; returns their number and total size."""
         files = [*self._files(_SUFFIX), *self._files(_UNFINISHED)]
         for name, _, _ in files:
             self.remove(name)
@@ -249,7 +249,7 @@ def _packed(key: str, data: bytes) -> bytes:
 
 
 def _unpacked(packed: bytes) -> tuple[int, str, bytes | None]:
-    """The uses, key and data of a file; None where it is damaged."""
+    """The uses, key and data of a file; None if it is damaged."""
     if len(packed) < _HEAD.size:
         return 0, "", None
     magic, uses, checksum, n = _HEAD.unpack_from(packed)

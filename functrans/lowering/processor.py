@@ -1,4 +1,4 @@
-"""The processor that kernels are compiled for, in LLVM's words."""
+"""The processor for which kernels are compiled, as LLVM describes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import os
 from dataclasses import dataclass
 
-#: Of the x86-64 psABI: what each level adds to the one before, as far as it matters to kernels.
+#: From the x86-64 psABI: the features that each level adds, as far as they matter to kernels.
 _ADDED = {
     "x86-64": (),
     "x86-64-v2": ("sse4.2", "popcnt"),
@@ -27,11 +27,11 @@ class Processor:
     Attributes
     ----------
     name : str
-        LLVM's name of it, or of a level.
+        LLVM's name for it, or a level.
     flags : str
-        Features that LLVM is to take or leave apart from those of the name: ``"+avx2,-avx512f"``.
+        Features to add to or remove from those of the name: ``"+avx2,-avx512f"``.
     features : frozenset of str
-        What it has, as far as known.
+        Its known features.
     """
 
     name: str
@@ -40,24 +40,24 @@ class Processor:
 
     @property
     def vector_bits(self) -> int:
-        """The width of vectors that pays; 0 for LLVM's own choice."""
+        """The best width of vectors; 0 to let LLVM choose."""
         return 512 if "avx512f" in self.features else 0
 
     @property
     def fma(self) -> bool:
-        """Whether a fused multiply-add is an instruction."""
+        """Whether it has an instruction for fused multiply-add."""
         return not self.features.isdisjoint(("fma", "neon", "fp-armv8"))
 
 
 @functools.cache
 def processor(cpu: str = "native") -> Processor:
-    """The processor of that name.
+    """The processor with a given name.
 
     Parameters
     ----------
     cpu : str
-        'native' or one of `LEVELS`. The native one is what LLVM finds; as in Numba, ``NUMBA_CPU_NAME`` and
-        ``NUMBA_CPU_FEATURES`` replace it.
+        'native' or one of `LEVELS`. LLVM detects the native one; as in Numba, ``NUMBA_CPU_NAME`` and
+        ``NUMBA_CPU_FEATURES`` override it.
     """
     if cpu in LEVELS:
         return Processor(cpu, "", LEVELS[cpu])
@@ -74,7 +74,7 @@ def processor(cpu: str = "native") -> Processor:
 
 @functools.cache
 def host() -> Processor:
-    """The processor of this machine, as LLVM finds it."""
+    """The processor of this machine, as detected by LLVM."""
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()

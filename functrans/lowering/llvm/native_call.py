@@ -3,7 +3,8 @@
 ``run(arrays)`` reads the address and the parameters of the kernel from an array of words, calls the kernel, and returns
 its status as an int. A call through ctypes or a Numba-jitted function takes several times as long.
 
-``match(leaves)`` says whether a tuple has values of given types, dtypes and shapes, in the time of one attribute.
+``match(leaves)`` says, in the time of one attribute access, whether a tuple has values of given types, dtypes and
+shapes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .symbols import load
 TUPLE_ITEMS = tuple.__basicsize__
 ARRAY_DATA = object.__basicsize__
 
-#: The classes of arrays among which `matcher` makes no difference.
+#: The classes of arrays that `matcher` treats as equal.
 ARRAYS = (np.ndarray, Array)
 
 _METH_O = 0x0008
@@ -54,8 +55,8 @@ return:
   ret ptr %number
 }}
 """
-#: ``PyObject *(PyObject *words, PyObject *leaves)``. The words: the number of leaves, and for each of them two types
-#: (either will do) and the number of axes, -1 for what is no array; then for an array its dtype and its extents.
+#: ``PyObject *(PyObject *words, PyObject *leaves)``. The words: the number of leaves; for each leaf two types (either
+#: is accepted) and the number of axes, -1 for a leaf that is not an array; for an array also its dtype and its extents.
 _MATCH = """declare ptr @PyBool_FromLong(i64)
 define ptr @functrans.match(ptr %self, ptr %tuple) {{
   %field = getelementptr i8, ptr %self, i64 {data}
@@ -186,13 +187,14 @@ def matcher(leaves: Sequence[Any]) -> Callable[[tuple[Any, ...]], bool] | None:
     Parameters
     ----------
     leaves : sequence
-        A leaf is like another if both are arrays (of class `Array` or ndarray) of one dtype and shape, C-contiguous and
-        aligned, or otherwise have the same class. So give numbers by their class alone: Python's, or NumPy's.
+        Two leaves are alike if both are arrays (of class `Array` or ndarray) of the same dtype and shape, C-contiguous
+        and aligned, or otherwise have the same class. So numbers must be described by their class alone: Python's, or
+        NumPy's.
 
     Returns
     -------
     callable or None
-        None where the memory layout of arrays is not the one known here.
+        None if the memory layout of arrays is not the known one.
     """
     if not _fields_are_known():
         return None
@@ -208,7 +210,7 @@ def matcher(leaves: Sequence[Any]) -> Callable[[tuple[Any, ...]], bool] | None:
 
 @functools.cache
 def _fields_are_known() -> bool:
-    """Whether arrays keep their class, axes, extents, dtype and flags where `matcher` looks for them."""
+    """Whether arrays store their class, axes, extents, dtype and flags where `matcher` expects them."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     for x in (np.zeros((5, 7), np.float32), wrap(np.zeros(3)), np.ones((6, 4, 2), np.int64).T):
@@ -256,5 +258,5 @@ def _make_method(name: str) -> _MethodDef:
     return method
 
 
-#: Python refers to these structures: they live forever, also one of two that threads make at once.
+#: Python refers to these structures, so they live forever, even a duplicate that two threads create at once.
 _kept: list[tuple[_MethodDef, LoadedCode]] = []

@@ -1,8 +1,8 @@
-"""Object code: made of LLVM text, and loaded.
+"""Object code: compiled from LLVM text, and loaded.
 
-Object code is relocatable: it holds no address of this process, only the names of what it calls, so another process can
-load it too. Each object is a library of its own in an engine of LLVM's ORC, which frees the memory with the last
-reference to the library.
+Object code is relocatable: it contains no address of this process, only the names of the functions that it calls, so
+another process can load it too. Each object is a library in an engine of LLVM's ORC, which frees the memory with the
+last reference to the library.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 from ...core.context import new_lock
 from ..processor import Processor
 
-#: Objects that share an engine: an engine takes 120 KB, and gives back only 30 of an object's 40 KB before its own end.
+#: Objects that share an engine: an engine takes 120 KB, and frees only 30 of an object's 40 KB before it is freed
+#: itself.
 _SHARING = 32
 
 
@@ -27,11 +28,11 @@ class ObjectCode:
     Attributes
     ----------
     entry : str
-        The function that is called.
+        The function to call.
     symbols : tuple of str
-        What it needs from outside.
+        The external symbols that it needs.
     image : bytes
-        As a compiler writes to an object file.
+        The contents of an object file.
     """
 
     entry: str
@@ -45,7 +46,7 @@ class LoadedCode:
     Attributes
     ----------
     address : int
-        Of the entry.
+        The address of the entry.
     """
 
     __slots__ = ("_library", "address")
@@ -61,17 +62,17 @@ def compile_object(text: str, entry: str, processor: Processor, *, optimize: boo
     Parameters
     ----------
     text : str
-        LLVM's language.
+        LLVM text.
     entry : str
         The function of the module that is called from outside.
     processor : Processor
     optimize : bool
-        Whether to run LLVM's passes.
+        Whether to run LLVM's optimisation passes.
     """
     import llvmlite.binding as llvm
 
     compiler = _compiler(processor)
-    # In a context of its own, whose types and constants go with it.
+    # It has its own context, so that types and constants are freed with it.
     context = llvm.create_context()
     module = llvm.parse_assembly(text, context)
     try:
@@ -110,7 +111,7 @@ class _Compiler:
         return llvm.create_pass_builder(self.machine, options)
 
     def optimize(self, module: Any) -> None:
-        """Run Numba's passes: a few cheap ones, without which some loops take half as long again, then all."""
+        """Run Numba's passes: first a few cheap ones, without which some loops take 50% longer, then all."""
         cheap = self.first.getModulePassManager()
         cheap.add_loop_rotate_pass()
         cheap.add_instruction_combine_pass()
@@ -125,7 +126,7 @@ def _run(passes: Any, module: Any, builder: Any) -> None:
     try:
         passes.run(module, builder)
     finally:
-        # llvmlite's own way to free it does nothing: the base class with an empty `_dispose` comes first.
+        # llvmlite's own method to free it does nothing: the base class with an empty `_dispose` comes first.
         ffi.lib.LLVMPY_DisposeNewModulePassManger(passes)
         passes.detach()
 
@@ -144,22 +145,22 @@ def _start_llvm() -> None:
 # --- loading ------------------------------------------------------------------------------------------------
 
 _loading = new_lock()
-_engines: list[Any] = []  # the last one, and how many objects it has
+_engines: list[Any] = []  # the last engine, and its number of objects
 
 
 def load_object(code: ObjectCode, addresses: Mapping[str, int]) -> LoadedCode:
-    """Object code made ready to be called.
+    """Object code, loaded and ready to be called.
 
     Parameters
     ----------
     code : ObjectCode
     addresses : mapping of str to int
-        Of its symbols. Those that are missing here are sought in the process.
+        The addresses of its symbols. Missing ones are looked up in the process.
 
     Raises
     ------
     RuntimeError
-        If a symbol is not found, or the image is no object code for this kind of machine.
+        If a symbol is missing, or the image is not object code for this kind of machine.
     """
     from llvmlite.binding.orcjit import JITLibraryBuilder
 
@@ -179,7 +180,7 @@ def _new_engine() -> Any:
     from llvmlite.binding.orcjit import create_lljit_compiler
 
     _start_llvm()
-    # Objects are compiled already: any machine of this kind will do, and none is looked for.
+    # Objects are already compiled, so any target machine of this kind will do; the processor is not detected.
     machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
         opt=0, reloc="pic", codemodel="default"
     )

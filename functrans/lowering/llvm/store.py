@@ -1,8 +1,8 @@
-"""Object code that was made before: in this process, or by another one, on disk.
+"""A cache of object code, in memory and on disk, shared with other processes.
 
 A key is a hash of everything that the machine code depends on: the text of a kernel in loop IR, its options, the code
-of functrans that turns it into LLVM's language, the versions of LLVM and CPython, the C library, the processor. (Not
-the version of Numba, which takes no part.) So equal keys mean equal machine code, and nothing ever goes stale.
+of functrans that turns it into LLVM text, the versions of LLVM and CPython, the C library, and the processor. (Not the
+version of Numba, which is not involved.) So equal keys mean equal machine code, and no entry ever becomes stale.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from ..disk import Disk, UntrustedDirectoryError
 from ..processor import Processor
 from .objects import LoadedCode, ObjectCode
 
-#: Bytes of object code that a process keeps, of kernels that nobody uses any more.
+#: The most bytes of object code that a process caches for kernels that are no longer in use.
 _KEPT = 1 << 24
-#: Whose text decides what LLVM gets to see, besides the text of a kernel.
+#: Packages whose source determines the LLVM text, besides the text of a kernel.
 _SOURCES = ("lowering/llvm", "lowering/loops", "lowering/processor.py", "lowering/blas.py", "core/guards.py")
 
 
@@ -41,17 +41,17 @@ def obtain(
     make: Callable[[], ObjectCode],
     load: Callable[[ObjectCode], LoadedCode],
 ) -> tuple[LoadedCode, Origin]:
-    """Machine code: what was made before, or else made now and kept for others.
+    """Machine code from the cache, or compiled now and stored for others.
 
     Parameters
     ----------
     wanted : str
-        What decides about the code, apart from the processor and versions.
+        The text that determines the code, apart from the processor and versions.
     cpu : Processor
     about : str
-        For people who list the cache.
+        A description for people who list the cache.
     make, load : callables
-        What compiles it, and what loads it.
+        The functions that compile it and load it.
     """
     key = blake2b(f"{fingerprint(cpu)}\n{wanted}".encode(), digest_size=24).hexdigest()
     noted = shipped.get()
@@ -87,7 +87,7 @@ shipped: ContextVar[dict[str, ObjectCode] | None] = ContextVar("functrans_shippe
 
 
 class _Recent:
-    """The object code that was used last."""
+    """A cache of the most recently used object code."""
 
     def __init__(self) -> None:
         self._codes: OrderedDict[str, ObjectCode] = OrderedDict()
@@ -117,7 +117,7 @@ class _Recent:
 
 
 _recent = _Recent()
-#: Forgets the object code that this process keeps.
+#: Clears the object code cached in this process.
 forget = _recent.clear
 
 
@@ -126,7 +126,7 @@ forget = _recent.clear
 
 @functools.cache
 def fingerprint(cpu: Processor) -> str:
-    """What machine code depends on besides the text of a kernel."""
+    """What machine code depends on, besides the text of a kernel."""
     import llvmlite.binding as llvm
 
     return json.dumps(
@@ -141,7 +141,7 @@ def fingerprint(cpu: Processor) -> str:
 
 
 def _hash_of_sources() -> str:
-    """A hash of the modules that make LLVM's language of a kernel: their version, also while they are worked on."""
+    """A hash of the modules that generate LLVM text: their version, even during development."""
     root = Path(__file__).parents[2]
     found = blake2b(digest_size=16)
     try:
@@ -154,7 +154,7 @@ def _hash_of_sources() -> str:
 
 
 def _c_library() -> tuple[str, ...]:
-    """The version of the C library, which decides which vector functions there are."""
+    """The version of the C library, which determines the available vector functions."""
     try:
         return (os.confstr("CS_GNU_LIBC_VERSION") or "",)
     except (AttributeError, ValueError, OSError):
@@ -170,12 +170,12 @@ def _packed(code: ObjectCode, about: str) -> bytes:
 
 
 def unpacked(data: bytes) -> tuple[ObjectCode, str]:
-    """What a file holds: code, and what it is.
+    """The contents of a file: code and its description.
 
     Raises
     ------
     ValueError, LookupError, TypeError
-        If it holds something else.
+        If it contains something else.
     """
     head, image = data.split(b"\n", 1)
     found = json.loads(head)
@@ -192,7 +192,7 @@ def _from_disk(key: str) -> ObjectCode | None:
 
 
 def opened_disk() -> Disk | None:
-    """The cache on disk; None where it is switched off, or cannot be used."""
+    """The cache on disk; None if it is switched off or unusable."""
     return _opened(config.cache_dir or default_directory()) if config.cache else None
 
 
@@ -204,7 +204,7 @@ def _opened(path: str) -> Disk | None:
         reason = str(error)
     except OSError as error:
         if not config.cache_dir:
-            return None  # a home that is missing or cannot be written to is nothing to warn about
+            return None  # no warning for a home directory that is missing or read-only
         reason = f"{error.strerror}: {path}"
     warnings.warn(
         f"compiled kernels are not cached on disk: {reason}. Set FUNCTRANS_CACHE_DIR to a directory of your own, or "

@@ -1,4 +1,4 @@
-"""The addresses, in this process, of what object code calls by name."""
+"""The addresses of the functions that object code calls by name."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _GEMM = {symbol(f"{letter}gemm"): letter for letter in OWN_PRODUCTS}
 
 
 def load(code: ObjectCode) -> LoadedCode:
-    """Object code, with the functions of this process that it calls.
+    """Load object code, with the addresses of the functions that it calls.
 
     Raises
     ------
     MissingRoutineError
-        If there is no such function: a call of it would be a jump to nowhere.
+        If a function does not exist: calling it would jump to an invalid address.
     RuntimeError
-        If the code cannot be loaded here.
+        If the code cannot be loaded on this machine.
     """
     return load_object(code, {name: address_of(name) for name in code.symbols})
 
@@ -40,7 +40,7 @@ def address_of(name: str) -> int:
 
 @functools.cache
 def is_in_process(name: str) -> bool:
-    """Whether the libraries of this process have a function."""
+    """Whether the libraries of this process export a function."""
     return _in_process(name) is not None
 
 
@@ -48,13 +48,13 @@ def _in_process(name: str) -> int | None:
     import llvmlite.binding as llvm
 
     if name.startswith("_ZGV"):
-        has_libmvec()  # which loads it
+        has_libmvec()  # loads it
     return llvm.address_of_symbol(name)
 
 
 @functools.cache
 def has_libmvec() -> bool:
-    """Whether glibc's library of vector functions is there; it is loaded now."""
+    """Whether glibc's library of vector functions exists; it is loaded now."""
     import llvmlite.binding as llvm
 
     with contextlib.suppress(RuntimeError):
