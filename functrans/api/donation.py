@@ -14,7 +14,7 @@ from ..core.aval import Aval
 from ..core.errors import FunctransError
 from ..core.ir import Jaxpr
 from ..core.module_getattr import lazy_import
-from ..core.source import warn_user
+from ..core.source import user_source, warn_user
 from ..frontend.pytree import PyTree, tree_flatten
 
 lowering = lazy_import("functrans.lowering.run.executable")
@@ -92,11 +92,12 @@ class DonatingCall:
         """Replace the donated arguments by memory that may be overwritten; says which Arrays are consumed."""
         consumed: dict[int, Donation] = {}
         seen: dict[int, Donation] = {}
+        where = user_source()
         try:
             for i in self._donated:
                 x = values[i]
                 if type(x) is Array and id(x) not in seen:
-                    consumed[i] = seen[id(x)] = Donation(x, self._name)
+                    consumed[i] = seen[id(x)] = Donation(x, self._name, where)
                     values[i] = consumed[i].memory
                 elif isinstance(x, np.ndarray) and id(x) not in seen:
                     values[i] = np.array(x, order="C")

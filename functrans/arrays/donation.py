@@ -12,7 +12,7 @@ import numpy as np
 from ..core.context import new_rlock
 from ..core.dtypes import SUPPORTED, Consumer, stale, stale_dtype
 from ..core.errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
-from ..core.source import user_source
+from ..core.source import Place
 from .array import Array, wrap
 
 _base: Callable[[Any], Any] = vars(np.ndarray)["base"].__get__
@@ -106,6 +106,8 @@ class Donation:
     array : Array
     to : str
         The function that it is donated to, for messages.
+    where : Place or None
+        The user's line.
 
     Attributes
     ----------
@@ -122,15 +124,15 @@ class Donation:
 
     __slots__ = ("array", "given", "memory", "to", "where")
 
-    def __init__(self, array: Array, to: str):
+    def __init__(self, array: Array, to: str, where: Place | None):
         self.array = array
         self.to = to
-        self.where = user_source()
+        self.where = where
         with _lock:
             if type(array) is not Array:
                 raise stale(_dtype(array))
-            own = _own_memory(array)
             _become(array, EmptyArray)
+        own = _own_memory(array)
         self.memory = np.array(unwrap_consumed(array), order="C") if own is None else own
         self.given = own if own is not None and type(_base(own)) is DonatedMemory else None
 
@@ -143,8 +145,7 @@ class Donation:
         x = self.array
         # A memoryview of the array refers to the array, not to its memory, which must live as long.
         memory = _KeptMemory(_base(x))
-        shape = ",".join(map(str, self.memory.shape))
-        consumer = Consumer(f"Array {self.memory.dtype.name}[{shape}]", self.to, self.where)
+        consumer = Consumer("Array", self.memory.shape, self.memory.dtype, self.to, self.where)
         _empty(x, stale_dtype(consumer.error, memory))
 
 
@@ -199,11 +200,12 @@ def _own_memory(x: Array) -> np.ndarray | None:
         link, below = below, None
     else:
         return None
-    if link.flags.num & _WRITABLE != _WRITABLE or link.nbytes != x.nbytes:
+    view = unwrap_consumed(x)
+    if link.flags.num & _WRITABLE != _WRITABLE or link.nbytes != view.nbytes:
         return None
-    if link.shape == x.shape and link.dtype == x.dtype:
+    if link.shape == view.shape and link.dtype == view.dtype:
         return link
-    return np.ndarray(x.shape, x.dtype, link) if np.ndarray.flags.__get__(x).c_contiguous else None
+    return np.ndarray(view.shape, view.dtype, link) if view.flags.c_contiguous else None
 
 
 def _count_alone() -> int:

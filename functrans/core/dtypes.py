@@ -99,11 +99,18 @@ def is_float0(x: Any) -> bool:
 
 
 class Consumer(NamedTuple):
-    """What a value was donated to: its type in words, the name of the function, and the user's line."""
+    """What a value was donated to: what it was, the name of the function, and the user's line."""
 
-    value: str
+    kind: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
     to: str
     source: Place | None
+
+    @property
+    def value(self) -> str:
+        """The value in words: ``Array float64[3]``."""
+        return f"{self.kind} {self.dtype.name}[{','.join(map(str, self.shape))}]"
 
     def error(self) -> FunctransError:
         """The error for the use of the value."""

@@ -166,9 +166,9 @@ def hand_over(
                 "place"
             )
         if isinstance(x, Tracer):
-            consume(x, Consumer(f"value {_shown(x)}", f"{name}.apply", user_source()))
+            consume(x, Consumer("value", *_type(x), f"{name}.apply", user_source()))
         elif type(x) is Array and not isinstance(outs[k], Tracer):
-            donation = Donation(x, f"{name}.apply")
+            donation = Donation(x, f"{name}.apply", user_source())
             if donation.given is not None:
                 np.copyto(donation.given, outs[k])
                 results[k] = wrap(donation.given)
@@ -190,4 +190,4 @@ def refuse_old_residuals(
 
 
 def _modified(name: str, x: Any) -> Any:
-    return modified(Consumer(f"value {_shown(x)}", f"{name}.apply", user_source()))
+    return modified(Consumer("value", *_type(x), f"{name}.apply", user_source()))

@@ -57,6 +57,7 @@ UPDATES = {
     "one element": lambda x, y: x.at[1, 2].set(7.0),
     "a row at a traced place": lambda x, y: x.at[y.astype(int)[0, 0] % 4].add(1.0),
     "shifted rows": lambda x, y: x - fnp.roll(x, 1, axis=0),
+    "two products": lambda x, y: (x @ y) @ y,
     "an update of an update": lambda x, y: fnp.tanh(x.at[0].set(3.0)) * 2.0,
 }
 COPIES = {
@@ -89,6 +90,9 @@ LOOPS = {
     "scan": lambda x, y: ft.lax.scan(lambda c, row: (c * 0.5 + row, fnp.sum(c)), x, fnp.stack([y, y])),
     "nested": lambda x, y: ft.lax.fori_loop(
         0, 2, lambda i, c: ft.lax.fori_loop(0, 2, lambda j, d: d * 0.5 + c, c), x
+    ),
+    "whose steps read everything first": lambda x, y: ft.lax.fori_loop(
+        0, 3, lambda i, c: fnp.cumsum(fnp.cumsum(c)[::-1]) * 0.1, x
     ),
     "after another": lambda x, y: ft.lax.fori_loop(0, 2, lambda i, c: c + y, fnp.tanh(x)),
 }

@@ -67,6 +67,7 @@ def shared_storage(roots: Roots, fusion: Fusion, updates: Updates) -> dict[Var, 
 
     * A reshape uses its operand's memory; but an operand that is not an output uses that of an output reshaping it.
     * The first result of a block takes the operand that its rule may overwrite, if nothing reads it later.
+    * An input whose memory an output may have takes that of one which is first written after the input's last read.
     * A value read for the last time, element by element, by a loop that stores another value of the same shape, uses
       the memory of that value.
     """
@@ -90,6 +91,7 @@ class _Sharing:
                 self.loop(item)
             elif item.kind == "block":
                 self.block(item)
+        self.leftovers()
 
     def home(self, v: Var) -> Var:
         return home(self.owner, v)
@@ -150,6 +152,27 @@ class _Sharing:
                 if fits and self.movable(source, target.var) and self._replaces(target, source, reads):
                     self.owner[source] = self.home(target.var)
                     taken.add(target.var)
+                    break
+
+    def leftovers(self) -> None:
+        """Give the memory of inputs that is still free to outputs that are first written when nothing reads it."""
+        left = [v for v in self.updates if v not in self.owner]
+        if not left:
+            return
+        place = {item: n for n, item in enumerate(self.fusion.body)}
+        first: dict[Var, int] = {}
+        for item, n in place.items():
+            for root in _members(item):
+                made = root.eqn.outvars if root.kind == "block" and root.eqn else (root.var,)
+                for w in made:
+                    first.setdefault(self.home(w), n)
+        taken = {self.home(v) for v in self.updates if v in self.owner}
+        for v in left:
+            end = place[self.last[v]] if v in self.last else -1
+            for y in self.updates[v]:
+                if y not in taken and y not in self.owner and first.get(y, -1) > end:
+                    self.owner[v] = y
+                    taken.add(y)
                     break
 
     def _whole(self, v: Var) -> bool:
