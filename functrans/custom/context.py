@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.config import config
-from ..core.errors import (
-    ContextAttributeError,
-    FunctionContractError,
-    FunctionDefinitionError,
-)
+from ..core.errors import ContextAttributeError, FunctionContractError, FunctionDefinitionError
 from ..frontend.pytree import tree_leaves
 from ..frontend.pytree.nodes import kind_of
 from .dirty import Marks

@@ -207,12 +207,7 @@ def _linear_transpose(cts: Values, *args: Any, pull: Pullback) -> list[Any]:
 
 
 def _batch(
-    size: int,
-    args: Values,
-    dims: Sequence[int | None],
-    *,
-    rule: Applied,
-    jaxpr: Jaxpr | None = None,
+    size: int, args: Values, dims: Sequence[int | None], *, rule: Applied, jaxpr: Jaxpr | None = None
 ) -> tuple[Any, Any]:
     operands, own = rule.own(args), tuple(rule.own(dims))
     if rule.rule.has_vmap:

@@ -15,13 +15,7 @@ from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleErr
 from ..core.source import last_line
 from ..core.trace import Tracer, current_trace, eval_trace
 from ..core.tracebacks import boundary
-from ..frontend.arguments import (
-    flatten_values,
-    given,
-    name_of,
-    results,
-    returned_values,
-)
+from ..frontend.arguments import flatten_values, given, name_of, results, returned_values
 from ..frontend.binding import RuledFunction
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, PyTreeDef, tree_map, tree_structure, tree_unflatten

@@ -19,13 +19,7 @@ from ..core.dtypes import is_inexact
 from ..core.source import last_line
 from ..core.trace import current_trace, eval_trace, is_abstract
 from ..core.tracebacks import boundary
-from ..frontend.arguments import (
-    check_function,
-    given,
-    name_of,
-    results,
-    returned_values,
-)
+from ..frontend.arguments import check_function, given, name_of, results, returned_values
 from ..frontend.binding import RuledFunction
 from ..frontend.pytree import PyTree, PyTreeDef, flatten_axes, tree_unflatten
 from ..frontend.tree_spec import Mismatch, TreeSpec, same_kind

@@ -18,14 +18,7 @@ from ..core.trace import PYTHON_KEYS, Tracer
 from ..frontend.arguments import given, name_of, returned_values, value_of
 from ..frontend.binding import Positions
 from ..frontend.checked import checked
-from ..frontend.pytree import (
-    LEAF,
-    PyTree,
-    PyTreeDef,
-    tree_flatten,
-    tree_map,
-    tree_unflatten,
-)
+from ..frontend.pytree import LEAF, PyTree, PyTreeDef, tree_flatten, tree_map, tree_unflatten
 from ..frontend.pytree.nodes import KeyPath, SequenceKey, keystr
 from ..frontend.tree_spec import TreeSpec
 from ..primitives.structure.linear import added, instantiate, zeros
