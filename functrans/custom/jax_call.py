@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -242,10 +242,8 @@ class JaxCall(CustomRule):
         args = leaves if self.flat else tree_unflatten(self.treedef, leaves)
         pair = rule(*d.positions.merged(self.nondiff, args)) if self.nondiff else rule(*args)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise errors.FunctionDefinitionError(
-                f"{self._title('fwd', rule)} must return a pair (output, residuals), but returned {described(pair)}",
-                last_line(rule),
-            )
+            text = f"must return a pair (output, residuals), but returned {described(pair)}"
+            self._refuse("fwd", rule, errors.FunctionDefinitionError, text)
         outs = self._outputs(rule, pair[0])
         residuals, token = self._residuals(rule, pair[1], avals)
         return Forward(outs, residuals, token, materialized=not d.symbolic_vjp)
@@ -275,13 +273,9 @@ class JaxCall(CustomRule):
         ts = tree_unflatten(self.treedef, _derivatives(tangents, d.symbolic_jvp))
         pair = rule(*self.nondiff, self._tree(values), ts)
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise errors.TangentError(
-                f"{self._title('jvp', rule)} must return a pair (output, tangent of the output), but returned "
-                f"{described(pair)}",
-                last_line(rule),
-            )
-        outs = self._outputs(rule, pair[0])
-        return outs, self._tangents("jvp", rule, pair[1])
+            text = f"must return a pair (output, tangent of the output), but returned {described(pair)}"
+            self._refuse("jvp", rule, errors.TangentError, text)
+        return self._outputs(rule, pair[0]), self._tangents("jvp", rule, pair[1])
 
     def _partials(self, values: Values, tangents: Values, again: Again) -> Pushed:
         """Outputs and their tangents, by a rule for each argument that moves."""
@@ -308,6 +302,11 @@ class JaxCall(CustomRule):
 
     def _title(self, slot: str, rule: UserFunction) -> str:
         return f"{self.declared.positions.where}: the {slot} rule {name_of(rule)}"
+
+    def _refuse(
+        self, slot: str, rule: UserFunction, error: type[errors.FunctransError], text: str
+    ) -> NoReturn:
+        raise error(f"{self._title(slot, rule)} {text}", last_line(rule))
 
     def _gradients(self, rule: UserFunction, returned: tuple[Any, ...], avals: list[Aval]) -> list[Any]:
         if self.flat:
@@ -363,27 +362,24 @@ class JaxCall(CustomRule):
         return arrays, _Token(treedef, static, self.out_tree, avals)
 
     def _residual(self, rule: UserFunction, x: Any) -> Any:
-        title = self._title("fwd", rule)
         if isinstance(x, CustomVJPPrimal):
-            raise errors.ArgumentError(
-                f"{title} returned a CustomVJPPrimal among the residuals: keep x.value", last_line(rule)
-            )
-        return value_of(x, lambda: f"{title}: a residual")
+            text = "returned a CustomVJPPrimal among the residuals: keep x.value"
+            self._refuse("fwd", rule, errors.ArgumentError, text)
+        return value_of(x, lambda: f"{self._title('fwd', rule)}: a residual")
 
     def _check_count(self, rule: UserFunction, gradients: Any) -> None:
-        count, title = self.count, self._title("bwd", rule)
         if not isinstance(gradients, tuple | list):
-            raise errors.GradientStructureError(
-                f"{title} must return a tuple with a gradient for each argument ({count}), but returned "
-                f"{described(gradients)}. For one argument write: return (gradient,)",
-                last_line(rule),
+            text = (
+                f"must return a tuple with a gradient for each argument ({self.count}), but returned "
+                f"{described(gradients)}. For one argument write: return (gradient,)"
             )
-        if len(gradients) != count:
-            raise errors.GradientCountError(
-                f"{title} returned an incorrect number of gradients (expected {count}, got {len(gradients)}). Return "
-                "one for each argument that is not in nondiff_argnums, None for zero",
-                last_line(rule),
+            self._refuse("bwd", rule, errors.GradientStructureError, text)
+        if len(gradients) != self.count:
+            text = (
+                f"returned an incorrect number of gradients (expected {self.count}, got {len(gradients)}). Return one "
+                "for each argument that is not in nondiff_argnums, None for zero"
             )
+            self._refuse("bwd", rule, errors.GradientCountError, text)
 
 
 def _derivatives(values: Values, symbolic: bool) -> list[Any]:
