@@ -29,7 +29,7 @@ class Phase(enum.Enum):
 
 
 class Record:
-    """What a context knows beside the attributes that the user assigned.
+    """What a context knows besides the attributes that the user assigned.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class Context:
         Raises
         ------
         FunctionContractError
-            If called twice; if a value is no input or is marked twice; if no output can replace it, or several can.
+            If called twice; if a value is not an input or is marked twice; if no output can replace it, or several can.
         StaleValueError
             When the argument is used after the call.
         InplaceModificationError

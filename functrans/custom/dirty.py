@@ -50,7 +50,7 @@ def replacements(
     Raises
     ------
     FunctionContractError
-        If a marked value is no input, or marked twice; if no output can replace it, or several can.
+        If a marked value is not an input, or marked twice; if no output can replace it, or several can.
     """
     found: dict[int, int] = {}
     for n, x in enumerate(marks.inputs):

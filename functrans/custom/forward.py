@@ -35,6 +35,7 @@ from .partition import SINGLE, Arguments, Outputs, own_value
 from .rule import Again, CustomRule, Forward, Mask, Values
 from .saving import Kept, Known, hooked, is_traced
 
+#: Types of values that are not traced.
 _KNOWN = frozenset((np.ndarray, np.float64, StandInTracer))
 
 
@@ -155,7 +156,7 @@ def _mark_dirty(
 def run_and_keep(call: Any, values: Values, perturbed: Mask, again: Again, phase: Phase) -> Forward:
     """Outputs and what a rule gets of the context, by one run: below a level that differentiates, if there is one."""
     d = call.definition
-    traced = any_traced(values)
+    traced = not _KNOWN.issuperset(map(type, values)) and any_traced(values)
     if not traced or d.setup is not None or d.vmap is not None or not d.derive_vmap or d.clear or hooked():
         return Run(call, values, perturbed, again, True, traced).kept(phase, values, perturbed)
     below = _Below(call, values, perturbed, phase)
@@ -168,8 +169,8 @@ def run_and_keep(call: Any, values: Values, perturbed: Mask, again: Again, phase
 
 
 def any_traced(values: Values) -> bool:
-    """Whether an outer level looks on, and must see the rule."""
-    return not _KNOWN.issuperset(map(type, values)) and any(map(is_traced, values))
+    """Whether an outer level sees the values, so that it must see the rule."""
+    return any(map(is_traced, values))
 
 
 class _Below(CustomRule):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -38,6 +38,8 @@ class FunctionCall(CustomRule):
     arguments : Arguments
     """
 
+    outputs: Any = None
+    host: HostForward | None = None
     no_forward = "You must implement the jvp method for it to be differentiated in forward mode"
 
     def __init__(self, definition: Definition, arguments: Arguments):
@@ -46,9 +48,6 @@ class FunctionCall(CustomRule):
         self.name = d.name
         self.arguments = arguments
         self.arity = arguments.layout.count
-        self.outputs: Any = None
-        self.dirty: Mapping[int, int] = {}
-        self.host: HostForward | None = None
         self.has_reverse, self.has_forward, self.has_vmap, self.has_transpose, self.derive_jvp = d.slots
 
     def place(self, position: int) -> str:
@@ -71,7 +70,7 @@ class FunctionCall(CustomRule):
         rule = rule or self
         if layout.plain:
             return bind_rule(rule, values, self.definition.capturing)
-        objects: list[Apart] = []  # what may hold traced values out of sight, with the names of the arguments
+        objects: list[Apart] = []  # they may hold traced values; with the names of the arguments
         for i, part in enumerate(layout.parts):
             for x in static.leaves[part.leaves]:
                 if x is not None and type(x) not in SIMPLE:

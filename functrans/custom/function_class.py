@@ -13,7 +13,7 @@ from ..frontend.binding import Binder
 from .closures import may_capture
 from .context import Context
 
-#: What a class may set beside them.
+#: What a class may set.
 OPTIONS = ("generate_vmap_rule", "generate_jvp_rule", "host", "vmap_method", "clear_saved_tensors_on_access")
 #: The static methods that a class may define.
 RULES = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap", "transpose", "shape")

@@ -82,7 +82,7 @@ class Part(NamedTuple):
 
     @property
     def is_static(self) -> bool:
-        """Whether there is no array in it."""
+        """Whether it holds no array."""
         return self.first == self.last
 
     def place(self, leaf: int) -> str:

@@ -135,7 +135,7 @@ Known = dict[int, tuple[Any, Any]]
 
 
 class Kept:
-    """What ``backward`` and ``jvp`` get beside residuals: the context without its arrays, types and structures.
+    """What ``backward`` and ``jvp`` get besides residuals: the context without its arrays, types and structures.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class Kept:
             _freed()
         if self._frees:
             self._saved = None
-        return tuple([_unpacked(x, residuals) for x in saved])
+        return tuple([given(residuals[x]) if type(x) is _Place else _unpacked(x, residuals) for x in saved])
 
     # --- packing ----------------------------------------------------------------------------------------------
 
