@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -41,8 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--dir", default=config.cache_dir or default_directory(), help="the directory (%(default)s)"
     )
     options = parser.parse_args(arguments)
+    if not options.dir:
+        print("no cache of kernels: you have no home directory; set FUNCTRANS_CACHE_DIR", file=sys.stderr)
+        return 2
     try:
-        disk = Disk(options.dir)
+        disk = Disk(os.path.abspath(os.path.expanduser(options.dir)))
     except OSError as error:
         print(f"no cache of kernels: {error}", file=sys.stderr)
         return 2

@@ -55,6 +55,8 @@ def test_a_directory_of_others_is_not_opened(tmp_path, capsys):
     tmp_path.chmod(0o777)
     assert cache.main(["clear", "--dir", str(tmp_path)]) == 2
     assert "chmod 700" in capsys.readouterr().err
+    assert cache.main(["--dir", ""]) == 2
+    assert "no home directory" in capsys.readouterr().err
 
 
 def test_the_module_runs_as_a_program(tmp_path):

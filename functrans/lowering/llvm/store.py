@@ -199,13 +199,14 @@ def opened_disk() -> Disk | None:
 @functools.cache
 def _opened(path: str) -> Disk | None:
     try:
-        return Disk(path) if path else None
+        # Absolute, for the process may change its directory, and the cache be made again.
+        return Disk(os.path.abspath(os.path.expanduser(path))) if path else None
     except UntrustedDirectoryError as error:
         reason = str(error)
     except OSError as error:
         if not config.cache_dir:
             return None  # no warning for a home directory that is missing or read-only
-        reason = f"{error.strerror}: {path}"
+        reason = f"{error.strerror or error}: {path}"
     warnings.warn(
         f"compiled kernels are not cached on disk: {reason}. Set FUNCTRANS_CACHE_DIR to a directory of your own, or "
         "FUNCTRANS_CACHE=0 to cache nothing",

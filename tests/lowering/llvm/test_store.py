@@ -222,6 +222,20 @@ def test_a_directory_that_cannot_be_made(tmp_path, where):
         np.testing.assert_allclose(result, X * 3.0 + 0.375)
 
 
+def test_a_relative_directory_stays_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kernels.clear()
+    store._opened.cache_clear()
+    with config.patch(cache=True, cache_dir="here"):
+        ft.jit(lambda x: x * 3.0 + 0.4375)(X)
+        monkeypatch.chdir("/")
+        shutil.rmtree(tmp_path / "here")
+        kernels.clear()
+        ft.jit(lambda x: x * 3.0 + 0.4375)(X)
+    assert list((tmp_path / "here").iterdir())
+    store._opened.cache_clear()
+
+
 def test_an_untrusted_directory_is_refused_with_a_warning(cached, tmp_path):
     cached(elementwise, X)
     cached.path.chmod(0o777)
