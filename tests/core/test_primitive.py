@@ -11,6 +11,7 @@ from functrans import lax
 from functrans.core.aval import Aval, aval_of
 from functrans.core.config import config
 from functrans.core.errors import NoRuleError
+from functrans.core.kernel import Block
 from functrans.core.primitive import Effect, Linear, Primitive
 from functrans.core.trace import current_trace, eval_trace
 from functrans.lowering.jaxpr.simplify import simplify
@@ -63,6 +64,25 @@ def test_a_kernel_computes_values_that_are_tested_for_equality_once(tests_equali
     assert ("(scratch)" in compiled.as_text()) == tests_equality
     if tests_equality:
         assert np.asarray(compiled(x, x[::-1])).sum() == 1
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_a_loop_over_lanes_asks_the_record_of_its_only_equation(can):
+    asked = []
+
+    def emit(k, operands, results):
+        k.store(results[0], [], k.load(operands[0], []) * 2.0)
+
+    def over_lanes(k, jaxpr, consts, rows, out_rows, length):
+        asked.append(length)
+        with k.loop(length if can else 0) as i:
+            k.store(out_rows[0], [i], k.load(rows[0], [i]) * 2.0)
+        return can
+
+    doubled = Primitive("doubled", lambda x: x, lambda x: x * 2.0, kernel=Block(emit, over_lanes=over_lanes))
+    x = np.arange(100.0)
+    np.testing.assert_array_equal(ft.jit(lambda x: lax.map(doubled.bind, x))(x), x * 2)
+    assert asked == [100]
 
 
 def cubed(**slots):
