@@ -1,8 +1,8 @@
 """Discrete Fourier transforms along any axes: one primitive with four kinds.
 
-With ``w = exp(-2 pi i / n)`` along each axis: ``fft`` is ``y_k = sum_j x_j w^(jk)``, ``rfft`` returns its first ``n//2
-+ 1`` outputs for a real `x`, ``ifft`` and ``irfft`` are the inverses. As in NumPy, `norm` says which direction carries
-the factor ``1/n`` (or that both carry its square root). There is no kernel rule: SciPy's pocketfft runs between
+With ``w = exp(-2 pi i / n)`` along each axis: ``fft`` is ``y_k = sum_j x_j w^(jk)``, ``rfft`` returns its first
+``n//2 + 1`` outputs for a real `x`, ``ifft`` and ``irfft`` are the inverses. As in NumPy, `norm` says which direction
+carries the factor ``1/n`` (or that both carry its square root). There is no kernel rule: SciPy's pocketfft runs between
 kernels.
 """
 

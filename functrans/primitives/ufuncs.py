@@ -1,7 +1,7 @@
 """NumPy's ufuncs as functions of arrays and tracers, and Python's operators of tracers.
 
-Each follows NumPy's promotion. This file fills `operators.ufunc` and `operators.operator`, so ``np.sin(t)`` and ``t *
-2`` work on tracers without the layers above.
+Each follows NumPy's promotion. This file fills `operators.ufunc` and `operators.operator`, so ``np.sin(t)`` and
+``t * 2`` work on tracers without the layers above.
 """
 
 from __future__ import annotations

@@ -225,8 +225,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     a : array_like, shape (..., m, n)
     mode : {'reduced', 'complete', 'r', 'raw'}
         With ``k = min(m, n)``: 'reduced' returns Q of shape (..., m, k) and R of shape (..., k, n); 'complete' Q of
-        shape (..., m, m) and R of shape (..., m, n); 'r' only R, of shape (..., k, n); 'raw' LAPACK's reflections ``(h,
-        tau)``, with `h` transposed, of shape (..., n, m), and `tau` of shape (..., k).
+        shape (..., m, m) and R of shape (..., m, n); 'r' only R, of shape (..., k, n); 'raw' LAPACK's reflections
+        ``(h, tau)``, with `h` transposed, of shape (..., n, m), and `tau` of shape (..., k).
 
     Returns
     -------
@@ -239,9 +239,9 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
     Notes
     -----
-    Signs are LAPACK's (geqrf): the diagonal of R may be negative. Derivatives exist if the first k columns are linearly
-    independent (else they are infinite or NaN), in all modes, also for wide matrices. With ``C = Q^H a' R^-1``, ``R' =
-    (C - W) R``, where W is the skew matrix that has the lower triangle of C.
+    Signs are LAPACK's (geqrf): the diagonal of R may be negative. Derivatives exist if the first k columns
+    are linearly independent (else they are infinite or NaN), in all modes, also for wide matrices. With
+    ``C = Q^H a' R^-1``, ``R' = (C - W) R``, where W is the skew matrix that has the lower triangle of C.
 
     Examples
     --------

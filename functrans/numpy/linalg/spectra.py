@@ -83,8 +83,8 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
     triangle. If you symmetrize `a` first, gradients in its inputs are the usual ones.
 
     With ``V^H A' V = X`` they are ``w' = diag(X)`` and ``V' = V (F * X)``, ``F[i, j] = 1 / (w[j] - w[i])`` [1]_.
-    Eigenvectors are determined only up to sign or, for complex matrices, phase, which is taken as constant (``diag(V^H
-    V') = 0``): differentiate functions that do not depend on it.
+    Eigenvectors are determined only up to sign or, for complex matrices, phase, which is taken as constant
+    (``diag(V^H V') = 0``): differentiate functions that do not depend on it.
 
     For equal eigenvalues (closer than ``n * eps * max |w|``), only the space of their eigenvectors is determined: the
     tangents of these eigenvectors are NaN, and so is the gradient of any function of `V`. (Omitting the terms would
@@ -177,10 +177,10 @@ def eig(a: Any) -> EigResult:
 
     Notes
     -----
-    With ``V^-1 A' V = X`` the derivatives are ``w' = diag(X)`` and ``V' = V (F * X + D)``, ``F[i, j] = 1 / (w[j] -
-    w[i])`` [1]_, with the diagonal matrix `D` that preserves the normalization. At equal eigenvalues `F` is NaN, as in
-    `eigh`. A matrix that is not diagonalizable has no derivative: it is NaN, or very large if rounding makes the matrix
-    diagonalizable.
+    With ``V^-1 A' V = X`` the derivatives are ``w' = diag(X)`` and ``V' = V (F * X + D)``,
+    ``F[i, j] = 1 / (w[j] - w[i])`` [1]_, with the diagonal matrix `D` that preserves the normalization. At equal
+    eigenvalues `F` is NaN, as in `eigh`. A matrix that is not diagonalizable has no derivative: it is NaN, or very
+    large if rounding makes the matrix diagonalizable.
 
     Runs as a host call to LAPACK's geev between kernels.
 
@@ -295,16 +295,17 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
 
     Notes
     -----
-    With ``X = U^H A' V``, and H and K its Hermitian and skew parts: ``S' = diag(H)``, and the factors rotate by ``H /
-    (s[j] - s[i]) ± K / (s[j] + s[i])`` within their span (+ for U, - for V) and by the part of ``A' V / s`` outside it
-    [1]_ [2]_. The phases of complex factors, and the columns of a full factor beyond the thin one, are not determined:
-    their rotation is the smallest possible. Differentiate functions that do not depend on them.
+    With ``X = U^H A' V``, and H and K its Hermitian and skew parts: ``S' = diag(H)``, and the factors
+    rotate by ``H / (s[j] - s[i]) ± K / (s[j] + s[i])`` within their span (+ for U, - for V) and by the part of
+    ``A' V / s`` outside it [1]_ [2]_. The phases of complex factors, and the columns of a full factor beyond the thin
+    one, are not determined: their rotation is the smallest possible. Differentiate functions that do not depend on
+    them.
 
     Quotients by numbers that are zero up to rounding (``max(m, n) * eps * max(s)``) are NaN: the tangents of singular
     vectors of equal singular values, and of several zero ones. Functions of the singular values alone have derivatives,
     which are correct for symmetric functions of equal ones, such as their sum (at zero ones, the nuclear norm has many
-    subgradients, of which this is one); their second derivatives are NaN. Use `functrans.scipy.linalg.polar` for ``U @
-    Vh``, which has a derivative there, and `pinv` for the pseudo-inverse.
+    subgradients, of which this is one); their second derivatives are NaN. Use `functrans.scipy.linalg.polar` for
+    ``U @ Vh``, which has a derivative there, and `pinv` for the pseudo-inverse.
 
     Kernels call LAPACK's gesdd, in double precision as NumPy does.
 

@@ -54,8 +54,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     mode : str or callable
         'constant', 'edge', 'linear_ramp' (from the edge to `end_values`), 'maximum', 'mean', 'median' and 'minimum' (of
         the `stat_length` elements nearest to the edge), 'reflect' (about the first and last element), 'symmetric'
-        (about the edge after them), 'wrap', or 'empty' (zeros). A function is called as ``f(vector, pad_width, axis,
-        kwargs)`` with each vector along an axis, padded with zeros, and returns it filled.
+        (about the edge after them), 'wrap', or 'empty' (zeros). A function is called as
+        ``f(vector, pad_width, axis, kwargs)`` with each vector along an axis, padded with zeros, and returns it filled.
     constant_values, end_values : number, pair, or sequence of pairs
         May be traced. Default 0.
     stat_length : int, pair, or sequence of pairs, optional

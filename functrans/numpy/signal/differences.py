@@ -144,8 +144,9 @@ def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edg
 
     Notes
     -----
-    Second order inside, also for unequal distances: for distances `a` before and `b` after, it is ``(a**2 f(x + b) +
-    (b**2 - a**2) f(x) - b**2 f(x - a)) / (a b (a + b))``. Differentiable in the samples and the distances.
+    Second order inside, also for unequal distances: for distances `a` before and `b` after, it is
+    ``(a**2 f(x + b) + (b**2 - a**2) f(x) - b**2 f(x - a)) / (a b (a + b))``. Differentiable in the samples and the
+    distances.
 
     Examples
     --------

@@ -95,7 +95,7 @@ def plan_index(index: Any, shape: tuple[int, ...], mode: str = "raise", staged: 
         What was between the brackets.
     shape : tuple of int
     mode : str
-        See `bounds`.
+        See `GatherScatterMode`.
     staged : bool
         Whether the array's values are unknown. Then constant indices are checked here, once.
     """

@@ -70,9 +70,9 @@ def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
 def _slope(lu: Any, t: Any, m: int, n: int) -> Any:
     """Return the tangent of both factors, packed like them.
 
-    With ``X = L1^-1 A1' U1^-1`` for the leading square blocks, ``L1' = L1 tril(X, -1)`` and ``U1' = triu(X) U1``
-    (Giles 2008, An extended collection of matrix derivative results). Below them A2 = L2 U1, so ``L2' = (A2' - L2 U1')
-    U1^-1``. To the right of them A2 = L1 U2, so ``U2' = L1^-1 (A2' - L1' U2)``.
+    With ``X = L1^-1 A1' U1^-1`` for the leading square blocks, ``L1' = L1 tril(X, -1)`` and ``U1' = triu(X) U1`` (Giles
+    2008, An extended collection of matrix derivative results). Below them A2 = L2 U1, so
+    ``L2' = (A2' - L2 U1') U1^-1``. To the right of them A2 = L1 U2, so ``U2' = L1^-1 (A2' - L1' U2)``.
     """
     k, rank = min(m, n), len(shape_of(lu))
     axis = rank - 2 if m > n else rank - 1

@@ -159,8 +159,8 @@ def reciprocal_matrix(x: Any, w: Any, order: int) -> Any:
     """Return the reciprocals of sums or differences ``x[i, j]`` of the numbers `w`.
 
     Where these are zero up to rounding: 0 on the diagonal, else NaN. The vectors of equal numbers are not unique, so
-    they have no derivative. A finite zero instead would be wrong for functions that do have one (``V @ diag(g(w)) @
-    V.T``).
+    they have no derivative. A finite zero instead would be wrong for functions that do have one
+    (``V @ diag(g(w)) @ V.T``).
     """
     size = shape_of(w)[-1]
     zero, nan = dtype_of(x).type(0), dtype_of(x).type(np.nan)

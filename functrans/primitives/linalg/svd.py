@@ -82,9 +82,9 @@ def _jvp(
 def _parts(inner: Any, s: Any, order: int) -> tuple[Any, Any]:
     """Return the two parts of the rotations within the span of the thin factors, given ``U^H A' V``.
 
-    With its Hermitian part H and skew part K (each doubled), ``U^H U'`` and ``V^H V'`` are ``(H / (s[j] - s[i]) ± K /
-    (s[j] + s[i])) / 2``: Townsend (2016), Seeger et al. (2017). On the diagonal only the difference of the two is
-    determined; each gets half of it.
+    With its Hermitian part H and skew part K (each doubled), ``U^H U'`` and ``V^H V'`` are
+    ``(H / (s[j] - s[i]) ± K / (s[j] + s[i])) / 2``: Townsend (2016), Seeger et al. (2017). On the diagonal only the
+    difference of the two is determined; each gets half of it.
     """
     dtype = dtype_of(inner)
     half = dtype.type(0.5)

@@ -1,10 +1,10 @@
 """Cumulative sums, products, extrema and logsumexp along one axis, and the linear recurrence of their derivatives.
 
-Each takes ``axis``, a non-negative axis, and ``reverse``, which begins at its end. All are folds ``y[i] = step(y[i -
-1], x[i])`` that store every value, so the derivative of each is a fold, too. With ``a`` the derivative of the step in
-``y[i - 1]`` and ``b`` the contribution of ``x[i]``, it is ``y'[i] = a[i] y'[i - 1] + b[i]``. This is `recurrence_p`,
-linear in ``b``; its derivative in ``a`` and its transpose are recurrences again. Nothing is divided, so zeros in a
-product are safe in derivatives of any order.
+Each takes ``axis``, a non-negative axis, and ``reverse``, which begins at its end. All are folds
+``y[i] = step(y[i - 1], x[i])`` that store every value, so the derivative of each is a fold, too. With ``a`` the
+derivative of the step in ``y[i - 1]`` and ``b`` the contribution of ``x[i]``, it is ``y'[i] = a[i] y'[i - 1] + b[i]``.
+This is `recurrence_p`, linear in ``b``; its derivative in ``a`` and its transpose are recurrences again. Nothing is
+divided, so zeros in a product are safe in derivatives of any order.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _BLOCK = 1024
 def _sum_in_blocks(
     k: BlockEmitter, x: Any, out: Buffer, before: list[Any], after: list[Any], reverse: bool
 ) -> None:
-    """Emit the cumulative sum of a block and, separately, the total of the blocks before. At its end the block's sum is
-    added to the total with compensation, so the error does not grow with the number of elements.
+    """Sum within each block, on top of the total of the blocks before. A block's sum joins the total with compensation,
+    so the error does not grow with the number of elements.
     """
     zero = k.const(0, out.dtype)
     total, part = k.local(zero), k.local(zero)

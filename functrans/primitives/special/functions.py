@@ -223,8 +223,8 @@ polygamma_p: Primitive = elementwise(
 def _positive_gap(one: Any, log1p: Rule, a: Any, b: Any, m: int) -> Any:
     """``polygamma(m, a) - polygamma(m, a + b)`` for positive numbers, without cancellation.
 
-    The series of `_positive_polygamma` and of digamma (DLMF 5.11.2), term by term: differences of powers of ``u = 1 /
-    (a + k)`` and ``v = 1 / (a + b + k)`` contain the factor ``u - v = u / (1 + (a + k) / b)``.
+    The series of `_positive_polygamma` and of digamma (DLMF 5.11.2), term by term: differences of powers of
+    ``u = 1 / (a + k)`` and ``v = 1 / (a + b + k)`` contain the factor ``u - v = u / (1 + (a + k) / b)``.
     """
     total = None
     for step in range(_SHIFT + 1):

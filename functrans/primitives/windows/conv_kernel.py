@@ -37,8 +37,8 @@ _COLUMNS = 1 << 18
 """The approximate number of elements written as columns at a time."""
 _CHANNELS = 512
 _MANY_CHANNELS = 8192
-"""Products of input and output channels from which BLAS is faster than loops over rows; the second, over joined rows
-(of dtypes whose products are slow).
+"""Products of input and output channels from which BLAS is faster than loops over rows; the second, than loops over
+joined rows, where matrix products of the dtype are slow.
 """
 _NARROW = 32
 """Joined rows of at most this many bytes are still short: vector loops leave a large remainder, BLAS does not."""
