@@ -228,8 +228,8 @@ def _misfit(description: dict[str, Any]) -> str:
 
 
 def _processor(cpu: str) -> list[str]:
-    found = processor(cpu)
-    return [found.name, found.flags]
+    target = processor(cpu)
+    return [target.name, target.flags]
 
 
 def _has_rules(jaxpr: Jaxpr) -> bool:

@@ -132,14 +132,14 @@ def _is_in(out: np.ndarray, memory: np.ndarray) -> bool:
 def pairs(ins: Sequence[Aval], donated: Sequence[int], outs: Sequence[Aval]) -> dict[int, int]:
     """For each donated input, the output that replaces it: the first of its type that no other input has."""
     left = list(range(len(outs)))
-    found: dict[int, int] = {}
+    replaced_by: dict[int, int] = {}
     for i in donated:
         for k in left:
             if (ins[i].shape, ins[i].dtype) == (outs[k].shape, outs[k].dtype):
-                found[i] = k
+                replaced_by[i] = k
                 left.remove(k)
                 break
-    return found
+    return replaced_by
 
 
 def warn_unused(jaxpr: Jaxpr, donated: Sequence[int], place: Callable[[int], str]) -> None:

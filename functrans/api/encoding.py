@@ -224,9 +224,9 @@ def _bytes(array: np.ndarray) -> str:
 
 
 def _array(dtype: str, shape: Any, data: str) -> np.ndarray:
-    found = np.frombuffer(base64.b64decode(data), np.dtype(dtype)).reshape(shape)
-    found.flags.writeable = False
-    return found
+    array = np.frombuffer(base64.b64decode(data), np.dtype(dtype)).reshape(shape)
+    array.flags.writeable = False
+    return array
 
 
 def _global_name(value: Any) -> str:
@@ -246,7 +246,7 @@ def _global(name: str, package: str = "") -> Any:
         raise ValueError(f"{name} does not belong to functrans")
     if name == "builtins:NoneType":
         return type(None)
-    found: Any = importlib.import_module(module)
+    value: Any = importlib.import_module(module)
     for part in path.split("."):
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value

@@ -84,8 +84,8 @@ class Runner:
         read = None if treedef is None else leaf_reader(treedef)
         if treedef is not None and read is None:
             return None
-        found = self._run.fast_call(leaves, self._out_tree, self._weak)
-        return None if found is None else FastCall(options, read, found[0], guard(found[1]))
+        fast = self._run.fast_call(leaves, self._out_tree, self._weak)
+        return None if fast is None else FastCall(options, read, fast[0], guard(fast[1]))
 
 
 def _is_recognised(x: Any) -> bool:

@@ -95,10 +95,10 @@ class Hookable(Transformed):
             )
         if mode not in MODES:
             raise ArgumentValueError(f"register_{kind}_hook: mode must be 'host' or 'inline', got {mode!r}")
-        found = _BlockHook(hook, mode, user_source())
-        self._hooks[kind] = [found, *self._hooks[kind]] if prepend else [*self._hooks[kind], found]
+        block_hook = _BlockHook(hook, mode, user_source())
+        self._hooks[kind] = [block_hook, *self._hooks[kind]] if prepend else [*self._hooks[kind], block_hook]
         self._programs.changed()
-        return _BlockHandle(found, self)
+        return _BlockHandle(block_hook, self)
 
     def _remove(self, hook: _BlockHook) -> None:
         for kind, hooks in self._hooks.items():
@@ -224,11 +224,11 @@ class _CallHook(Hook):
     @classmethod
     def of(cls, hook: _BlockHook, block: Hookable, ins: _Watched | None, outs: _Watched) -> _CallHook:
         """That of a call with these arguments and results."""
-        found = cls(hook.function, None, None, hook.mode, hook.source)
-        found.size = len(outs.values) + (0 if ins is None else len(ins.values))
-        found.block, found.outs = block, _Cotangents(outs)
-        found.ins = None if ins is None else _Cotangents(ins)
-        return found
+        call_hook = cls(hook.function, None, None, hook.mode, hook.source)
+        call_hook.size = len(outs.values) + (0 if ins is None else len(ins.values))
+        call_hook.block, call_hook.outs = block, _Cotangents(outs)
+        call_hook.ins = None if ins is None else _Cotangents(ins)
+        return call_hook
 
     def replaced(self, what: str, layout: _Cotangents, new: Any) -> list[Any]:
         """The cotangents in a tuple that a hook returned."""
@@ -271,8 +271,8 @@ class _FullBackwardHook(_CallHook):
         assert self.ins is not None
         count = len(self.ins.places)
         grad_input, grad_output = self.ins.tree(cts[:count]), self.outs.tree(cts[count:])
-        found = self.replaced("grad_input", self.ins, f(self.block, grad_input, grad_output))
-        return [*found, *[None] * (len(cts) - count)]
+        new_cts = self.replaced("grad_input", self.ins, f(self.block, grad_input, grad_output))
+        return [*new_cts, *[None] * (len(cts) - count)]
 
 
 # --- groups -------------------------------------------------------------------------------------------------
@@ -413,8 +413,8 @@ def register_group_hooks(
     before
     -4.0
     """
-    found = tuple(blocks)
-    for block in found:
+    group_blocks = tuple(blocks)
+    for block in group_blocks:
         if not isinstance(block, Hookable):
             raise ArgumentError(
                 "register_group_hooks: expected functions made by hookable, got an object of type "
@@ -423,8 +423,8 @@ def register_group_hooks(
     for name, hook in (("pre", pre), ("post", post)):
         if hook is not None and not callable(hook):
             raise ArgumentError(f"register_group_hooks: {name} must be a function, got {str(hook)[:60]!r}")
-    group = _BlockGroup(found, pre, post)
-    for block in found:
+    group = _BlockGroup(group_blocks, pre, post)
+    for block in group_blocks:
         block._groups = [group, *block._groups]
         block._programs.changed()
     return MultiHandle(group)

@@ -250,11 +250,13 @@ def register_multi_grad_hook(values: Any, fn: Callable[..., Any], mode: str = "a
             + (" without elements" if isinstance(values, list | tuple) else "")
         )
     hook, _ = _hook(MultiHook if mode == "all" else FirstHook, fn, None, "host")
-    found = tuple([_differentiable(what, x, f"values[{i}]") for i, x in enumerate(values)])
+    tracers = tuple([_differentiable(what, x, f"values[{i}]") for i, x in enumerate(values)])
     if mode == "all":
-        hook.size = len(found)
+        hook.size = len(tracers)
     primitive = hook_p if mode == "all" else first_p
-    return _attached(what, Attachment(primitive, note_p, hook, found, None, order=tuple(range(len(found)))))
+    return _attached(
+        what, Attachment(primitive, note_p, hook, tracers, None, order=tuple(range(len(tracers))))
+    )
 
 
 @boundary

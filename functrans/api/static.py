@@ -171,13 +171,13 @@ class DonatedArguments(ChosenArguments):
         data = keywords.node_data()
         names = () if data is None else data[1]
         marks = [i in chosen for i in range(total) if i not in static] + [n in self.argnames for n in names]
-        found: list[int] = []
+        numbers: list[int] = []
         first = 0
         for donated, argument in zip(marks, arguments, strict=True):
             if donated:
-                found += range(first, first + argument.num_leaves)
+                numbers += range(first, first + argument.num_leaves)
             first += argument.num_leaves
-        return tuple(found)
+        return tuple(numbers)
 
 
 def _check_hashable(fun: Callable[..., Any], place: int | str, value: Any) -> None:

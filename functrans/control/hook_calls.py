@@ -74,8 +74,8 @@ class Hook(UserCode):
         """The name of the hook, for messages and printing."""
         if self.member is not None:
             return self.member
-        found = getattr(self.function, "__name__", None)
-        return found if isinstance(found, str) else type(self.function).__name__
+        name = getattr(self.function, "__name__", None)
+        return name if isinstance(name, str) else type(self.function).__name__
 
     def __repr__(self) -> str:
         return self.name
@@ -101,9 +101,9 @@ class Hook(UserCode):
         if self.function is not None:
             return (self.function,)
         assert self.member is not None
-        found = state if self.state is None else self.state
-        assert found is not None
-        return hooks_of(found, self.member, self.source)
+        holder = state if self.state is None else self.state
+        assert holder is not None
+        return hooks_of(holder, self.member, self.source)
 
     def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
         """What a user's function makes of the cotangents of all values: for each another one, or None to keep it."""
@@ -129,11 +129,11 @@ class Hook(UserCode):
         cts = [None if x is None else wrap(read_only_copy(x)) for x in values]
         for f in functions:
             try:
-                found = run_with(hook_runs, True, self.call, f, cts)
+                returned = run_with(hook_runs, True, self.call, f, cts)
             except Exception as error:
                 self.explain(error, next(a for a in avals if a is not None))
                 raise
-            for k, new in enumerate(() if self.observes else found):
+            for k, new in enumerate(() if self.observes else returned):
                 aval = avals[k]
                 if new is not None and cts[k] is not None and aval is not None:
                     cts[k] = self._checked(new, aval, k)
@@ -212,11 +212,11 @@ class PostAccumulateHook(Hook):
 
     def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
         """The function gets the gradient, and returns None."""
-        found = f(cts[0])
-        if found is not None:
+        returned = f(cts[0])
+        if returned is not None:
             self._fail(
-                f"must return None, but returned an object of type {type(found).__name__}: the gradient is final. Use "
-                "register_hook to replace it"
+                f"must return None, but returned an object of type {type(returned).__name__}: the gradient is final. "
+                "Use register_hook to replace it"
             )
         return ()
 
@@ -262,8 +262,8 @@ class HookCall(UserCode):
         """The types of the results, which are those of operands."""
         if self.hook.observes:
             return ()
-        found = iter(operands)
-        return tuple([next(found) for p in self.passing if p])
+        avals = iter(operands)
+        return tuple([next(avals) for p in self.passing if p])
 
     def direct(self, values: Sequence[Any], state: BackwardState | None) -> list[Any]:
         """Run it on values of the current trace; under mapped axes once, on a traced example."""
@@ -279,8 +279,8 @@ class HookCall(UserCode):
         if not lanes:
             return self._once(functions, values)
         (size, dims), *inner = lanes
-        outs, found = batch(lambda *xs: self._mapped(functions, xs, inner), size, values, dims)
-        return [_moved_to(size, x, d, to) for x, d, to in zip(outs, found, dims)]
+        outs, out_dims = batch(lambda *xs: self._mapped(functions, xs, inner), size, values, dims)
+        return [_moved_to(size, x, d, to) for x, d, to in zip(outs, out_dims, dims)]
 
     def _once(self, functions: Any, values: Sequence[Any]) -> list[Any]:
         hook, given = self.hook, iter(values)
@@ -288,10 +288,10 @@ class HookCall(UserCode):
         avals: list[Aval | None] = [None] * hook.size
         for place, g, aval in zip(self.order, self.given, self.avals):
             cts[place], avals[place] = next(given) if g else None, aval
-        found = hook.run(functions, cts, avals)
+        new_cts = hook.run(functions, cts, avals)
         if hook.observes:
             return []
-        return [found[place] for place, p in zip(self.order, self.passing) if p]
+        return [new_cts[place] for place, p in zip(self.order, self.passing) if p]
 
     def on_host(self, *operands: Any) -> list[Any]:
         """Run it on numbers, for each lane; the last operand is the state where the hook needs it."""
@@ -325,8 +325,8 @@ class HookCall(UserCode):
         return [np.stack(column, axis=d) for column, d in zip(zip(*rows), dims)]
 
 
-def _moved_to(size: int, x: Any, dim: int | None, wanted: int | None) -> Any:
-    return x if wanted is None else move_axis(batched_first(size, x, dim), 0, wanted)
+def _moved_to(size: int, x: Any, dim: int | None, axis: int | None) -> Any:
+    return x if axis is None else move_axis(batched_first(size, x, dim), 0, axis)
 
 
 def _run_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: HookCall) -> tuple[Any, Any]:

@@ -67,15 +67,15 @@ def _transpose(
 ) -> list[Any]:
     count = len(args) - hook.late
     linear = [type(a) is Linear for a in args[:count]]
-    found: list[Any] = []
+    visible: list[Any] = []
     for i, ct in enumerate(cts):
-        wanted = linear[i] if i < count else is_inexact(ct.dtype)
-        found.append(instantiate(ct) if wanted and (hook.dense or type(ct) is not Zero) else None)
-    given = [ct is not None for ct in found]
+        is_visible = linear[i] if i < count else is_inexact(ct.dtype)
+        visible.append(instantiate(ct) if is_visible and (hook.dense or type(ct) is not Zero) else None)
+    given = [ct is not None for ct in visible]
     passing = tuple([g and m for g, m in zip(given, linear)])
     avals = [_without(lanes, aval_of(ct), i) for i, ct in enumerate(cts)]
     call = HookCall(hook, tuple(avals), tuple(given), passing, lanes, order)
-    values = [ct for ct in found if ct is not None]
+    values = [ct for ct in visible if ct is not None]
     state = args[count:]
     outs = _run(call, values, state)
     if hook.observes:

@@ -53,15 +53,15 @@ class PushedHook:
         self, ins: Sequence[Aval], outs: Callable[[Sequence[Aval]], tuple[Aval, ...]]
     ) -> tuple[Aval, ...]:
         """The types of the results."""
-        found = outs(ins[: len(self.mask)])
-        return found if self.tangents_only else (*found, *found)
+        results = outs(ins[: len(self.mask)])
+        return results if self.tangents_only else (*results, *results)
 
     def applied(self, f: Flat, *values: Any) -> list[Any]:
         """The derived function."""
         primals = values[: len(self.mask)]
         outs, tangents = jvp(f, primals, with_zeros(self.mask, values[len(primals) :], primals))
-        found = [instantiate(t) for t in tangents]
-        return found if self.tangents_only else [*outs, *found]
+        out_tangents = [instantiate(t) for t in tangents]
+        return out_tangents if self.tangents_only else [*outs, *out_tangents]
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class PulledHook:
         """The derived function."""
         known, points = iter(values), iter(self.linear)
         primals = [zeros(next(points)) if m else next(known) for m in self.mask]
-        found = linearize(f, primals, self.mask, distinct=False)
-        cts = backward(found.tape, found.tangents, list(known), found.inputs)
+        linearized = linearize(f, primals, self.mask, distinct=False)
+        cts = backward(linearized.tape, linearized.tangents, list(known), linearized.inputs)
         return [instantiate(ct) for ct, m in zip(cts, self.mask) if m]
 
 
@@ -170,8 +170,8 @@ def _transpose(cts: Sequence[Any], *args: Any, hook: InlineHook, **params: Any) 
     known = [a for a in values if type(a) is not Linear]
     avals = tuple([a.aval for a in values if type(a) is Linear])
     pulled = hook.then(PulledHook(mask, avals))
-    found = inline_hook_p.bind(*known, *map(instantiate, cts), *state, hook=pulled, **params)
-    return [*scatter(mask, found), *[None] * len(state)]
+    results = inline_hook_p.bind(*known, *map(instantiate, cts), *state, hook=pulled, **params)
+    return [*scatter(mask, results), *[None] * len(state)]
 
 
 def _batch(
@@ -222,13 +222,13 @@ def _hooks_in(jaxpr: Jaxpr) -> Iterator[InlineHook]:
 def state_among(jaxpr: Jaxpr, args: Sequence[Any]) -> BackwardState | None:
     """The state that a program is called with, or has captured."""
     values = [*zip(jaxpr.invars, args), *jaxpr.constants]
-    found = {id(s): s for s in [state_of(x) for v, x in values if type(v.aval) is StateAval]}
-    if len(found) > 1:
+    states = {id(s): s for s in [state_of(x) for v, x in values if type(v.aval) is StateAval]}
+    if len(states) > 1:
         raise BackwardStateError(
-            f"{jaxpr.name}: a compiled function has hooks with mode='inline' of {len(found)} BackwardStates; at "
+            f"{jaxpr.name}: a compiled function has hooks with mode='inline' of {len(states)} BackwardStates; at "
             "most one state may hold such hooks"
         )
-    return next(iter(found.values()), None)
+    return next(iter(states.values()), None)
 
 
 def specialized(jaxpr: Jaxpr, state: BackwardState | None, within: bool = False) -> Jaxpr:
@@ -240,8 +240,8 @@ def specialized(jaxpr: Jaxpr, state: BackwardState | None, within: bool = False)
     def body_of(eqn: Eqn) -> Jaxpr | None:
         if eqn.primitive is not inline_hook_p:
             return None
-        found = _traced(eqn, state)
-        return None if found is None or (within and any(np.ndim(c) for c in found.consts)) else found
+        body = _traced(eqn, state)
+        return None if body is None or (within and any(np.ndim(c) for c in body.consts)) else body
 
     def of_body(body: Jaxpr) -> Jaxpr:
         return specialized(body, state, within=True) if inline_hooks(body) else body

@@ -154,9 +154,9 @@ def _only_backward(name: str, done: str) -> None:
 
 
 def _restored(members: dict[str, Any]) -> BackwardState:
-    found = BackwardState()
-    found._members.update(members)
-    return found
+    state = BackwardState()
+    state._members.update(members)
+    return state
 
 
 def _listed(state: BackwardState) -> str:
@@ -207,9 +207,9 @@ for _name in (*_BINARY, *[f"r{op}" for op in _BINARY], *_OTHERS, *_PROTOCOLS):
 
 def stand_in(tracer: Tracer) -> BackwardState:
     """What a user's function receives for a traced state."""
-    found = BackwardState()
-    object.__setattr__(found, "_tracer", tracer)
-    return found
+    state = BackwardState()
+    object.__setattr__(state, "_tracer", tracer)
+    return state
 
 
 def state_value(state: BackwardState) -> Any:
@@ -235,14 +235,14 @@ def hooks_of(state: BackwardState, member: str, where: Any) -> list[Callable[...
     BackwardStateError
         At the line `where`, which names the hook; if there is none, or if it cannot be called.
     """
-    found = state._members.get(member, _living)
-    if found is _living:
+    value = state._members.get(member, _living)
+    if value is _living:
         raise BackwardStateError(
             f"the backward pass needs '{member}' of the BackwardState, which was never set; {_listed(state)}. Set "
             f"state.{member} to a function, or to [] for no hook, before the backward pass",
             where,
         )
-    hooks = list(found) if isinstance(found, list | tuple) else [found]
+    hooks = list(value) if isinstance(value, list | tuple) else [value]
     for f in hooks:
         if not callable(f):
             raise BackwardStateError(

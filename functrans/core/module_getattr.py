@@ -68,16 +68,16 @@ class _LazyModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         module = import_module(self.__name__)
         try:
-            found = getattr(module, name)
+            value = getattr(module, name)
         except AttributeError:
             if name.startswith("__"):
                 raise
             try:
-                found = import_module(f"{self.__name__}.{name}")
+                value = import_module(f"{self.__name__}.{name}")
             except ModuleNotFoundError:
                 raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
-        self.__dict__[name] = found
-        return found
+        self.__dict__[name] = value
+        return value
 
 
 def lazy_import(name: str) -> Any:

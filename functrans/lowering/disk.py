@@ -149,14 +149,14 @@ class Disk:
 
     def _files(self, suffix: str) -> list[tuple[str, int, float]]:
         """Names, sizes and times of files, the most recently used last."""
-        found = []
+        entries = []
         with os.scandir(self._number if self._by_number else self.path) as files:
             for file in files:
                 if file.name.endswith(suffix):
                     with contextlib.suppress(OSError):  # another process may remove files too
                         status = file.stat(follow_symlinks=False)
-                        found.append((file.name, status.st_size, status.st_mtime))
-        return sorted(found, key=lambda f: f[2])
+                        entries.append((file.name, status.st_size, status.st_mtime))
+        return sorted(entries, key=lambda f: f[2])
 
     # --- writing --------------------------------------------------------------------------------------------
 

@@ -84,8 +84,11 @@ def lower(jaxpr: Jaxpr, options: Options, donated: Collection[int] = ()) -> Prog
     # Equations without a kernel rule are host calls; all equations between two rounds of host calls form one kernel.
     parts = partition(jaxpr)
     # Python may keep what a host call was given.
-    kept = [*jaxpr.outvars, *[a for part in parts if isinstance(part, HostStep) for a in part.eqn.invars]]
-    free = {jaxpr.invars[i] for i in donated}.difference(kept)
+    read_later = [
+        *jaxpr.outvars,
+        *[a for part in parts if isinstance(part, HostStep) for a in part.eqn.invars],
+    ]
+    free = {jaxpr.invars[i] for i in donated}.difference(read_later)
     outputs = [v for v in jaxpr.outvars if isinstance(v, Var)]
     steps: list[LoweredKernel | HostStep] = []
     # The last step comes first: an input can be overwritten where no later step reads it. If a kernel reports failure,
@@ -104,8 +107,10 @@ def lower(jaxpr: Jaxpr, options: Options, donated: Collection[int] = ()) -> Prog
 
 def _updates(jaxpr: Jaxpr, free: Collection[Var], outputs: Collection[Var]) -> Updates:
     """For each input of a kernel that may be overwritten, the program's outputs that could have its memory."""
-    found = {v: [y for y in jaxpr.outvars if y in outputs and _fits(v, y)] for v in jaxpr.invars if v in free}
-    return {v: [y for y in ys if isinstance(y, Var)] for v, ys in found.items() if ys}
+    candidates = {
+        v: [y for y in jaxpr.outvars if y in outputs and _fits(v, y)] for v in jaxpr.invars if v in free
+    }
+    return {v: [y for y in ys if isinstance(y, Var)] for v, ys in candidates.items() if ys}
 
 
 def _fits(v: Var, y: Atom) -> bool:

@@ -66,10 +66,10 @@ def processor(cpu: str = "native") -> Processor:
         return processor(name)
     if flags is None and name == "generic":
         flags = ""
-    found = host()
-    flags = found.flags if flags is None else flags
+    native = host()
+    flags = native.flags if flags is None else flags
     has = frozenset(f[1:] for f in flags.split(",") if f.startswith("+"))
-    return Processor(name or found.name, flags, has)
+    return Processor(name or native.name, flags, has)
 
 
 @functools.cache

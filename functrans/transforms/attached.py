@@ -40,7 +40,7 @@ class Insertion:
     """
 
     def __init__(self, definitions: Sequence[Sequence[Any]], make: Callable[..., tuple[Any, Sequence[Any]]]):
-        self.place = {v: i for i, found in enumerate(definitions) for v in found}
+        self.place = {v: i for i, variables in enumerate(definitions) for v in variables}
         self.make = make
         self.env: dict[Any, Any] = {}
         self.made: list[Any] = []

@@ -146,14 +146,14 @@ class StageTrace(Trace):
         Only where a program is called is the cotangent of its arguments complete.
         """
         places = {id(t._var): i for i, t in enumerate(inputs)}
-        found, own = [], []
+        attachments, own = [], []
         for a in self.attached:
             mine = [type(x) is StagedTracer and x._trace is self for x in a.values]
             if not any(mine):
-                found.append(a)
+                attachments.append(a)
             elif all(m and id(x._var) in places for x, m in zip(a.values, mine)):
                 state = [places.get(id(getattr(s, "_var", None)), s) for s in a.state]
-                found.append(a.on([places[id(x._var)] for x in a.values], state))
+                attachments.append(a.on([places[id(x._var)] for x in a.values], state))
             elif all(mine):
                 own.append(a)
             else:
@@ -163,7 +163,7 @@ class StageTrace(Trace):
                     a.hook.source,
                 )
         self.attached = own
-        return found
+        return attachments
 
     def _with_hooks(self, eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> tuple[list[Eqn], list[Atom]]:
         def make(

@@ -42,9 +42,9 @@ class LLVM:
         if not layout_is_known():
             raise UnsupportedKernelError("arrays have an unknown memory layout")
         cpu = processor(options.cpu)
-        wanted = f"{text or show(kernel)}\nstrict={options.strict} checked={options.checked}"
+        key_text = f"{text or show(kernel)}\nstrict={options.strict} checked={options.checked}"
         try:
-            loaded, origin = obtain(wanted, cpu, kernel.name, lambda: compile_text(kernel, options), load)
+            loaded, origin = obtain(key_text, cpu, kernel.name, lambda: compile_text(kernel, options), load)
         except MissingRoutineError as error:
             raise UnsupportedKernelError(error.args[0]) from error
         return NativeCode(kernel, options, loaded, origin)

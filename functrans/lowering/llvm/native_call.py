@@ -204,8 +204,8 @@ def matcher(leaves: Sequence[Any]) -> Callable[[tuple[Any, ...]], bool] | None:
             words += [*map(id, ARRAYS), x.ndim, id(x.dtype), *x.shape]
         else:
             words += [id(type(x)), id(type(x)), -1]
-    kept = tuple([getattr(x, "dtype", None) for x in leaves]), tuple(map(type, leaves))
-    return _new_function()(ctypes.byref(_method("match")), np.array(words, np.int64), kept)
+    references = tuple([getattr(x, "dtype", None) for x in leaves]), tuple(map(type, leaves))
+    return _new_function()(ctypes.byref(_method("match")), np.array(words, np.int64), references)
 
 
 @functools.cache

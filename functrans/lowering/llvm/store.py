@@ -35,7 +35,7 @@ _SOURCES = ("lowering/llvm", "lowering/loops", "lowering/processor.py", "lowerin
 
 
 def obtain(
-    wanted: str,
+    key_text: str,
     cpu: Processor,
     about: str,
     make: Callable[[], ObjectCode],
@@ -45,7 +45,7 @@ def obtain(
 
     Parameters
     ----------
-    wanted : str
+    key_text : str
         The text that determines the code, apart from the processor and versions.
     cpu : Processor
     about : str
@@ -53,7 +53,7 @@ def obtain(
     make, load : callables
         The functions that compile it and load it.
     """
-    key = blake2b(f"{fingerprint(cpu)}\n{wanted}".encode(), digest_size=24).hexdigest()
+    key = blake2b(f"{fingerprint(cpu)}\n{key_text}".encode(), digest_size=24).hexdigest()
     noted = shipped.get()
     shipment = {} if noted is None else noted
     origins: tuple[tuple[Origin, Any], ...] = (
@@ -96,10 +96,10 @@ class _Recent:
 
     def get(self, key: str) -> ObjectCode | None:
         with self._lock:
-            found = self._codes.get(key)
-            if found is not None:
+            code = self._codes.get(key)
+            if code is not None:
                 self._codes.move_to_end(key)
-            return found
+            return code
 
     def put(self, key: str, code: ObjectCode) -> None:
         with self._lock:
@@ -143,14 +143,14 @@ def fingerprint(cpu: Processor) -> str:
 def _hash_of_sources() -> str:
     """A hash of the modules that generate LLVM text: their version, even during development."""
     root = Path(__file__).parents[2]
-    found = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     try:
         for name in _SOURCES:
             for path in sorted((root / name).glob("*.py")) or [root / name]:
-                found.update(path.read_bytes())
+                digest.update(path.read_bytes())
     except OSError:  # an installation without sources
         return sys.modules["functrans"].__version__
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def _c_library() -> tuple[str, ...]:
@@ -178,8 +178,8 @@ def unpacked(data: bytes) -> tuple[ObjectCode, str]:
         If it contains something else.
     """
     head, image = data.split(b"\n", 1)
-    found = json.loads(head)
-    return ObjectCode(found["entry"], tuple(found["symbols"]), image), found["about"]
+    about = json.loads(head)
+    return ObjectCode(about["entry"], tuple(about["symbols"]), image), about["about"]
 
 
 def _from_disk(key: str) -> ObjectCode | None:

@@ -32,10 +32,10 @@ def address_of(name: str) -> int:
         return own_gemm(_GEMM[name])
     if name.startswith(PREFIX) and not name.startswith(C_PREFIX):
         return address(name.removeprefix(PREFIX))
-    found = _in_process(name.removeprefix(C_PREFIX))
-    if found is None:
+    location = _in_process(name.removeprefix(C_PREFIX))
+    if location is None:
         raise MissingRoutineError(f"the C library has no function for '{name}'")
-    return found
+    return location
 
 
 @functools.cache

@@ -104,11 +104,11 @@ _FAILING = (ir.Fail, ir.HostCall, ir.Reserve)
 
 def _written(statement: ir.Statement) -> set[str]:
     """The storages that a statement, and those in its blocks, write to."""
-    found = set()
+    places = set()
     for s in ir.walk(ir.StatementList([statement])):
         if not (isinstance(s, ir.Copy) and s.target.place == s.source.place):
-            found |= {touch.buffer.place for touch in ir.touches_of(s) if touch.writes}
-    return found
+            places |= {touch.buffer.place for touch in ir.touches_of(s) if touch.writes}
+    return places
 
 
 def _drop_untouched(kernel: ir.Kernel) -> None:
