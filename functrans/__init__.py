@@ -6,9 +6,6 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 from . import numpy, scipy  # they also register NumPy's functions and SciPy's ufuncs for traced values
 from .api.callback import io_callback, pure_callback
 from .api.checkpoint import checkpoint, checkpoint_name, remat
@@ -120,7 +117,7 @@ __all__ = [
 ]
 
 
-_no_such_name, __dir__ = _module_attributes(
+__getattr__, __dir__ = _module_attributes(
     "functrans",
     globals(),
     {
@@ -134,8 +131,5 @@ _no_such_name, __dir__ = _module_attributes(
         "named_scope": "Kernels and messages already name the lines of the program",
         "pmap": "functrans has one device: use vmap",
     },
+    parts=_LAZY,
 )
-
-
-def __getattr__(name: str) -> Any:
-    return importlib.import_module(f".{name}", __name__) if name in _LAZY else _no_such_name(name)

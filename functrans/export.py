@@ -27,6 +27,7 @@ from .core.config import config
 from .core.context import run_with
 from .core.errors import ArgumentError, ArgumentValueError, ExportError
 from .core.ir import Jaxpr, has_subjaxprs, subjaxprs
+from .core.module_getattr import module_attributes as _module_attributes
 from .core.trace import current_trace, eval_trace
 from .frontend.arguments import check_function
 from .lowering.jaxpr.simplify import inlined
@@ -287,3 +288,6 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
 
 def _damaged(path: str, what: str) -> NoReturn:
     raise ExportError(f"{path} is not a whole export of functrans: {what}")
+
+
+__getattr__, __dir__ = _module_attributes("functrans.export", globals())

@@ -54,8 +54,8 @@ STAGES = [
     "lower",
     "run",
 ]
-#: What a function may import: Numba, slow to load, and the optional extras.
-LATE = {"numba", "llvmlite", "matplotlib", "tqdm", "rocket_fft", "threadpoolctl", "mpi4py", "ml_dtypes"}
+#: What a function may import: the optional extras. (Libraries that are slow to load: see `core.libraries`.)
+LATE = {"matplotlib", "tqdm", "rocket_fft", "threadpoolctl", "mpi4py", "ml_dtypes"}
 LATE |= {"hypothesis", "pytest", "jax", "autograd"}
 FILES = {p.relative_to(PACKAGE).with_suffix("").parts: p for p in sorted(PACKAGE.rglob("*.py"))}
 TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}

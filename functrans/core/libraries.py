@@ -6,6 +6,7 @@ from typing import Any
 
 from .module_getattr import lazy_import
 
+llvm: Any = lazy_import("llvmlite.binding")
 llvmlite: Any = lazy_import("llvmlite")
 numba: Any = lazy_import("numba")
 scipy: Any = lazy_import("scipy")

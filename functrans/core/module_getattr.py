@@ -7,6 +7,8 @@ and parts load when they are first used. `lazy_import` gives a stand-in for a mo
 from __future__ import annotations
 
 import difflib
+import os
+import threading
 from collections.abc import Callable, Collection
 from importlib import import_module
 from types import ModuleType
@@ -62,10 +64,22 @@ def module_attributes(
     return __getattr__, __dir__
 
 
+#: Held while a module loads, and while the process forks: a child would wait forever for another thread's import.
+_loading = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release
+    )
+
+
 class _LazyModule(ModuleType):
     """See `lazy_import`."""
 
     def __getattr__(self, name: str) -> Any:
+        with _loading:
+            return self._load(name)
+
+    def _load(self, name: str) -> Any:
         module = import_module(self.__name__)
         try:
             value = getattr(module, name)
@@ -76,7 +90,8 @@ class _LazyModule(ModuleType):
                 value = import_module(f"{self.__name__}.{name}")
             except ModuleNotFoundError:
                 raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
-        self.__dict__[name] = value
+        if isinstance(value, ModuleType):  # other values may be replaced in the module
+            self.__dict__[name] = value
         return value
 
 

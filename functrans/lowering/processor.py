@@ -6,6 +6,8 @@ import functools
 import os
 from dataclasses import dataclass
 
+from ..core.libraries import llvm
+
 #: From the x86-64 psABI: the features that each level adds, as far as they matter to kernels.
 _ADDED = {
     "x86-64": (),
@@ -75,8 +77,6 @@ def processor(cpu: str = "native") -> Processor:
 @functools.cache
 def host() -> Processor:
     """The processor of this machine, as detected by LLVM."""
-    import llvmlite.binding as llvm
-
     features = llvm.get_host_cpu_features()
     has = frozenset(name for name, there in features.items() if there)
     return Processor(llvm.get_host_cpu_name(), features.flatten(), has)

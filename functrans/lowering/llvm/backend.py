@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.libraries import llvmlite, numba
 from ..backend import Options, Run, UnsupportedKernelError
 from ..blas import MissingRoutineError
 from ..loops import ir
@@ -93,38 +94,31 @@ class NativeCode:
 
 def _jitted(address: int, keep: LoadedCode) -> Any:
     """A jitted function that jumps to an address."""
-    import numba
-    from numba.core import types
-
     jump = _jump()
 
     def kernel(arrays: int, numbers: int) -> int:
         return jump(address, arrays, numbers)
 
     kernel.__dict__["keep"] = keep
-    return numba.njit(types.intp(types.intp, types.intp))(kernel)
+    return numba.njit(numba.types.intp(numba.types.intp, numba.types.intp))(kernel)
 
 
 @functools.cache
 def _jump() -> Any:
     """The jitted form of a call of an address."""
-    from llvmlite import ir
-    from numba.core import cgutils, types
-    from numba.extending import intrinsic
+    word = llvmlite.ir.IntType(64)
 
-    word = ir.IntType(64)
-
-    @intrinsic
+    @numba.extending.intrinsic
     def jump(typing_context: Any, address: Any, arrays: Any, numbers: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], ir.FunctionType(word, [word, word]).as_pointer())
+            pointer = builder.inttoptr(args[0], llvmlite.ir.FunctionType(word, [word, word]).as_pointer())
             status = builder.call(pointer, args[1:])
             # A negative one says that an exception is pending.
-            with cgutils.if_unlikely(builder, builder.icmp_signed("<", status, word(0))):
+            with numba.core.cgutils.if_unlikely(builder, builder.icmp_signed("<", status, word(0))):
                 context.call_conv.return_exc(builder)
             return status
 
-        return types.intp(types.intp, types.intp, types.intp), generate
+        return numba.types.intp(numba.types.intp, numba.types.intp, numba.types.intp), generate
 
     return jump
 

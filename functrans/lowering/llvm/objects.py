@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.context import new_lock
+from ...core.libraries import llvm
 from ..processor import Processor
 
 #: Objects that share an engine: an engine takes 120 KB, and frees only 30 of an object's 40 KB before it is freed
@@ -69,8 +70,6 @@ def compile_object(text: str, entry: str, processor: Processor, *, optimize: boo
     optimize : bool
         Whether to run LLVM's optimisation passes.
     """
-    import llvmlite.binding as llvm
-
     compiler = _compiler(processor)
     # It has its own context, so that types and constants are freed with it.
     context = llvm.create_context()
@@ -92,8 +91,6 @@ class _Compiler:
     """LLVM's passes and its code generator for a processor."""
 
     def __init__(self, processor: Processor):
-        import llvmlite.binding as llvm
-
         _start_llvm()
         self.triple = llvm.get_process_triple()
         self.machine = llvm.Target.from_triple(self.triple).create_target_machine(
@@ -104,8 +101,6 @@ class _Compiler:
 
     def pass_builder(self, level: int) -> Any:
         """LLVM's passes at a level, with Numba's options. Each builder leaks a kilobyte."""
-        import llvmlite.binding as llvm
-
         options = llvm.create_pipeline_tuning_options(level)
         options.loop_vectorization, options.slp_vectorization = level > 0, False
         return llvm.create_pass_builder(self.machine, options)
@@ -121,13 +116,11 @@ class _Compiler:
 
 
 def _run(passes: Any, module: Any, builder: Any) -> None:
-    from llvmlite.binding import ffi
-
     try:
         passes.run(module, builder)
     finally:
         # llvmlite's own method to free it does nothing: the base class with an empty `_dispose` comes first.
-        ffi.lib.LLVMPY_DisposeNewModulePassManger(passes)
+        llvm.ffi.lib.LLVMPY_DisposeNewModulePassManger(passes)
         passes.detach()
 
 
@@ -136,8 +129,6 @@ _compiler = functools.cache(_Compiler)
 
 @functools.cache
 def _start_llvm() -> None:
-    import llvmlite.binding as llvm
-
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
@@ -162,9 +153,12 @@ def load_object(code: ObjectCode, addresses: Mapping[str, int]) -> LoadedCode:
     RuntimeError
         If a symbol is missing, or the image is not object code for this kind of machine.
     """
-    from llvmlite.binding.orcjit import JITLibraryBuilder
-
-    builder = JITLibraryBuilder().add_object_img(code.image).add_current_process().export_symbol(code.entry)
+    builder = (
+        llvm.orcjit.JITLibraryBuilder()
+        .add_object_img(code.image)
+        .add_current_process()
+        .export_symbol(code.entry)
+    )
     for name, address in addresses.items():
         builder.import_symbol(name, address)
     with _loading:
@@ -176,12 +170,9 @@ def load_object(code: ObjectCode, addresses: Mapping[str, int]) -> LoadedCode:
 
 
 def _new_engine() -> Any:
-    import llvmlite.binding as llvm
-    from llvmlite.binding.orcjit import create_lljit_compiler
-
     _start_llvm()
     # Objects are already compiled, so any target machine of this kind will do; the processor is not detected.
     machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
         opt=0, reloc="pic", codemodel="default"
     )
-    return create_lljit_compiler(machine, suppress_errors=True)
+    return llvm.orcjit.create_lljit_compiler(machine, suppress_errors=True)

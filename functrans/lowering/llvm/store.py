@@ -22,6 +22,7 @@ from typing import Any
 
 from ...core.config import config
 from ...core.context import new_lock
+from ...core.libraries import llvm
 from ..backend import Origin
 from ..blas import MissingRoutineError
 from ..disk import Disk, UntrustedDirectoryError
@@ -127,8 +128,6 @@ forget = _recent.clear
 @functools.cache
 def fingerprint(cpu: Processor) -> str:
     """What machine code depends on, besides the text of a kernel."""
-    import llvmlite.binding as llvm
-
     return json.dumps(
         [
             _hash_of_sources(),

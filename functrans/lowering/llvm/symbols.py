@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 
+from ...core.libraries import llvm
 from ..blas import C_PREFIX, OWN_PRODUCTS, PREFIX, MissingRoutineError, address, has_own_products, symbol
 from .gemm import own_gemm
 from .objects import LoadedCode, ObjectCode, load_object
@@ -45,8 +46,6 @@ def is_in_process(name: str) -> bool:
 
 
 def _in_process(name: str) -> int | None:
-    import llvmlite.binding as llvm
-
     if name.startswith("_ZGV"):
         has_libmvec()  # loads it
     return llvm.address_of_symbol(name)
@@ -55,8 +54,6 @@ def _in_process(name: str) -> int | None:
 @functools.cache
 def has_libmvec() -> bool:
     """Whether glibc's library of vector functions exists; it is loaded now."""
-    import llvmlite.binding as llvm
-
     with contextlib.suppress(RuntimeError):
         llvm.load_library_permanently("libmvec.so.1")
         return True

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.context import run_quietly
+from ...core.libraries import numba
 from ..backend import Options, Origin, Run, UnsupportedKernelError
 from ..loops import ir
 from . import runtime
@@ -40,8 +41,6 @@ class Njit:
 
     def compile(self, kernel: ir.Kernel, options: Options, text: str = "") -> PythonCode:
         """See `Backend.compile`."""
-        import numba
-
         names = runtime.njit_namespace()
         exec(compile(emit_python(kernel, explicit=True), f"<kernel {kernel.name}>", "exec"), names)
         arrays = [

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.libraries import scipy
+from ...core.libraries import numba, scipy
 from ...core.scalar_functions import FUNCTIONS
 from ...core.tape import records, reserve
 from ..blas import LETTERS, RETURNS, python_routine
@@ -99,8 +99,6 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
 
 def njit_namespace() -> dict[str, Any]:
     """The globals of the Python form under ``@njit``: names that Numba knows."""
-    import numba
-
     names: dict[str, Any] = {name: getattr(np, name) for name in (*_NUMPY, *_DTYPES)}
     names.update(inf=np.inf, nan=np.nan)
     names.update(erf=math.erf, erfc=math.erfc, lgamma=math.lgamma, power=np.power)
