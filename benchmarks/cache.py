@@ -42,8 +42,8 @@ def main(options: argparse.Namespace) -> int:
             for name in ("functrans", "JAX")[:: 1 if r % 2 else -1]:
                 own = os.path.join(directory, f"{name}{r}")
                 for which in ("cold", "warm"):
-                    found, compiles = _process(name, own)
-                    times.setdefault((name, which), []).append(found)
+                    seconds, compiles = _process(name, own)
+                    times.setdefault((name, which), []).append(seconds)
                     if which == "warm" and compiles:
                         faults.append(f"the second process of {name} compiled {compiles} kernels")
     rows = []
@@ -84,8 +84,8 @@ def _process(name: str, directory: str) -> tuple[dict[str, float], int]:
         text=True,
         check=True,
     )
-    found = json.loads(done.stdout.splitlines()[-1])
-    return found["seconds"], found["compiles"]
+    report = json.loads(done.stdout.splitlines()[-1])
+    return report["seconds"], report["compiles"]
 
 
 def _programs() -> Iterator[tuple[str, Callable[..., Any], Any, dict[str, int], Any]]:

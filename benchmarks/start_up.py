@@ -41,11 +41,11 @@ def start_up(libraries: Sequence[str], repeats: int) -> dict[str, dict[str, floa
         used = os.path.join(directory, "used")
         _start("functrans", directory, used, "sin")
         for r in range(repeats + 1):
-            found = {name: _start(name, directory) for name in libraries[:: 1 if r % 2 else -1]}
+            measured = {name: _start(name, directory) for name in libraries[:: 1 if r % 2 else -1]}
             with tempfile.TemporaryDirectory() as copy:
                 shutil.copytree(used, os.path.join(copy, "cache"))
-                found[_LATER] = _start("functrans", directory, os.path.join(copy, "cache"))
-            for name, times in found.items() if r else ():  # the first round writes the bytecode
+                measured[_LATER] = _start("functrans", directory, os.path.join(copy, "cache"))
+            for name, times in measured.items() if r else ():  # the first round writes the bytecode
                 samples[name].append(times)
     return {
         name: {step: statistics.median(s[step] for s in rows) for step in rows[0]}
@@ -56,11 +56,11 @@ def start_up(libraries: Sequence[str], repeats: int) -> dict[str, dict[str, floa
 def _start(name: str, bytecode: str, cache: str = "", function: str = "cos") -> dict[str, float]:
     """What `one_start` prints in a new process, with or without functrans's cache on disk."""
     # All find their bytecode, as installed packages do, whatever the environment says.
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     own = {"FUNCTRANS_CACHE": "1", "FUNCTRANS_CACHE_DIR": cache} if cache else {"FUNCTRANS_CACHE": "0"}
     done = subprocess.run(
         [sys.executable, "-m", f"{__package__}.one_start", name, function],
-        env={**kept, **own, "PYTHONPYCACHEPREFIX": bytecode},
+        env={**inherited, **own, "PYTHONPYCACHEPREFIX": bytecode},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

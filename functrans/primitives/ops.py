@@ -29,7 +29,6 @@ from .linalg.least_squares import *
 from .linalg.lu import *
 from .linalg.matrices import *
 from .linalg.qr import *
-from .linalg.small_det import *
 from .linalg.solve import *
 from .linalg.spectral import *
 from .linalg.svd import *

@@ -30,9 +30,18 @@ from ..reductions.reduce import reduce_max_p, reduce_prod_p
 from ..structure.linear import add_p, batched_first, broadcast_to, dtype_of, reduce_sum_p, reshape_p, shape_of
 from ..structure.shape import concatenate_p, eye, iota, loops, rev_p
 from .lu import lu_p
-from .matrices import adjoint, columns_of, diagonal_of, matrix_product, matrix_transpose, rows_of, substitute
+from .matrices import (
+    adjoint,
+    columns_of,
+    diagonal_of,
+    elements,
+    matrix_product,
+    matrix_transpose,
+    rows_of,
+    small_cofactors,
+    substitute,
+)
 from .qr import column_order_p, qr_p
-from .small_det import elements, small_cofactors
 from .solve import lu_solve_p, solve_p
 
 _REST = 3

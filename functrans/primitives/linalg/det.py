@@ -23,8 +23,7 @@ from ..structure.linear import batched_first, reduce_sum_p, shape_of
 from ..structure.shape import loops
 from .cofactors import cofactors_p
 from .lu import factored, lu_p
-from .matrices import check_kind, check_square, diagonal_of
-from .small_det import LARGEST, elements, small_determinant
+from .matrices import LARGEST, check_kind, check_square, diagonal_of, elements, small_determinant
 from .solve import lu_solve
 
 

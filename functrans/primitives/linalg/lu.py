@@ -18,8 +18,7 @@ from ..indexing.gather_scatter import gather_p
 from ..structure.linear import add_p, dtype_of, move_axis, shape_of
 from ..structure.shape import concatenate_p, eye, iota, loops, slice_along
 from .cholesky import solve as solve_triangular
-from .matrices import check_kind, matrix_product, matrix_transpose, triangle
-from .small_det import elements
+from .matrices import check_kind, elements, matrix_product, matrix_transpose, triangle
 
 # --- lu -----------------------------------------------------------------------------------------------------
 

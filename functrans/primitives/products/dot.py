@@ -251,36 +251,36 @@ def _with_shared_operand(rw: Rewriter, eqn: Eqn) -> Eqn | None:
             continue
         source, axes = inner.invars[0], inner.params["broadcast_dimensions"]
         shape = eqn.invars[i].aval.shape
-        kept = tuple([k for k, d in enumerate(batches[i]) if d in axes])
+        unshared = tuple([k for k, d in enumerate(batches[i]) if d in axes])
         added = {d for d in range(len(shape)) if d not in axes}
         whole = source.aval.shape == tuple([shape[d] for d in axes]) and list(axes) == sorted(axes)
         if added and whole and added.issubset(batches[i]):
-            return _once(rw, eqn, i, source, axes, kept)
+            return _once(rw, eqn, i, source, axes, unshared)
     return None
 
 
-def _once(rw: Rewriter, eqn: Eqn, i: int, source: Atom, axes: Axes, kept: Axes) -> Eqn:
+def _once(rw: Rewriter, eqn: Eqn, i: int, source: Atom, axes: Axes, unshared: Axes) -> Eqn:
     contracts, batches = eqn.params["dimension_numbers"]
     operands = list(eqn.invars)
     operands[i] = source
-    contract, batch = list(contracts), [tuple([own[k] for k in kept]) for own in batches]
+    contract, batch = list(contracts), [tuple([own[k] for k in unshared]) for own in batches]
     contract[i] = tuple([axes.index(d) for d in contract[i]])
     batch[i] = tuple([axes.index(d) for d in batch[i]])
     # The axes of the result by name: a batch axis by its number, a free one by operand and axis.
     frees = [free_axes(a.aval.ndim, c, b) for a, c, b in zip(eqn.invars, contracts, batches)]
-    wanted: list[Any] = [*range(len(batches[0])), *[(k, d) for k in (0, 1) for d in frees[k]]]
+    expected: list[Any] = [*range(len(batches[0])), *[(k, d) for k in (0, 1) for d in frees[k]]]
     other = 1 - i
     names: list[list[Any]] = [[], []]
     names[i] = [(i, d) for d in frees[i]]
     places = {d: k for k, d in enumerate(batches[other])}
     free = free_axes(operands[other].aval.ndim, contract[other], batch[other])
     names[other] = [places.get(d, (other, d)) for d in free]
-    met = [*kept, *names[0], *names[1]]
+    labels = [*unshared, *names[0], *names[1]]
     params = {"dimension_numbers": ((contract[0], contract[1]), (batch[0], batch[1]))}
-    if met == wanted:
+    if labels == expected:
         return eqn.replace(invars=operands, params=params)
     product = rw.new(dot_general_p, *operands, **params)
-    order = tuple([met.index(name) for name in wanted])
+    order = tuple([labels.index(name) for name in expected])
     return eqn.replace(primitive=transpose_p, invars=[product], params={"permutation": order})
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from functrans.primitives.linalg import cofactors, det
 from functrans.primitives.linalg import qr as column_order
-from functrans.primitives.linalg.small_det import LARGEST
+from functrans.primitives.linalg.matrices import LARGEST
 from functrans.testing import Case, Domain, Interval, check_primitive
 
 SHAPES = ((2, 2), (5, 5), (3, 3), (2, 4, 4), (9, 9), (1, 1), (0, 0), (0, 2, 2))
