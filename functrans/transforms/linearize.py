@@ -57,8 +57,7 @@ class Entry(NamedTuple):
 
 
 _NOTHING: dict[str, Any] = {}
-_NO_NAME: dict[str, Any] = {"name": ""}
-_SHIFTS = frozenset((add_p, sub_p))
+_SHIFTS, _NO_NAME = frozenset((add_p, sub_p)), {"name": ""}
 
 
 class LinearTracer(Tracer):
@@ -208,7 +207,6 @@ class LinearizeTrace(JVPTrace):
         return out
 
     def _own(self, v: Linear) -> LinearTracer:
-        """A variable that is equal to another one."""
         w = Linear(v.aval)
         self.tangents.tape.append(Entry(name_p, (v,), _NO_NAME, (w,)))
         return LinearTracer(self.tangents, w)
@@ -366,8 +364,7 @@ def linearize(
 ) -> Linearized:
     """Linearize a function of flat values at `primals`, in the inputs marked `perturbed`.
 
-    With `retain` the tape may outlive the call: residuals that a user could still modify are copied. `distinct` as in
-    `LinearizeTrace`.
+    With `retain` the tape may outlive the call: residuals that a user could still modify are copied.
     """
     parent = current_trace.get()
     trace = LinearizeTrace(parent, retain, distinct)
