@@ -211,7 +211,7 @@ def test_where_a_state_must_not_be():
         ft.vjp(lambda x, s, t: x, 1.0, state, ft.BackwardState())
     with pytest.raises(BackwardStateError, match="at most one"):
         ft.jit(lambda x, s: ft.jit(lambda x, s, t: x)(x, s, s))(1.0, state)
-    with pytest.raises(BackwardStateError, match="not free"):
+    with pytest.raises(BackwardStateError, match="is reserved"):
         state.proxy = doubled
     with pytest.raises(AttributeError, match="only while a function is compiled"):
         state.proxy
