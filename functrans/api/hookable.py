@@ -42,7 +42,7 @@ class Hookable(Transformed):
         self._groups: list[_BlockGroup] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result, between its hooks."""
+        """Call the function between its hooks."""
         self._programs.met()
         try:
             for group in self._groups:
@@ -82,7 +82,7 @@ class Hookable(Transformed):
                 count = len(ins.values) or len(values)
                 order = tuple(range(len(values)))
                 current_trace.get().attach(Attachment(hook_p, note_p, hook, values, count, order=order))
-        for h in reversed(before):  # what is applied last sees the cotangents first
+        for h in reversed(before):  # the last one applied sees the cotangents first
             hook = _BackwardPreHook.of(h, self, None, outs)
             order = tuple(range(len(outs.values)))
             outs.values = hook_p.bind(*outs.values, hook=hook, tokens=(), lanes=(), order=order)
@@ -149,7 +149,7 @@ def _new_args(args: tuple[Any, ...], new: Any) -> tuple[Any, ...]:
 
 @dataclass(eq=False)
 class _BlockHook:
-    """A hook as it was registered on a block."""
+    """A hook registered on a block."""
 
     function: Callable[..., Any]
     mode: str
@@ -180,7 +180,7 @@ class _BlockHandle(RemovableHandle):
 
 
 class _Watched:
-    """A tuple of arguments or results, whose traced floats only this call of a block reads, or returns."""
+    """A tuple of arguments or results, as values that only this call of a block reads or returns."""
 
     def __init__(self, values: tuple[Any, ...]):
         self.leaves, self.treedef = tree_flatten(values)
@@ -199,14 +199,14 @@ class _Watched:
 
 
 class _Cotangents:
-    """Where the cotangents of a tuple stand in its structure; it holds no value."""
+    """The positions of a tuple's cotangents in its structure; holds no values."""
 
     def __init__(self, watched: _Watched):
         self.treedef: PyTreeDef = watched.treedef
         self.places, self.size, self.count = watched.places, watched.size, len(watched.leaves)
 
     def tree(self, cts: Sequence[Any]) -> tuple[Any, ...]:
-        """The tuple of cotangents, with None for what has none."""
+        """The tuple of cotangents, with None where there is none."""
         leaves: list[Any] = [None] * self.count
         for i, ct in zip(self.places, cts):
             leaves[i] = ct
@@ -214,7 +214,7 @@ class _Cotangents:
 
 
 class _CallHook(Hook):
-    """A hook of a block in one of its calls."""
+    """A hook of a block during one call."""
 
     dense = True
     block: Hookable
@@ -223,7 +223,7 @@ class _CallHook(Hook):
 
     @classmethod
     def of(cls, hook: _BlockHook, block: Hookable, ins: _Watched | None, outs: _Watched) -> _CallHook:
-        """That of a call with these arguments and results."""
+        """The hook for a call with these arguments and results."""
         call_hook = cls(hook.function, None, None, hook.mode, hook.source)
         call_hook.size = len(outs.values) + (0 if ins is None else len(ins.values))
         call_hook.block, call_hook.outs = block, _Cotangents(outs)
@@ -231,7 +231,7 @@ class _CallHook(Hook):
         return call_hook
 
     def replaced(self, what: str, layout: _Cotangents, new: Any) -> list[Any]:
-        """The cotangents in a tuple that a hook returned."""
+        """The cotangents in the tuple that a hook returned."""
         if new is None:
             return [None] * len(layout.places)
         if not isinstance(new, tuple) and layout.size == 1:
@@ -259,7 +259,7 @@ class _BackwardPreHook(_CallHook):
     label = "register_full_backward_pre_hook"
 
     def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
-        """The function gets the block, and the tuple of the cotangents of its results."""
+        """The function receives the block, and the tuple of the cotangents of its results."""
         return self.replaced("grad_output", self.outs, f(self.block, self.outs.tree(cts)))
 
 
@@ -267,7 +267,7 @@ class _FullBackwardHook(_CallHook):
     label = "register_full_backward_hook"
 
     def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
-        """The function gets the block, and the tuples of the cotangents of its arguments and results."""
+        """The function receives the block, and the tuples of the cotangents of its arguments and results."""
         assert self.ins is not None
         count = len(self.ins.places)
         grad_input, grad_output = self.ins.tree(cts[:count]), self.outs.tree(cts[count:])
@@ -287,7 +287,7 @@ class _BlockGroup:
 
     @property
     def left(self) -> set[int]:
-        """The blocks that have not run yet, by ``id``; in this thread."""
+        """The blocks that have not run yet in this thread, by ``id``."""
         return vars(self._now).setdefault("left", set())
 
     def reset(self) -> None:
@@ -295,14 +295,14 @@ class _BlockGroup:
         self.left.clear()
 
     def before(self, block: Hookable, args: tuple[Any, ...]) -> Any:
-        """What `pre` returns, if this block is the first that runs."""
+        """Call `pre` if this block is the first to run; returns its result."""
         if self.left:
             return None
         self.left.update(map(id, self.blocks))
         return None if self.pre is None else self.pre(args)
 
     def after(self, block: Hookable, out: Any) -> Any:
-        """What `post` returns, if this block is the last that runs."""
+        """Call `post` if this block is the last to run; returns its result."""
         self.left.discard(id(block))
         return None if self.left or self.post is None else self.post(out)
 
@@ -354,12 +354,12 @@ def hookable(fun: Callable[..., Any]) -> Hookable:
     Notes
     -----
     Gradients are tuples. `grad_output` has one entry for each element of the output, if it is a tuple; `grad_input` one
-    for each positional argument, a pytree where that is one. None stands for what is not differentiated. Hooks run in
-    the order of registration; ``prepend=True`` puts one in front. Those of the backward pass take ``mode="inline"``, as
-    `cotangent_hook` does.
+    for each positional argument, a pytree where that is one. None stands for arguments that are not differentiated.
+    Hooks run in the order of registration; ``prepend=True`` puts one in front. Those of the backward pass take
+    ``mode="inline"``, as `cotangent_hook` does.
 
-    Forward hooks are part of the function: under `jit` they run while it is traced. Registering or removing a hook
-    causes the jitted functions that met the block, and no others, to be traced again.
+    Forward hooks are part of the function: under `jit` they run while it is traced. After registering or removing a
+    hook, exactly the jitted functions that used the block are traced again.
 
     Examples
     --------
@@ -391,9 +391,9 @@ def register_group_hooks(
     ----------
     blocks : iterable of Hookable
     pre : callable, optional
-        ``pre(args)`` is called before the first block that runs, with its arguments; it returns other ones, or None.
+        ``pre(args)`` is called before the first block that runs, with its arguments; it returns new ones, or None.
     post : callable, optional
-        ``post(output)`` is called after the last block, with its output; it returns another one, or None.
+        ``post(output)`` is called after the last block, with its output; it returns a new one, or None.
 
     Returns
     -------
@@ -401,8 +401,8 @@ def register_group_hooks(
 
     Notes
     -----
-    The last block is the one after which all have run. `pre` is then called again before the next one, and after an
-    exception in a block. Each thread counts for itself.
+    The last block is the one after which all have run. `pre` is then called again before the next one, and also after
+    an exception in a block. Each thread counts separately.
 
     Examples
     --------

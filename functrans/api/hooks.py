@@ -57,14 +57,14 @@ class RemovableHandle:
 
 
 def _hook(kind: type[Hook], fn: Any, name: Any, mode: str) -> tuple[Hook, tuple[Any, ...]]:
-    """The hook of a registration, and the traced state that it needs."""
+    """The hook of a registration, and the traced state that it needs, if any."""
     what = kind.label
     if mode not in MODES:
         raise ArgumentValueError(f"{what}: mode must be 'host' or 'inline', got {mode!r}")
     if isinstance(fn, BackwardState):
         if not isinstance(name, str) or not name.isidentifier():
             raise ArgumentError(
-                f"{what}: expected the name of a hook behind the BackwardState, {what}(x, state, 'on_x'), got {name!r}"
+                f"{what}: expected the name of a hook after the BackwardState, {what}(x, state, 'on_x'), got {name!r}"
             )
         state = state_value(fn)
         traced = isinstance(state, Tracer)
@@ -118,13 +118,13 @@ def cotangent_hook(x: Any, fn: Any, name: str | None = None, /, *, mode: str = "
     x : array
         Float or complex.
     fn : callable or BackwardState
-        ``fn(ct) -> ct or None``: gets the cotangent, a read-only array, and returns another one of the same shape and
-        dtype, or None to keep it. Or a state, in which the hook is looked up as `name` when it runs.
+        ``fn(ct) -> ct or None``: receives the cotangent, a read-only array, and returns another one of the same shape
+        and dtype, or None to keep it. Or a state in which the hook is looked up as `name` when it runs.
     name : str, optional
         The name of the hook in the state.
     mode : {"host", "inline"}
-        Whether compiled code calls the hook as Python, with numbers, each time; or compiles it into the backward pass,
-        again if its code or its closure changes.
+        How compiled code runs the hook: as a call of Python on numbers in each backward pass, or compiled into the
+        backward pass, and again whenever its code or closure changes.
 
     Returns
     -------
@@ -142,9 +142,9 @@ def cotangent_hook(x: Any, fn: Any, name: str | None = None, /, *, mode: str = "
 
     Notes
     -----
-    Costs nothing where nothing is differentiated. Outside `jit` the hook is called directly, by `vmap` once on a traced
-    example. In compiled code it runs once per backward pass, in a loop once per iteration (the last one first), under
-    `vmap` once per example.
+    It costs nothing if nothing is differentiated. Outside `jit` the hook is called directly; `vmap` calls it once on a
+    traced example. Compiled code calls it once per backward pass, in a loop once per iteration (the last one first),
+    and under `vmap` once per example.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class _RegisteredHook(Hook):
 @boundary
 @checked
 def register_hook(x: Any, fn: Any, name: str | None = None, /, *, mode: str = "host") -> RemovableHandle:
-    """Attach a hook to a value: it sees the total cotangent, of all uses of `x`, also those before the registration.
+    """Attach a hook to a value: it sees the total cotangent of all uses of `x`, even earlier ones.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def register_multi_grad_hook(values: Any, fn: Callable[..., Any], mode: str = "a
 @boundary
 @checked
 def post_accumulate_hook(x: Any, fn: Any, name: str | None = None, /) -> RemovableHandle:
-    """Attach a hook to an argument: it looks at the final gradient, after all other hooks of the backward pass.
+    """Attach a hook to an argument: it sees the final gradient, after all other hooks of the backward pass.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which hookable blocks a traced program has met: when their hooks change, the program is traced again."""
+"""Which hookable blocks a traced program used: when their hooks change, the program is traced again."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from weakref import WeakKeyDictionary
 
 
 class Forgetful(Protocol):
-    """What holds traced programs by their keys."""
+    """An object that holds traced programs by their keys."""
 
     def forget(self, keys: Iterable[Hashable]) -> None:
-        """Drop some of them."""
+        """Drop some of its programs."""
 
 
 class TraceInProgress:
-    """A program that is being traced: where it will be kept, and the blocks that it has met."""
+    """A program being traced: where it will be cached, and the blocks that it used."""
 
     __slots__ = ("blocks", "cache", "key", "outer")
 
@@ -27,12 +27,12 @@ class TraceInProgress:
         self.blocks: dict[MetBlock, None] = {}
 
 
-#: The innermost program that is being traced by `jit`.
+#: The innermost program that `jit` is tracing.
 traces: ContextVar[TraceInProgress | None] = ContextVar("functrans_traces", default=None)
 
 
 class MetBlock:
-    """The programs that met a block."""
+    """The programs that used a block."""
 
     __slots__ = ("__weakref__", "_programs")
 
@@ -40,7 +40,7 @@ class MetBlock:
         self._programs: WeakKeyDictionary[Any, set[Hashable]] = WeakKeyDictionary()
 
     def met(self) -> None:
-        """Note the block for all programs that are being traced."""
+        """Record the block for all programs being traced."""
         trace = traces.get()
         while trace is not None:
             trace.blocks[self] = None

@@ -1,4 +1,4 @@
-"""A hook, and how it runs: directly on values of the current trace, or as a host call of compiled code."""
+"""A hook, and how it runs: directly on values of the current trace, or as a host call in compiled code."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class Hook(UserCode):
     Attributes
     ----------
     function : callable or None
-        None where `member` names it.
+        The function; None if `member` names it.
     state : BackwardState or None
-        Where `member` is looked up; None where the state is an operand.
+        The state in which to look up `member`; None if the state is an operand.
     member : str or None
     mode : str
         ``"host"`` or ``"inline"``.
     source : Source or None
         The user's line.
     active : bool
-        Whether it has not been removed.
+        Whether it is still registered.
     size : int
-        How many values it is attached to.
+        The number of values that it is attached to.
     """
 
     function: Callable[..., Any] | None
@@ -55,13 +55,13 @@ class Hook(UserCode):
     active: bool = True
     size: int = 1
     label = "cotangent_hook"
-    #: Whether it must run behind all others of a backward pass.
+    #: Whether it must run after all other hooks of a backward pass.
     last = False
-    #: Whether what it returns does not matter.
+    #: Whether its result is ignored.
     observes = False
-    #: Whether it only gets the cotangent that is complete first.
+    #: Whether it receives only the cotangent that is complete first.
     first_only = False
-    #: Whether it gets zeros for cotangents that are zero; otherwise None.
+    #: Whether it receives zeros for cotangents that are zero; otherwise None.
     dense = False
 
     @property
@@ -106,17 +106,17 @@ class Hook(UserCode):
         return hooks_of(holder, self.member, self.source)
 
     def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
-        """What a user's function makes of the cotangents of all values: for each another one, or None to keep it."""
+        """Call a user's function on the cotangents of all values; it returns a new one for each, or None to keep it."""
         return [f(cts[0])]
 
     def place(self, k: int) -> str:
-        """How messages name the `k`-th result."""
+        """The name of the `k`-th result in messages."""
         return ""
 
     def run(
         self, functions: Sequence[Callable[..., Any]], values: Sequence[Any], avals: Sequence[Aval | None]
     ) -> list[Any]:
-        """The cotangents behind the hook.
+        """The cotangents after the hook.
 
         Parameters
         ----------
@@ -140,12 +140,12 @@ class Hook(UserCode):
         return [unwrap(x) for x in cts]
 
     def explain(self, error: Exception, aval: Aval) -> None:
-        """Note on an exception of the user's which hook raised it."""
+        """Add a note to a user's exception that names the hook."""
         at = "" if self.source is None else f", registered\n  at {self.source.describe()}"
         error.add_note(f"{HOOK_NOTE}'{self.name}' of {_type(aval)} ({self.label}){at}")
 
     def _checked(self, new: Any, aval: Aval, k: int) -> Any:
-        """A cotangent that a hook returned, in the type of that which it got."""
+        """A cotangent returned by a hook, converted to the type of the one that it received."""
         kind = type(new)
         if kind in PYTHON_RANKS and not aval.shape and aval.dtype.kind in PYTHON_RANKS[kind]:
             return wrap(np.array(new, aval.dtype))
@@ -179,39 +179,39 @@ class Hook(UserCode):
 
 
 class MultiHook(Hook):
-    """A hook that sees the cotangents of several values, once all of them are complete."""
+    """A hook on the cotangents of several values; it runs once all of them are complete."""
 
     label = "register_multi_grad_hook"
     observes = True
 
     def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
-        """The function gets the list of cotangents."""
+        """The function receives the list of cotangents."""
         f(list(cts))
         return ()
 
 
 class FirstHook(Hook):
-    """A hook that sees the first of several cotangents that is complete."""
+    """A hook on several values that runs on the first complete cotangent."""
 
     label = "register_multi_grad_hook"
     observes = True
     first_only = True
 
     def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
-        """The function gets the only one."""
+        """The function receives this single cotangent."""
         f(cts[0])
         return ()
 
 
 class PostAccumulateHook(Hook):
-    """A hook that sees the gradient of an argument when it is final."""
+    """A hook on the final gradient of an argument."""
 
     label = "post_accumulate_hook"
     last = True
     observes = True
 
     def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
-        """The function gets the gradient, and returns None."""
+        """The function receives the gradient, and returns None."""
         returned = f(cts[0])
         if returned is not None:
             self._fail(
@@ -230,20 +230,20 @@ def _type(aval: Aval) -> str:
 
 @dataclass(frozen=True)
 class HookCall(UserCode):
-    """A hook with what is needed to run it on the cotangents that are there.
+    """A hook with the data needed to run it on the available cotangents.
 
     Attributes
     ----------
     hook : Hook
     avals : tuple of Aval
-        Of all values, in the order of the hook, without mapped axes.
+        The types of all values, in the order of the hook, without mapped axes.
     given : tuple of bool
-        Which of them have a cotangent among the operands; those without are None.
+        Which of them have a cotangent among the operands; the hook receives None for the others.
     passing : tuple of bool
-        Which of the first ones have a result.
+        Which of the given ones have a result.
     lanes : Lanes
     order : tuple of int
-        Where each value stands among all that the hook is attached to; the others are not differentiated.
+        The position of each value among all that the hook is attached to; the others are not differentiated.
     """
 
     hook: Hook
@@ -255,11 +255,11 @@ class HookCall(UserCode):
 
     @property
     def shared(self) -> bool:  # type: ignore[override]
-        """As of the hook."""
+        """That of the hook."""
         return self.hook.shared
 
     def results(self, operands: Sequence[Aval]) -> tuple[Aval, ...]:
-        """The types of the results, which are those of operands."""
+        """The types of the results, which equal those of the operands."""
         if self.hook.observes:
             return ()
         avals = iter(operands)
@@ -294,7 +294,7 @@ class HookCall(UserCode):
         return [new_cts[place] for place, p in zip(self.order, self.passing) if p]
 
     def on_host(self, *operands: Any) -> list[Any]:
-        """Run it on numbers, for each lane; the last operand is the state where the hook needs it."""
+        """Run it on numbers, once per lane; the last operand is the state, if the hook needs it."""
         log = made_before.get()
         if type(log) is Replay and log:
             return log.popleft()
@@ -307,7 +307,7 @@ class HookCall(UserCode):
             return list(operands[: 0 if hook.observes else sum(self.passing)])
         functions = hook.functions(state)
         lanes = [(n, self._of_given(dims)) for n, dims in self.lanes]
-        # By NumPy, as if no transformation were under way.
+        # Evaluate with NumPy, outside any transformation.
         return run_with(replayed, None, tracing, eval_trace, self._each_lane, functions, operands, lanes)
 
     def _each_lane(
@@ -356,7 +356,7 @@ def _show_call(*, call: HookCall) -> str:
     return f"hook={call.hook.name}{lanes}"
 
 
-#: The cotangents behind a hook, from those that it sees: in compiled code a call of Python.
+#: The cotangents after a hook, given those before it: in compiled code, a call of Python.
 run_hook_p: Primitive = Primitive(
     "run_hook",
     lambda *avals, call: call.results(avals),

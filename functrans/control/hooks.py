@@ -1,14 +1,14 @@
-"""Hooks on cotangents: what is attached to values, and the primitives that carry it.
+"""Hooks on cotangents: how they are attached to values, and the primitives that carry them.
 
 ::
 
-    forward pass     x' = hook x              the identity: kernels do not see it
+    forward pass     x' = hook x              the identity: does not reach kernels
     tangents         t' = hook t              the identity, on the tape of reverse mode
-    backward pass    ct = run_hook ct'        a host call, where it is compiled; elsewhere the function itself
+    backward pass    ct = run_hook ct'        a host call in compiled code; otherwise the function itself
 
-Hooks belong to values: a hook stands in the primal program and in the linear one, so that second derivatives meet it
-again. A hook that sees several cotangents stands where the first of its values is defined, and gives out *tokens*,
-linear values that are zero; the other values take one each (`note`). The cotangent of a token is that of its value.
+Hooks belong to values: a hook appears in the primal program and in the linear one, so second derivatives meet it again.
+A hook on several cotangents appears where the first of its values is defined, and returns *tokens*, linear values that
+are zero; each of the other values uses one (`note`). The cotangent of a token is that of its value.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
     mask = perturbed(tangents)
     if not any(mask):
         return outs, [Zero(x) for x in outs]
-    # A value without a tangent stands in its own place: it gets no cotangent.
+    # A value without a tangent takes its own place: it gets no cotangent.
     pushed = hook_p.bind(*[x if type(t) is Zero else t for x, t in zip(primals, tangents)], **params)
     count = len(outs) - len(params["tokens"])
     return outs, [t if i >= count or mask[i] else Zero(t) for i, t in enumerate(pushed)]
@@ -85,7 +85,7 @@ def _transpose(
 
 
 def _run(call: HookCall, values: Sequence[Any], state: Sequence[Any]) -> list[Any]:
-    """Run a hook now, or have the program run it that is being written."""
+    """Run a hook now, or add it to the program under construction."""
     if not _staged():
         return call.direct(values, state[0] if state else None)
     if call.hook.mode == "inline":
@@ -104,7 +104,7 @@ def _without(lanes: Lanes, aval: Aval, i: int) -> Aval:
 
 
 def _staged() -> bool:
-    """Whether what is bound now becomes part of a program."""
+    """Whether operations bound now become part of a program."""
     trace = current_trace.get()
     while trace is not eval_trace:
         if trace.stages:
@@ -123,7 +123,7 @@ def _batch(
     lanes: Lanes,
     order: tuple[int, ...],
 ) -> tuple[Any, Any]:
-    """Each lane has a hook of its own, also where a value is the same in all."""
+    """Each lane has its own hook, even if a value is the same in all lanes."""
     count = len(args) - hook.late
     values = [batched_first(size, x, None) if d is None else x for x, d in zip(args[:count], dims)]
     where = tuple([0 if d is None else d for d in dims[:count]] + [0] * len(tokens))
@@ -139,7 +139,7 @@ def _batch(
 
 
 def _same(*avals: Aval, **params: Any) -> Any:
-    """The program of a hook in which nothing is differentiated."""
+    """The program of a hook if nothing is differentiated."""
     return stage(partial(_impl, **params), avals, "hook")
 
 
@@ -150,7 +150,7 @@ def _show(*, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: tuple[in
     return ", ".join(parts)
 
 
-#: The operands, whose cotangents pass through a hook; and tokens. Kernels do not see it.
+#: The operands, whose cotangents pass through a hook; and tokens. It does not reach kernels.
 hook_p: Primitive = Primitive(
     "hook",
     _abstract,
@@ -180,7 +180,7 @@ def _note_linearize(
     own = [x if type(t) is Zero else t for x, t in zip(primals, ts)]
     if type(tokens[0]) is not Zero:
         pushed = note_p.bind(*own, *tokens, hook=hook, lanes=lanes, order=order)
-    elif hook.dense:  # nothing that it could replace is differentiated: it looks at these cotangents alone
+    elif hook.dense:  # it could replace nothing that is differentiated: it only sees these cotangents
         pushed = hook_p.bind(*own, hook=hook, tokens=(), lanes=lanes, order=order)
     else:
         return outs, ts
@@ -210,7 +210,7 @@ def _front(*values: Any, **params: Any) -> list[Any]:
     return list(values[: len(values) // 2])
 
 
-#: The first half of the operands, of which a hook sees the cotangents by those of the second half, tokens.
+#: The first half of the operands; the hook sees their cotangents as those of the tokens in the second half.
 note_p: Primitive = Primitive(
     "note",
     lambda *avals, **params: tuple(avals[: len(avals) // 2]),
@@ -227,7 +227,7 @@ note_p: Primitive = Primitive(
     show=lambda *, hook, lanes, order: f"hook={hook.name}",
 )
 
-#: The operands, as values that only the block reads which they are passed to, or which returns them.
+#: The operands, as values that only the block reads to which they are passed, or which returns them.
 own_p: Primitive = Primitive(
     "own",
     lambda *avals: avals,
@@ -261,7 +261,7 @@ def _first_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: 
 def _first_transpose(
     cts: Sequence[Any], x: Any, token: Any, *state: Any, hook: Hook, lanes: Lanes
 ) -> list[Any]:
-    """The cotangent of a token is not zero if the hook has run: of values that are defined later."""
+    """The cotangent of a token is nonzero if the hook has run, which happens for values defined later."""
     ct, done = cts
     ran = type(done) is not Zero
     if not ran and type(ct) is not Zero and type(x) is Linear:

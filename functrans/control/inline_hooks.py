@@ -1,9 +1,9 @@
-"""Hooks with ``mode="inline"``: compiled into the backward pass, as they are when it is called.
+"""Hooks with ``mode="inline"``: compiled into the backward pass, as set when it is called.
 
-While a backward pass is derived its hook is not known yet: it may be set, or exchanged, at any time before a call. So
-the equation `inline_hook` stands for "the hook, whatever it will be", and its derivatives are the equation again, with
-one more step to be applied to the hook: pushed forward, transposed, batched. Before a program runs, `specialized`
-replaces these equations by those of the functions that are set; `guard` says whether another call may use the result.
+While a backward pass is derived, its hook is unknown: it may be set or replaced at any time before a call. So the
+equation `inline_hook` stands for "the hook, whatever it will be". Its derivatives are again this equation, with one
+more step to apply to the hook: jvp, transposition or batching. Before a program runs, `specialized` replaces these
+equations by those of the functions that are set; `guard` says whether another call may reuse the result.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Flat = Callable[..., list[Any]]
 
 @dataclass(frozen=True)
 class PushedHook:
-    """Forward mode: primals and the tangents in `mask` to results and their tangents; or to the tangents alone."""
+    """Forward mode: from primals and the tangents in `mask` to results and their tangents, or to the tangents alone."""
 
     mask: Mask
     tangents_only: bool = False
@@ -66,7 +66,7 @@ class PushedHook:
 
 @dataclass(frozen=True)
 class PulledHook:
-    """Reverse mode in the operands in `mask`, in which the function is linear: the others, and cotangents."""
+    """Reverse mode in the operands in `mask`, in which the function is linear: from the others and cotangents."""
 
     mask: Mask
     linear: tuple[Aval, ...]
@@ -88,7 +88,7 @@ class PulledHook:
 
 @dataclass(frozen=True)
 class BatchedHook:
-    """Mapped over an axis of the operands; in front of the results."""
+    """Batching over an axis of the operands; the results have it in front."""
 
     size: int
     dims: tuple[int | None, ...]
@@ -110,20 +110,20 @@ class BatchedHook:
 
 @dataclass(frozen=True)
 class InlineHook(UserCode):
-    """A hook, and what derivatives have made of it.
+    """A hook, with the derivatives to take of it.
 
     Attributes
     ----------
     call : HookCall
     steps : tuple of PushedHook, PulledHook or BatchedHook
-        The last one is applied last.
+        The steps, in the order of application.
     """
 
     call: HookCall
     steps: tuple[PushedHook | PulledHook | BatchedHook, ...] = ()
 
     def then(self, step: PushedHook | PulledHook | BatchedHook) -> InlineHook:
-        """With one step more."""
+        """The same with one more step."""
         return replace(self, steps=(*self.steps, step))
 
     def avals(self, ins: Sequence[Aval]) -> tuple[Aval, ...]:
@@ -134,7 +134,7 @@ class InlineHook(UserCode):
         return last.avals(ins, InlineHook(self.call, tuple(before)).avals)
 
     def flat(self, state: BackwardState | None) -> Flat:
-        """The function that it stands for, with the hooks that are set now."""
+        """The function that it stands for, with the hooks set now."""
         f: Flat = lambda *values: self.call.direct(values, state)  # noqa: E731
         for step in self.steps:
             f = partial(step.applied, f)
@@ -146,7 +146,7 @@ class InlineHook(UserCode):
         return args[:count], args[count:]
 
     def run(self, args: Sequence[Any]) -> list[Any]:
-        """The results on the host."""
+        """The results, computed on the host."""
         values, state = self.split(args)
         return tracing(eval_trace, self.flat(state_of(state[0]) if state else None), *values)
 
@@ -183,7 +183,7 @@ def _batch(
     return outs, (0,) * len(outs)
 
 
-#: What a hook, or its derivative, makes of cotangents. On `host` where it cannot be compiled.
+#: Apply a hook, or its derivative, to cotangents; on the host (`host`) if it cannot be compiled.
 inline_hook_p: Primitive = Primitive(
     "inline_hook",
     lambda *avals, hook, host: hook.avals(hook.split(avals)[0]),
@@ -207,7 +207,7 @@ inline_hook_p: Primitive = Primitive(
 
 
 def inline_hooks(jaxpr: Jaxpr) -> tuple[InlineHook, ...]:
-    """The inline hooks of a program, also in its calls and loops."""
+    """The inline hooks of a program, including its calls and loops."""
     return jaxpr.derive("inline hooks", lambda: tuple(_hooks_in(jaxpr)))
 
 
@@ -220,7 +220,7 @@ def _hooks_in(jaxpr: Jaxpr) -> Iterator[InlineHook]:
 
 
 def state_among(jaxpr: Jaxpr, args: Sequence[Any]) -> BackwardState | None:
-    """The state that a program is called with, or has captured."""
+    """The state that a program receives or has captured."""
     values = [*zip(jaxpr.invars, args), *jaxpr.constants]
     states = {id(s): s for s in [state_of(x) for v, x in values if type(v.aval) is StateAval]}
     if len(states) > 1:
@@ -232,9 +232,9 @@ def state_among(jaxpr: Jaxpr, args: Sequence[Any]) -> BackwardState | None:
 
 
 def specialized(jaxpr: Jaxpr, state: BackwardState | None, within: bool = False) -> Jaxpr:
-    """The program with the hooks that are set now in the place of the equations that stand for them.
+    """The program with the equations of inline hooks replaced by those of the hooks set now.
 
-    A hook that needs numbers stays a host call; so does one in a loop (`within`) that holds arrays.
+    A hook that needs numbers remains a host call; so does a hook in a loop (`within`) that holds arrays.
     """
 
     def body_of(eqn: Eqn) -> Jaxpr | None:
@@ -297,7 +297,7 @@ _DEPTH = 8
 
 
 class _Same:
-    """An object that is compared by identity, and kept."""
+    """An object compared by identity, which it keeps alive."""
 
     __slots__ = ("value",)
 
@@ -312,7 +312,7 @@ class _Same:
 
 
 def guard(hooks: Sequence[InlineHook], state: BackwardState | None) -> Hashable:
-    """What a program depends on in its hooks: their code, and what their closures, defaults and globals hold."""
+    """What a program depends on in its hooks: their code, and the values in their closures, defaults and globals."""
     parts = []
     for hook in hooks:
         own = hook.call.hook
@@ -321,7 +321,7 @@ def guard(hooks: Sequence[InlineHook], state: BackwardState | None) -> Hashable:
 
 
 def _code_key(f: Any, depth: int = _DEPTH) -> Hashable:
-    """Equal for functions that compute the same."""
+    """A key that is equal for functions that compute the same."""
     if isinstance(f, MethodType):
         return _code_key(f.__func__, depth - 1), _Same(f.__self__)
     if isinstance(f, functools.partial):

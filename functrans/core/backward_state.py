@@ -1,7 +1,7 @@
 """`BackwardState`: one argument that is empty in the forward pass and read in the backward pass.
 
-In a program it is a number, whose type is a `StateAval`; the object stays outside. So a program is the same for every
-state, and finds the object by its number when a hook runs.
+In a program it is a number of type `StateAval`; the object stays outside. So a program is the same for every state, and
+uses the number to find the object when a hook runs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class StateAval(Aval):
         return "backward_state"
 
 
-#: Whether a hook is running: it may read and set members, also under an outer transformation.
+#: Whether a hook is running: it may read and set members, even under an outer transformation.
 hook_runs: ContextVar[bool] = ContextVar("functrans_hook_runs", default=False)
 _numbers = count()
 _living: WeakValueDictionary[int, BackwardState] = WeakValueDictionary()
@@ -51,13 +51,14 @@ _living: WeakValueDictionary[int, BackwardState] = WeakValueDictionary()
 class BackwardState:
     """An argument that carries hooks: empty in the forward pass, filled afterwards, read in the backward pass.
 
-    Pass one to a function that names hooks by `cotangent_hook` or `register_hook`, and set them as attributes once the
-    function has run. The hook is looked up when it runs, so another hook, or another state, compiles nothing.
+    Pass one to a function that names hooks with `cotangent_hook` or `register_hook`, and set the hooks as attributes
+    after the function has run. A hook is looked up when it runs, so setting another hook, or passing another state,
+    compiles nothing.
 
     Attributes
     ----------
     proxy : Tracer
-        The traced value that stands for the state while a function is compiled; elsewhere an ``AttributeError``.
+        The traced value of the state while a function is compiled; otherwise an ``AttributeError``.
 
     Raises
     ------
@@ -102,7 +103,7 @@ class BackwardState:
     @property
     def proxy(self) -> Tracer:
         """The traced value that stands for the state."""
-        if self._tracer is None:  # `__getattr__` explains
+        if self._tracer is None:  # `__getattr__` raises the error
             raise AttributeError
         return self._tracer
 
@@ -122,7 +123,7 @@ class BackwardState:
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _RESERVED:
             raise BackwardStateError(
-                f"BackwardState: '{name}' is not free as the name of a hook; choose another"
+                f"BackwardState: '{name}' is reserved and cannot name a hook; choose another name"
             )
         _only_backward(name, "set")
         self._members[name] = value
@@ -206,34 +207,34 @@ for _name in (*_BINARY, *[f"r{op}" for op in _BINARY], *_OTHERS, *_PROTOCOLS):
 
 
 def stand_in(tracer: Tracer) -> BackwardState:
-    """What a user's function receives for a traced state."""
+    """A traced state as a user's function receives it."""
     state = BackwardState()
     object.__setattr__(state, "_tracer", tracer)
     return state
 
 
 def state_value(state: BackwardState) -> Any:
-    """The value that flows through interpreters: the tracer that a state stands for, else itself."""
+    """The value that flows through interpreters: for a state its tracer, otherwise the value itself."""
     return state if state._tracer is None else state._tracer
 
 
 def state_number(state: Any) -> np.ndarray:
-    """What kernels receive for a state: its number, in an array of rank 0."""
+    """A state as kernels receive it: its number, in an array of rank 0."""
     return state._number if type(state) is BackwardState else np.asarray(state, INT64)
 
 
 def state_of(value: Any) -> BackwardState:
-    """The state behind what a program passes on."""
+    """The state that a value in a program stands for."""
     return value if type(value) is BackwardState else _living[int(value)]
 
 
 def hooks_of(state: BackwardState, member: str, where: Any) -> list[Callable[..., Any]]:
-    """The hooks that are set under a name.
+    """The hooks set under a name.
 
     Raises
     ------
     BackwardStateError
-        At the line `where`, which names the hook; if there is none, or if it cannot be called.
+        If none is set, or one is not callable; located at the line `where`, which names the hook.
     """
     value = state._members.get(member, _living)
     if value is _living:
