@@ -112,17 +112,15 @@ class DonatingCall:
 
 
 def _show(outs: list[Any], consumed: Sequence[tuple[Donation, int]]) -> None:
-    """Write results into memory that the user donated, if kernels have not done so."""
+    """Write results into the memory that the user gave for them, unless kernels have done so."""
     given = [(d.given, k) for d, k in consumed if d.given is not None]
-    # A result that occupies another one's memory is copied to its own memory first.
-    moved = [(x, k, _apart(outs[k], x, given)) for x, k in given if not _is_in(outs[k], x)]
-    for x, k, out in moved:
-        np.copyto(x, out)
+    missing = [(x, k) for x, k in given if not _is_in(outs[k], x)]
+    for k, out in enumerate(outs):  # results in memory that another one belongs in
+        if any(_is_in(out, x) for x, _ in missing):
+            outs[k] = out.copy()
+    for x, k in missing:
+        np.copyto(x, outs[k])
         outs[k] = x
-
-
-def _apart(out: np.ndarray, own: np.ndarray, given: Sequence[tuple[np.ndarray, int]]) -> np.ndarray:
-    return out.copy() if any(_is_in(out, x) for x, _ in given if x is not own) else out
 
 
 def _is_in(out: np.ndarray, memory: np.ndarray) -> bool:

@@ -443,7 +443,12 @@ def test_a_donated_ndarray_shows_the_result():
 
 
 def test_it_shows_the_result_also_where_that_is_computed_elsewhere():
-    for f in (lambda a, b: (b, a), lambda a, b: (a[::-1] + b, b @ fnp.outer(a, b)), lambda a, b: (a, b)):
+    for f in (
+        lambda a, b: (b, a),
+        lambda a, b: (a + 1.0, a),
+        lambda a, b: (a[::-1] + b, b @ fnp.outer(a, b)),
+        lambda a, b: (a, b),
+    ):
         a, b = np.arange(3.0), np.array([5.0, -1.0, 2.0])
         expected = f(fnp.array(a), fnp.array(b))
         outs = ft.jit(f, donate_argnums=(0, 1))(ft.donate(a), ft.donate(b))
