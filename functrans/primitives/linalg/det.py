@@ -64,16 +64,18 @@ def _det_abstract(a: Aval, *factors: Aval) -> Aval:
     return Aval(a.shape[:-2], a.dtype)
 
 
-@quietly
 def _det_impl(a: Any, *factors: Any) -> np.ndarray:
-    if not factors:
-        return np.linalg.det(a)
-    lu, pivots, _ = factors
+    return _det_of_factors(a, *factors) if factors else np.linalg.det(a)
+
+
+@quietly
+def _det_of_factors(a: Any, lu: Any, pivots: Any, permutation: Any) -> np.ndarray:
     out = np.multiply.reduce(np.diagonal(lu, axis1=-2, axis2=-1), -1) * parity_of(pivots).astype(a.dtype)
-    if (np.isfinite(out) & (out != 0)).all():
+    reliable = np.isfinite(out) & (out != 0)
+    if reliable.all():
         return out
-    sign, size = _slogdet_impl(a, *factors)
-    return np.where(np.isfinite(out) & (out != 0), out, sign * np.exp(size))
+    sign, size = _slogdet_impl(a, lu, pivots, permutation)
+    return np.where(reliable, out, sign * np.exp(size))
 
 
 def _factors(a: Any, given: Sequence[Any]) -> Sequence[Any]:
