@@ -57,7 +57,7 @@ _CURES = {
     "T": "encode text as integers, for example with np.unique(x, return_inverse=True)",
     "M": "convert dates to numbers: (x - x[0]) / np.timedelta64(1, 's')",
     "m": "convert durations to numbers: x / np.timedelta64(1, 's')",
-    "V": "pass each field as an array of its own, for example in a dictionary",
+    "V": "pass each field as a separate array, for example in a dictionary",
 }
 
 

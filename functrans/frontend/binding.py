@@ -199,7 +199,7 @@ class Positions(Binder):
 
 
 class RuledFunction(Portable):
-    """A function that takes rules of its own: a decorator of functions and methods."""
+    """A function with its own rules: a decorator of functions and methods."""
 
     #: The front end.
     _front: ClassVar[str]

@@ -262,7 +262,7 @@ def _write(
     eqns: list[Eqn],
     fresh: bool,
 ) -> list[Atom]:
-    """Append the equations of a jaxpr and of its bodies; returns what stands for its outputs."""
+    """Append the equations of a jaxpr and of its bodies; returns the atoms of its outputs."""
     for v, c in inner.constants:
         env[v] = constants.setdefault(id(c), (Var(v.aval) if fresh else v, c))[0]
     for eqn, body in zip(inner.eqns, bodies):

@@ -2,9 +2,7 @@
 
 A jvp rule mixes the two: ``sin`` gives ``mul(t, cos(x))``. With a `TangentTrace` as the current trace, the parts
 separate: an operation without a linear operand (``cos(x)``) goes to the enclosing trace, and one with a linear operand
-(the ``mul``) is recorded on the tape, with its other operands as *residuals*.
-
-::
+(the ``mul``) is recorded on the tape, with its other operands as *residuals*::
 
     jvp rule of sin --bind cos(x)----> TangentTrace --no linear operand--> parent: computed, staged ...
                     --bind mul(t, c)-> TangentTrace --t is linear-------> tape: (mul, (t, c)) -> new linear variable
@@ -159,7 +157,7 @@ def _reached(jaxpr: Jaxpr, mask: tuple[bool, ...]) -> tuple[bool, ...]:
 class LinearizeTrace(JVPTrace):
     """A `JVPTrace` whose tangents are recorded.
 
-    If `distinct`, each result has a linear variable of its own, even that of ``x + 1``, so that it may have a hook.
+    If `distinct`, each result has its own linear variable, even that of ``x + 1``, so that it may have a hook.
     """
 
     __slots__ = ("attached", "distinct", "tangents")

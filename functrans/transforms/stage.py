@@ -189,7 +189,7 @@ class StageTrace(Trace):
 
 
 def attach_to(hooks: Sequence[Attachment], values: Sequence[Any] = ()) -> None:
-    """Attach hooks on the arguments of a function to what it is called with."""
+    """Attach hooks on the parameters of a function to the values with which it is called."""
     for a in hooks:
         state = [values[s] if type(s) is int else s for s in a.state]
         current_trace.get().attach(a.on([values[x] if type(x) is int else x for x in a.values], state))

@@ -96,7 +96,7 @@ class FormatError(FunctransError, ValueError, KeyError, IndexError):
 
 
 class ExportError(FunctransError, ValueError):
-    """A function cannot be exported, or a file is no export that can be read here.
+    """A function cannot be exported, or a file is not an export that can be read here.
 
     >>> import functrans.export
     >>> functrans.export.load("/dev/null")

@@ -110,7 +110,7 @@ def _part(jaxpr: Jaxpr, eqns: list[Eqn], levels: dict[Eqn, int], level: int) -> 
     return extract(jaxpr, eqns, outs)
 
 
-# --- outputs in memory of their own -------------------------------------------------------------------------
+# --- outputs in separate memory -----------------------------------------------------------------------------
 
 #: Copies a value to its own memory.
 same_p = Primitive("same", lambda x: x, lambda x: x, kernel=Pointwise(lambda k, x: x), moves_data=True)

@@ -216,7 +216,7 @@ def _simple_power(b: Arithmetic, x: ScalarHandle, y: ScalarHandle) -> ScalarHand
 
 
 def _integer(x: ir.Operand) -> Any:
-    """The number behind a literal or an extent, else None."""
+    """The number of a literal or an extent, else None."""
     return x.value if isinstance(x, (ir.Extent, ir.Const)) else None
 
 
