@@ -95,7 +95,15 @@ class Disk:
         os.makedirs(self.path, mode=0o700, exist_ok=True)
         self._by_number = {os.open, os.unlink, os.rename} <= os.supports_dir_fd
         self._number = os.open(self.path, os.O_RDONLY | _OWN) if self._by_number else -1
-        status = os.fstat(self._number) if self._by_number else os.stat(self.path)
+        try:
+            self._check(os.fstat(self._number) if self._by_number else os.stat(self.path))
+        except OSError:
+            if self._by_number:
+                os.close(self._number)
+            raise
+
+    def _check(self, status: os.stat_result) -> None:
+        """Raise if the opened directory cannot be trusted."""
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(f"{self.path} is not a directory")
         if hasattr(os, "geteuid"):
@@ -244,8 +252,8 @@ def _name_of(key: str) -> str:
 
 
 def _packed(key: str, data: bytes) -> bytes:
-    body = key.encode() + data
-    return _HEAD.pack(_MAGIC, 0, _checksum(body), len(key.encode())) + body
+    n, body = len(key.encode()), key.encode() + data
+    return _HEAD.pack(_MAGIC, 0, _checksum(n, body), n) + body
 
 
 def _unpacked(packed: bytes) -> tuple[int, str, bytes | None]:
@@ -254,10 +262,10 @@ def _unpacked(packed: bytes) -> tuple[int, str, bytes | None]:
         return 0, "", None
     magic, uses, checksum, n = _HEAD.unpack_from(packed)
     body = packed[_HEAD.size :]
-    if magic != _MAGIC or n > len(body) or _checksum(body) != checksum:
+    if magic != _MAGIC or _checksum(n, body) != checksum:
         return 0, "", None
     return uses, body[:n].decode(), body[n:]
 
 
-def _checksum(body: bytes) -> bytes:
-    return blake2b(body, digest_size=32).digest()
+def _checksum(n: int, body: bytes) -> bytes:
+    return blake2b(body, digest_size=32, salt=n.to_bytes(4, "little")).digest()

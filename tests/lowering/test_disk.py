@@ -84,8 +84,12 @@ def test_a_directory_put_in_its_place_later_is_not_read(disk, tmp_path):
     assert disk.get(KEY) == DATA
 
 
-@settings(max_examples=60)
-@given(st.integers(0, 1200), st.integers(0, 255), st.sampled_from(["cut", "change", "insert"]))
+@settings(max_examples=120)
+@given(
+    st.integers(0, 60) | st.integers(0, 1200),
+    st.integers(0, 255),
+    st.sampled_from(["cut", "change", "insert"]),
+)
 def test_damage_is_noticed(tmp_path_factory, place, byte, how):
     disk = Disk(str(tmp_path_factory.mktemp("damaged")))
     disk.put(KEY, DATA, LIMIT)

@@ -22,7 +22,7 @@ from typing import Any
 
 from ...core.config import config
 from ...core.context import new_lock
-from ...core.libraries import llvm
+from ...core.libraries import llvm, llvmlite
 from ..backend import Origin
 from ..blas import MissingRoutineError
 from ..disk import Disk, UntrustedDirectoryError
@@ -32,7 +32,10 @@ from .objects import LoadedCode, ObjectCode
 #: The most bytes of object code that a process caches for kernels that are no longer in use.
 _KEPT = 1 << 24
 #: Packages whose source determines the LLVM text, besides the text of a kernel.
-_SOURCES = ("lowering/llvm", "lowering/loops", "lowering/processor.py", "lowering/blas.py", "core/guards.py")
+_SOURCES = (
+    "lowering/llvm", "lowering/loops", "lowering/processor.py", "lowering/blas.py", "core/guards.py",
+    "core/scalar_functions.py",
+)  # fmt: skip
 
 
 def obtain(
@@ -131,7 +134,7 @@ def fingerprint(cpu: Processor) -> str:
     return json.dumps(
         [
             _hash_of_sources(),
-            llvm.llvm_version_info,
+            [*llvm.llvm_version_info, llvmlite.__version__],
             [platform.machine(), sys.platform, *_c_library()],
             [sys.implementation.cache_tag, tuple.__basicsize__, object.__basicsize__],
             [cpu.name, cpu.flags],
