@@ -52,7 +52,7 @@ def replacements(
     FunctionContractError
         If a marked value is not an input, or marked twice; if no output can replace it, or several can.
     """
-    found: dict[int, int] = {}
+    replaced: dict[int, int] = {}
     for n, x in enumerate(marks.inputs):
         places = [i for i, y in enumerate(inputs) if y is x]
         if not places:
@@ -61,7 +61,7 @@ def replacements(
                 "objects that forward gets",
                 line,
             )
-        if places[0] in found:
+        if places[0] in replaced:
             raise FunctionContractError(
                 f"{name}: mark_dirty was given an input twice (its argument {n})", line
             )
@@ -74,16 +74,16 @@ def replacements(
             k = next((k for k, y in enumerate(outputs) if y is x), None)
         if k is None:
             k = _only_fit(
-                name, x, n, [k for k in range(len(outputs)) if k not in found.values()], outputs, line
+                name, x, n, [k for k in range(len(outputs)) if k not in replaced.values()], outputs, line
             )
-        if k in found.values() or _type(outputs[k]) != _type(x):
-            why = "replaces another input, too" if k in found.values() else f"is {_shown(outputs[k])}"
+        if k in replaced.values() or _type(outputs[k]) != _type(x):
+            why = "replaces another input, too" if k in replaced.values() else f"is {_shown(outputs[k])}"
             raise FunctionContractError(
                 f"{name}: mark_dirty: output {k} cannot replace the input, which is {_shown(x)}: it {why}",
                 line,
             )
-        found[places[0]] = k
-    return found
+        replaced[places[0]] = k
+    return replaced
 
 
 def _named(name: str, y: Any, outputs: Sequence[Any], line: Source | None) -> int:

@@ -119,9 +119,13 @@ class Run:
 
     def kept(self, phase: Phase, values: Values, perturbed: Mask) -> Forward:
         """The outputs, and what a rule gets of the context."""
-        kept = Kept(self._record, self._ctx, phase, self._known, self._call.definition.clear)
-        kept.outputs, kept.avals, kept.perturbed = self._call.outputs, list(map(aval_of, values)), perturbed
-        return Forward(self.outs, kept.taken(), kept, self.differentiable, kept.materialize)
+        token = Kept(self._record, self._ctx, phase, self._known, self._call.definition.clear)
+        token.outputs, token.avals, token.perturbed = (
+            self._call.outputs,
+            list(map(aval_of, values)),
+            perturbed,
+        )
+        return Forward(self.outs, token.taken(), token, self.differentiable, token.materialize)
 
 
 def _output(
@@ -161,11 +165,11 @@ def run_and_keep(call: Any, values: Values, perturbed: Mask, again: Again, phase
         return Run(call, values, perturbed, again, True, traced).kept(phase, values, perturbed)
     below = _Below(call, values, perturbed, phase)
     outs = call.bind(values, below)
-    kept, places = below.result()
-    count = len(kept.outs)
+    result, places = below.result()
+    count = len(result.outs)
     everything, between = [*values, *outs[:count]], iter(outs[count:])
     residuals = [next(between) if i is None else everything[i] for i in places]
-    return kept._replace(outs=outs[:count], residuals=residuals)
+    return result._replace(outs=outs[:count], residuals=residuals)
 
 
 def any_traced(values: Values) -> bool:
@@ -188,7 +192,7 @@ class _Below(CustomRule):
         self._call = call
         self._perturbed = perturbed
         self._phase = phase
-        self._kept: Any = None
+        self._result: Any = None
         self._listening = True  # while the rule is applied: it lives on in jaxprs, and must not hold values
 
     def fwd(self, values: Values) -> list[Any]:
@@ -200,19 +204,19 @@ class _Below(CustomRule):
         return self._flat(values, lambda: self._call.bind(values))
 
     def _flat(self, values: Values, again: Again | None) -> list[Any]:
-        kept = Run(self._call, values, self._perturbed, again, True).kept(
+        result = Run(self._call, values, self._perturbed, again, True).kept(
             self._phase, values, self._perturbed
         )
-        known = {id(x): i for i, x in enumerate([*values, *kept.outs])}
-        places = [known.get(id(x)) for x in kept.residuals]
+        known = {id(x): i for i, x in enumerate([*values, *result.outs])}
+        places = [known.get(id(x)) for x in result.residuals]
         if self._listening:
-            self._kept = kept, places
-        return [*kept.outs, *[x for x, i in zip(kept.residuals, places) if i is None]]
+            self._result = result, places
+        return [*result.outs, *[x for x, i in zip(result.residuals, places) if i is None]]
 
     def result(self) -> tuple[Forward, list[int | None]]:
         """What the last run kept, and which of its residuals are values or outputs."""
-        kept, self._kept, self._listening = self._kept, None, False
-        return kept
+        result, self._result, self._listening = self._result, None, False
+        return result
 
 
 # --- on the host --------------------------------------------------------------------------------------------

@@ -88,10 +88,10 @@ class FunctionCall(CustomRule):
 
     def fwd_res(self, values: Values, perturbed: Mask, again: Again) -> Forward:
         """The outputs, and what `bwd` needs."""
-        kept = run_and_keep(self, values, perturbed, again, Phase.BACKWARD)
+        result = run_and_keep(self, values, perturbed, again, Phase.BACKWARD)
         if self.definition.backward is None:
-            self._refuse_moving(kept.outs, kept.differentiable, "reverse", _NO_REVERSE)
-        return kept
+            self._refuse_moving(result.outs, result.differentiable, "reverse", _NO_REVERSE)
+        return result
 
     def bwd(self, token: Kept, residuals: Values, cts: Values) -> list[Any]:
         """Gradients of the arguments."""

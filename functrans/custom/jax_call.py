@@ -102,8 +102,8 @@ class CustomVJPPrimal:
     ...     return x * y
     >>> def fwd(x, y):  # keeps only what will be needed
     ...     return x.value * y.value, (x.value if y.perturbed else None, y.value if x.perturbed else None)
-    >>> def bwd(kept, ct):
-    ...     x, y = kept
+    >>> def bwd(residuals, ct):
+    ...     x, y = residuals
     ...     return (None if y is None else ct * y), (None if x is None else ct * x)
     >>> product.defvjp(fwd, bwd, symbolic_zeros=True)
     >>> ft.grad(product)(2.0, 3.0)

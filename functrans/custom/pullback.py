@@ -137,9 +137,9 @@ class Pullback(UserCode):
         mask = [v in read for v in saved]
         invars = [*front, *chosen(saved, mask), *jaxpr.constvars, *back]
         self.traced = jaxpr.replace(invars=invars, constants=())
-        kept = [*chosen(residuals, mask), *jaxpr.consts]
-        self.residuals = len(kept)
-        return kept
+        used = [*chosen(residuals, mask), *jaxpr.consts]
+        self.residuals = len(used)
+        return used
 
 
 def independent(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr | None:
