@@ -111,8 +111,8 @@ class Cache:
 
     def derived(self, key: Hashable) -> Cache:
         """The cache of a transformation of the function."""
-        found = self._derived.get(key)
-        return self._derived.setdefault(key, Cache(self.stats.derived())) if found is None else found
+        cache = self._derived.get(key)
+        return self._derived.setdefault(key, Cache(self.stats.derived())) if cache is None else cache
 
     def forget(self, keys: Iterable[Hashable]) -> None:
         """Drop some of the traces."""

@@ -123,9 +123,8 @@ def by_policy(parts: LinearizedJaxpr, keep: Callable[[Eqn], bool], *, separate: 
     for e in reversed(parts.primal.eqns):
         if not e.effects.shareable or keep(e):
             stored.update(e.outvars)
-        if (
-            e.primitive is name_p and e.outvars[0] in stored
-        ):  # the same value: derivatives may read it without its name
+        # A named value is the same value as the unnamed one, which derivatives may read.
+        if e.primitive is name_p and e.outvars[0] in stored:
             stored.remove(e.outvars[0])
             stored.add(e.invars[0])
     return recomputing(parts, stored, separate=separate)

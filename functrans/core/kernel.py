@@ -145,8 +145,7 @@ class BlockEmitter(IndexEmitter, Protocol):
         reverse: bool = False,
         interruptible: bool = False,
     ) -> AbstractContextManager[Scalar]:
-        """A loop over int64 indices from `start` to `stop` - 1 (downwards if `reverse`); the context value is the
-        index.
+        """A loop whose context value is an int64 index from `start` to `stop` - 1 (downwards if `reverse`).
 
         A loop that the user wrote should be `interruptible`, so that Ctrl-C ends it.
         """
@@ -221,10 +220,9 @@ class BlockEmitter(IndexEmitter, Protocol):
         ...
 
     def extern(self, name: str, *args: Any) -> Scalar | None:
-        """Call a BLAS or LAPACK routine by its name without the type letter (``"gemm"``, ``"potrf"``), in Fortran
-        order.
+        """Call a BLAS or LAPACK routine by its name without the type letter (``"gemm"``, ``"potrf"``).
 
-        Arguments are one-character strings, Python ints, scalars (both passed by address, as in Fortran: int32
+        Matrices are in Fortran order. Arguments are one-character strings, Python ints, scalars (both by address: int32
         or the routine's number type), buffers or ``(buffer, offset)`` pairs with an element offset. ``info``
         arguments are `Local`s of int32. The letter is chosen from the first buffer's dtype.
         """

@@ -42,12 +42,9 @@ class KernelFunction:
         self.kernel = kernel
         self.name = name
         self.options = options
-        self.checked = (
-            options.checked
-        )  # put guard words around memory on the stack, and check them at the end
-        self.guarded: list[
-            tuple[str, int]
-        ] = []  # guard words on the stack, with the number of the declaration
+        self.checked = options.checked  # put guard words around memory on the stack
+        # Guard words on the stack, with the number of the declaration.
+        self.guarded: list[tuple[str, int]] = []
         self.fast = "" if options.strict else "contract "
         self.head: list[str] = []  # allocas and values computed once
         self.lines: list[str] = []
