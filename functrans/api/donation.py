@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array
-from ..arrays.donation import Donation
+from ..arrays.donation import Donation, EmptyArray
 from ..control.call import executable
 from ..core.aval import Aval
 from ..core.errors import FunctransError
@@ -96,7 +96,7 @@ class DonatingCall:
         try:
             for i in self._donated:
                 x = values[i]
-                if type(x) is Array and id(x) not in seen:
+                if type(x) in (Array, EmptyArray) and id(x) not in seen:  # an empty one raises
                     consumed[i] = seen[id(x)] = Donation(x, self._name, where)
                     values[i] = consumed[i].memory
                 elif isinstance(x, np.ndarray) and id(x) not in seen:

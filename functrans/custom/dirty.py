@@ -141,10 +141,10 @@ def hand_over(
     name: str,
     dirty: Mapping[int, int],
     arrays: Sequence[Any],
-    outs: Sequence[Any],
+    outs: list[Any],
     place: Callable[[int], str],
-) -> list[Any]:
-    """Consume the dirty arguments of a call; the outputs, in memory that the user gave for them if any.
+) -> None:
+    """Consume the dirty arguments of a call, and put outputs in memory that the user gave for them.
 
     Parameters
     ----------
@@ -153,11 +153,13 @@ def hand_over(
         See `replacements`.
     arrays : sequence
         The arguments, as the user holds them.
-    outs : sequence of values
+    outs : list of values
+        Modified.
     place : callable
         How messages call an argument.
     """
-    results = list(outs)
+    # Outputs that are arguments themselves: their memory is about to be written to.
+    outs[:] = [x.copy() if type(x) is np.ndarray and x.base is not None else x for x in outs]
     for i, k in dirty.items():
         x = arrays[i]
         if sum(y is x for y in arrays) > 1:
@@ -171,9 +173,8 @@ def hand_over(
             donation = Donation(x, f"{name}.apply", user_source())
             if donation.given is not None:
                 np.copyto(donation.given, outs[k])
-                results[k] = wrap(donation.given)
+                outs[k] = wrap(donation.given)
             donation.finish()
-    return results
 
 
 def refuse_old_residuals(

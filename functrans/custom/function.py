@@ -209,7 +209,7 @@ class Function(metaclass=FunctionMeta):
         inputs = set(map(id, values))
         if call.dirty:
             values.clear()  # views of what is consumed
-            outs = hand_over(call.name, call.dirty, arrays, outs, call.place_of_array)
+            hand_over(call.name, call.dirty, arrays, outs, call.place_of_array)
         if call.outputs is SINGLE:
             return result(outs[0], inputs)
         return call.outputs.filled([result(x, inputs) for x in outs])

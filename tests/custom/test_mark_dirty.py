@@ -192,6 +192,15 @@ def test_the_output_that_is_named():
     np.testing.assert_array_equal(b, [6.0, 8.0])
 
 
+def test_outputs_that_are_each_other_s_input():
+    f = marking("x", "y", output=lambda outs: outs, returns=lambda x, y: (y, x))
+    a, b = np.array([5.0, 6.0]), np.array([1.0, 2.0])
+    outs = f.apply(ft.donate(a), ft.donate(b))
+    for x, y in ((a, outs[0]), (b, outs[1])):
+        np.testing.assert_array_equal(x, y)
+    np.testing.assert_array_equal(outs, [[1.0, 2.0], [5.0, 6.0]])
+
+
 def test_the_only_output_of_its_type():
     f = marking("x", returns=lambda x, y: (fnp.sum(x), 2.0 * x, x > y))
     memory = np.array([5.0, 6.0])
