@@ -1,8 +1,8 @@
 """Ship a jitted function with its kernels to another process, or another machine.
 
-`save` writes a file with the machine code of the function for one combination of argument types, compiled for a level
-of processors, and with its jaxpr. `load` reads it: the function runs without being traced or compiled, and without the
-Python code that it was made from. Where the machine code does not fit, kernels are compiled from the jaxpr.
+`save` writes a file with the function's machine code for one combination of argument types, compiled for a level of
+processors, and with its jaxpr. `load` reads it: the function runs without tracing, compiling, or its Python source. If
+the machine code does not suit the machine, kernels are compiled from the jaxpr.
 
 A file holds machine code. Load only files that you trust.
 """
@@ -69,7 +69,7 @@ class Exported(Compiled):
         """Run it on arguments of the types that it was exported for; others raise `ArgumentError`."""
         if not self._differentiable and current_trace.get() is not eval_trace:
             raise ExportError(
-                f"{self._called()} had derivative rules of its own, which an export does not hold: it cannot be "
+                f"{self._called()} had its own derivative rules, which an export does not contain: it cannot be "
                 "transformed. Export the pair: functrans.export.save(path, jit(value_and_grad(f)), ...)"
             )
         return super().__call__(*args, **kwargs)
@@ -88,10 +88,9 @@ def save(path: Any, fun: Callable[..., Any], *examples: Any, cpu: str = "native"
     fun : callable
         A jitted function, or one to be jitted: ``jit(f)``, ``value_and_grad(f)`` for the pair.
     *examples, **named
-        The arguments of a call: arrays, numbers or `ShapeDtypeStruct`s. Their types are those that the file serves.
+        The arguments of a call: arrays, numbers or `ShapeDtypeStruct`s. The file serves calls with these types.
     cpu : {'native', 'x86-64', 'x86-64-v2', 'x86-64-v3', 'x86-64-v4'}
-        The processors that the kernels are for: those like this machine's, or all of a level, of which v3 has AVX2 and
-        v4 AVX-512.
+        The target processors: those like this machine's, or all of a level (v3 has AVX2, v4 AVX-512).
 
     Raises
     ------
@@ -159,20 +158,20 @@ def load(path: Any) -> Exported:
     -------
     Exported
         Takes arguments of the types that were exported. It may be transformed and called by jitted functions, which
-        then compile its jaxpr for themselves; not if `save` met derivative rules of its own.
+        then compile its jaxpr for themselves; not if the function had its own derivative rules.
 
     Raises
     ------
     ExportError
-        If the file is damaged, no export, or of another minor version of functrans.
+        If the file is damaged, is not an export, or comes from another minor version of functrans.
     OSError
         If it cannot be read.
 
     Warns
     -----
     RuntimeWarning
-        If the kernels are for processors that have more than this one, or for another version of LLVM or Python: they
-        are compiled here then.
+        If the kernels are for processors with more features than this one, or for another version of LLVM or Python:
+        they are then compiled here.
 
     Examples
     --------
@@ -214,7 +213,7 @@ def load(path: Any) -> Exported:
 
 
 def _misfit(description: dict[str, Any]) -> str:
-    """Why the kernels of a file cannot run here; empty if they can."""
+    """The reason why the kernels of a file cannot run here; empty if they can."""
     cpu = description["cpu"]
     if cpu == "native":
         if description["processor"] != _processor(cpu):
@@ -234,7 +233,7 @@ def _processor(cpu: str) -> list[str]:
 
 
 def _has_rules(jaxpr: Jaxpr) -> bool:
-    """Whether some operation has derivatives of its own."""
+    """Whether some operation has its own derivative rules."""
     return any(
         (e.primitive.call is not None and e.primitive.call.opaque)
         or (has_subjaxprs(e.params) and any(map(_has_rules, subjaxprs(e.params))))
@@ -276,7 +275,7 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
     with open(path, "rb") as file:
         data = file.read()
     if len(data) < _HEAD.size:
-        _damaged(path, f"it has {len(data)} bytes, fewer than the head of one")
+        _damaged(path, f"it has {len(data)} bytes, fewer than a header")
     magic, checksum, length = _HEAD.unpack_from(data)
     if magic != _MAGIC:
         _damaged(path, f"it begins with {data[:12]!r}")

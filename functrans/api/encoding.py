@@ -1,7 +1,7 @@
 """Jaxprs and pytree structures as JSON, for files that other processes read.
 
-Everything is plain data. Primitives are written by name, arrays and numbers by their bytes, classes of structures as
-modules and names, from which they are imported. Values of other kinds, such as a user's function, are refused.
+Everything is plain data. Primitives are written by name, arrays and numbers by their bytes, classes of structures by
+module and name, from which they are imported. Other values, such as a user's function, are refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def encode_jaxpr(jaxpr: Jaxpr) -> dict[str, Any]:
     Raises
     ------
     ExportError
-        If a parameter of an equation is not plain data; it names the equation, with the user's line.
+        If a parameter of an equation is not plain data; the message names the equation and the user's line.
     """
     number: dict[Atom, int] = {}
 
@@ -48,7 +48,7 @@ def encode_jaxpr(jaxpr: Jaxpr) -> dict[str, Any]:
         except _Unknown as unknown:
             raise ExportError(
                 f"{jaxpr.name} cannot be exported: its operation '{eqn.primitive.name}' holds {unknown}. An export "
-                "holds numbers, arrays and operations, and no Python functions: leave callbacks out of it",
+                "contains numbers, arrays and operations, but no Python functions: remove callbacks",
                 eqn.source,
             ) from None
         return [eqn.primitive.name, [atom(a) for a in eqn.invars], params, [define(v) for v in eqn.outvars]]
@@ -63,12 +63,12 @@ def encode_jaxpr(jaxpr: Jaxpr) -> dict[str, Any]:
 
 
 def decode_jaxpr(data: dict[str, Any]) -> Jaxpr:
-    """The jaxpr of JSON data.
+    """The jaxpr encoded as JSON data.
 
     Raises
     ------
     LookupError, TypeError, ValueError
-        If it is none.
+        If the data do not encode one.
     """
     variables: list[Var] = []
 
@@ -98,7 +98,7 @@ def decode_jaxpr(data: dict[str, Any]) -> Jaxpr:
 
 
 def _primitives() -> dict[str, Primitive]:
-    """The primitives that there are, by name."""
+    """All primitives by name."""
     return {
         value.name: value
         for name, module in list(sys.modules.items())
@@ -137,7 +137,7 @@ def encode_tree(tree: PyTreeDef) -> Any:
 
 
 def decode_tree(data: Any) -> PyTreeDef:
-    """The structure of JSON data; its classes must be importable, and registered."""
+    """The structure encoded as JSON data; its classes must be importable and registered."""
     if data is None:
         return LEAF
     name, aux, children = data
@@ -195,7 +195,7 @@ def _encode_record(value: Any) -> Any:
 
 
 def decode(data: Any) -> Any:
-    """The value of JSON data."""
+    """The value encoded as JSON data."""
     if not isinstance(data, list):
         return data
     return _DECODERS[data[0]](*data[1:])

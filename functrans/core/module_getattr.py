@@ -1,7 +1,7 @@
-"""What modules answer when they are asked for a name.
+"""Attribute access on modules: public names, suggestions for missing ones, and loading on first use.
 
-`module_attributes` serves public modules: ``dir`` lists the public names, a missing name raises with the nearest one,
-and parts load when they are first used. `lazy_import` gives a stand-in for a module that loads at the first use.
+`module_attributes` serves public modules: ``dir`` lists the public names, a missing name raises an error that suggests
+the nearest one, and parts load on first use. `lazy_import` returns a stand-in for a module that loads on first use.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def module_attributes(
     hints : dict from str to str, optional
         The replacement to suggest for particular names.
     parts : collection of str, optional
-        Submodules that load when they are first asked for.
+        Submodules that load on first access.
     """
 
     def __getattr__(name: str) -> Any:
