@@ -9,7 +9,7 @@ from types import MethodType
 from typing import Any, NamedTuple
 
 from ..core.context import new_lock, new_rlock
-from .fast_path import NO_CALL, Runner
+from .fast_path import NO_CALL, FastCall, Runner
 from .lowered import Traced
 from .watch import Watch
 
@@ -83,7 +83,7 @@ class Cache:
     def __init__(self, stats: Stats | None = None) -> None:
         self.traced: dict[Hashable, Traced] = {}
         self.runners: dict[Hashable, Runner] = {}
-        self.latest = NO_CALL
+        self.latest = self.earlier = NO_CALL
         self.stats = Stats() if stats is None else stats
         self._derived: dict[Hashable, Cache] = {}
         self.watch: Watch | None = None
@@ -109,6 +109,11 @@ class Cache:
             finally:
                 self._locks.pop(key, None)
 
+    def note(self, fast: FastCall) -> None:
+        """Remember what was called, and the one before it that was different."""
+        if fast is not self.latest:
+            self.earlier, self.latest = self.latest, fast
+
     def derived(self, key: Hashable) -> Cache:
         """The cache of a transformation of the function."""
         cache = self._derived.get(key)
@@ -120,7 +125,7 @@ class Cache:
         for key in keys:
             self.traced.pop(key, None)
         self.runners.clear()
-        self.latest = NO_CALL
+        self.latest = self.earlier = NO_CALL
 
     def clear(self) -> None:
         """Drop all traces and kernels."""
@@ -130,7 +135,7 @@ class Cache:
             traced.jaxpr.forget()
         self.traced.clear()
         self.runners.clear()
-        self.latest = NO_CALL
+        self.latest = self.earlier = NO_CALL
         self.watch = None
 
 

@@ -1,7 +1,8 @@
 """The calls of a jitted function with known types: find the program, run it, wrap the results.
 
-A call first tests, with a few machine instructions, whether its arguments are like those of the previous call
-(`FastCall`). If they are not, it looks up their types in a dictionary, whose values are `Runner` objects.
+A call first tests, with a few machine instructions, whether its arguments are like those of the previous call, or of
+the last one that was different (`FastCall`). If they are not, it looks up their types in a dictionary, whose values
+are `Runner` objects.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ class FastCall(NamedTuple):
     read: Callable[..., tuple[Any, ...]] | None
     match: Callable[[tuple[Any, ...]], bool]
     call: Callable[..., Any]
+
+    def leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The leaves of a call if it may match; else an empty tuple, which never does."""
+        return self.read(args, kwargs) if self.read is not None else () if kwargs else args
 
 
 def _never(leaves: tuple[Any, ...]) -> bool:

@@ -94,8 +94,13 @@ class Jitted(Portable):
             raise
 
     def _looked_up(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        leaves: Sequence[Any] = args
         options, treedef = trace_key(), None
+        earlier = self._cache.earlier
+        if earlier.options is options and earlier.match(fitting := earlier.leaves(args, kwargs)):
+            self._cache.note(earlier)
+            self._hit()
+            return earlier.call(*fitting)
+        leaves: Sequence[Any] = args
         key: list[Any] = [options]
         if kwargs or not add_types(key, args):
             leaves, treedef = tree_flatten((args, kwargs))
@@ -108,7 +113,7 @@ class Jitted(Portable):
         self._hit()
         fast = runner.fast(options, treedef, leaves, self._guarded)
         if fast is not None:
-            self._cache.latest = fast
+            self._cache.note(fast)
             if fast.match(leaves := tuple(leaves)):
                 return fast.call(*leaves)
         return runner.call(*leaves)
