@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans.api.donation import donating
 from functrans.core.config import config
 
 
@@ -272,6 +273,21 @@ def test_arguments_of_a_host_call_keep_their_values():
     y = jitted(jitted(fnp.zeros(3)))
     np.testing.assert_array_equal(stored, [[0.0] * 3, [1.0] * 3])
     np.testing.assert_array_equal(y, [2.0] * 3)
+
+
+def test_an_interrupted_call_consumes_its_argument(monkeypatch):
+    lowered = ft.jit(lambda x: x + 1.0).lower(fnp.zeros(3))
+    call = donating(lowered.jaxpr, (0,)).compile()
+
+    def interrupted(*values):
+        values[0][0] = 7.0  # a kernel stopped halfway
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(call._executable, "call", interrupted)
+    x = fnp.zeros(3)
+    with pytest.raises(KeyboardInterrupt):
+        call(x)
+    assert x.is_deleted()
 
 
 USES = {
