@@ -120,8 +120,9 @@ class Cache:
         return self._derived.setdefault(key, Cache(self.stats.derived())) if cache is None else cache
 
     def forget(self, keys: Iterable[Hashable]) -> None:
-        """Drop some of the traces."""
-        self._derived.clear()
+        """Drop some of the traces, and everything derived from any."""
+        for cache in list(self._derived.values()):
+            cache.clear()
         for key in keys:
             self.traced.pop(key, None)
         self.runners.clear()

@@ -186,3 +186,33 @@ def test_the_latest_program_is_dropped_with_the_cache():
     assert f._cache.latest is not NO_CALL
     f.clear_cache()
     assert f._cache.latest is NO_CALL
+
+
+def test_a_kept_gradient_is_traced_again_after_the_cache_is_cleared():
+    factor = [2.0]
+    f = ft.jit(lambda x: factor[0] * x * x)
+    slope = ft.grad(f)
+    assert [slope(1.0) for _ in range(3)] == [4.0] * 3
+    factor[0] = 3.0
+    f.clear_cache()
+    assert [slope(1.0) for _ in range(3)] == [6.0] * 3
+
+
+def test_gradients_of_a_jitted_function_are_those_of_the_function():
+    """Also for aux, several argnums, keywords, weak numbers and errors."""
+
+    def f(x, y, n=1.0):
+        return (x * y * n).sum() * 1.0, {"aux": x + 1}
+
+    options = {"has_aux": True, "argnums": (1, 0)}
+    for transformation in (ft.grad, ft.value_and_grad):
+        ours, plain = transformation(ft.jit(f), **options), transformation(f, **options)
+        for _ in range(3):
+            same(ours(X, X + 1.0), plain(X, X + 1.0))
+            same(ours(X, X + 1.0, n=3.0), plain(X, X + 1.0, n=3.0))
+    for _ in range(3):
+        same(ft.value_and_grad(ft.jit(double))(2.0), ft.value_and_grad(double)(2.0))
+    with pytest.raises(ft.errors.GradientError, match=r"grad of double: argument 0 \('x'\) has dtype int64"):
+        ft.grad(ft.jit(double))(2)
+    with pytest.raises(ft.errors.GradientError, match="must return a scalar"):
+        ft.grad(ft.jit(double))(X)
