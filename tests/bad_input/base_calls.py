@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "coverage"))
 import coverage_table as table
 
 X = np.array([0.25, 0.5, 0.75])
+VALUES = [X]
 TREE = {"a": X, "b": (1.0, 2.0)}
 DEFINITION = tree_util.tree_structure(TREE)
 PAIR = tree_util.tree_structure((0, 0))
@@ -106,6 +107,10 @@ def host(x):
     return np.sin(x)
 
 
+def printed(*values):
+    """A hook that only looks."""
+
+
 def then(*given: Any) -> Callable[..., Any]:
     """Call what the function returns with the values given."""
     return lambda function, *args, **kwargs: function(*args, **kwargs)(*given)
@@ -115,6 +120,21 @@ def entered(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Enter the context that the function returns."""
     with function(*args, **kwargs):
         return ft.grad(f)(X)
+
+
+def hooked(function: Callable[..., Any], x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Differentiate a function that hooks its argument, or what is given instead of it."""
+
+    def loss(y: Any) -> Any:
+        given = function(y if x is X else [y] if x is VALUES else x, *args, **kwargs)
+        return f(y if given is None or isinstance(given, ft.RemovableHandle) else given)
+
+    return ft.grad(loss)(X)
+
+
+def consumed(function: Callable[..., Any], array: Any) -> Any:
+    """Donate a copy of the array."""
+    return function(np.array(array) if array is X else array)
 
 
 def looped(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -218,6 +238,14 @@ OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[
         ("progress", looped, (3,), {}),
         ("saved_values_hooks", entered, (lambda x: x, lambda x: x), {}),
         ("vmap", then(X), (g,), {}),
+        ("cotangent_hook", hooked, (X, host), {}),
+        ("register_hook", hooked, (X, host), {}),
+        ("register_multi_grad_hook", hooked, (VALUES, printed), {}),
+        ("post_accumulate_hook", hooked, (X, printed), {}),
+        ("hookable", then(X), (g,), {}),
+        ("register_group_hooks", None, ([ft.hookable(g)], printed, printed), {}),
+        ("donate", consumed, (X,), {}),
+        ("BackwardState", None, (), {}),
         ("ShapeDtypeStruct", None, ((3,), np.float64), {}),
         ("Zero", None, (X,), {}),
     ],
@@ -333,7 +361,8 @@ OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[
 }
 #: The same objects under another name, those that refuse every call, and those that write files.
 LEFT_OUT = {
-    "functrans": {"Array", "Function", "FunctionError"},  # classes that are no functions of arguments
+    # Classes that users do not call.
+    "functrans": {"Array", "Function", "FunctionError", "MultiHandle", "RemovableHandle"},
     "functrans.tree_util": {
         "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
     },
