@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ..control.hook_calls import Hook
 from ..control.hooks import hook_p, note_p, own_p
 from ..core.attachment import Attachment
@@ -413,11 +415,11 @@ def register_group_hooks(
     before
     -4.0
     """
-    group_blocks = tuple(blocks)
+    group_blocks = tuple(blocks) if np.iterable(blocks) else (blocks,)
     for block in group_blocks:
         if not isinstance(block, Hookable):
             raise ArgumentError(
-                "register_group_hooks: expected functions made by hookable, got an object of type "
+                "register_group_hooks: blocks must be a sequence of functions made by hookable, got an object of type "
                 f"{type(block).__name__}"
             )
     for name, hook in (("pre", pre), ("post", post)):

@@ -76,8 +76,8 @@ def _hook(kind: type[Hook], fn: Any, name: Any, mode: str) -> tuple[Hook, tuple[
         )
     if not callable(fn):
         raise ArgumentError(
-            f"{what}: expected a function of the cotangent, or a BackwardState and a name, got {str(fn)[:60]!r} of "
-            f"type {type(fn).__name__}"
+            f"{what}: fn must be a function of the cotangent, or a BackwardState followed by a name, got "
+            f"{str(fn)[:60]!r} of type {type(fn).__name__}"
         )
     return kind(fn, None, None, mode, user_source()), ()
 

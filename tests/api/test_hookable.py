@@ -169,7 +169,7 @@ def test_bad_arguments():
         block.register_forward_hook(3)
     with pytest.raises(ArgumentValueError, match="mode must be"):
         block.register_full_backward_hook(print, mode="compiled")
-    with pytest.raises(ArgumentError, match="expected functions made by hookable"):
+    with pytest.raises(ArgumentError, match="functions made by hookable"):
         ft.register_group_hooks([layer])
     with pytest.raises(ArgumentError, match="pre must be a function"):
         ft.register_group_hooks([block], pre=3)
