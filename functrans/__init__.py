@@ -26,11 +26,8 @@ from .api.stages import eval_shape, make_jaxpr
 from .api.vmap import vmap
 from .arrays.array import Array
 from .arrays.donation import donate
-from .core import errors
-from .core.aval import Zero
-from .core.backward_state import BackwardState
+from .core import BackwardState, FunctionError, Zero, errors
 from .core.config import config
-from .core.errors import FunctionError
 from .core.module_getattr import module_attributes as _module_attributes
 from .custom.closures import closure_convert
 from .custom.custom_function import custom_gradient, custom_jvp, custom_vjp

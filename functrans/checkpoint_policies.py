@@ -20,9 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .core.errors import ArgumentError
+from .core import ArgumentError, Primitive
 from .core.module_getattr import module_attributes as _module_attributes
-from .core.primitive import Primitive
 from .frontend.checked import checked
 from .primitives.elementwise.identities import name_p
 from .primitives.products.dot import dot_general_p

@@ -23,12 +23,10 @@ from typing import Any, NoReturn
 from .api.encoding import decode_jaxpr, decode_tree, encode_jaxpr, encode_tree
 from .api.jit import Jitted, jit
 from .api.lowered import Compiled, Traced
+from .core import Jaxpr, current_trace, eval_trace, has_subjaxprs, run_with, subjaxprs
 from .core.config import config
-from .core.context import run_with
 from .core.errors import ArgumentError, ArgumentValueError, ExportError
-from .core.ir import Jaxpr, has_subjaxprs, subjaxprs
 from .core.module_getattr import module_attributes as _module_attributes
-from .core.trace import current_trace, eval_trace
 from .frontend.arguments import check_function
 from .lowering.jaxpr.simplify import inlined
 from .lowering.llvm.objects import ObjectCode

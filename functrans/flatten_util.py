@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import numpy as fnp
-from .core.aval import aval_of
-from .core.dtypes import FLOAT64, check_supported, is_complex, promote
+from .core import FLOAT64, aval_of, check_supported, is_complex, promote
 from .core.errors import ArgumentError, DtypeError, ShapeError
 from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.checked import checked

@@ -12,12 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..control.body_cache import interned
-from ..core.attachment import Attachment
-from ..core.aval import Aval, aval_of
+from ..core import WEAK_KEYS, Attachment, Aval, Jaxpr, Source, Var, aval_of, last_line, user_source
 from ..core.errors import CarryTypeError
-from ..core.ir import Jaxpr, Var
-from ..core.source import Source, last_line, user_source
-from ..core.trace import WEAK_KEYS
 from ..frontend.arguments import Flat, name_of, result
 from ..frontend.pytree import PyTreeDef
 from ..frontend.tree_spec import TreeSpec

@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..control.callback import VMAP_METHODS, FlatCallback, io_callback_p, pure_callback_p
-from ..core.aval import Aval
-from ..core.dtypes import SUPPORTED, canonical
+from ..core import PYTHON_KEYS, SUPPORTED, Aval, Tracer, boundary, canonical
 from ..core.errors import ArgumentError, ArgumentValueError
-from ..core.trace import PYTHON_KEYS, Tracer
-from ..core.tracebacks import boundary
 from ..frontend.arguments import name_of, result, value_of
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten

@@ -7,10 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..control.checkpoint import bind
-from ..core.attachment import Attachment
-from ..core.aval import aval_of
-from ..core.errors import ArgumentError
-from ..core.portable import Transformed
+from ..core import ArgumentError, Attachment, Transformed, aval_of
 from ..frontend.arguments import (
     Flat,
     argument_at,

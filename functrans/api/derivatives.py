@@ -7,12 +7,7 @@ from typing import Any
 
 from ..arrays.array import unwrap
 from ..control.call import call_p
-from ..core import errors
-from ..core.aval import Aval, Zero, aval_of
-from ..core.backward_state import StateAval
-from ..core.dtypes import is_float0, is_inexact
-from ..core.portable import Unportable
-from ..core.tracebacks import boundary
+from ..core import Aval, StateAval, Unportable, Zero, aval_of, boundary, errors, is_float0, is_inexact
 from ..frontend.arguments import (
     Flat,
     argument_name,

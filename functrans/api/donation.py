@@ -10,11 +10,8 @@ import numpy as np
 from ..arrays.array import Array
 from ..arrays.donation import Donation, EmptyArray
 from ..control.call import executable
-from ..core.aval import Aval
-from ..core.errors import FunctransError
-from ..core.ir import Jaxpr
+from ..core import Aval, FunctransError, Jaxpr, user_source, warn_user
 from ..core.module_getattr import lazy_import
-from ..core.source import user_source, warn_user
 from ..frontend.pytree import PyTree, tree_flatten
 
 lowering = lazy_import("functrans.lowering.run.executable")

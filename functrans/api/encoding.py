@@ -15,10 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Aval
-from ..core.errors import ExportError
-from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
-from ..core.primitive import Primitive
+from ..core import Atom, Aval, Eqn, ExportError, Jaxpr, Literal, Primitive, Var
 from ..frontend.pytree import LEAF, PyTreeDef
 from ..frontend.pytree.definition import rebuild
 

@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.array import Array, WeakArray, weak, wrap
-from ..core.aval import PYTHON_SCALARS
-from ..core.backward_state import BackwardState
-from ..core.trace import WEAK_KEYS
+from ..core import PYTHON_SCALARS, WEAK_KEYS, BackwardState
 from ..frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
 from ..frontend.pytree.generated import leaf_reader
 

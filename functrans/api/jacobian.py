@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.aval import Aval, Zero, aval_of
-from ..core.dtypes import is_complex, is_inexact
-from ..core.errors import GradientError
+from ..core import Aval, GradientError, Zero, aval_of, is_complex, is_inexact
 from ..frontend.arguments import Flat, name_of, results
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, PyTreeDef, tree_unflatten

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..control.call import call_p
-from ..core.attachment import Attachment
-from ..core.ir import Jaxpr
-from ..core.portable import Unportable
-from ..core.trace import current_trace, eval_trace
+from ..core import Attachment, Jaxpr, Unportable, current_trace, eval_trace
 from ..frontend.arguments import flatten_values, results
 from ..frontend.pytree import PyTreeDef
 from ..frontend.pytree.nodes import keystr

@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..core.errors import ArgumentError, ArgumentValueError
-from ..core.portable import Transformed
+from ..core import ArgumentError, ArgumentValueError, Transformed
 from ..frontend.arguments import check_function, name_of
 from ..frontend.checked import checked
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.ir import Jaxpr
-from ..core.portable import Transformed
-from ..core.tracebacks import boundary
+from ..core import Jaxpr, Transformed, boundary
 from ..frontend.arguments import Flat, check_function, name_of, struct_aval, struct_of
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, tree_flatten, tree_unflatten

@@ -7,9 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from ..core.aval import aval_of
-from ..core.errors import ArgumentError, ArgumentValueError, FunctransError, StaticArgumentError
-from ..core.ir import Jaxpr
+from ..core import ArgumentError, ArgumentValueError, FunctransError, Jaxpr, StaticArgumentError, aval_of
 from ..frontend.arguments import argument_name, name_of
 from ..frontend.binding import Binder, listed
 from ..frontend.pytree import PyTree, PyTreeDef

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import errors
-from ..core.aval import aval_of
-from ..core.backward_state import StateAval
-from ..core.portable import Transformed
+from ..core import StateAval, Transformed, aval_of, errors
 from ..frontend.arguments import (
     Flat,
     argument_at,

@@ -17,8 +17,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..core import errors
-from ..core.trace import Tracer
+from ..core import Tracer, errors
 
 _NO_VALUE = getattr(np, "_NoValue", None)
 _LARGEST = 2**63 - 1

@@ -20,10 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import PYTHON_NUMBERS
-from ..core.errors import ArgumentError, NoAttributeError
-from ..core.operators import operators
-from ..core.trace import Tracer
+from ..core import PYTHON_NUMBERS, ArgumentError, NoAttributeError, Tracer, operators
 from . import refusals
 
 _ndarray = np.ndarray

@@ -9,10 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.context import new_rlock
-from ..core.dtypes import SUPPORTED, Consumer, stale, stale_dtype
+from ..core import SUPPORTED, Consumer, Place, new_rlock, stale, stale_dtype
 from ..core.errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
-from ..core.source import Place
 from .array import Array, wrap
 
 _base: Callable[[Any], Any] = vars(np.ndarray)["base"].__get__

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import PYTHON_NUMBERS
-from ..core.operators import operators
+from ..core import PYTHON_NUMBERS, operators
 from .array import (
     Array,
     WeakArray,

@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core.errors import ArrayTooLargeError, FunctransError, ImmutableArrayError, InvalidIndexError
-from ..core.operators import operators
+from ..core import ArrayTooLargeError, FunctransError, ImmutableArrayError, InvalidIndexError, operators
 
 
 def refuse(what: str, instead: str) -> NoReturn:

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.context import new_lock
-from ..core.ir import Atom, Jaxpr, Var
+from ..core import Atom, Jaxpr, Var, new_lock
 
 #: The most jaxprs in the cache; the least recently used one is dropped first.
 MOST = 512

@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Aval, Zero
+from ..core import Aval, CallRules, Effect, Jaxpr, Linear, Primitive, Zero, eval_trace, subjaxprs, tracing
 from ..core.config import config
 from ..core.errors import JaxprError
-from ..core.ir import Jaxpr, subjaxprs
-from ..core.primitive import CallRules, Effect, Linear, Primitive
-from ..core.trace import eval_trace, tracing
 from ..passes.masks import Mask, chosen, perturbed, scatter, with_zeros
 from ..passes.toolkit import evaluate
 from ..transforms.batch import batch_jaxpr

@@ -25,12 +25,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..arrays.array import read_only_copy, wrap
-from ..core.aval import Aval, Zero
-from ..core.context import run_with
+from ..core import Aval, Effect, Primitive, Tracer, Zero, eval_trace, replayed, run_with, tracing, user_source
 from ..core.errors import CallbackError, NoRuleError
-from ..core.primitive import Effect, Primitive
-from ..core.source import replayed, user_source
-from ..core.trace import Tracer, eval_trace, tracing
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..frontend.tree_spec import Mismatch, TreeSpec

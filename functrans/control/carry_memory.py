@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ir import Atom, Jaxpr
-from ..core.kernel import BlockEmitter, Buffer
-from ..core.tape import TapeAval
+from ..core import Atom, BlockEmitter, Buffer, Jaxpr, TapeAval
 
 #: A carry of at most this many bytes lives in registers or on the stack.
 SMALL = 256

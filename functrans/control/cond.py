@@ -10,11 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..core.aval import Aval
-from ..core.ir import Jaxpr, Var
-from ..core.kernel import Block, BlockEmitter, Buffer
-from ..core.primitive import Linear, Primitive
-from ..core.tape import TapeAval
+from ..core import Aval, Block, BlockEmitter, Buffer, Jaxpr, Linear, Primitive, TapeAval, Var
 from ..passes.masks import Mask, chosen, perturbed, scatter, with_zeros
 from ..passes.toolkit import lift_constants
 from ..transforms.batch import batch_jaxpr

@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import pairwise
 
-from ..core.ir import Atom, Eqn, Jaxpr, Var
-from ..core.kernel import Reduction
+from ..core import Atom, Eqn, Jaxpr, Reduction, Var
 from ..passes.toolkit import forward_slice
 from ..transforms.linearize import LinearizedJaxpr
 from .checkpoint import inline_calls, recomputing, residual_atoms, second_run

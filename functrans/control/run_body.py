@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.aval import aval_of
+from ..core import Jaxpr, Primitive, aval_of, eval_trace, subjaxprs, tracing
 from ..core.config import config
-from ..core.ir import Jaxpr, subjaxprs
-from ..core.primitive import Primitive
-from ..core.trace import eval_trace, tracing
 from ..passes.check import verified
 from ..passes.toolkit import evaluate, single_equation
 from .body_cache import derive_from_all

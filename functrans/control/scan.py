@@ -19,12 +19,8 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-from ..core.aval import Aval, Zero, aval_of
+from ..core import Atom, Aval, Block, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, aval_of, subjaxprs
 from ..core.config import config
-from ..core.ir import Atom, Eqn, Jaxpr, subjaxprs
-from ..core.kernel import Block
-from ..core.primitive import Linear, Primitive
-from ..core.tape import TapeAval
 from ..passes.masks import chosen, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import evaluate, live_equations, narrowed, single_equation, variables_read
 from ..primitives.structure.linear import batched_first, instantiate, move_axis, zeros

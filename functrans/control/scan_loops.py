@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ir import Jaxpr
-from ..core.kernel import Block, BlockEmitter, Buffer
+from ..core import Block, BlockEmitter, Buffer, Jaxpr
 from ..passes.masks import split
 from ..primitives.tape import stacked, write_tape
 from .carry_memory import Carries, in_place

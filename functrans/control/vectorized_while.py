@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import INT64
-from ..core.ir import Jaxpr, Literal
-from ..core.kernel import BlockEmitter, Buffer, Pointwise
+from ..core import INT64, BlockEmitter, Buffer, Jaxpr, Literal, Pointwise
 from ..passes.masks import split
 
 #: The number of lanes side by side.

@@ -12,13 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Aval, aval_of
+from ..core import INT64, Aval, Block, BlockEmitter, Buffer, Jaxpr, Primitive, TapeAval, Var, aval_of
 from ..core.config import config
-from ..core.dtypes import INT64
-from ..core.ir import Jaxpr, Var
-from ..core.kernel import Block, BlockEmitter, Buffer
-from ..core.primitive import Primitive
-from ..core.tape import TapeAval
 from ..passes.masks import chosen, perturbed, split, with_zeros
 from ..passes.toolkit import evaluate
 from ..primitives.structure.linear import instantiate

@@ -8,15 +8,13 @@ and every function that checks its arguments. A boundary costs nothing measurabl
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from .config import config
+from .context import F
 from .errors import FunctransError
 from .source import calls_for_others, is_own
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def boundary(function: F) -> F:

@@ -10,11 +10,8 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from ..arrays.array import Array, WeakArray
-from ..core.aval import aval_of
+from ..core import Tracer, aval_of, boundary, current_trace, eval_trace, last_line
 from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
-from ..core.source import last_line
-from ..core.trace import Tracer, current_trace, eval_trace
-from ..core.tracebacks import boundary
 from ..frontend.arguments import flatten_values, given, name_of, results, returned_values
 from ..frontend.binding import RuledFunction
 from ..frontend.checked import checked

@@ -9,12 +9,8 @@ import numpy as np
 
 from ..arrays.array import Array, wrap
 from ..arrays.donation import Donation, modified
-from ..core.aval import aval_of
+from ..core import Consumer, FunctionContractError, Source, Tracer, aval_of, consume, user_source, warn_user
 from ..core.config import config
-from ..core.dtypes import Consumer
-from ..core.errors import FunctionContractError
-from ..core.source import Source, user_source, warn_user
-from ..core.trace import Tracer, consume
 from ..transforms.linearize import Entry, TangentTrace
 
 

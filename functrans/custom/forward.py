@@ -18,11 +18,8 @@ import numpy as np
 
 from ..arrays.array import Array, unwrap
 from ..control.callback import FlatCallback, pure_callback_p
-from ..core.aval import Aval, aval_of
-from ..core.dtypes import canonical
+from ..core import PYTHON_KEYS, Aval, aval_of, canonical, concrete, eval_trace, last_line, tracing
 from ..core.errors import CallbackError, FunctionContractError, FunctionDefinitionError
-from ..core.source import last_line
-from ..core.trace import PYTHON_KEYS, concrete, eval_trace, tracing
 from ..frontend.arguments import given, struct_of
 from ..frontend.pytree import tree_map, tree_structure
 from ..transforms.batch import BatchTracer

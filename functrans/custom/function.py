@@ -7,8 +7,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 from ..arrays.array import Array, unwrap
-from ..core.errors import ArgumentError, MissingRuleError
-from ..core.tracebacks import boundary
+from ..core import ArgumentError, MissingRuleError, boundary
 from ..frontend.arguments import result, value_of
 from ..frontend.checked import checked
 from ..transforms.jvp import JVPTracer

@@ -7,11 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core import errors
-from ..core.aval import Aval, Zero, aval_of
-from ..core.debug_nans import blamed, debug_nans_active
-from ..core.primitive import Linear
-from ..core.source import last_line
+from ..core import Aval, Linear, Zero, aval_of, blamed, debug_nans_active, errors, last_line
 from ..frontend.arguments import given
 from ..frontend.pytree import flatten_axes, tree_structure
 from ..frontend.pytree.nodes import KeyPath, keystr

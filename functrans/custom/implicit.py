@@ -15,11 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ..core import errors
-from ..core.aval import Aval, Zero
-from ..core.ir import Jaxpr
-from ..core.primitive import Linear
-from ..core.trace import current_trace, eval_trace, tracing
+from ..core import Aval, Jaxpr, Linear, Zero, current_trace, errors, eval_trace, tracing
 from ..frontend.arguments import check_function
 from ..frontend.pytree import PyTree
 from ..passes.masks import perturbed, with_zeros

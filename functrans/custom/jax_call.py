@@ -10,11 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ..arrays.array import Array, unwrap
-from ..core import errors
-from ..core.aval import Aval, Zero, aval_of
-from ..core.dtypes import is_inexact
-from ..core.source import last_line
-from ..core.trace import PYTHON_KEYS, Tracer
+from ..core import PYTHON_KEYS, Aval, Tracer, Zero, aval_of, errors, is_inexact, last_line
 from ..frontend.arguments import given, name_of, returned_values, value_of
 from ..frontend.binding import Positions
 from ..frontend.checked import checked

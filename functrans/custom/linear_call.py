@@ -10,12 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core import errors
-from ..core.aval import Zero, aval_of
-from ..core.dtypes import is_inexact
-from ..core.primitive import Linear
-from ..core.trace import current_trace, eval_trace
-from ..core.tracebacks import boundary
+from ..core import Linear, Zero, aval_of, boundary, current_trace, errors, eval_trace, is_inexact
 from ..frontend.arguments import check_function, flatten_values, given, name_of, results, returned_values
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, tree_unflatten

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.array import Array, read_only_copy, unwrap
-from ..core.errors import PytreeError
-from ..core.trace import Tracer
+from ..core import PytreeError, Tracer
 from ..frontend.arguments import value_of
 from ..frontend.pytree import LEAF, PyTreeDef, leaf_path, tree_flatten, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import KeyPath, keystr

@@ -13,10 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ..arrays.array import Array, read_only_copy, unwrap
-from ..core import errors
-from ..core.aval import Aval
-from ..core.context import Override
-from ..core.trace import Tracer
+from ..core import Aval, Override, Tracer, errors
 from ..frontend.arguments import given
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten

@@ -10,12 +10,8 @@ import numpy as np
 
 from ..arrays.array import read_only_copy
 from ..control.body_cache import interned
-from ..core.aval import Aval, aval_of
-from ..core.dtypes import is_inexact
+from ..core import Aval, Jaxpr, Source, Tracer, aval_of, is_inexact, last_line
 from ..core.errors import ArgumentError, DtypeError, ShapeError
-from ..core.ir import Jaxpr
-from ..core.source import Source, last_line
-from ..core.trace import Tracer
 from ..frontend.arguments import flatten_values, given, name_of, result, results, value_of
 from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import keystr

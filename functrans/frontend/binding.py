@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..arrays.arguments import Parameters, shown
-from ..core.errors import FunctionDefinitionError, FunctransError
-from ..core.portable import Bound, Portable
+from ..core import Bound, FunctionDefinitionError, FunctransError, Portable
 from .arguments import check_function, flatten_values, name_of
 from .pytree import PyTreeDef
 from .pytree.nodes import KeyPath, keystr

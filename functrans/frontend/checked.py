@@ -17,11 +17,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..arrays.arguments import FLAG, kind_of, shown, too_large
-from ..core import errors
-from ..core.context import new_rlock
-from ..core.source import is_internal
-from ..core.trace import Tracer
-from ..core.tracebacks import show_users_frames
+from ..core import Tracer, errors, is_internal, new_rlock, show_users_frames
 
 F = TypeVar("F", bound=Callable[..., Any])
 _Parameter = inspect.Parameter

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.aval import Aval
-from ..core.dtypes import is_complex
-from ..core.errors import PytreeError
+from ..core import Aval, PytreeError, is_complex
 from . import pytree
 from .pytree.nodes import KeyPath, keystr
 

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ..core.aval import aval_of
-from ..core.dtypes import canonical
-from ..core.errors import ArgumentError, ShapeError
+from ..core import ArgumentError, ShapeError, aval_of, canonical
 from ..frontend.checked import checked
 from ..numpy.dispatch import owned
 from ..primitives import ops

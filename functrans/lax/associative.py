@@ -6,10 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..api.bodies import check_structure, check_types
-from ..core.aval import aval_of
-from ..core.errors import ArgumentError, ArgumentValueError, AxisError
-from ..core.source import last_line
-from ..core.tracebacks import boundary
+from ..core import ArgumentError, ArgumentValueError, AxisError, aval_of, boundary, last_line
 from ..frontend.arguments import check_function, flatten_values, given, name_of, result
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, tree_flatten_with_path, tree_unflatten

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import aval_of
-from ..core.dtypes import canonical
-from ..core.errors import ArgumentValueError, DtypeError
+from ..core import ArgumentValueError, DtypeError, aval_of, canonical
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish

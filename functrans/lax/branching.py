@@ -9,13 +9,9 @@ import numpy as np
 
 from ..api.bodies import Body, carry_out, trace_body
 from ..control import cond as cond_primitive
-from ..core.aval import Aval, aval_of
+from ..core import INT64, Aval, aval_of, boundary, concrete, is_abstract, last_line
 from ..core.config import config
-from ..core.dtypes import INT64
 from ..core.errors import ArgumentError, ArgumentValueError, BranchTypeError, ConditionTypeError, HookError
-from ..core.source import last_line
-from ..core.trace import concrete, is_abstract
-from ..core.tracebacks import boundary
 from ..frontend.arguments import check_function, flatten_values, name_of, value_of
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, first_difference, leaf_path, tree_unflatten

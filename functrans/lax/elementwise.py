@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import aval_of
-from ..core.dtypes import canonical
-from ..core.errors import ArgumentValueError, DtypeError, ShapeError
-from ..core.primitive import Primitive
+from ..core import ArgumentValueError, DtypeError, Primitive, ShapeError, aval_of, canonical
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..numpy.dispatch import owned

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..core.aval import aval_of
-from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
+from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, aval_of
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops

@@ -5,9 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.aval import aval_of
+from ..core import LinAlgError, aval_of
 from ..core.config import config
-from ..core.errors import LinAlgError
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..primitives import ops

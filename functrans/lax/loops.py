@@ -7,11 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..api.vmap import vmap
-from ..core.aval import aval_of
+from ..core import aval_of, boundary, is_abstract, last_line
 from ..core.errors import ArgumentError, ArgumentValueError, TracerIntegerConversionError
-from ..core.source import last_line
-from ..core.trace import is_abstract
-from ..core.tracebacks import boundary
 from ..frontend.arguments import check_function, flatten_values, given, name_of
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.aval import aval_of
-from ..core.dtypes import canonical
-from ..core.errors import ShapeError
-from ..core.primitive import Primitive
+from ..core import Primitive, ShapeError, aval_of, canonical
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops

@@ -12,10 +12,8 @@ from ..api import bodies
 from ..api.progress import Progress
 from ..control import checkpointed_scan
 from ..control import scan as scan_primitive
-from ..core.aval import Aval, aval_of
+from ..core import Aval, PytreeError, aval_of, last_line
 from ..core.config import config
-from ..core.errors import PytreeError
-from ..core.source import last_line
 from ..debug.host import debug_callback
 from ..frontend.arguments import flatten_values, given, name_of, result
 from ..frontend.pytree import PyTreeDef, tree_structure, tree_unflatten

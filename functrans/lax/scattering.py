@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.errors import DtypeError, ShapeError
-from ..core.primitive import Primitive
+from ..core import DtypeError, Primitive, ShapeError
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..numpy.indexing.at import one_by_one

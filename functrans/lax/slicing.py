@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import aval_of
-from ..core.errors import ArgumentValueError, ShapeError
-from ..core.trace import Tracer
+from ..core import ArgumentValueError, ShapeError, Tracer, aval_of
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..numpy.dispatch import array_operand, owned

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
-from ..core.trace import Tracer
+from ..core import ArgumentError, ArgumentValueError, ShapeError, Tracer
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops

@@ -11,8 +11,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.aval import aval_of
-from ..core.dtypes import complex_dtype, is_complex, is_inexact
+from ..core import aval_of, complex_dtype, is_complex, is_inexact
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops

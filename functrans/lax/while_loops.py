@@ -12,12 +12,9 @@ from ..api.bodies import Body, carry_out, trace_body, trace_carry
 from ..api.progress import Progress
 from ..control import scan as scan_primitive
 from ..control import while_loop as while_primitive
-from ..core.aval import Aval, aval_of
+from ..core import Aval, Source, aval_of, boundary, concrete, is_abstract, last_line
 from ..core.config import config
 from ..core.errors import ArgumentError, ArgumentValueError, ConditionTypeError
-from ..core.source import Source, last_line
-from ..core.trace import concrete, is_abstract
-from ..core.tracebacks import boundary
 from ..frontend.arguments import check_function, flatten_values, name_of, value_of
 from ..frontend.checked import checked
 from ..frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import tree_util
-from ..core.aval import Aval, aval_of
-from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
-from ..core.trace import Tracer
+from ..core import ArgumentError, ArgumentValueError, Aval, ShapeError, Tracer, aval_of
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops, ufuncs

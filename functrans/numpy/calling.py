@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..api.vmap import vmap
-from ..core.dtypes import INT64, canonical
+from ..core import INT64, Transformed, canonical, concrete, is_abstract
 from ..core.errors import ArgumentError, ArgumentValueError, InvalidIndexError, ShapeError
-from ..core.portable import Transformed
-from ..core.trace import concrete, is_abstract
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..primitives import ops

@@ -9,11 +9,8 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from ..arrays.array import Array, WeakArray
-from ..core.aval import aval_of
-from ..core.dtypes import canonical, promote
+from ..core import PYTHON_KEYS, Tracer, aval_of, canonical, current_trace, eval_trace, operators, promote
 from ..core.errors import ArgumentValueError, NoRuleError
-from ..core.operators import operators
-from ..core.trace import PYTHON_KEYS, Tracer, current_trace, eval_trace
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import WEAK_DTYPES, finish, key_of, one_axis, operand, shape_of, strong

@@ -12,10 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core import errors
-from ..core.dtypes import canonical
-from ..core.operators import operators
-from ..core.trace import is_abstract
+from ..core import canonical, errors, is_abstract, operators
 from ..primitives import ops
 from ..primitives.operands import finish
 from . import linalg

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, ArgumentValueError, NoRuleError, ShapeError
-from ..core.trace import concrete, is_abstract
+from ..core import ArgumentError, ArgumentValueError, NoRuleError, ShapeError, concrete, is_abstract
 from ..primitives import ufuncs
 from ..primitives.ops import dtype_of, finish, shape_of
 from . import linalg

@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import aval_of
-from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
-from ..core.operators import operators
-from ..core.trace import Tracer
+from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer, aval_of, operators
 from ..primitives import ops
 from ..primitives.ops import finish, many_axes, matmul, matvec, one_axis, operand, refuse_out, vecdot, vecmat
 from ..primitives.structure.linear import shape_of

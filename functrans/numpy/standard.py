@@ -8,8 +8,7 @@ import numpy as np
 
 from ..arrays.arguments import Device, Like, Order
 from ..arrays.array import wrap
-from ..core.errors import ArgumentError
-from ..core.trace import Tracer, concrete
+from ..core import ArgumentError, Tracer, concrete
 from ..frontend.checked import checked
 from ..primitives.ops import dtype_of, operand
 from .creation.filled import asarray

@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array
-from ..core.dtypes import check_supported
-from ..core.errors import ArgumentError
-from ..core.operators import operators
-from ..core.trace import Tracer
+from ..core import ArgumentError, Tracer, check_supported, operators
 from ..frontend.checked import checked
 from ..primitives.ops import common_dtype, key_of, operand
 from .dispatch import implements

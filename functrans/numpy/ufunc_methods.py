@@ -8,11 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import errors
-from ..core.dtypes import canonical
-from ..core.operators import operators
-from ..core.primitive import Primitive
-from ..core.trace import concrete, is_abstract
+from ..core import Primitive, canonical, concrete, errors, is_abstract, operators
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, operand, reduced_axes, refuse_out, shape_of
 from .dispatch import NO_VALUE, array_operand, given

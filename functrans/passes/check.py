@@ -10,13 +10,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core.aval import Aval, aval_of
-from ..core.backward_state import BackwardState
+from ..core import Atom, Aval, BackwardState, Eqn, Jaxpr, Literal, Source, Tracer, Var, aval_of, subjaxprs
 from ..core.config import config
 from ..core.errors import FunctransError, JaxprError
-from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, subjaxprs
-from ..core.source import Source
-from ..core.trace import Tracer
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 

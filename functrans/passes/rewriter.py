@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ir import Atom, Eqn, Var
-from ..core.primitive import Primitive
-from ..core.source import Source
+from ..core import Atom, Eqn, Primitive, Source, Var
 from .toolkit import new_equation
 
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import errors
-from ..core.aval import Aval
-from ..core.trace import Tracer, is_abstract
+from ..core import Aval, Tracer, errors, is_abstract
 
 
 def one_axis(axis: Any, ndim: int, name: str) -> int:

@@ -19,13 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Aval, Zero
-from ..core.dtypes import FLOAT64
+from ..core import FLOAT64, Atom, Aval, Eqn, KernelRule, Linear, Pointwise, Primitive, Zero, current_trace
 from ..core.errors import NoRuleError
-from ..core.ir import Atom, Eqn
-from ..core.kernel import KernelRule, Pointwise
-from ..core.primitive import Linear, Primitive
-from ..core.trace import current_trace
 from ..passes.rewriter import Rewriter, is_number
 from .axes import broadcast_shapes, same_dtype
 from .structure.linear import Rule, add_p, broadcast_to, dtype_of, elementwise_batch, shape_of, unbroadcast

@@ -13,11 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Aval
-from ..core.dtypes import complex_dtype, real_dtype
+from ..core import Aval, Linear, Primitive, complex_dtype, real_dtype
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.libraries import scipy
-from ..core.primitive import Linear, Primitive
 from .axes import check_axes
 from .elementwise.arithmetic import ge_p, le_p, mul_p, select_p
 from .elementwise.bits import and_p

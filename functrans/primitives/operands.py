@@ -9,10 +9,8 @@ import numpy as np
 
 from ..arrays.arguments import too_large
 from ..arrays.array import Array, WeakArray, wrap
-from ..core.aval import aval_of
-from ..core.dtypes import SUPPORTED, check_supported, native, promote
+from ..core import PYTHON_KEYS, SUPPORTED, Tracer, aval_of, check_supported, native, promote
 from ..core.errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
-from ..core.trace import PYTHON_KEYS, Tracer
 from .elementwise.arithmetic import convert, convert_element_type_p
 from .structure.linear import broadcast_in_dim_p, shape_of
 from .structure.shape import concatenate_p

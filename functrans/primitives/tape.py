@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Aval, Zero
+from ..core import Aval, Block, BlockEmitter, Primitive, Source, Tape, TapeAval, TapeWriter, Zero, records
 from ..core.config import config
 from ..core.errors import TapeLimitError
-from ..core.kernel import Block, BlockEmitter
-from ..core.primitive import Primitive
-from ..core.source import Source
-from ..core.tape import Tape, TapeAval, TapeWriter, records
 from .structure.linear import add_p
 from .structure.shape import loops
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentValueError, LinAlgError
-from ..core.trace import concrete
+from ..core import ArgumentValueError, LinAlgError, concrete
 from ..numpy.linalg.norms import all_inexact
 from ..primitives import ops
 from ..primitives.structure.linear import shape_of

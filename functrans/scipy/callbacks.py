@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import unwrap
-from ..core.aval import Zero, aval_of
-from ..core.dtypes import is_inexact
+from ..core import Trace, Tracer, Zero, aval_of, concrete, current_trace, eval_trace, is_inexact, tracing
 from ..core.errors import ArgumentError, CapturedTracerError, UnexpectedTracerError
-from ..core.trace import Trace, Tracer, concrete, current_trace, eval_trace, tracing
 from ..custom.closures import Sealed, StandInTrace, captured_tracers
 from ..numpy.creation.filled import asarray
 from ..primitives import ops

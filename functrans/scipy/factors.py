@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.aval import Aval
+from ..core import ArgumentValueError, Aval, real_dtype
 from ..core.config import config
-from ..core.dtypes import real_dtype
-from ..core.errors import ArgumentValueError
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, operand, shape_of

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Zero, aval_of
-from ..core.errors import ArgumentError, ShapeError, SolverError
+from ..core import ArgumentError, ShapeError, SolverError, Zero, aval_of
 from ..core.libraries import scipy
 from ..custom.closures import Sealed
 from ..custom.function import Function

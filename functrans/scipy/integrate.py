@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.aval import aval_of
-from ..core.dtypes import is_inexact
-from ..core.errors import ArgumentError
+from ..core import ArgumentError, aval_of, is_abstract, is_inexact
 from ..core.libraries import scipy
 from ..core.module_getattr import module_attributes as _module_attributes
-from ..core.trace import is_abstract
 from ..numpy.creation.filled import asarray
 from ..numpy.shaping.joining import concatenate
 from ..primitives import ops

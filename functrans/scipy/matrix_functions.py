@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Aval, aval_of
-from ..core.dtypes import INT64, promote
-from ..core.errors import LinAlgError
-from ..core.trace import concrete
+from ..core import INT64, Aval, LinAlgError, aval_of, concrete, promote
 from ..frontend.checked import checked
 from ..lax.branching import switch
 from ..lax.loops import map as map_matrices

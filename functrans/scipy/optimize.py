@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, SolverError
+from ..core import ArgumentError, SolverError, is_abstract
 from ..core.libraries import scipy
 from ..core.module_getattr import module_attributes as _module_attributes
-from ..core.trace import is_abstract
 from ..primitives import ops
 from .callbacks import Callback, as_array, is_traced, numbers_only
 from .patched import unpatched

@@ -21,8 +21,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from ..core.operators import operators
-from ..core.trace import current_trace, eval_trace
+from ..core import current_trace, eval_trace, operators
 
 #: SciPy's modules with solvers to wrap, and those for which functrans has a module of the same name.
 _SOLVERS = ("scipy.integrate", "scipy.optimize")

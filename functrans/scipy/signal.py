@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.dtypes import BOOL
-from ..core.errors import ArgumentValueError, DtypeError, ShapeError
+from ..core import BOOL, ArgumentValueError, DtypeError, ShapeError
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, in_one_dtype

@@ -12,12 +12,8 @@ from typing import Any
 
 import scipy.special as sp
 
-from ..core.aval import aval_of
-from ..core.dtypes import FLOAT64
-from ..core.errors import ArgumentError, ArgumentValueError, DtypeError
+from ..core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, Primitive, aval_of, operators
 from ..core.module_getattr import module_attributes as _module_attributes
-from ..core.operators import operators
-from ..core.primitive import Primitive
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops

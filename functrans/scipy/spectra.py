@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import aval_of
+from ..core import FLOAT64, INT64, ArgumentValueError, LinAlgError, aval_of
 from ..core.config import config
-from ..core.dtypes import FLOAT64, INT64
-from ..core.errors import ArgumentValueError, LinAlgError
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import finish, operand, shape_of, strong

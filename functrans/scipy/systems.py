@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core import COMPLEX128, FLOAT64, ArgumentValueError
 from ..core.config import config
-from ..core.dtypes import COMPLEX128, FLOAT64
-from ..core.errors import ArgumentValueError
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array
-from ..core.errors import ArgumentValueError
-from ..core.trace import Tracer
+from ..core import ArgumentValueError, Tracer
 from ..custom.custom_function import CustomFunction
 from ..custom.function import Function
 from ..frontend.arguments import check_function, name_of

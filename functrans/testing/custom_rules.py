@@ -14,10 +14,8 @@ import numpy as np
 
 from ..api.derivatives import jvp, vjp
 from ..control.call import call_p
+from ..core import Eqn, Jaxpr, Primitive, Trace, current_trace, tracing
 from ..core.errors import CallbackError, MissingRuleError, NoRuleError, OnceDifferentiableError, TangentError
-from ..core.ir import Eqn, Jaxpr
-from ..core.primitive import Primitive
-from ..core.trace import Trace, current_trace, tracing
 from ..custom.custom_call import custom_call_p
 from ..passes.toolkit import evaluate, map_subjaxprs
 from . import laws as _laws

@@ -15,10 +15,8 @@ import numpy as np
 
 from ..api.jit import jit
 from ..arrays.array import unwrap
-from ..core.aval import Zero, aval_of
+from ..core import Linear, Primitive, Zero, aval_of, run_quietly
 from ..core.config import config
-from ..core.context import run_quietly
-from ..core.primitive import Linear, Primitive
 from . import laws
 from .domain import Domain
 from .report import Report, Tolerance

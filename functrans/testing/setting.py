@@ -10,11 +10,8 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.array import unwrap, wrap
-from ..core.aval import aval_of
+from ..core import ArgumentError, ArgumentValueError, aval_of, check_supported, run_quietly
 from ..core.config import config
-from ..core.context import run_quietly
-from ..core.dtypes import check_supported
-from ..core.errors import ArgumentError, ArgumentValueError
 from ..frontend.arguments import name_of
 from ..frontend.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
 from ..frontend.pytree.nodes import keystr

@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.attachment import Attachment
-from ..core.errors import HookError
+from ..core import Attachment, HookError
 
 
 class _Item(NamedTuple):

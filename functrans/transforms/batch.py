@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.attachment import Attachment
-from ..core.aval import aval_of
-from ..core.ir import Jaxpr
-from ..core.primitive import Primitive
-from ..core.trace import Trace, Tracer, current_trace, tracing
+from ..core import Attachment, Jaxpr, Primitive, Trace, Tracer, aval_of, current_trace, tracing
 from ..passes.toolkit import evaluate
 from ..primitives.structure.linear import batched_first
 from .stage import stage

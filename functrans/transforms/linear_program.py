@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Zero
-from ..core.trace import Tracer
+from ..core import Tracer, Zero
 from .linearize import Linearized
 
 

@@ -8,10 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..core.context import run_with
-from ..core.errors import NaNError
-from ..core.primitive import Linear
-from ..core.source import Source, replayed, user_source
+from ..core import Linear, NaNError, Source, replayed, run_with, user_source
 
 
 class LocatedTape(list[Any]):

@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.aval import Zero
-from ..core.debug_nans import debug_nans_active
-from ..core.ir import Eqn, Jaxpr
-from ..core.primitive import Linear
+from ..core import Eqn, Jaxpr, Linear, Zero, debug_nans_active
 from ..passes.masks import with_zeros
 from ..passes.toolkit import bind_equation, evaluate
 from ..primitives.tape import sum_primitive

@@ -6,73 +6,11 @@ is detected later (an index out of bounds inside a kernel).
 
 from __future__ import annotations
 
-from .arrays import (
-    ArgumentError,
-    ArgumentValueError,
-    ArrayTooLargeError,
-    AxisError,
-    DtypeError,
-    ImmutableArrayError,
-    IndexOutOfBoundsError,
-    InplaceModificationError,
-    IntegerRangeError,
-    InvalidIndexError,
-    PytreeError,
-    ShapeError,
-    StaleValueError,
-    UnsupportedDtypeError,
-)
-from .base import ConfigError, FunctransError, NoAttributeError, UnknownOptionError
-from .custom import (
-    BackwardError,
-    CapturedTracerError,
-    ContextAttributeError,
-    FunctionContractError,
-    FunctionDefinitionError,
-    FunctionError,
-    GradientCountError,
-    GradientDtypeError,
-    GradientShapeError,
-    GradientStructureError,
-    MissingRuleError,
-    OnceDifferentiableError,
-    SavedValuesFreedError,
-    TangentCountError,
-    TangentDtypeError,
-    TangentError,
-    TangentShapeError,
-    VmapRuleError,
-)
-from .running import (
-    BackwardStateError,
-    CallbackError,
-    ExportError,
-    FormatError,
-    HookError,
-    LinAlgError,
-    MemoryDamageError,
-    NaNError,
-    SolverError,
-)
-from .tracing import (
-    BranchTypeError,
-    CarryTypeError,
-    ConcretizationError,
-    ConditionTypeError,
-    GradientError,
-    JaxprError,
-    NonConcreteBooleanIndexError,
-    NoRuleError,
-    PicklingError,
-    StaleInstanceError,
-    StaticArgumentError,
-    TapeLimitError,
-    TracerArrayConversionError,
-    TracerBoolConversionError,
-    TracerIntegerConversionError,
-    TracerScalarConversionError,
-    UnexpectedTracerError,
-)
+from .arrays import *
+from .base import *
+from .custom import *
+from .running import *
+from .tracing import *
 
 __all__ = [
     "ArgumentError",
@@ -142,3 +80,7 @@ __all__ = [
 # One module name for users, in tracebacks and pickles, whichever file defines a class.
 for _name in __all__:
     globals()[_name].__module__ = __name__
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

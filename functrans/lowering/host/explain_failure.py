@@ -12,12 +12,8 @@ import numpy as np
 from ...control.callback import CALLBACKS, is_from_callback, made_before
 from ...control.hook_calls import run_hook_p
 from ...control.inline_hooks import inline_hook_p
-from ...core import errors
+from ...core import Eqn, Jaxpr, Source, Tape, errors, has_subjaxprs, replayed, run_quietly, run_with
 from ...core.config import config
-from ...core.context import run_quietly, run_with
-from ...core.ir import Eqn, Jaxpr, has_subjaxprs
-from ...core.source import Source, replayed
-from ...core.tape import Tape
 from ...passes.toolkit import evaluate
 
 _CALLS_OF_USERS = CALLBACKS | {run_hook_p, inline_hook_p}

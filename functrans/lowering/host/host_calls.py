@@ -19,10 +19,7 @@ import numpy as np
 
 from ...control.bodies import is_host
 from ...control.callback import made_before
-from ...core.aval import Aval
-from ...core.ir import Eqn, Jaxpr, Var
-from ...core.kernel import Block, BlockEmitter, Buffer
-from ...core.primitive import Effect, Primitive
+from ...core import Aval, Block, BlockEmitter, Buffer, Effect, Eqn, Jaxpr, Primitive, Var
 from .explain_failure import call_host
 
 _WORD = ctypes.sizeof(ctypes.c_void_p)

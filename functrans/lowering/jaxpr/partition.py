@@ -19,10 +19,7 @@ from typing import Any
 
 from ...control.bodies import is_host
 from ...control.callback import pure_callback_p
-from ...core.ir import Atom, Eqn, Jaxpr, Var, subjaxprs
-from ...core.kernel import Block, BlockEmitter, Pointwise
-from ...core.primitive import Primitive
-from ...core.tape import TapeAval
+from ...core import Atom, Block, BlockEmitter, Eqn, Jaxpr, Pointwise, Primitive, TapeAval, Var, subjaxprs
 from ...passes.toolkit import extract, variables_read
 
 

@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...core.aval import Aval
-from ...core.ir import Atom, Eqn, Var
-from ...core.kernel import Block, Pointwise, Reduction
+from ...core import Atom, Aval, Block, Eqn, Pointwise, Reduction, Var
 from ...primitives.structure.linear import broadcast_in_dim_p, reshape_p
 
 

@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core import Atom, Eqn, Jaxpr, Literal, Pointwise, Var, run_quietly
 from ...core.config import config
-from ...core.context import run_quietly
-from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
-from ...core.kernel import Pointwise
 from ...passes import toolkit
 from ...passes.check import check_jaxpr, verified
 from ...passes.rewriter import Rewriter

@@ -16,10 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval
-from ...core.ir import Atom, Eqn, Literal, Var
-from ...core.kernel import Block, BlockEmitter, Buffer, Scalar
-from ...core.primitive import Primitive
+from ...core import Atom, Aval, Block, BlockEmitter, Buffer, Eqn, Literal, Primitive, Scalar, Var
 from ...primitives.indexing.gather_scatter import scatter_add_p
 from ...primitives.structure.linear import add_p, broadcast_in_dim_p
 from ...primitives.structure.shape import window_p

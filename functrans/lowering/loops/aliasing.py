@@ -10,9 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ...core.ir import Jaxpr, Var
-from ...core.kernel import Block
-from ...core.tape import TapeAval
+from ...core import Block, Jaxpr, TapeAval, Var
 from . import ir
 from .check import LoopIRError
 from .fuse import Fusion, Loop, fuse

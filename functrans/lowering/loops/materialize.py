@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
 
-from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
-from ...core.kernel import Block, Indexed, Reduction, Reshape
+from ...core import Atom, Block, Eqn, Indexed, Jaxpr, Literal, Reduction, Reshape, Var
 from ...primitives.elementwise.identities import barrier_p
 from ..jaxpr.reshapes import reshape_inlines
 from .read_patterns import Accesses, IndexMap, accesses, streamed_from

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.aval import Aval
-from ...core.ir import Eqn
-from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
+from ...core import Aval, Block, Eqn, Indexed, Pointwise, Reduction, Reshape
 from ..jaxpr.reshapes import reshape_groups
 from .check import result_dtype
 from .ir import COSTS, INT64, OPERATIONS

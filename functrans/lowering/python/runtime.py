@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core import FUNCTIONS, records, reserve
 from ...core.libraries import numba, scipy
-from ...core.scalar_functions import FUNCTIONS
-from ...core.tape import records, reserve
 from ..blas import LETTERS, RETURNS, python_routine
 from ..host.host_calls import from_python
 from ..loops import ir

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import tape
-from ...core.errors import MemoryDamageError
-from ...core.guards import GUARD, WORD, fill, words
+from ...core import GUARD, WORD, MemoryDamageError, fill, tape, words
 from ..backend import Run
 from ..loops import ir
 

@@ -12,12 +12,8 @@ import numpy as np
 from ...control.body_cache import interned
 from ...control.callback import Replay, made_before
 from ...control.inline_hooks import guard, inline_hooks, specialized, state_among
-from ...core.backward_state import StateAval
+from ...core import Eqn, Jaxpr, Source, StateAval, Tape, TapeAval, new_lock, run_with, show, subjaxprs
 from ...core.config import config
-from ...core.context import new_lock, run_with
-from ...core.ir import Eqn, Jaxpr, show, subjaxprs
-from ...core.source import Source
-from ...core.tape import Tape, TapeAval
 from ...frontend.pytree import PyTreeDef
 from ...passes.toolkit import extract
 from ...primitives.tape import tape_is_full

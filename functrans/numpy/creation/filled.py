@@ -9,10 +9,7 @@ import numpy as np
 
 from ...arrays.arguments import Casting, Device, Like, Order
 from ...arrays.array import Array
-from ...core.aval import aval_of
-from ...core.dtypes import FLOAT64, canonical
-from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
-from ...core.operators import operators
+from ...core import FLOAT64, ArgumentError, ArgumentValueError, ShapeError, aval_of, canonical, operators
 from ...primitives import ops
 from ...primitives.ops import finish, operand, positive_shape, shape_of, strong
 from ..dispatch import array_operand, implements, on_cpu, owned, staging

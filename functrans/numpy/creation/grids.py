@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import ArgumentError, ArgumentValueError
-from ...core.trace import is_abstract
+from ...core import ArgumentError, ArgumentValueError, is_abstract
 from ...primitives import ops
 from ...primitives.ops import finish, operand, shape_of
 from ..dispatch import array_operand, implements

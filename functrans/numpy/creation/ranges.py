@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Device, Like
-from ...core.aval import aval_of
-from ...core.context import run_quietly
-from ...core.dtypes import COMPLEX128, FLOAT64, canonical
-from ...core.errors import ArgumentValueError
-from ...core.trace import Tracer, concrete
+from ...core import COMPLEX128, FLOAT64, ArgumentValueError, Tracer, aval_of, canonical, concrete, run_quietly
 from ...primitives import ops, ufuncs
 from ...primitives.ops import finish, one_axis, operand, positive_shape, shape_of, strong
 from ..dispatch import array_operand, implements, in_one_dtype, on_cpu, owned, staging

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import FLOAT64, INT32
-from ...core.errors import ArgumentValueError, DtypeError
+from ...core import FLOAT64, INT32, ArgumentValueError, DtypeError
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, literal, operand, publish, shape_of, unary
 from ..dispatch import along, array_operand, implements

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import run_quietly
-from ...core.errors import ArgumentError, ArgumentValueError
-from ...core.operators import operators
+from ...core import ArgumentError, ArgumentValueError, operators, run_quietly
 from ...primitives import ops, ufuncs
 from ...primitives.ops import common, dtype_of, finish, literal, operand, refuse_out, shape_of
 from ..dispatch import array_operand, implements, owned

@@ -14,11 +14,8 @@ import numpy as np
 from ...api.bodies import trace_body
 from ...arrays.array import unwrap, wrap
 from ...control import scan
-from ...core.aval import Aval, aval_of
-from ...core.dtypes import INT64
+from ...core import INT64, Aval, Tracer, aval_of, concrete, is_abstract, operators
 from ...core.errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError
-from ...core.operators import operators
-from ...core.trace import Tracer, concrete, is_abstract
 from ...frontend.pytree import tree_structure
 from ...primitives import ops
 from ...primitives.structure.linear import shape_of

@@ -11,10 +11,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...core.dtypes import INT64
+from ...core import INT64, Tracer, concrete, operators
 from ...core.errors import ArgumentValueError, ConcretizationError, InvalidIndexError
-from ...core.operators import operators
-from ...core.trace import Tracer, concrete
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, operand, refuse_out, shape_of, stack
 from ..dispatch import along, array_operand, implements

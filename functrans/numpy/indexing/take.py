@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import INT64
-from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
-from ...core.trace import Tracer, is_abstract
+from ...core import INT64, ArgumentError, ArgumentValueError, ShapeError, Tracer, is_abstract
 from ...primitives import ops
 from ...primitives.ops import finish, many_axes, one_axis, operand, refuse_out, shape_of
 from ..dispatch import along, array_operand, implements, owned

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import INT64
-from ...core.errors import ArgumentValueError, ImmutableArrayError, ShapeError
-from ...core.trace import concrete, is_abstract
+from ...core import INT64, ArgumentValueError, ImmutableArrayError, ShapeError, concrete, is_abstract
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import array_operand, implements, owned

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import aval_of
+from ...core import FLOAT64, INT64, aval_of, concrete, is_inexact, promote, real_dtype
 from ...core.config import config
-from ...core.dtypes import FLOAT64, INT64, is_inexact, promote, real_dtype
 from ...core.errors import ArgumentValueError, LinAlgError
-from ...core.trace import concrete
 from ...primitives import ops
 from ...primitives.ops import finish, operand, shape_of, strong
 from ..dispatch import implements

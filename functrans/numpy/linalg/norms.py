@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.aval import aval_of
+from ...core import FLOAT64, ArgumentValueError, aval_of, is_inexact, promote, real_dtype
 from ...core.config import config
-from ...core.dtypes import FLOAT64, is_inexact, promote, real_dtype
-from ...core.errors import ArgumentValueError
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, finish, many_axes, operand, shape_of, strong
 from ..dispatch import implements

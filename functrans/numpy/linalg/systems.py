@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.aval import aval_of
+from ...core import ArgumentValueError, LinAlgError, ShapeError, aval_of
 from ...core.config import config
-from ...core.errors import ArgumentValueError, LinAlgError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import finish, operand, shape_of, strong
 from ..dispatch import implements, owned

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import BOOL, canonical
-from ...core.errors import ArgumentValueError
-from ...core.primitive import Primitive
+from ...core import BOOL, ArgumentValueError, Primitive, canonical
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, refuse_out, shape_of
 from ..dispatch import along, array_operand, implements

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Scalar
-from ...core.context import run_quietly
-from ...core.errors import ArgumentValueError
-from ...core.trace import concrete
+from ...core import ArgumentValueError, concrete, run_quietly
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, literal, operand, reduced_axes, refuse_out, shape_of
 from ..dispatch import NO_VALUE, array_operand, given, implements

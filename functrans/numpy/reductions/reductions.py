@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Scalar
-from ...core.dtypes import BOOL, INT64, canonical
-from ...core.errors import ArgumentValueError, DtypeError, ShapeError
-from ...core.primitive import Primitive
-from ...core.trace import Tracer
+from ...core import BOOL, INT64, ArgumentValueError, DtypeError, Primitive, ShapeError, Tracer, canonical
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, operand, reduced_axes, refuse_out, shape_of
 from ..dispatch import along, array_operand, given, implements

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import INT64
+from ...core import INT64, Tracer, concrete, is_abstract
 from ...core.errors import ArgumentValueError, ConcretizationError, IndexOutOfBoundsError, ShapeError
-from ...core.trace import Tracer, concrete, is_abstract
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, positive_shape, shape_of
 from ..dispatch import along, array_operand, implements, owned

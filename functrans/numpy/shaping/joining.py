@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Casting
-from ...core.dtypes import canonical
-from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
-from ...core.trace import Tracer
+from ...core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer, canonical
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, refuse_out, shape_of

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import INT64
-from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
-from ...core.trace import Tracer, concrete
+from ...core import INT64, ArgumentError, ArgumentValueError, ShapeError, Tracer, concrete
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, dtype_of, many_axes, one_axis, operand, positive_shape, shape_of
 from ..dispatch import along, array_operand, implements, owned

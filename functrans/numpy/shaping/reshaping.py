@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Order
-from ...core.errors import ArgumentValueError, AxisError, ShapeError
-from ...core.operators import operators
+from ...core import ArgumentValueError, AxisError, ShapeError, operators
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.axes import as_shape, filled_shape, many_axes, one_axis, positive_shape, reduced_axes

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import FLOAT64
-from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
-from ...core.trace import Tracer
+from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer
 from ...primitives import ops, ufuncs
 from ...primitives.ops import axes_or_all, dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import array_operand, implements, owned

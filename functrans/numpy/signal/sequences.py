@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import BOOL, FLOAT64, INT64
-from ...core.errors import ArgumentValueError, DtypeError, ShapeError
-from ...core.trace import Tracer
+from ...core import BOOL, FLOAT64, INT64, ArgumentValueError, DtypeError, ShapeError, Tracer
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import array_operand, implements, in_one_dtype, staging

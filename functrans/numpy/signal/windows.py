@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import FLOAT64
-from ...core.errors import DtypeError
+from ...core import FLOAT64, DtypeError
 from ...frontend.checked import checked
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, literal, strong

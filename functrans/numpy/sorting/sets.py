@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import BOOL, INT64
-from ...core.errors import ArgumentValueError
-from ...core.trace import concrete
+from ...core import BOOL, INT64, ArgumentValueError, concrete
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, operand, shape_of
 from ..dispatch import along, array_operand, implements

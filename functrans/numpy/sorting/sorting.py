@@ -9,9 +9,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ...core import Tracer, concrete, operators
 from ...core.errors import ArgumentError, ArgumentValueError, ImmutableArrayError, ShapeError
-from ...core.operators import operators
-from ...core.trace import Tracer, concrete
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import along, array_operand, implements

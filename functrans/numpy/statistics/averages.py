@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import run_quietly
-from ...core.dtypes import FLOAT64, INT64, canonical, is_inexact, real_dtype
+from ...core import FLOAT64, INT64, canonical, concrete, is_abstract, is_inexact, real_dtype, run_quietly
 from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
-from ...core.trace import concrete, is_abstract
 from ...primitives import ops, ufuncs
 from ...primitives.ops import axes_or_all, common, finish, literal, operand, refuse_out, strong
 from ...primitives.structure.linear import dtype_of, shape_of

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import FLOAT64, INT64
+from ...core import FLOAT64, INT64, Tracer, concrete, is_abstract
 from ...core.errors import ArgumentError, ArgumentValueError, ConcretizationError, DtypeError, ShapeError
-from ...core.trace import Tracer, concrete, is_abstract
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, literal, operand, shape_of, strong
 from ..dispatch import array_operand, implements

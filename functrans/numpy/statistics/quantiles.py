@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.context import quietly
-from ...core.dtypes import FLOAT64, INT64
+from ...core import FLOAT64, INT64, Tracer, concrete, quietly
 from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
-from ...core.trace import Tracer, concrete
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, finish, literal, many_axes, operand, refuse_out, strong
 from ...primitives.structure.linear import dtype_of, shape_of

@@ -11,13 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, Zero, aval_of
-from ...core.dtypes import BOOL, INT64
+from ...core import BOOL, INT64, WEAK_KEYS, Atom, Aval, Eqn, Linear, Pointwise, Primitive, Zero, aval_of
 from ...core.errors import DtypeError
-from ...core.ir import Atom, Eqn
-from ...core.kernel import Pointwise
-from ...core.primitive import Linear, Primitive
-from ...core.trace import WEAK_KEYS
 from ...passes.rewriter import Rewriter, identity, inverse_pair, is_number
 from ..axes import broadcast_shapes, same_dtype
 from ..families import elementwise, literal

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, Zero
-from ...core.errors import DtypeError, ShapeError
-from ...core.kernel import Block, BlockEmitter, Buffer
-from ...core.primitive import Primitive
+from ...core import Aval, Block, BlockEmitter, Buffer, DtypeError, Primitive, ShapeError, Zero
 from ...passes.rewriter import inverse_pair
 from ..families import elementwise
 from ..structure.linear import batched_first

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import complex_dtype, real_dtype
-from ...core.primitive import Primitive
+from ...core import Primitive, complex_dtype, real_dtype
 from ..axes import broadcast_shapes
 from ..families import elementwise, literal
 from ..structure.linear import dtype_of

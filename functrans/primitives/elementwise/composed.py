@@ -11,10 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import BOOL, FLOAT64
-from ...core.errors import ArgumentValueError
-from ...core.primitive import Primitive
-from ...core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
+from ...core import BOOL, FLOAT64, PYTHON_KEYS, WEAK_KEYS, ArgumentValueError, Primitive, Tracer
 from ..axes import broadcast_shapes
 from ..families import literal
 from ..operands import WEAK_DTYPES, finish, key_of, operand, strong

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import quietly
-from ...core.errors import ArgumentValueError
-from ...core.ir import Atom, Eqn
-from ...core.primitive import Primitive
+from ...core import ArgumentValueError, Atom, Eqn, Primitive, quietly
 from ...passes.rewriter import Rewriter, is_number
 from ..families import elementwise, literal
 from ..structure.linear import add_p

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import BOOL
-from ...core.primitive import Primitive
+from ...core import BOOL, Primitive
 from ..families import elementwise, literal
 from ..structure.linear import Rule
 from .arithmetic import eq_p, mul_p, neg_p, select_p

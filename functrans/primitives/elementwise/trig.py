@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import quietly
+from ...core import Primitive, quietly
 from ...core.libraries import scipy
-from ...core.primitive import Primitive
 from ..families import elementwise, literal
 from ..structure.linear import Rule, add_p, dtype_of
 from .arithmetic import div_p, eq_p, mul_p, neg_p, select_p, sub_p

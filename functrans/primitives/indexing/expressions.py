@@ -15,10 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import unwrap
-from ...core import errors
-from ...core.dtypes import INT64
-from ...core.operators import operators
-from ...core.trace import Tracer, is_abstract
+from ...core import INT64, Tracer, errors, is_abstract, operators
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import convert
 from ..structure.linear import broadcast_to, reshape_p, shape_of, transpose_p

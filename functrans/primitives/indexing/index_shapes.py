@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval
-from ...core.errors import ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
-from ...core.primitive import Effect
+from ...core import ArgumentValueError, Aval, DtypeError, Effect, IndexOutOfBoundsError, ShapeError
 from ..structure.linear import batched_first, shape_of
 from ..structure.shape import iota
 

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval
-from ...core.kernel import Block, BlockEmitter, Buffer, Indexed
-from ...core.primitive import Linear, Primitive
+from ...core import Aval, Block, BlockEmitter, Buffer, Indexed, Linear, Primitive
 from ..structure.linear import linear_jvp, move_axis
 from ..structure.shape import loops
 

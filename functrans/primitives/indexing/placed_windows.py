@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.dtypes import INT64
-from ...core.errors import IndexOutOfBoundsError
+from ...core import INT64, IndexOutOfBoundsError
 from ..elementwise.arithmetic import clamp_p, convert, ge_p, le_p, lt_p, select_p
 from ..elementwise.bits import and_p
 from ..structure.linear import add_p, broadcast_in_dim_p, reshape_p, shape_of, transpose_p

@@ -8,11 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.aval import Aval, Zero
-from ...core.context import quietly
-from ...core.dtypes import INT32, INT64, real_dtype
-from ...core.kernel import Block, BlockEmitter, Buffer
-from ...core.primitive import Primitive
+from ...core import INT32, INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Zero, quietly, real_dtype
 from ..elementwise.arithmetic import (
     convert_element_type_p,
     eq_p,

@@ -11,11 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, Zero
-from ...core.context import quietly
-from ...core.dtypes import INT32, real_dtype
-from ...core.kernel import Block, BlockEmitter, Buffer, Local
-from ...core.primitive import Primitive
+from ...core import INT32, Aval, Block, BlockEmitter, Buffer, Local, Primitive, Zero, quietly, real_dtype
 from ..elementwise.arithmetic import mul_p, stop_gradient_p
 from ..elementwise.complexes import complex_p, imag_p, real_p
 from ..families import literal

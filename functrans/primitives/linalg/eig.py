@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, Zero, aval_of
-from ...core.dtypes import complex_dtype, real_dtype
-from ...core.primitive import Primitive
+from ...core import Aval, Primitive, Zero, aval_of, complex_dtype, real_dtype
 from ..elementwise.arithmetic import div_p, eq_p, le_p, mul_p, neg_p, select_p, stop_gradient_p
 from ..elementwise.complexes import abs_p, complex_p, imag_p
 from ..reductions.reduce import argmax_p, reduce_max_p

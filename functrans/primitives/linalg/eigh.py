@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, Zero, aval_of
-from ...core.dtypes import INT32, real_dtype
-from ...core.kernel import Block, BlockEmitter, Buffer
-from ...core.primitive import Primitive
+from ...core import INT32, Aval, Block, BlockEmitter, Buffer, Primitive, Zero, aval_of, real_dtype
 from ..elementwise.arithmetic import mul_p
 from ..structure.linear import batched_first, dtype_of, shape_of
 from ..structure.shape import loops

@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, Zero
-from ...core.dtypes import INT32
-from ...core.errors import LinAlgError, ShapeError
-from ...core.kernel import Block, BlockEmitter, Buffer
+from ...core import INT32, Aval, Block, BlockEmitter, Buffer, LinAlgError, Primitive, ShapeError, Zero
 from ...core.libraries import scipy
-from ...core.primitive import Primitive
 from ..elementwise.arithmetic import sub_p
 from ..indexing.gather_scatter import gather_p
 from ..structure.linear import add_p, dtype_of, move_axis, shape_of

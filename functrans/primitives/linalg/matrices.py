@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import DtypeError, LinAlgError
-from ...core.kernel import BlockEmitter, Buffer
+from ...core import BlockEmitter, Buffer, DtypeError, LinAlgError
 from ..elementwise.arithmetic import ge_p, gt_p, select_p
 from ..elementwise.complexes import conj_p
 from ..products.dot import dot_general_p

@@ -10,13 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, Zero
-from ...core.dtypes import INT32, real_dtype
+from ...core import INT32, Atom, Aval, Block, BlockEmitter, Buffer, Eqn, Primitive, Zero, real_dtype
 from ...core.errors import LinAlgError
-from ...core.ir import Atom, Eqn
-from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.libraries import scipy
-from ...core.primitive import Primitive
 from ..elementwise.arithmetic import eq_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.complexes import complex_p, imag_p
 from ..families import literal

@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, Zero
-from ...core.dtypes import INT32
+from ...core import INT32, Aval, Block, BlockEmitter, Buffer, Effect, Linear, Primitive, Zero
 from ...core.errors import LinAlgError, NoRuleError
-from ...core.kernel import Block, BlockEmitter, Buffer
-from ...core.primitive import Effect, Linear, Primitive
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, stop_gradient_p, sub_p
 from ..structure.linear import batched_first, move_axis, reshape_p, shape_of

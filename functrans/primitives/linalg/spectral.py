@@ -9,12 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval
-from ...core.dtypes import COMPLEX128, FLOAT64
+from ...core import COMPLEX128, FLOAT64, Atom, Aval, BlockEmitter, Buffer, Effect, Eqn, Local, Scalar
 from ...core.errors import LinAlgError
-from ...core.ir import Atom, Eqn
-from ...core.kernel import BlockEmitter, Buffer, Local, Scalar
-from ...core.primitive import Effect
 from ..elementwise.arithmetic import convert_element_type_p, div_p, le_p, mul_p, select_p, sub_p
 from ..elementwise.complexes import abs_p, conj_p, real_p
 from ..reductions.reduce import reduce_max_p

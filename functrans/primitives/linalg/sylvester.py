@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, Zero
-from ...core.dtypes import complex_dtype
-from ...core.errors import LinAlgError
+from ...core import Aval, LinAlgError, Linear, Primitive, Zero, complex_dtype
 from ...core.libraries import scipy
-from ...core.primitive import Linear, Primitive
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..structure.linear import batched_first, dtype_of, shape_of

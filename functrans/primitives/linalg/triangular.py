@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, Zero
-from ...core.errors import LinAlgError
-from ...core.kernel import Block, BlockEmitter, Buffer
+from ...core import Aval, Block, BlockEmitter, Buffer, Effect, LinAlgError, Linear, Primitive, Zero
 from ...core.libraries import scipy
-from ...core.primitive import Effect, Linear, Primitive
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..elementwise.complexes import conj_p

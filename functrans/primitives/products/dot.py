@@ -13,11 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.aval import Aval, Zero
-from ...core.errors import ShapeError
-from ...core.ir import Atom, Eqn, Literal
-from ...core.kernel import Block
-from ...core.primitive import Linear, Primitive
+from ...core import Atom, Aval, Block, Eqn, Linear, Literal, Primitive, ShapeError, Zero
 from ...passes.rewriter import Rewriter
 from ..axes import check_axes, same_dtype
 from ..families import mul_p

@@ -12,11 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.aval import aval_of
-from ...core.dtypes import promote
-from ...core.errors import ShapeError
-from ...core.operators import operators
-from ...core.trace import Tracer
+from ...core import ShapeError, Tracer, aval_of, operators, promote
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import mul_p
 from ..elementwise.composed import conjugate

@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, Zero
+from ...core import Aval, Block, BlockEmitter, Buffer, Linear, Pointwise, Primitive, Scalar, Zero
 from ...core.errors import DtypeError, ShapeError
-from ...core.kernel import Block, BlockEmitter, Buffer, Pointwise, Scalar
-from ...core.primitive import Linear, Primitive
 from ..axes import check_axes, same_dtype
 from ..elementwise.arithmetic import Pair, max_p, min_p, mul_p, share_p, sub_p
 from ..elementwise.exp_log import exp_p

@@ -11,11 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, Zero
-from ...core.dtypes import INT64
+from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Scalar, Zero
 from ...core.errors import ArgumentValueError, ShapeError
-from ...core.kernel import Block, BlockEmitter, Buffer, Scalar
-from ...core.primitive import Primitive
 from ..axes import check_axes, same_dtype
 from ..indexing.gather_scatter import gather_p
 from ..structure.linear import batched_first, move_axis, shape_of

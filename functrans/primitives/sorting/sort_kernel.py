@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import INT64
-from ...core.kernel import BlockEmitter, Buffer, Local, Scalar
+from ...core import INT64, BlockEmitter, Buffer, Local, Scalar
 from ..structure.shape import loops
 
 #: Rows up to this length are sorted by counting, and longer ones begin as runs of it.

@@ -12,9 +12,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...core.errors import NoRuleError
+from ...core import NoRuleError, Primitive
 from ...core.libraries import scipy
-from ...core.primitive import Primitive
 from ..elementwise.arithmetic import mul_p, neg_p, sub_p
 from ..elementwise.exp_log import exp_p, integer_pow_p
 from ..families import elementwise, literal

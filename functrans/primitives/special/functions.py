@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import quietly
-from ...core.dtypes import FLOAT64
+from ...core import FLOAT64, Primitive, quietly
 from ...core.libraries import scipy
-from ...core.primitive import Primitive
 from ..elementwise.arithmetic import div_p, ge_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.complexes import abs_p
 from ..elementwise.exp_log import log1p_p, log_p, multiplied

@@ -10,11 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval
-from ...core.dtypes import INT64
+from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Indexed, Linear, Primitive
 from ...core.errors import DtypeError, ShapeError
-from ...core.kernel import Block, BlockEmitter, Buffer, Indexed
-from ...core.primitive import Linear, Primitive
 from ..elementwise.arithmetic import convert, max_p, min_p
 from ..indexing.gather_scatter import gather_p, scatter_p
 from .linear import (

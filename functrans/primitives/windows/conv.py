@@ -17,10 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ...core.aval import Aval, Zero
-from ...core.errors import ArgumentValueError, ShapeError
-from ...core.kernel import Block
-from ...core.primitive import Linear, Primitive
+from ...core import ArgumentValueError, Aval, Block, Linear, Primitive, ShapeError, Zero
 from ..axes import same_dtype
 from ..structure.linear import add_p, move_axis, reshape_p, shape_of, transpose_p
 from ..structure.shape import rev_p

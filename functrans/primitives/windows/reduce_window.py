@@ -15,11 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ...core.aval import Aval, Zero
-from ...core.dtypes import INT64
+from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Linear, Pointwise, Primitive, Scalar, Zero
 from ...core.errors import ArgumentValueError, DtypeError
-from ...core.kernel import Block, BlockEmitter, Buffer, Pointwise, Scalar
-from ...core.primitive import Linear, Primitive
 from ..elementwise.arithmetic import Pair, dual_product, max_p, min_p, mul_p, sub_p
 from ..indexing.gather_scatter import gather_p
 from ..structure.linear import Rule, dtype_of, flat, linear_jvp, move_axis, shape_of, zeros
