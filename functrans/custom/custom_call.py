@@ -30,12 +30,12 @@ from ..passes.toolkit import evaluate, lift_tracers
 from ..primitives.structure.linear import instantiate, zeros
 from ..transforms import batch as batching
 from ..transforms import jvp as forward
-from ..transforms.linearize import LinearTracer, TangentTrace
+from ..transforms.linearize import LinearizeTrace, LinearTracer, TangentTrace
 from ..transforms.stage import stage
 from .closures import Capture, captured_tracers
 from .dirty import refuse_old_residuals
 from .pullback import Pullback, independent, recorded_jvp, transposed_bwd
-from .rule import Applied, CustomRule, Values
+from .rule import Applied, CustomRule, Mask, Values
 
 
 def bind_rule(
@@ -48,7 +48,35 @@ def bind_rule(
         captures = captured_tracers(functions, static)
         if captures:
             values = [*[c.tracer for c in captures], *values]
-    return trace.process(custom_call_p, tuple(values), {"rule": Applied(rule, captures)})
+    applied = Applied(rule, captures)
+    if type(trace) is LinearizeTrace and rule.has_reverse and not captures:
+        outs = _on_tape(trace, applied, values)
+        if outs is not None:
+            return outs
+    return trace.process(custom_call_p, tuple(values), {"rule": applied})
+
+
+def _on_tape(trace: LinearizeTrace, rule: Applied, values: Values) -> list[Any] | None:
+    """The short way to `_recorded` where the tape has each tangent; None where it does not."""
+    tape = trace.tangents
+    operands, moved, mask = [], [], []
+    for x in values:
+        perturbed = type(x) is forward.JVPTracer and x._trace is trace
+        if perturbed:
+            t = x.tangent
+            if type(t) is not LinearTracer or t._trace is not tape:
+                return None
+            moved.append(t)
+        operands.append(x.primal if perturbed else x)
+        mask.append(perturbed)
+    if not moved:
+        return None
+    try:  # like `run_with`, without a call
+        current_trace.set(tape if tape.retain else trace.parent)
+        outs, tangents = _recorded(rule, operands, moved, tuple(mask), tape)
+    finally:
+        current_trace.set(trace)
+    return [x if type(t) is Zero else forward.JVPTracer(trace, x, t) for x, t in zip(outs, tangents)]
 
 
 _CONCRETE = frozenset((np.ndarray, np.float64))
@@ -110,7 +138,7 @@ def _jvp(
     if slots.has_reverse and slots.derive_jvp:
         outs, residuals, *_ = result = rule.fwd_res(operands, mask, again)
         pull = Pullback(rule, mask[count:], result)
-        return outs, transposed_bwd(pull, operands[:count], residuals, pull.perturbed(ts))
+        return outs, transposed_bwd(pull, operands[:count], residuals, chosen(ts[count:], pull.mask))
     raise MissingRuleError(f"forward mode through {rule.name}: {slots.no_forward}")
 
 
@@ -131,8 +159,18 @@ def _linearize(
         return recorded_jvp(rule.name, push, ts)
     if count:
         rule = rule.marked(mask, "grad")
+    moved = chosen(ts[count:], mask[count:])
+    trace = current_trace.get()
+    return _recorded(rule, operands, moved, mask, trace if type(trace) is TangentTrace else None)
+
+
+def _recorded(
+    rule: Applied, operands: Values, moved: Values, mask: Mask, tape: TangentTrace | None
+) -> tuple[Any, Any]:
+    """Outputs by the forward pass, and their tangents by an equation that transposes to the reverse rule."""
+    slots, count = rule.rule, len(rule.captures)
     result = rule.fwd_res(operands, mask, partial(_again, rule, operands))
-    pull = Pullback(rule, mask[count:], result)
+    pull = Pullback(rule, mask[count:] if count else mask, result)
     residuals = result.residuals
     if (
         result.materialized
@@ -140,13 +178,11 @@ def _linearize(
         and any(map(is_abstract, residuals))
     ):
         residuals = pull.traced_now(operands[:count], residuals)
-    moved = pull.perturbed(ts)
     args = [*operands[:count], *residuals, *(operands[count:] if slots.has_forward else ()), *moved]
-    trace = current_trace.get()
-    if slots.dirty and type(trace) is TangentTrace:
-        refuse_old_residuals(rule.name, slots.dirty, operands[count:], trace)
-    if type(trace) is TangentTrace and type(moved[0]) is LinearTracer and moved[0]._trace is trace:
-        pushed = trace.record(custom_linear_p, args, {"pull": pull}, pull.moving_avals)
+    if slots.dirty and tape is not None:
+        refuse_old_residuals(rule.name, slots.dirty, operands[count:], tape)
+    if tape is not None and type(moved[0]) is LinearTracer and moved[0]._trace is tape:
+        pushed = tape.record(custom_linear_p, args, {"pull": pull}, pull.moving_avals)
     else:
         pushed = custom_linear_p.bind(*args, pull=pull)
     if False not in pull.moving:

@@ -55,6 +55,8 @@ class Pullback(UserCode):
         All outputs.
     moving : list of bool
         Which outputs have a tangent.
+    moving_avals : list of Aval
+        The types of the tangents.
     residuals : int
         Their number.
     traced : Jaxpr, optional
@@ -63,7 +65,18 @@ class Pullback(UserCode):
         Which perturbed operands it has a cotangent for.
     """
 
-    __slots__ = ("captured", "mask", "moving", "nonzero", "outs", "residuals", "rule", "token", "traced")
+    __slots__ = (
+        "captured",
+        "mask",
+        "moving",
+        "moving_avals",
+        "nonzero",
+        "outs",
+        "residuals",
+        "rule",
+        "token",
+        "traced",
+    )
 
     def __init__(self, rule: Applied, mask: Mask, result: Forward):
         self.rule = rule
@@ -79,6 +92,7 @@ class Pullback(UserCode):
             self.moving.append(aval.dtype.kind in "fc")
         if result.differentiable is not None:
             self.moving = [a and b for a, b in zip(self.moving, result.differentiable, strict=True)]
+        self.moving_avals = chosen(self.outs, self.moving) if False in self.moving else self.outs
         self.traced: Jaxpr | None = None
         self.nonzero: list[bool] = []
 
@@ -95,17 +109,6 @@ class Pullback(UserCode):
         """The number of operands that are not tangents."""
         primals = self.rule.rule.arity if self.rule.rule.has_forward else 0
         return self.captured + self.residuals + primals
-
-    @property
-    def moving_avals(self) -> Sequence[Aval]:
-        """The types of the tangents."""
-        return (
-            self.outs if False not in self.moving else tuple([a for a, m in zip(self.outs, self.moving) if m])
-        )
-
-    def perturbed(self, tangents: Values) -> list[Any]:
-        """Of tangents of all operands those of perturbed ones."""
-        return [t for t, m in zip(tangents[self.captured :], self.mask) if m]
 
     def pulled(self, captured: Values, residuals: Values, cts: Values) -> list[Any]:
         """Cotangents (None or `Zero` where they are zero) of perturbed operands, for those of moving outputs."""

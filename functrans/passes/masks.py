@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import islice
+from operator import is_not
 from typing import Any
 
 from ..core.aval import Zero
 
 Mask = tuple[bool, ...]
+_not_zero = partial(is_not, Zero)
 
 
 def split(values: Iterable[Any], *sizes: int) -> list[list[Any]]:
@@ -38,4 +41,4 @@ def with_zeros(mask: Iterable[bool], values: Iterable[Any], like: Iterable[Any])
 
 def perturbed(tangents: Iterable[Any]) -> Mask:
     """Which tangents (or cotangents) are not symbolic zeros."""
-    return tuple([type(t) is not Zero for t in tangents])
+    return tuple(map(_not_zero, map(type, tangents)))

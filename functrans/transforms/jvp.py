@@ -108,7 +108,7 @@ class JVPTrace(Trace):
         finally:
             current_trace.set(outer)
         if prim.multiple_results:
-            return [self.pair(x, t) for x, t in zip(out, tangent)]
+            return [x if type(t) is Zero else JVPTracer(self, x, t) for x, t in zip(out, tangent)]
         return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
 
     def attach(self, attachment: Attachment) -> bool:

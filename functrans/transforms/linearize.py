@@ -198,10 +198,13 @@ class LinearizeTrace(JVPTrace):
         out = JVPTrace.process(self, prim, args, params)
         if not self.distinct:
             return out
-        arg_tangents = {id(a.tangent) for a in args if type(a) is JVPTracer}
         for x in out if prim.multiple_results else (out,):
-            if type(x) is JVPTracer and id(x.tangent) in arg_tangents and x._trace is self:
-                x.tangent = self._own(x.tangent.linear)
+            if type(x) is JVPTracer and x._trace is self:
+                t = x.tangent
+                for a in args:
+                    if type(a) is JVPTracer and a.tangent is t:
+                        x.tangent = self._own(t.linear)
+                        break
         return out
 
     def _own(self, v: Linear) -> LinearTracer:
