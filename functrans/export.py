@@ -142,7 +142,7 @@ def save(path: Any, fun: Callable[..., Any], *examples: Any, cpu: str = "native"
     }
     text = json.dumps(description).encode()
     body = text + images
-    _write(name, _HEAD.pack(_MAGIC, blake2b(body, digest_size=32).digest(), len(text)) + body)
+    _write(name, _HEAD.pack(_MAGIC, _checksum(len(text), body), len(text)) + body)
 
 
 def load(path: Any) -> Exported:
@@ -278,9 +278,14 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
     if magic != _MAGIC:
         _damaged(path, f"it begins with {data[:12]!r}")
     body = data[_HEAD.size :]
-    if blake2b(body, digest_size=32).digest() != checksum:
+    if _checksum(length, body) != checksum:
         _damaged(path, "its checksum is wrong: the file was cut off or changed")
     return json.loads(body[:length]), body[length:]
+
+
+def _checksum(length: int, body: bytes) -> bytes:
+    """Of the description and the images, and of where one ends and the other begins."""
+    return blake2b(body, digest_size=32, salt=length.to_bytes(8, "little")).digest()
 
 
 def _damaged(path: str, what: str) -> NoReturn:

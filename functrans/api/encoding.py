@@ -169,7 +169,7 @@ def encode(value: Any) -> Any:
         return ["jaxpr", encode_jaxpr(value)]
     if isinstance(value, np.ufunc) and getattr(np, repr(value)[8:-2], None) is value:
         return ["ufunc", repr(value)[8:-2]]
-    if callable(value) and str(getattr(value, "__module__", "")).startswith("functrans."):
+    if hasattr(value, "__qualname__") and str(value.__module__).startswith("functrans."):
         return ["global", _global_name(value)]
     if kind.__module__.startswith("functrans."):
         return _encode_record(value)
