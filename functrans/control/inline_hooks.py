@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -323,20 +323,51 @@ def guard(hooks: Sequence[InlineHook], state: BackwardState | None) -> Hashable:
 def _code_key(f: Any, depth: int = _DEPTH) -> Hashable:
     """A key that is equal for functions that compute the same."""
     if isinstance(f, MethodType):
-        return _code_key(f.__func__, depth - 1), _Same(f.__self__)
+        return _code_key(f.__func__, depth - 1), _object_key(f.__self__, _names_in(f.__func__), depth)
     if isinstance(f, functools.partial):
-        values = [*f.args, *f.keywords.values()]
+        values, names = [*f.args, *f.keywords.values()], _names_in(f.func)
         return (
             _code_key(f.func, depth - 1),
-            tuple([_value_key(x, depth - 1) for x in values]),
+            tuple([_value_key(x, depth - 1, names) for x in values]),
             tuple(f.keywords),
         )
-    if type(f) is not FunctionType or not depth:
+    if depth <= 0:
         return _Same(f)
+    if type(f) is not FunctionType:
+        call = None if _is_ours(f) else _of_class(f, "__call__")
+        return _code_key(MethodType(call, f), depth - 1) if type(call) is FunctionType else _Same(f)
     held = [c.cell_contents for c in f.__closure__ or () if not _is_empty(c)]
     held += [*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
-    held += [f.__globals__[name] for name in _names(f.__code__) if name in f.__globals__]
-    return f.__code__, tuple([_value_key(x, depth - 1) for x in held])
+    names = _names(f.__code__)
+    held += [f.__globals__[name] for name in names if name in f.__globals__]
+    return f.__code__, tuple([_value_key(x, depth - 1, names) for x in held])
+
+
+def _is_ours(x: Any) -> bool:
+    """Whether it is an object of a class that has no attributes for users to change."""
+    return type(x).__module__.partition(".")[0] in ("builtins", "functrans", "numpy")
+
+
+def _object_key(x: Any, names: Sequence[str], depth: int) -> Hashable:
+    """An object, with those of its attributes that code with these names may read, itself or by methods."""
+    if depth <= 0 or _is_ours(x):
+        return _Same(x)
+    held, pending, own = [], list(names), getattr(x, "__dict__", {})
+    for name in pending:
+        value = own[name] if name in own else _of_class(x, name)
+        if isinstance(value, property):
+            value = value.fget
+        elif isinstance(value, MemberDescriptorType):  # a slot
+            value = getattr(x, name, None)
+        if isinstance(value, FunctionType):
+            pending += [n for n in _names(value.__code__) if n not in pending]
+        held.append(_value_key(value, depth - 1, names))
+    return _Same(x), tuple(held)
+
+
+def _of_class(x: Any, name: str) -> Any:
+    """What the class of an object defines under a name, descriptors as they are; None if there is nothing."""
+    return next((vars(c)[name] for c in type(x).__mro__ if name in vars(c)), None)
 
 
 def _is_empty(cell: Any) -> bool:
@@ -353,13 +384,29 @@ def _names(code: CodeType) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*code.co_names, *inner]))
 
 
-def _value_key(x: Any, depth: int) -> Hashable:
+def _names_in(f: Any) -> tuple[str, ...]:
+    code = getattr(f, "__code__", None)
+    return () if code is None else _names(code)
+
+
+def _value_key(x: Any, depth: int, names: Sequence[str] = ()) -> Hashable:
     if isinstance(x, _VALUES):
         return type(x), repr(x)
+    depth = max(depth, 0)
     if isinstance(x, BackwardState) and depth:
         return _Same(x), tuple([(name, _value_key(v, depth - 1)) for name, v in x._members.items()])
     if isinstance(x, FunctionType | MethodType | functools.partial) and depth:
         return _code_key(x, depth)
     if type(x) in (tuple, list) and depth:
-        return type(x), tuple([_value_key(v, depth - 1) for v in x])
-    return _Same(x) if not isinstance(x, ModuleType) else id(x)
+        return type(x), tuple([_value_key(v, depth - 1, names) for v in x])
+    if type(x) is dict and depth:
+        return dict, tuple([(_value_key(k, 0), _value_key(v, depth - 1, names)) for k, v in x.items()])
+    if isinstance(x, ModuleType):
+        return id(x), _numbers(vars(x), names)
+    if isinstance(x, type):
+        return _Same(x), _numbers(vars(x), names)
+    return _object_key(x, names, depth)
+
+
+def _numbers(attributes: Mapping[str, Any], names: Sequence[str]) -> Hashable:
+    return tuple([(n, _value_key(x, 0)) for n in names if isinstance(x := attributes.get(n), _VALUES)])

@@ -1,6 +1,7 @@
 """Hooks compiled into the backward pass: equal to eager hooks at every order, compiled again if they change."""
 
 import functools
+import types
 import warnings
 
 import numpy as np
@@ -148,6 +149,58 @@ def test_a_changed_guard_recompiles_the_backward_alone():
     last = compiles()
     assert gradient() == 3.0
     assert compiles() == last  # the first form is kept
+
+
+class Scale:
+    """A hook with settings; `by` reads the one that it is about through a method and a property."""
+
+    shared = 1.0
+
+    def __init__(self):
+        self.own, self.nested = 1.0, {"list": [1.0]}
+
+    def product(self):
+        return self.own * self.last
+
+    @property
+    def last(self):
+        return self.nested["list"][-1]
+
+    def __call__(self, ct):
+        return self.by(ct)
+
+    def by(self, ct):
+        return self.product() * self.shared * ct
+
+
+class Slots:
+    __slots__ = ("own",)
+
+
+def test_settings_in_objects_and_dicts_are_part_of_the_guard():
+    scale, settings, slots, module = Scale(), {"own": 1.0}, Slots(), types.ModuleType("settings")
+    slots.own = module.own = 1.0
+    hooks = {
+        "object": (scale, lambda v: setattr(scale, "own", v)),
+        "method": (scale.by, lambda v: scale.nested["list"].append(v)),
+        "class": (scale.by, lambda v: setattr(Scale, "shared", v)),
+        "closure": (lambda ct: scale.product() * ct, lambda v: setattr(scale, "own", v)),
+        "class in a closure": (lambda ct: Scale.shared * ct, lambda v: setattr(Scale, "shared", v)),
+        "dict": (lambda ct: settings["own"] * ct, lambda v: settings.update(own=v)),
+        "slot": (lambda ct: slots.own * ct, lambda v: setattr(slots, "own", v)),
+        "module": (lambda ct: module.own * ct, lambda v: setattr(module, "own", v)),
+        "partial": (functools.partial(Scale.by, scale), lambda v: setattr(scale, "own", v)),
+    }
+    for name, (hook, change) in hooks.items():
+        g = ft.jit(ft.grad(lambda x, hook=hook: ft.cotangent_hook(x, hook, mode="inline")))
+        for value in (2.0, 3.0, 1.0):
+            change(value)
+            assert g(0.0) == value, name
+        before = g.cache_info()[:2]
+        change(2.0)
+        assert g(0.0) == 2.0
+        assert g.cache_info()[:2] == before  # the first form is kept
+        change(1.0)
 
 
 def test_no_python_runs_in_the_compiled_backward_pass():

@@ -214,6 +214,8 @@ class GuardedExecutable(Executable):
                 if len(self._forms) >= MOST_FORMS:
                     self._forms.clear()
                 form = self._forms.setdefault(key, form)
+                # A hook that counts its calls has changed its guard while it was traced.
+                self._forms.setdefault(guard(self._hooks, state), form)
         return form.call(*arrays)
 
     def compile(self) -> Executable:
