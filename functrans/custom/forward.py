@@ -72,9 +72,10 @@ class Run:
         traced: bool = True,
     ):
         d, arguments = call.definition, call.arguments
+        layout, static, _ = arguments
         arrays = list(map(given, values))
-        inputs = arguments.filled(arrays)
-        record = Record(d.name, arguments.layout.any_of(perturbed))
+        inputs = layout.filled(arrays, static)
+        record = Record(d.name, layout.any_of(perturbed))
         ctx = new_context(d.context, record)
         #: By their ``id`` the objects of the user's that stand for inputs and outputs.
         self._known: Known = {}

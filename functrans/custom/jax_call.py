@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ..arrays.array import Array, unwrap
-from ..core import PYTHON_KEYS, Aval, Tracer, Zero, aval_of, errors, is_inexact, last_line
+from ..core import PYTHON_KEYS, Aval, Tracer, Zero, aval_of, debug_nans_active, errors, is_inexact, last_line
 from ..frontend.arguments import given, name_of, returned_values, value_of
 from ..frontend.binding import Positions
 from ..frontend.checked import checked
@@ -305,7 +305,7 @@ class JaxCall(CustomRule):
         raise error(f"{self._title(slot, rule)} {text}", last_line(rule))
 
     def _gradients(self, rule: UserFunction, returned: tuple[Any, ...], avals: list[Aval]) -> list[Any]:
-        if self.flat:
+        if self.flat and not debug_nans_active():
             gradients = exact(returned, avals, "fc")
             if gradients is not None:
                 return gradients

@@ -198,7 +198,7 @@ _plain_layouts: dict[int, Layout] = {}
 def taken_apart(elements: tuple[Any, ...]) -> tuple[Layout, list[Any], Static]:
     """The layout of a tuple, its arrays, and what is not arrays."""
     for x in elements:
-        if not is_array(x):
+        if _array_types[type(x)] is not True and not is_array(x):
             break
     else:  # the short way
         plain = _plain_layouts.get(len(elements))

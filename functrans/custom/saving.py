@@ -237,19 +237,13 @@ class Kept:
         value = self._value(x)
         return given(np.asarray(value.value) if type(value) is StandInTracer else read_only_copy(value))
 
-    def _place(self, value: Any) -> _Place:
-        """A value as residual."""
-        self._residuals.append(value)
-        return _Place(len(self._residuals) - 1)
-
     def _packed(self, x: Any) -> Any:
         """What the user kept, with its arrays as residuals."""
-        if type(x) is Array:
-            return self._place(self._value(x))
         if type(x) in _SIMPLE:
             return x
         if is_array(x):
-            return self._place(self._value(x))
+            self._residuals.append(self._value(x))
+            return _Place(len(self._residuals) - 1)
         try:
             leaves, tree = tree_flatten(x)
         except errors.PytreeError:  # a dictionary whose keys have no order

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.arguments import CASTINGS, FLAG, one_of, too_large
+from ..arrays.array import wrap
 from ..core.dtypes import FLOAT64, canonical, check_supported, promote, resolve_ufunc
 from ..core.errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
 from ..core.operators import operators
@@ -209,7 +210,7 @@ def unary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
             return with_options(function, ufunc, (x,), options)
         if not isinstance(x, Tracer):
             x = operand(x, called)
-        key = key_of(x)
+        key = x.dtype if type(x) is np.ndarray else key_of(x)
         try:
             cast = plans[key]
         except KeyError:
@@ -218,7 +219,7 @@ def unary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
             out = body(x if cast is None else cast(x))
         except OverflowError as error:
             raise _named(error, called, x) from None
-        return out if isinstance(out, Tracer) else finish(out)
+        return out if isinstance(out, Tracer) else wrap(out)
 
     return publish(function, ufunc, summary)
 
@@ -259,7 +260,7 @@ def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
             out = body(x if cast_x is None else cast_x(x), y if cast_y is None else cast_y(y))
         except (ValueError, OverflowError) as error:
             raise _named(error, called, x, y) from None
-        return out if isinstance(out, Tracer) else finish(out)
+        return out if isinstance(out, Tracer) else wrap(out)
 
     return publish(function, ufunc, summary)
 
@@ -287,7 +288,7 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
             out = body(x if cast_x is None else cast_x(x), y if cast_y is None else cast_y(y))
         except (ValueError, OverflowError) as error:
             raise _named(error, called, x, y) from None
-        return out if isinstance(out, Tracer) else finish(out)
+        return out if isinstance(out, Tracer) else wrap(out)
 
     return apply
 

@@ -36,7 +36,7 @@ def backward(
     cts: dict[Linear, Any] = {}
     for v, ct in zip(outs, cotangents):
         if type(v) is Linear and type(ct) is not Zero:
-            _accumulate(cts, v, ct)
+            cts[v] = sum_primitive(v.aval).bind(cts[v], ct) if v in cts else ct
     if debug_nans_active():
         tape = [located(entry) for entry in tape]
     for prim, args, params, results in reversed(tape):
@@ -57,16 +57,9 @@ def backward(
         rule = prim.transpose if prim.transpose is not None else prim.rule("transpose")
         for a, new in zip(args, rule(ct, *args, **params)):
             if type(a) is Linear and new is not None and type(new) is not Zero:
-                _accumulate(cts, a, new)
+                old = cts.get(a)
+                cts[a] = new if old is None else sum_primitive(a.aval).bind(old, new)
     return [None if v is None else cts.get(v, Zero(v.aval)) for v in inputs]
-
-
-def _accumulate(cts: dict[Linear, Any], v: Linear, ct: Any) -> None:
-    old = cts.get(v)
-    if old is None:
-        cts[v] = ct
-    else:
-        cts[v] = sum_primitive(v.aval).bind(old, ct)
 
 
 def transpose_jaxpr(
