@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array
 from ..core.config import config
 from ..core.errors import ContextAttributeError, FunctionContractError, FunctionDefinitionError
 from ..frontend.pytree import tree_leaves
@@ -250,9 +251,11 @@ class Context:
         return record
 
     def _save(self, method: str, slot: str, values: tuple[Any, ...]) -> None:
-        record = self._recording(method, slot, f"save everything by one call: ctx.{method}(x, y)")
+        record = self._record
+        if record.phase is not Phase.FORWARD or getattr(record, slot) is not None:
+            self._recording(method, slot, f"save everything by one call: ctx.{method}(x, y)")  # raises
         for i, x in enumerate(values):
-            if is_array(x) or type(x) in SAVED_AS_IS:
+            if type(x) is Array or type(x) in SAVED_AS_IS or is_array(x):
                 continue
             cure = f"assign other values: ctx.name = {x!r:.40}"
             if kind_of(x) is not None:

@@ -49,15 +49,12 @@ def bind_rule(
         if captures:
             values = [*[c.tracer for c in captures], *values]
     applied = Applied(rule, captures)
-    if type(trace) is LinearizeTrace and rule.has_reverse and not captures:
-        outs = _on_tape(trace, applied, values)
-        if outs is not None:
-            return outs
-    return trace.process(custom_call_p, tuple(values), {"rule": applied})
+    outs = _on_tape(trace, applied, values) if type(trace) is LinearizeTrace else None
+    return trace.process(custom_call_p, tuple(values), {"rule": applied}) if outs is None else outs
 
 
 def _on_tape(trace: LinearizeTrace, rule: Applied, values: Values) -> list[Any] | None:
-    """The short way to `_recorded` where the tape has each tangent; None where it does not."""
+    """The short way to `_recorded`, where the tape has each tangent and the rule captured nothing; else None."""
     tape = trace.tangents
     operands, moved, mask = [], [], []
     for x in values:
@@ -69,7 +66,7 @@ def _on_tape(trace: LinearizeTrace, rule: Applied, values: Values) -> list[Any] 
             moved.append(t)
         operands.append(x.primal if perturbed else x)
         mask.append(perturbed)
-    if not moved:
+    if not moved or rule.captures or not rule.rule.has_reverse:
         return None
     try:  # like `run_with`, without a call
         current_trace.set(tape if tape.retain else trace.parent)

@@ -74,8 +74,11 @@ class Run:
         d, arguments = call.definition, call.arguments
         layout, static, _ = arguments
         arrays = list(map(given, values))
-        inputs = layout.filled(arrays, static)
-        record = Record(d.name, layout.any_of(perturbed))
+        if layout.plain:
+            inputs, needs = tuple(arrays), perturbed
+        else:
+            inputs, needs = layout.filled(arrays, static), layout.any_of(perturbed)
+        record = Record(d.name, needs)
         ctx = new_context(d.context, record)
         #: By their ``id`` the objects of the user's that stand for inputs and outputs.
         self._known: Known = {}

@@ -118,7 +118,8 @@ class FunctionCall(CustomRule):
         if checks_nans:
             backward = blamed(d.context.__name__)(backward)
         gradients = [gradient_given(ct, token.materialize) for ct in cts]
-        returned = backward(ctx, *token.outputs.layout.filled(gradients))
+        outputs = token.outputs.layout
+        returned = backward(ctx, *(gradients if outputs.plain else outputs.filled(gradients)))
         if self.arguments.layout.plain and not checks_nans:
             values = exact(returned if type(returned) is tuple else (returned,), token.avals, "f")
             if values is not None:

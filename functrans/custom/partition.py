@@ -159,8 +159,6 @@ class Layout:
 
     def any_of(self, mask: Sequence[bool]) -> tuple[bool, ...]:
         """For each element, whether one of its arrays is marked."""
-        if self.plain:
-            return tuple(mask)
         return tuple([any(mask[p.first : p.last]) for p in self.parts])
 
 

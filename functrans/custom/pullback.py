@@ -57,8 +57,8 @@ class Pullback(UserCode):
         Which outputs have a tangent.
     moving_avals : list of Aval
         The types of the tangents.
-    residuals : int
-        Their number.
+    residuals, known : int
+        The numbers of residuals, and of all operands that are not tangents.
     traced : Jaxpr, optional
         `bwd`, where it was traced to see what it reads: from captured values, the residuals kept, and cotangents.
     nonzero : list of bool
@@ -66,17 +66,9 @@ class Pullback(UserCode):
     """
 
     __slots__ = (
-        "captured",
-        "mask",
-        "moving",
-        "moving_avals",
-        "nonzero",
-        "outs",
-        "residuals",
-        "rule",
-        "token",
+        "captured", "known", "mask", "moving", "moving_avals", "nonzero", "outs", "residuals", "rule", "token",
         "traced",
-    )
+    )  # fmt: skip
 
     def __init__(self, rule: Applied, mask: Mask, result: Forward):
         self.rule = rule
@@ -84,6 +76,7 @@ class Pullback(UserCode):
         self.mask = mask
         self.token = result.token
         self.residuals = len(result.residuals)
+        self.known = self.captured + self.residuals + (rule.rule.arity if rule.rule.has_forward else 0)
         self.outs: list[Aval] = []
         self.moving: list[bool] = []
         for x in result.outs:
@@ -103,12 +96,6 @@ class Pullback(UserCode):
 
     def __repr__(self) -> str:
         return self.rule.name
-
-    @property
-    def known(self) -> int:
-        """The number of operands that are not tangents."""
-        primals = self.rule.rule.arity if self.rule.rule.has_forward else 0
-        return self.captured + self.residuals + primals
 
     def pulled(self, captured: Values, residuals: Values, cts: Values) -> list[Any]:
         """Cotangents (None or `Zero` where they are zero) of perturbed operands, for those of moving outputs."""
@@ -141,6 +128,7 @@ class Pullback(UserCode):
         invars = [*front, *chosen(saved, mask), *jaxpr.constvars, *back]
         self.traced = jaxpr.replace(invars=invars, constants=())
         used = [*chosen(residuals, mask), *jaxpr.consts]
+        self.known += len(used) - self.residuals
         self.residuals = len(used)
         return used
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from ..arrays.array import Array, unwrap
+from ..arrays.array import Array, unwrap, wrap
 from ..core import errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
@@ -52,7 +52,9 @@ def gradient_given(ct: Any, materialize: bool = True) -> Any:
     """A cotangent as users' rules get it; without `materialize` None for a symbolic zero."""
     if type(ct) is Zero:
         return given(instantiate(ct)) if materialize else None
-    return given(conj_p.bind(ct) if ct.dtype.kind == "c" else ct)
+    if ct.dtype.kind == "c":
+        ct = conj_p.bind(ct)
+    return wrap(ct) if type(ct) is np.ndarray else given(ct)
 
 
 def exact(leaves: Sequence[Any], avals: Sequence[Aval], kinds: str) -> list[Any] | None:

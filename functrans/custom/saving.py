@@ -220,8 +220,6 @@ class Kept:
 
     def _value(self, x: Any) -> Any:
         """The value of an array of the user's; numbers and None as they are."""
-        if type(x) is Array and not self._known:
-            return unwrap(x)
         if type(x) in SAVED_AS_IS:
             return x
         known = self._known.get(id(x))
@@ -241,8 +239,8 @@ class Kept:
         """What the user kept, with its arrays as residuals."""
         if type(x) in _SIMPLE:
             return x
-        if is_array(x):
-            self._residuals.append(self._value(x))
+        if type(x) is Array or is_array(x):
+            self._residuals.append(self._value(x) if self._known or type(x) is not Array else unwrap(x))
             return _Place(len(self._residuals) - 1)
         try:
             leaves, tree = tree_flatten(x)
