@@ -138,10 +138,11 @@ class Disk:
             number = os.open(path, (os.O_RDWR if use else os.O_RDONLY) | _PLAIN, **where)
         except OSError:  # a read-only directory
             number, use = os.open(path, os.O_RDONLY | _PLAIN, **where), False
+        status = os.fstat(number)
+        if not stat.S_ISREG(status.st_mode) or _foreign(status):
+            os.close(number)
+            return DiskEntry(name, status.st_size, 0, status.st_mtime)
         with open(number, "r+b" if use else "rb", buffering=0) as file:
-            status = os.fstat(number)
-            if not stat.S_ISREG(status.st_mode) or _foreign(status):
-                return DiskEntry(name, status.st_size, 0, status.st_mtime)
             uses, key, data = _unpacked(file.readall())
             if use and data is not None:
                 with contextlib.suppress(OSError):  # also marks it as most recently used
@@ -150,10 +151,18 @@ class Disk:
         return DiskEntry(name, status.st_size, uses, status.st_mtime, key, data)
 
     def entries(self) -> Iterator[DiskEntry]:
-        """All files, the most recently used first."""
-        for name, _, _ in reversed(self._files(_SUFFIX)):
+        """All files, the most recently used first; what is not a readable file has no data."""
+        for name, size, used in reversed(self._files(_SUFFIX)):
             with contextlib.suppress(FileNotFoundError):
-                yield self._read(name)
+                yield self._listed(name, size, used)
+
+    def _listed(self, name: str, size: int, used: float) -> DiskEntry:
+        try:
+            return self._read(name)
+        except FileNotFoundError:
+            raise
+        except OSError:  # a symbolic link, or a file that may not be read
+            return DiskEntry(name, size, 0, used)
 
     def _files(self, suffix: str) -> list[tuple[str, int, float]]:
         """Names, sizes and times of files, the most recently used last."""

@@ -118,6 +118,9 @@ def test_what_is_no_file_counts_as_missing(disk, tmp_path):
     os.mkfifo(file_of(disk, "c" * 20))
     for key in (KEY, OTHER, "c" * 20):
         assert disk.get(key) is None
+    entries = list(disk.entries())
+    assert file_of(disk).name in [e.name for e in entries]
+    assert [e.data for e in entries] == [None] * len(entries)
     assert (tmp_path / "elsewhere").read_bytes() == b"x"
 
 
