@@ -169,11 +169,8 @@ def _recorded(
     result = rule.fwd_res(operands, mask, partial(_again, rule, operands))
     pull = Pullback(rule, mask[count:] if count else mask, result)
     residuals = result.residuals
-    if (
-        result.materialized
-        and not _CONCRETE.issuperset(map(type, residuals))
-        and any(map(is_abstract, residuals))
-    ):
+    concrete = _CONCRETE.issuperset(map(type, residuals))
+    if not concrete and result.materialized and any(map(is_abstract, residuals)):
         residuals = pull.traced_now(operands[:count], residuals)
     args = [*operands[:count], *residuals, *(operands[count:] if slots.has_forward else ()), *moved]
     if slots.dirty and tape is not None:

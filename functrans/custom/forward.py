@@ -121,11 +121,8 @@ class Run:
     def kept(self, phase: Phase, values: Values, perturbed: Mask) -> Forward:
         """The outputs, and what a rule gets of the context."""
         token = Kept(self._record, self._ctx, phase, self._known, self._call.definition.clear)
-        token.outputs, token.avals, token.perturbed = (
-            self._call.outputs,
-            list(map(aval_of, values)),
-            perturbed,
-        )
+        token.outputs, token.perturbed = self._call.outputs, perturbed
+        token.avals = list(map(aval_of, values))
         return Forward(self.outs, token.taken(), token, self.differentiable, token.materialize)
 
 

@@ -66,12 +66,8 @@ def exact(leaves: Sequence[Any], avals: Sequence[Aval], kinds: str) -> list[Any]
         if x is None:
             values.append(Zero(aval))
             continue
-        if (
-            type(x) is not Array
-            or x.dtype != aval.dtype
-            or x.shape != aval.shape
-            or x.dtype.kind not in kinds
-        ):
+        dtype = aval.dtype
+        if type(x) is not Array or x.dtype != dtype or x.shape != aval.shape or dtype.kind not in kinds:
             return None
         values.append(unwrap(x))
     return values

@@ -179,14 +179,11 @@ class Kept:
         hooks = _hooks.get() if backward else None
         #: Whether reading frees what was saved, which are known numbers then.
         self._frees = self._once and hooks is None and not any(map(is_traced, map(self._value, saved or ())))
-        #: What was saved, with its arrays as residuals; None: freed.
-        self._saved: list[Any] | None
+        pack = self._alive if self._frees else self._packed
         if hooks is not None:
-            self._saved = [self._by_hook(hooks, x) for x in saved or ()]
-        elif self._frees:
-            self._saved = [self._alive(x) for x in saved or ()]
-        else:
-            self._saved = [self._packed(x) for x in saved or ()]
+            pack = partial(self._by_hook, hooks)
+        #: What was saved, with its arrays as residuals; None: freed.
+        self._saved: list[Any] | None = [pack(x) for x in saved or ()]
         attributes = vars(ctx)
         self._attributes = {name: self._packed(x) for name, x in attributes.items()} if attributes else None
 
