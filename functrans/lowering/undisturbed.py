@@ -58,16 +58,29 @@ def _alone(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         return f(*args)
 
 
+#: The locks that the fork in progress has taken. A thread may import llvmlite, or this module, while another one forks:
+#: then there are more locks after the fork than before it.
+_taken: list[Any] = []
+
+
 def _before_fork() -> None:
-    _compiling.acquire()
-    for lock in _native_locks():
+    for lock in (_compiling, *_native_locks()):
         lock.__enter__()
+        _taken.append(lock)
 
 
 def _after_fork() -> None:
-    for lock in reversed(_native_locks()):
+    taken = _taken.copy()
+    _taken.clear()
+    for lock in reversed(taken):
         lock.__exit__(None, None, None)
-    _compiling.release()
+
+
+def _after_fork_in_child() -> None:
+    global _compiling
+    if not _taken:  # perhaps held by a thread that the child does not have
+        _compiling = threading.RLock()
+    _after_fork()
 
 
 def _native_locks() -> list[Any]:
@@ -78,4 +91,4 @@ def _native_locks() -> list[Any]:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

@@ -17,6 +17,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.core.trace import current_trace, eval_trace
+from functrans.lowering import undisturbed
 
 PROGRAM = '''
 import dataclasses, functools, multiprocessing, os, sys
@@ -276,3 +277,16 @@ def test_a_notebook():
     assert outputs[3][-1]["text"] == "interrupted 0.0\n"
     assert outputs[4][-1]["ename"] == "TracerScalarConversionError"
     assert "ft.jit(lambda x: float(x))(1.0)" in outputs[4][-1]["evalue"]
+
+
+def test_a_lock_that_appears_during_a_fork_is_not_released(monkeypatch):
+    """Another thread may import llvmlite meanwhile."""
+    monkeypatch.setattr(undisturbed, "_compiling", threading.RLock())
+    undisturbed._before_fork()
+    monkeypatch.setattr(undisturbed, "_native_locks", lambda: [threading.RLock()])
+    undisturbed._after_fork()
+    free = []
+    thread = threading.Thread(target=lambda: free.append(undisturbed._compiling.acquire(blocking=False)))
+    thread.start()
+    thread.join()
+    assert free == [True]
