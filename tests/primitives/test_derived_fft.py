@@ -85,7 +85,7 @@ def test_values_by_the_definition(kind, n):
     [
         (np.ones(3), {"kind": "irfft", "axes": (0,), "lengths": (4,)}, "complex"),
         (np.ones(3, complex), {"kind": "rfft", "axes": (0,), "lengths": (3,)}, "float"),
-        (np.ones(3), {"kind": "fft", "axes": (1,), "lengths": (3,)}, "axes"),
+        (np.ones(3), {"kind": "fft", "axes": (1,), "lengths": (3,)}, "axis 1 is out of bounds"),
         (np.ones(3), {"kind": "fft", "axes": (0,), "lengths": (4,)}, "extents"),
         (np.ones(0), {"kind": "fft", "axes": (0,), "lengths": (0,)}, "at least 1"),
     ],
