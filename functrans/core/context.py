@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -138,5 +139,42 @@ def _open_all() -> None:
             lock._at_fork_reinit()
 
 
+#: Held while kernels compile, and while a library or a part of functrans loads. A child cannot finish what another
+#: thread began, so a fork waits for these, in this order.
+compiling, loading = threading.RLock(), threading.RLock()
+#: The locks that the fork in progress has taken. Another thread may load llvmlite, or this module, during a fork: then
+#: there are more locks after it than before.
+_taken: list[Any] = []
+
+
+def _native_locks() -> list[Any]:
+    """Those of Numba and llvmlite: compiling users' functions and freeing LLVM's objects also take time."""
+    numba, llvm = map(sys.modules.get, ("numba.core.compiler_lock", "llvmlite.binding.ffi"))
+    locks = getattr(numba, "global_compiler_lock", None), getattr(getattr(llvm, "lib", None), "_lock", None)
+    return [lock for lock in locks if lock is not None]
+
+
+def _before_fork() -> None:
+    for locks in (lambda: [compiling, loading], _native_locks):
+        for lock in locks():  # the native ones are known once nothing loads any more
+            lock.__enter__()
+            _taken.append(lock)
+
+
+def _after_fork() -> None:
+    taken = _taken.copy()
+    _taken.clear()
+    for lock in reversed(taken):
+        lock.__exit__(None, None, None)
+
+
+def _after_fork_in_child() -> None:
+    if not _taken:  # this module was loaded during the fork, perhaps by a thread that the child does not have
+        compiling._at_fork_reinit()  # type: ignore[attr-defined]
+        loading._at_fork_reinit()  # type: ignore[attr-defined]
+    _after_fork()
+    _open_all()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_open_all)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

@@ -7,13 +7,12 @@ the nearest one, and parts load on first use. `lazy_import` returns a stand-in f
 from __future__ import annotations
 
 import difflib
-import os
-import threading
 from collections.abc import Callable, Collection
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from .context import loading
 from .errors import NoAttributeError
 
 
@@ -64,19 +63,11 @@ def module_attributes(
     return __getattr__, __dir__
 
 
-#: Held while a module loads, and while the process forks: a child would wait forever for another thread's import.
-_loading = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release
-    )
-
-
 class _LazyModule(ModuleType):
     """See `lazy_import`."""
 
     def __getattr__(self, name: str) -> Any:
-        with _loading:
+        with loading:
             return self._load(name)
 
     def _load(self, name: str) -> Any:

@@ -16,8 +16,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans.core import context
 from functrans.core.trace import current_trace, eval_trace
-from functrans.lowering import undisturbed
 
 PROGRAM = '''
 import dataclasses, functools, multiprocessing, os, sys
@@ -281,12 +281,12 @@ def test_a_notebook():
 
 def test_a_lock_that_appears_during_a_fork_is_not_released(monkeypatch):
     """Another thread may import llvmlite meanwhile."""
-    monkeypatch.setattr(undisturbed, "_compiling", threading.RLock())
-    undisturbed._before_fork()
-    monkeypatch.setattr(undisturbed, "_native_locks", lambda: [threading.RLock()])
-    undisturbed._after_fork()
+    monkeypatch.setattr(context, "compiling", threading.RLock())
+    context._before_fork()
+    monkeypatch.setattr(context, "_native_locks", lambda: [threading.RLock()])
+    context._after_fork()
     free = []
-    thread = threading.Thread(target=lambda: free.append(undisturbed._compiling.acquire(blocking=False)))
+    thread = threading.Thread(target=lambda: free.append(context.compiling.acquire(blocking=False)))
     thread.start()
     thread.join()
     assert free == [True]
