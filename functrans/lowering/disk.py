@@ -4,7 +4,7 @@ A file is written under a temporary name, and renamed when it is complete. It co
 truncated, damaged or replaced file counts as missing, and is removed. Nothing waits for the disk: a file left half
 written by a crash fails its checksum.
 
-The directory belongs to the user alone. It is opened once, and its owner and mode are checked after opening, so nobody
+The directory belongs to the user alone. It is opened once, and its owner and mode are checked after opening, so no one
 can replace it later.
 """
 

@@ -1,4 +1,4 @@
-"""Random programs with hooks registered anywhere, against hooks that stand behind the definitions of their values."""
+"""Random programs with hooks registered anywhere, against hooks placed after the definitions of their values."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ OPS = {
 
 @st.composite
 def programs(draw):
-    """Equations ``(op, operand, operand)``, and hooks ``(value, factor, behind which equation)`` in order."""
+    """Equations ``(op, operand, operand)``, and hooks ``(value, factor, after which equation)`` in order."""
     size = draw(st.integers(1, 8))
     eqns = [
         (draw(st.sampled_from(sorted(OPS))), draw(st.integers(0, k)), draw(st.integers(0, k)))
@@ -63,14 +63,14 @@ def registered(program):
 
 
 def written_out(program):
-    """The program with an identity behind each definition, which has the cotangent of the hooks."""
+    """The program with an identity after each definition, which has the cotangent of the hooks."""
     eqns, hooks = program
 
     def f(x):
         values = []
         for k in range(len(eqns) + 1):
             value = x if k == 0 else OPS[eqns[k - 1][0]](*[values[i] for i in eqns[k - 1][1:]])
-            for own, factor, _ in reversed(hooks):  # the one registered first is behind all others
+            for own, factor, _ in reversed(hooks):  # the one registered first comes last
                 if own == k:
                     value = ft.cotangent_hook(value, hook(factor))
             values.append(value)

@@ -57,7 +57,7 @@ def emit_llvm(kernel: ir.Kernel, options: Options = DEFAULT_OPTIONS) -> LLVMKern
     writer = _Module(kernel, _NAME, options)
     text = writer.module()
     name = f"{_NAME}_{blake2b(text.encode(), digest_size=16).hexdigest()}"
-    symbols = frozenset(writer.symbols | writer.library.symbols)
+    symbols = frozenset(writer.symbols | writer.math_routines.symbols)
     return LLVMKernel(text.replace(f"@{_NAME}", f"@{name}"), name, symbols)
 
 
@@ -75,7 +75,7 @@ class _Module(Statements):
         functions = [*self.function(), *self.entry()] if calls is None else self.in_parts(calls)
         body = [
             *(self.globals[k] for k in sorted(self.globals)),
-            *self.library.declarations(),
+            *self.math_routines.declarations(),
             *self.functions,
             *functions,
             '!0 = !{!"llvm.loop.unroll.disable"}',

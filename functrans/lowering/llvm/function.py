@@ -51,8 +51,8 @@ class KernelFunction:
         self.count = 0
         self.is_entry = False  # whether parameters are read from memory
         # Module-level state, shared by the functions of a kernel in parts.
-        self.library: Maths = (
-            Maths(options.strict, processor(options.cpu)) if whole is None else whole.library
+        self.math_routines: Maths = (
+            Maths(options.strict, processor(options.cpu)) if whole is None else whole.math_routines
         )
         self.globals: dict[str, str] = {} if whole is None else whole.globals
         self.symbols: set[str] = set() if whole is None else whole.symbols
@@ -88,7 +88,7 @@ class KernelFunction:
     def maths(self, name: str, dtype: np.dtype, args: list[str]) -> str:
         """A call of a mathematical function."""
         t = ops.llvm_type(dtype)
-        function = self.library.use(name, dtype, self.accumulators >= 2)
+        function = self.math_routines.use(name, dtype, self.accumulators >= 2)
         code = f"call {t} @{function.symbol}({', '.join(f'{t} {a}' for a in args)}){function.attributes}"
         return self.new(code)
 
@@ -204,7 +204,7 @@ class KernelFunction:
         head = [f"  %g{x.slot} = fptrunc double %f{x.slot} to float" for x in narrow if x.dtype == np.float32]
         return [
             f"define internal i64 @{self.name}.body({', '.join(self.arguments())}) noinline nounwind "
-            f"{self.library.function_attributes} {{",
+            f"{self.math_routines.function_attributes} {{",
             "entry:",
             "  %status = alloca i64",
             *self.head,
