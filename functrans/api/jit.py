@@ -354,7 +354,7 @@ def jit(
         When called: an argument was donated before.
     StaleInstanceError
         When called: an attribute that a jitted method read from its instance has changed since.
-    ConcretizationError
+    ConcretizationTypeError
         When called: `fun` needs a number (``if x > 0``, ``float(x)``) while only shapes and dtypes are known.
 
     Notes

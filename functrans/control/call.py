@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core import Aval, CallRules, Effect, Jaxpr, Linear, Primitive, Zero, eval_trace, subjaxprs, tracing
 from ..core.config import config
-from ..core.errors import JaxprError
+from ..core.errors import JaxprTypeError
 from ..passes.masks import Mask, chosen, perturbed, scatter, with_zeros
 from ..passes.toolkit import evaluate
 from ..transforms.batch import batch_jaxpr
@@ -45,7 +45,9 @@ def effects_of_bodies(**params: Any) -> Effect:
 
 def _abstract(*avals: Aval, jaxpr: Jaxpr, **options: Any) -> tuple[Aval, ...]:
     if config.verify and [(a.shape, a.dtype) for a in avals] != [(a.shape, a.dtype) for a in jaxpr.in_avals]:
-        raise JaxprError(f"call of '{jaxpr.name}': the operands are {avals}, but its inputs {jaxpr.in_avals}")
+        raise JaxprTypeError(
+            f"call of '{jaxpr.name}': the operands are {avals}, but its inputs {jaxpr.in_avals}"
+        )
     return tuple(jaxpr.out_avals)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from ..core.aval import Aval, Zero
 from ..core.backward_state import BackwardState, StateAval, state_of
 from ..core.context import new_lock
-from ..core.errors import BackwardStateError, ConcretizationError
+from ..core.errors import BackwardStateError, ConcretizationTypeError
 from ..core.ir import Eqn, Jaxpr, has_subjaxprs, subjaxprs
 from ..core.primitive import Effect, Linear, Primitive
 from ..core.trace import eval_trace, tracing
@@ -266,7 +266,7 @@ def _traced(eqn: Eqn, state: BackwardState | None) -> Jaxpr | None:
     f = hook.flat(state)
     try:
         return stage(lambda *values: f(*values[:count]), avals, hook.call.hook.name)
-    except ConcretizationError as error:
+    except ConcretizationTypeError as error:
         _warn_once(hook, error)
         return None
 

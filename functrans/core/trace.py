@@ -118,11 +118,11 @@ def tracing(trace: Trace, f: Callable[..., Any], *args: Any) -> Any:
 
 
 def _refused(
-    error: type[errors.ConcretizationError],
+    error: type[errors.ConcretizationTypeError],
     message: str,
     trace: weakref.ref[Trace],
     source: Source | None = None,
-) -> errors.ConcretizationError:
+) -> errors.ConcretizationTypeError:
     """The error for a tracer whose number was needed. It stores how to rebuild the error, not its traceback."""
     refusal = error(message, source)
     refusal.trace = trace
@@ -226,13 +226,13 @@ class Tracer(OperatorMethods, Unportable):
 
     # --- where Python wants a concrete value ---------------------------------------------------------------------
 
-    def _need(self, error: type[errors.ConcretizationError], what: str, cure: str) -> Any:
+    def _need(self, error: type[errors.ConcretizationTypeError], what: str, cure: str) -> Any:
         value = self.concrete()
         if value is None:
             raise self._unknown(error, f"{what} of", f": {cure}")
         return value
 
-    def _unknown(self, error: type[errors.ConcretizationError], before: str, after: str) -> Exception:
+    def _unknown(self, error: type[errors.ConcretizationTypeError], before: str, after: str) -> Exception:
         """The error for an operation that needs the number of this value."""
         by = self.describe()
         message = f"{before} a traced value of type {self.aval} (traced by {by}){after}".lstrip()

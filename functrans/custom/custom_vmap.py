@@ -374,7 +374,7 @@ class _MappableCall(Mappable):
         other = _MappableCall(self.fun, None, self.tree, {})
         try:
             out_avals = stage(lambda *xs: other.fwd(xs), avals, self.name).out_avals
-        except errors.ConcretizationError:
+        except errors.ConcretizationTypeError:
             return None
         return TreeSpec(other.out_tree, out_avals)
 

@@ -169,7 +169,7 @@ class System(_Solved):
             return super().solved(captured, known)
         try:
             return self.spec.filled(self._run_backwards(self.of, captured, known))
-        except (errors.NoRuleError, errors.ConcretizationError) as error:
+        except (errors.NoRuleError, errors.ConcretizationTypeError) as error:
             return self._with_transposed(captured, known, error)
 
     def _run_backwards(self, of: System, captured: Values, cts: Values) -> list[Any]:

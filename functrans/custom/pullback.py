@@ -177,7 +177,7 @@ def transposed_bwd(pull: Pullback, captured: Values, residuals: Values, tangents
     cts = [trace.input(a) for a, m in zip(pull.outs, pull.moving) if m]
     try:
         back = tracing(trace, pull.without_zeros, captured, residuals, cts)
-    except errors.ConcretizationError as error:
+    except errors.ConcretizationTypeError as error:
         if not error.is_of(trace):  # of a number, not of a symbolic derivative
             raise
         _refuse(pull, f"it asks for numbers: {error.message.partition(':')[0]}", error)
@@ -269,7 +269,7 @@ def recorded_jvp(
     start = len(trace.tape)
     try:
         outs, tangents = push()
-    except errors.ConcretizationError as error:
+    except errors.ConcretizationTypeError as error:
         if not error.is_of(trace):  # of a number, not of a symbolic derivative
             raise
         _refuse_jvp(name, f"it asks for numbers: {error.message.partition(':')[0]}", error)

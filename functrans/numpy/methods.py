@@ -96,7 +96,7 @@ def _contains(x: Any, value: Any) -> bool:
     """``value in t``, if the values are known."""
     contained = any_of(x == value)
     if is_abstract(contained):
-        raise errors.ConcretizationError(
+        raise errors.ConcretizationTypeError(
             "value in x of a traced x: its values are unknown while tracing. Write functrans.numpy.any(x == value), "
             "and choose with where"
         )

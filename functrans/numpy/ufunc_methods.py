@@ -251,7 +251,7 @@ def _reduceat(
     refuse_out(name, out)
     x, i = array_operand(array, name), operand(indices, name, 1)
     if is_abstract(i):
-        raise errors.ConcretizationError(
+        raise errors.ConcretizationTypeError(
             f"{name}: the values of the indices are unknown while tracing; pass them as constants, or write "
             "zeros(n).at[segment].add(x) with the segment of each element"
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core import Atom, Aval, BackwardState, Eqn, Jaxpr, Literal, Source, Tracer, Var, aval_of, subjaxprs
 from ..core.config import config
-from ..core.errors import FunctransError, JaxprError
+from ..core.errors import FunctransError, JaxprTypeError
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 
@@ -39,7 +39,7 @@ def check_jaxpr(jaxpr: Jaxpr, stage: str = "") -> None:
 
     Raises
     ------
-    JaxprError
+    JaxprTypeError
         The message names the equation and the user's line.
 
     Examples
@@ -48,7 +48,7 @@ def check_jaxpr(jaxpr: Jaxpr, stage: str = "") -> None:
     >>> check_jaxpr(Jaxpr([], [], [Var(aval_of(1.0))]))
     Traceback (most recent call last):
     ...
-    functrans.core.errors.JaxprError: jaxpr 'f': output 0: variable Var:f64[]* is used but not defined...
+    functrans.core.errors.JaxprTypeError: jaxpr 'f': output 0: variable Var:f64[]* is used but not defined...
     """
     _Checker(jaxpr, stage).run()
 
@@ -77,7 +77,7 @@ class _Checker:
 
     def fail(self, where: str, problem: str, source: Source | None = None) -> NoReturn:
         after = f" after {self.stage}" if self.stage else ""
-        raise JaxprError(f"jaxpr '{self.jaxpr.name}'{after}: {where}: {problem}", source)
+        raise JaxprTypeError(f"jaxpr '{self.jaxpr.name}'{after}: {where}: {problem}", source)
 
     def define(self, v: Any, where: str, source: Source | None = None) -> None:
         if type(v) is not Var:

@@ -428,7 +428,7 @@ def test_results_shaped_by_data():
     f = ft.jit(lambda x: np.unique(x))  # unique
     fails(
         lambda: f(X),
-        error=errors.ConcretizationError,
+        error=errors.ConcretizationTypeError,
         says=["unique", "depends on", "size="],
         line="# unique",
     )

@@ -28,7 +28,7 @@ from base_calls import Base, bases, parameters, places
 
 import functrans as ft
 from functrans.arrays.array import Array
-from functrans.core.errors import ConcretizationError, FunctransError, ImmutableArrayError, LinAlgError
+from functrans.core.errors import ConcretizationTypeError, FunctransError, ImmutableArrayError, LinAlgError
 from functrans.testing import LawViolation
 
 SECONDS = 5.0
@@ -312,7 +312,7 @@ def _traced(probe: Probe, ours: Outcome) -> tuple[str, str]:
     staged = outcome(lambda: ft.make_jaxpr(f)(*given))
     if staged.kind == "hung":
         return "hang while tracing", ""
-    if isinstance(staged.error, ConcretizationError):
+    if isinstance(staged.error, ConcretizationTypeError):
         return "", ""
     if staged.kind == "raised" and not staged.typed:
         return ("", "") if of_the_users_own(staged.error, probe) else ("internal while tracing", str(staged))

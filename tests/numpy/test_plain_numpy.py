@@ -209,7 +209,7 @@ def test_numbers_where_there_are_some():
         assert 30.0 not in x
         return x.sum()
 
-    with pytest.raises(errors.ConcretizationError, match="any"):
+    with pytest.raises(errors.ConcretizationTypeError, match="any"):
         ft.jit(lambda x: 3.0 in x)(X)
     try:
         ft.grad(f)(X)

@@ -96,7 +96,7 @@ def test_traced_slices():
 
 @pytest.mark.parametrize("make", [fnp.arange, fnp.zeros, fnp.eye, lambda n: fnp.linspace(0, 1, n)])
 def test_shapes_must_be_known(make):
-    with pytest.raises(errors.ConcretizationError, match=r"(?i)mark the argument static"):
+    with pytest.raises(errors.ConcretizationTypeError, match=r"(?i)mark the argument static"):
         ft.jit(make)(3)
 
 

@@ -83,10 +83,10 @@ def test_unpatch():
     ],
 )
 def test_other_solvers_are_refused_with_a_cure(call, error, cure):
-    with pytest.raises(ft.errors.ConcretizationError, match=cure) as met:
+    with pytest.raises(ft.errors.ConcretizationTypeError, match=cure) as met:
         ft.grad(call)(1.0)
     assert error in type(met.value).__name__
-    with pytest.raises(ft.errors.ConcretizationError, match=cure):
+    with pytest.raises(ft.errors.ConcretizationTypeError, match=cure):
         ft.jit(call)(1.0)
 
 

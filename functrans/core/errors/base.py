@@ -46,6 +46,42 @@ def _arrived(
     return error
 
 
+class JAXTypeError(FunctransError, TypeError):
+    """Base class of the errors that are a ``jax.errors.JAXTypeError`` in JAX: traced values in the wrong place.
+
+    >>> import functrans as ft
+    >>> try:
+    ...     ft.jit(lambda x: list(range(x)))(3)
+    ... except ft.errors.JAXTypeError as error:
+    ...     print(type(error).__name__)
+    TracerIntegerConversionError
+    """
+
+
+class JAXIndexError(FunctransError, IndexError):
+    """Base class of the errors that are a ``jax.errors.JAXIndexError`` in JAX: traced values as indices.
+
+    >>> import numpy as np, functrans as ft
+    >>> try:
+    ...     ft.jit(lambda x: x[x > 0])(np.ones(3))
+    ... except ft.errors.JAXIndexError as error:
+    ...     print(type(error).__name__)
+    NonConcreteBooleanIndexError
+    """
+
+
+class JaxRuntimeError(FunctransError, RuntimeError):
+    """Base class of the errors that are a ``jax.errors.JaxRuntimeError`` in JAX: a compiled program failed.
+
+    >>> import numpy as np, functrans as ft
+    >>> try:
+    ...     ft.jit(lambda x: ft.pure_callback(np.sin, ft.ShapeDtypeStruct((2,), float), x))(1.0)
+    ... except ft.errors.JaxRuntimeError as error:
+    ...     print(type(error).__name__)
+    CallbackError
+    """
+
+
 class ConfigError(FunctransError, ValueError):
     """An option was set to an invalid value, in code or by an environment variable (``FUNCTRANS_BACKEND=gpu``).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import FunctransError
+from .base import FunctransError, JaxRuntimeError
 
 
 class LinAlgError(FunctransError, np.linalg.LinAlgError):
@@ -58,7 +58,7 @@ class SolverError(FunctransError, RuntimeError):
     """
 
 
-class CallbackError(FunctransError, ValueError):
+class CallbackError(JaxRuntimeError, ValueError):
     """A callback did not return what was declared, or a transformation cannot go through it.
 
     >>> import numpy as np, functrans as ft

@@ -6,10 +6,10 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from .base import FunctransError
+from .base import FunctransError, JAXIndexError, JAXTypeError
 
 
-class ConcretizationError(FunctransError, TypeError):
+class ConcretizationTypeError(JAXTypeError):
     """Code needs a number while only its shape and dtype are known.
 
     Base class of the errors that follow. Inside ``jit`` (and for a batched value inside ``vmap``) numbers are unknown:
@@ -18,7 +18,7 @@ class ConcretizationError(FunctransError, TypeError):
     >>> import functrans as ft
     >>> try:
     ...     ft.jit(lambda x: int(x))(2.5)
-    ... except ft.errors.ConcretizationError as error:
+    ... except ft.errors.ConcretizationTypeError as error:
     ...     print(type(error).__name__)
     TracerScalarConversionError
 
@@ -42,7 +42,7 @@ class ConcretizationError(FunctransError, TypeError):
         return self.trace is not None and self.trace() is trace
 
 
-class TracerBoolConversionError(ConcretizationError):
+class TracerBoolConversionError(ConcretizationTypeError):
     """A traced value was used as a condition: ``if x > 0``, ``while``, ``and``, ``not``, ``x in y``.
 
     >>> import functrans as ft
@@ -56,7 +56,7 @@ class TracerBoolConversionError(ConcretizationError):
     """
 
 
-class TracerArrayConversionError(ConcretizationError):
+class TracerArrayConversionError(ConcretizationTypeError):
     """A traced value was used where a plain NumPy array is needed: ``np.array([t])``, ``X[t]`` with a plain ndarray
     `X`, a SciPy function.
 
@@ -70,7 +70,7 @@ class TracerArrayConversionError(ConcretizationError):
     """
 
 
-class TracerScalarConversionError(ConcretizationError):
+class TracerScalarConversionError(ConcretizationTypeError):
     """A traced value was passed to ``float``, ``int``, ``complex``, or compiled code that needs a number: the ``math``
     module, ``map(float, xs)``, a SciPy solver.
 
@@ -94,7 +94,7 @@ class TracerScalarConversionError(ConcretizationError):
     """
 
 
-class TracerIntegerConversionError(ConcretizationError):
+class TracerIntegerConversionError(ConcretizationTypeError):
     """A traced value was used where Python needs an integer: ``range``, the index of a list, a shape.
 
     >>> import functrans as ft
@@ -108,7 +108,7 @@ class TracerIntegerConversionError(ConcretizationError):
     """
 
 
-class NonConcreteBooleanIndexError(ConcretizationError, IndexError):
+class NonConcreteBooleanIndexError(ConcretizationTypeError, JAXIndexError):
     """A traced boolean mask was used as an index: the shape of the result would depend on data.
 
     >>> import functrans as ft, functrans.numpy as fnp
@@ -121,7 +121,7 @@ class NonConcreteBooleanIndexError(ConcretizationError, IndexError):
     """
 
 
-class UnexpectedTracerError(FunctransError, RuntimeError):
+class UnexpectedTracerError(JAXTypeError, RuntimeError):
     """A traced value outlived the function it was traced in (a leak).
 
     >>> import functrans as ft
@@ -178,7 +178,7 @@ class StaleInstanceError(FunctransError, ValueError):
     """
 
 
-class JaxprError(FunctransError, TypeError):
+class JaxprTypeError(FunctransError, TypeError):
     """The verifier found a malformed jaxpr: a bug in functrans or in a primitive's rule.
 
     >>> import numpy as np, functrans as ft
@@ -189,7 +189,7 @@ class JaxprError(FunctransError, TypeError):
     >>> check_jaxpr(Jaxpr([], [], [never_computed]))
     Traceback (most recent call last):
     ...
-    functrans.core.errors.JaxprError: jaxpr 'f': output 0: variable Var:f64[] is used but not defined before...
+    functrans.core.errors.JaxprTypeError: jaxpr 'f': output 0: variable Var:f64[] is used but not defined before...
 
     You see it only with ``config.verify = True``. Please report it, with the program.
     """

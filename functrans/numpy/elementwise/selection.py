@@ -43,7 +43,7 @@ def where(
     ------
     ArgumentValueError
         If only one of `x` and `y` is passed.
-    ConcretizationError
+    ConcretizationTypeError
         If `x`, `y` and `size` are not passed, and the condition is traced.
 
     Notes

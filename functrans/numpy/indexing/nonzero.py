@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core import INT64, Tracer, concrete, operators
-from ...core.errors import ArgumentValueError, ConcretizationError, InvalidIndexError
+from ...core.errors import ArgumentValueError, ConcretizationTypeError, InvalidIndexError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, operand, refuse_out, shape_of, stack
 from ..dispatch import along, array_operand, implements
@@ -20,7 +20,7 @@ from ..dispatch import along, array_operand, implements
 
 def need_size(name: str, x: Any, option: str = "size=") -> NoReturn:
     """Raise an error for a result with unknown shape."""
-    raise ConcretizationError(
+    raise ConcretizationTypeError(
         f"{name} of a traced value of type {x.aval} (traced by {x.describe()}): the shape of the result depends on "
         f"values, which are unknown while tracing. Set the size with {option}, compute the result outside the "
         "function, or use where(condition, x, y)"
@@ -105,7 +105,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
     Raises
     ------
-    ConcretizationError
+    ConcretizationTypeError
         If the values of `a` are unknown, and `size` is not passed.
     ArgumentValueError
         If `a` has no axes.

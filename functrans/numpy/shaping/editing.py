@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, Tracer, concrete, is_abstract
-from ...core.errors import ArgumentValueError, ConcretizationError, IndexOutOfBoundsError, ShapeError
+from ...core.errors import ArgumentValueError, ConcretizationTypeError, IndexOutOfBoundsError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, positive_shape, shape_of
 from ..dispatch import along, array_operand, implements, owned
@@ -21,7 +21,7 @@ __all__ = ["delete", "insert", "resize", "trim_zeros"]
 def _numbers(x: Any, name: str, what: str) -> Any:
     """Return `x` with its values; raise an error if they are unknown while tracing."""
     if is_abstract(x):
-        raise ConcretizationError(
+        raise ConcretizationTypeError(
             f"{name}: the shape of the result depends on {what}, whose values are unknown while tracing. Compute it "
             "outside the function, or mark the argument static"
         )
@@ -66,7 +66,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     ------
     IndexOutOfBoundsError
         If a position is out of bounds.
-    ConcretizationError
+    ConcretizationTypeError
         If several positions are unknown while tracing.
 
     Examples
@@ -109,7 +109,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         If a position is out of bounds.
     ShapeError
         If the values do not match.
-    ConcretizationError
+    ConcretizationTypeError
         If several positions are unknown while tracing.
 
     Examples
@@ -216,7 +216,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
     Raises
     ------
-    ConcretizationError
+    ConcretizationTypeError
         If the values are unknown while tracing.
 
     Examples

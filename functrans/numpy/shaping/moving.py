@@ -188,7 +188,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
 
     Raises
     ------
-    ConcretizationError
+    ConcretizationTypeError
         If the shape of the result depends on values that are unknown while tracing.
 
     Examples

@@ -156,7 +156,7 @@ def unique(
 
     Raises
     ------
-    ConcretizationError
+    ConcretizationTypeError
         If the values are unknown, and `size` is not passed.
 
     Notes

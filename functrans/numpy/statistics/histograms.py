@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, INT64, Tracer, concrete, is_abstract
-from ...core.errors import ArgumentError, ArgumentValueError, ConcretizationError, DtypeError, ShapeError
+from ...core.errors import ArgumentError, ArgumentValueError, ConcretizationTypeError, DtypeError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, literal, operand, shape_of, strong
 from ..dispatch import array_operand, implements
@@ -49,7 +49,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: int 
 
     Raises
     ------
-    ConcretizationError
+    ConcretizationTypeError
         If the values are unknown, and `length` is not passed.
     ArgumentValueError
         If a number is negative (without `length`).
@@ -142,7 +142,7 @@ def _number_of_bins(x: Any, bins: str, given: Any, weights: Any, name: str) -> i
         raise ArgumentError(f"{name}: bins={bins!r} does not support weights; pass the number of bins")
     numbers = concrete(x)
     if numbers is None:
-        raise ConcretizationError(
+        raise ConcretizationTypeError(
             f"{name}: with bins={bins!r} the number of bins depends on values, which are unknown while tracing. "
             "Pass the number of bins or their edges"
         )
@@ -188,7 +188,7 @@ def _edges(x: Any, bins: Any, given: Any, weights: Any, name: str, own: bool = T
         try:
             return _equal_edges(x, operator.index(value), given, own, name)
         except TypeError as error:
-            if isinstance(error, (ArgumentError, ConcretizationError)):
+            if isinstance(error, (ArgumentError, ConcretizationTypeError)):
                 raise
             raise ArgumentError(
                 f"{name}: bins must be an integer, a string or an array, got {bins!r}"
@@ -284,7 +284,7 @@ def histogram(
     ------
     ArgumentValueError
         If edges do not increase, or the data is not finite and `range` is not passed.
-    ConcretizationError
+    ConcretizationTypeError
         If `bins` is a rule, and the data is traced by ``jit``.
 
     Notes

@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentValueError, ConcretizationError
+from functrans.core.errors import ArgumentValueError, ConcretizationTypeError
 
 RANDOM = np.random.default_rng(9)
 CASES = [
@@ -57,9 +57,9 @@ def test_fill_for_each_axis():
 )
 def test_unknown_numbers_want_a_size(name):
     x = np.array([1, 0, 2])
-    with pytest.raises(ConcretizationError, match=r"(size|length)="):
+    with pytest.raises(ConcretizationTypeError, match=r"(size|length)="):
         ft.jit(getattr(fnp, name))(x)
-    with pytest.raises(ConcretizationError, match=r"(size|length)="):
+    with pytest.raises(ConcretizationTypeError, match=r"(size|length)="):
         ft.vmap(getattr(np, name))(x[None])
     ft.grad(lambda v: (getattr(fnp, name)(x), v)[1])(1.0)
 

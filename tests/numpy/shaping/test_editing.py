@@ -56,11 +56,11 @@ def test_a_traced_position(i):
 
 def test_positions_that_are_unknown():
     for f in (lambda x, i: np.delete(x, i), lambda x, i: np.insert(x, i, 0.0)):
-        with pytest.raises(errors.ConcretizationError, match="positions"):
+        with pytest.raises(errors.ConcretizationTypeError, match="positions"):
             ft.jit(f)(V, np.array([0, 1]))
         with pytest.raises(errors.IndexOutOfBoundsError):
             ft.jit(f)(V, 9)
-    with pytest.raises(errors.ConcretizationError, match="zeros"):
+    with pytest.raises(errors.ConcretizationTypeError, match="zeros"):
         ft.jit(np.trim_zeros)(V)
 
 

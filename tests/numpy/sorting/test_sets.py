@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as arrays
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentValueError, ConcretizationError
+from functrans.core.errors import ArgumentValueError, ConcretizationTypeError
 
 RANDOM = np.random.default_rng(2)
 FLAGS = [
@@ -143,9 +143,9 @@ def test_mixed_dtypes_and_options(same):
 @pytest.mark.parametrize("name", TWO[:-1])
 def test_unknown_numbers_want_a_size(name):
     x = np.array([1.0, 2.0])
-    with pytest.raises(ConcretizationError, match="size="):
+    with pytest.raises(ConcretizationTypeError, match="size="):
         ft.jit(getattr(np, name))(x, x)
-    with pytest.raises(ConcretizationError, match="size="):
+    with pytest.raises(ConcretizationTypeError, match="size="):
         ft.jit(lambda y: getattr(fnp, name)(x, y))(x)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentValueError, ConcretizationError, ShapeError
+from functrans.core.errors import ArgumentValueError, ConcretizationTypeError, ShapeError
 from functrans.testing import check
 
 RANDOM = np.random.default_rng(6)
@@ -143,9 +143,9 @@ def test_compiled():
 
 def test_errors_name_what_was_met():
     x = np.ones(3)
-    with pytest.raises(ConcretizationError, match="bins='auto'"):
+    with pytest.raises(ConcretizationTypeError, match="bins='auto'"):
         ft.jit(lambda x: fnp.histogram(x, "auto"))(x)
-    with pytest.raises(ConcretizationError, match="length="):
+    with pytest.raises(ConcretizationTypeError, match="length="):
         ft.jit(fnp.bincount)(np.array([1]))
     with pytest.raises(ArgumentValueError, match="increase"):
         fnp.histogram(x, [2.0, 1.0])
