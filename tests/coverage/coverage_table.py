@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.fft
 import scipy.linalg
 import scipy.signal
 import scipy.special
@@ -26,6 +27,7 @@ NAMESPACES: dict[str, Any] = {
     "functrans.scipy.special": scipy.special,
     "functrans.scipy.linalg": scipy.linalg,
     "functrans.scipy.signal": scipy.signal,
+    "functrans.scipy.fft": scipy.fft,
 }
 #: What a test does beside the first value; an entry may leave one out with a reason.
 ASPECTS = ("value", "jit", "vmap", "derivative", "numpy", "0-d", "empty", "strides", "float32", "int")

@@ -96,9 +96,10 @@ def along_one(name: str, kind: str, x: Any, n: Any, axis: Any, norm: Any) -> Any
     return transform(name, kind, x, (d,), (length(name, n),), norm)
 
 
-def along_many(name: str, kind: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
-    """Transform along several axes; twice along an axis that occurs twice."""
-    shape = shape_of(x)
+def places_and_sizes(
+    name: str, shape: tuple[int, ...], s: Any, axes: Any
+) -> tuple[list[int], list[int | None]]:
+    """The axes to transform, and the numbers of points as given along each: None and -1 mean all."""
     for what, given in (("s", s), ("axes", axes)):
         if not (given is None or isinstance(given, Iterable)):
             raise ArgumentError(f"{name}: {what} must be a sequence of integers, got {given!r}")
@@ -112,6 +113,13 @@ def along_many(name: str, kind: str, x: Any, s: Any, axes: Any, norm: Any) -> An
         raise ArgumentValueError(
             f"{name}: s and axes have different lengths ({len(sizes)} and {len(places)})"
         )
+    return places, sizes
+
+
+def along_many(name: str, kind: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+    """Transform along several axes; twice along an axis that occurs twice."""
+    shape = shape_of(x)
+    places, sizes = places_and_sizes(name, shape, s, axes)
     if not places:
         if kind in ("fft", "ifft"):
             return x

@@ -1,0 +1,394 @@
+"""``functrans.scipy.fft``: discrete cosine, sine and Fourier transforms.
+
+The Fourier transforms and frequencies are those of `functrans.numpy.fft`. Single precision stays single. Transforms
+have no kernels: SciPy's functions run between kernels.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..core import FLOAT64, ArgumentError, ArgumentValueError, AxisError
+from ..core.libraries import scipy
+from ..core.module_getattr import module_attributes as _module_attributes
+from ..frontend.checked import checked
+from ..numpy.dispatch import array_operand, owned
+from ..numpy.fft import (
+    fft,
+    fft2,
+    fftfreq,
+    fftn,
+    fftshift,
+    hfft,
+    ifft,
+    ifft2,
+    ifftn,
+    ifftshift,
+    ihfft,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftfreq,
+    rfftn,
+)
+from ..numpy.fft.steps import length, places_and_sizes, resized, scaling
+from ..primitives import ops
+from ..primitives.ops import dtype_of, one_axis, shape_of, strong
+
+__all__ = [
+    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "idct", "idctn", "idst",
+    "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "next_fast_len", "rfft",
+    "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+__getattr__, __dir__ = _module_attributes("functrans.scipy.fft", globals())
+
+
+@checked
+def dct(
+    x: Any,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Any = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+) -> Any:
+    """Discrete cosine transform along one axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Real or complex numbers.
+    type : {1, 2, 3, 4}
+        Type 1 needs at least two points.
+    n : int, optional
+        The number of points: the input is cropped, or padded with zeros. By default the extent of the axis.
+    axis : int
+    norm : {None, 'backward', 'ortho', 'forward'}
+        Whether the inverse is scaled (as by None), both directions by the square root, or the forward one.
+    overwrite_x, workers
+        Accepted, without effect: arguments never change.
+    orthogonalize : bool, optional
+        Whether to weight the ends of the axis so that the matrix is orthogonal, up to the scaling. By default only
+        for ``norm="ortho"``.
+
+    Returns
+    -------
+    Array
+        With the dtype of `x`; float64 for integers.
+
+    Raises
+    ------
+    AxisError
+        If the axis is out of bounds.
+    ArgumentValueError
+        If `type` or `norm` is unknown, or there are too few points.
+
+    Notes
+    -----
+    Type 2 is ``y[k] = 2 * sum(x[j] * cos(pi * k * (2*j + 1) / (2*n)))``; its inverse is type 3, scaled. SciPy documents
+    all of them. It is linear, so its derivative is the transform itself; the gradient applies the transpose, which is a
+    transform of type 1, 3, 2 or 4.
+
+    Examples
+    --------
+    >>> from functrans.scipy.fft import dct, idct
+    >>> dct([4.0, 3.0, 5.0, 10.0], norm="ortho").round(3)
+    Array([11.   , -4.461,  3.   , -0.317])
+    >>> idct(dct([1.0, 2.0, 4.0])).round(12)
+    Array([1., 2., 4.])
+    """
+    return _along_one("dct", False, x, type, n, axis, norm, orthogonalize)
+
+
+@checked
+def idct(
+    x: Any,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Any = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+) -> Any:
+    """The inverse of `dct` of the same type and `norm`. Parameters as for `dct`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.fft import dct, idct
+    >>> idct(dct([1.0, 2.0, 4.0], type=1), type=1).round(12)
+    Array([1., 2., 4.])
+    """
+    return _along_one("dct", True, x, type, n, axis, norm, orthogonalize)
+
+
+@checked
+def dst(
+    x: Any,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Any = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+) -> Any:
+    """Discrete sine transform along one axis. Parameters as for `dct`.
+
+    Notes
+    -----
+    Type 2 is ``y[k] = 2 * sum(x[j] * sin(pi * (k + 1) * (2*j + 1) / (2*n)))``.
+
+    Examples
+    --------
+    >>> from functrans.scipy.fft import dst
+    >>> dst([1.0, 0.0, 0.0], type=1).round(3)
+    Array([1.414, 2.   , 1.414])
+    """
+    return _along_one("dst", False, x, type, n, axis, norm, orthogonalize)
+
+
+@checked
+def idst(
+    x: Any,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Any = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+) -> Any:
+    """The inverse of `dst` of the same type and `norm`. Parameters as for `dct`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.fft import dst, idst
+    >>> idst(dst([1.0, 2.0, 4.0])).round(12)
+    Array([1., 2., 4.])
+    """
+    return _along_one("dst", True, x, type, n, axis, norm, orthogonalize)
+
+
+@checked
+def dctn(
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: Any = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    *,
+    orthogonalize: bool | None = None,
+) -> Any:
+    """Discrete cosine transform along several axes.
+
+    Parameters
+    ----------
+    x : array_like
+    type : {1, 2, 3, 4}
+    s : sequence of int, optional
+        The numbers of points; -1 takes the extent of the axis.
+    axes : sequence of int, optional
+        By default the last ``len(s)``, or all.
+    norm, overwrite_x, workers, orthogonalize
+        As for `dct`.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of bounds, or repeated.
+    ArgumentValueError
+        As for `dct`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.fft import dctn
+    >>> dctn([[1.0, 2.0], [3.0, 4.0]], norm="ortho").round(3)
+    Array([[ 5., -1.],
+           [-2.,  0.]])
+    """
+    return _along_many("dctn", False, x, type, s, axes, norm, orthogonalize)
+
+
+@checked
+def idctn(
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: Any = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    *,
+    orthogonalize: bool | None = None,
+) -> Any:
+    """The inverse of `dctn` of the same type and `norm`. Parameters as for `dctn`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.fft import dctn, idctn
+    >>> idctn(dctn([[1.0, 2.0], [3.0, 4.0]])).round(12)
+    Array([[1., 2.],
+           [3., 4.]])
+    """
+    return _along_many("dctn", True, x, type, s, axes, norm, orthogonalize)
+
+
+@checked
+def dstn(
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: Any = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    *,
+    orthogonalize: bool | None = None,
+) -> Any:
+    """Discrete sine transform along several axes. Parameters as for `dctn`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.fft import dstn
+    >>> dstn([[1.0, 0.0]], type=4, axes=(1,)).round(3)
+    Array([[0.765, 1.848]])
+    """
+    return _along_many("dstn", False, x, type, s, axes, norm, orthogonalize)
+
+
+@checked
+def idstn(
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: Any = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    *,
+    orthogonalize: bool | None = None,
+) -> Any:
+    """The inverse of `dstn` of the same type and `norm`. Parameters as for `dctn`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.fft import dstn, idstn
+    >>> idstn(dstn([[1.0, 2.0], [3.0, 4.0]])).round(12)
+    Array([[1., 2.],
+           [3., 4.]])
+    """
+    return _along_many("dstn", True, x, type, s, axes, norm, orthogonalize)
+
+
+@checked
+def next_fast_len(target: int, real: bool = False) -> int:
+    """The smallest number of points from `target` on that a Fourier transform handles fast.
+
+    Parameters
+    ----------
+    target : int
+        Positive.
+    real : bool
+        Whether the transform is of real numbers.
+
+    Returns
+    -------
+    int
+        A product of primes up to 11, or up to 5 if `real`.
+
+    Examples
+    --------
+    >>> from functrans.scipy.fft import next_fast_len
+    >>> next_fast_len(13), next_fast_len(13, real=True)
+    (14, 15)
+    """
+    if target < 0:
+        raise ArgumentValueError(f"next_fast_len: target must be positive, got {target}")
+    return scipy.fft.next_fast_len(target, real)
+
+
+def _inexact(value: Any) -> Any:
+    return value if dtype_of(value).kind in "fc" else strong(value, FLOAT64)
+
+
+def _along_one(
+    name: str, inverse: bool, x: Any, type: int, n: Any, axis: int, norm: Any, orthogonalize: bool | None
+) -> Any:
+    shown = f"i{name}" if inverse else name
+    value = _inexact(array_operand(x, shown))
+    d = one_axis(axis, len(shape_of(value)), shown)
+    lengths = [length(shown, shape_of(value)[d] if n is None else n)]
+    return _transformed(name, inverse, x, value, type, [d], lengths, norm, orthogonalize)
+
+
+def _along_many(
+    name: str, inverse: bool, x: Any, type: int, s: Any, axes: Any, norm: Any, orthogonalize: bool | None
+) -> Any:
+    shown = f"i{name}" if inverse else name
+    value = array_operand(x, shown)
+    shape = shape_of(value)
+    places, sizes = places_and_sizes(shown, shape, _integers(shown, s), _integers(shown, axes))
+    if len(set(places)) != len(places):
+        raise AxisError(f"{shown}: each axis can be transformed once, got axes {tuple(places)}")
+    lengths = [length(shown, shape[d] if n == -1 or s is None else n) for d, n in zip(places, sizes)]
+    if places:
+        value = _inexact(value)
+    return _transformed(name[:-1], inverse, x, value, type, places, lengths, norm, orthogonalize)
+
+
+def _integers(name: str, given: Any) -> Any:
+    """A number as a tuple, which SciPy accepts too; a sequence unchanged."""
+    if given is None or isinstance(given, Iterable):
+        return given
+    try:
+        return (operator.index(given),)
+    except TypeError:
+        raise ArgumentError(
+            f"{name}: s and axes must be integers or sequences of them, got {given!r}"
+        ) from None
+
+
+def _transformed(
+    kind: str,
+    inverse: bool,
+    x: Any,
+    value: Any,
+    type: int,
+    axes: Sequence[int],
+    lengths: Sequence[int],
+    norm: Any,
+    orthogonalize: bool | None,
+) -> Any:
+    """Crop and pad, and bind the primitive; an inverse is the transposed type with the other scaling."""
+    name = f"i{kind}" if inverse else kind
+    if type not in ops.TRANSPOSED:
+        raise ArgumentValueError(f"{name}: type must be 1, 2, 3 or 4, got {type!r}")
+    scaled = scaling(name, norm)
+    if (kind, type) == ("dct", 1) and min(lengths, default=2) < 2:
+        raise ArgumentValueError(f"{name}: type 1 needs at least 2 points along an axis, got {min(lengths)}")
+    out = value
+    for d, n in zip(axes, lengths):
+        out = resized(out, d, n)
+    if axes:
+        out = ops.dct_p.bind(
+            out,
+            kind=kind,
+            type=ops.TRANSPOSED[type] if inverse else type,
+            axes=tuple(axes),
+            norm=ops.SWAPPED[scaled] if inverse else scaled,
+            orthogonalize=scaled == "ortho" if orthogonalize is None else orthogonalize,
+        )
+    return owned(out, x)
