@@ -21,6 +21,8 @@ NAMESPACES = (
     "functrans.numpy.fft",
     "functrans.lax",
     "functrans.lax.linalg",
+    "functrans.nn",
+    "functrans.ops",
     "functrans.scipy",
     "functrans.scipy.special",
     "functrans.scipy.linalg",

@@ -24,6 +24,8 @@ NAMESPACES: dict[str, Any] = {
     "functrans.numpy.fft": np.fft,
     "functrans.lax": np,
     "functrans.lax.linalg": None,
+    "functrans.nn": None,
+    "functrans.ops": None,
     "functrans.scipy.special": scipy.special,
     "functrans.scipy.linalg": scipy.linalg,
     "functrans.scipy.signal": scipy.signal,

@@ -1,0 +1,42 @@
+"""``functrans.nn``: activations, softmax and its like, attention, initial values of parameters."""
+
+from ..core.module_getattr import module_attributes as _module_attributes
+from .normalizing import log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize
+from .rectifiers import (
+    celu,
+    elu,
+    hard_sigmoid,
+    hard_silu,
+    hard_swish,
+    hard_tanh,
+    leaky_relu,
+    relu,
+    relu6,
+    selu,
+    sparse_plus,
+    sparse_sigmoid,
+)
+from .sigmoids import (
+    gelu,
+    glu,
+    identity,
+    log1mexp,
+    log_sigmoid,
+    mish,
+    sigmoid,
+    silu,
+    soft_sign,
+    softplus,
+    squareplus,
+    swish,
+    tanh,
+)
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
+    "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6", "selu",
+    "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
+    "standardize", "swish", "tanh",
+]  # fmt: skip
+
+__getattr__, __dir__ = _module_attributes("functrans.nn", globals())

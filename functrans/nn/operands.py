@@ -1,0 +1,71 @@
+"""What the functions of this room do with their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core import FLOAT64, DtypeError
+from ..frontend.checked import checked
+from ..numpy.dispatch import array_operand
+from ..primitives import ops
+from ..primitives.ops import dtype_of, finish
+
+_SECTIONS = """
+    Parameters
+    ----------
+    x : array_like, shape (...)
+        Real; integers and booleans become float64.
+
+    Returns
+    -------
+    Array, shape (...)
+
+    Raises
+    ------
+    DtypeError
+        If `x` is complex.
+"""
+
+
+def real_operand(x: Any, name: str, position: int = 0) -> Any:
+    """A float array or tracer; integers become float64.
+
+    Raises
+    ------
+    DtypeError
+        If it is complex.
+    """
+    value = array_operand(x, name, position)
+    kind = dtype_of(value).kind
+    if kind == "c":
+        raise DtypeError(f"{name}: argument {position} is complex; take its real part, or its absolute value")
+    return value if kind == "f" else ops.convert(value, FLOAT64)
+
+
+def parameter(x: Any, name: str, position: int) -> Any:
+    """A real parameter of an activation: Python numbers keep no dtype of their own.
+
+    Raises
+    ------
+    DtypeError
+        If it is complex.
+    """
+    value = ops.operand(x, name, position)
+    if dtype_of(value).kind == "c":
+        raise DtypeError(f"{name}: argument {position} is complex; expected a real number")
+    return value
+
+
+def activation(body: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A public elementwise function of a real `x`. The sections that all share join its docstring after the summary."""
+    name, text = body.__name__, body.__doc__ or ""
+
+    def function(x: Any) -> Any:
+        return finish(body(real_operand(x, name)))
+
+    summary, _, rest = text.partition("\n")
+    function.__doc__ = f"{summary}\n{_SECTIONS}{rest}"
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = body.__module__
+    return checked(function)
