@@ -29,6 +29,8 @@ NAMESPACES = (
     "functrans.scipy.signal",
     "functrans.scipy.integrate",
     "functrans.scipy.optimize",
+    "functrans.experimental",
+    "functrans.experimental.ode",
     "functrans.debug",
     "functrans.tree",
     "functrans.tree_util",

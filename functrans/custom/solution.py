@@ -24,6 +24,11 @@ Solver = Callable[[Callable[[PyTree], PyTree], PyTree], PyTree]
 _FLOAT = np.dtype(np.float64)
 
 
+def _same(own: Aval, aval: Aval) -> bool:
+    """Whether it has that dtype; Python numbers take it on."""
+    return own.weak and real_for_real(own, aval)
+
+
 @dataclass(frozen=True)
 class SolutionSpec:
     """What a solution must look like: an argument of the public function.
@@ -56,7 +61,7 @@ class SolutionSpec:
         """A tree of this structure, as users' functions get it."""
         return tree_unflatten(self.tree, [given(x) for x in values])
 
-    def leaves(self, tree: PyTree, who: str, source: Source | None) -> list[Any]:
+    def leaves(self, tree: PyTree, who: str, source: Source | None, accepts: Accepts = _same) -> list[Any]:
         """The leaves of what `who` returned, as values of exactly these types.
 
         Raises
@@ -66,7 +71,7 @@ class SolutionSpec:
         ShapeError, DtypeError
             If a leaf differs; Python numbers take on the dtype.
         """
-        values = self._checked(tree, f"{who} returned", f"{who} must return", source, _same)
+        values = self._checked(tree, f"{who} returned", f"{who} must return", source, accepts)
         return [read_only_copy(x) for x in values]
 
     def arguments(self, tree: PyTree, who: str) -> list[Any]:
@@ -99,11 +104,6 @@ class SolutionSpec:
         if not real_for_real(own, aval):
             cure = f"Where the solution is complex, {self.name} must be: convert it by .astype(complex)"
         raise DtypeError(f"{text}. {cure}", source)
-
-
-def _same(own: Aval, aval: Aval) -> bool:
-    """Whether it has that dtype; Python numbers take it on."""
-    return own.weak and real_for_real(own, aval)
 
 
 class Solution:
