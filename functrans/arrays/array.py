@@ -15,12 +15,20 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core import PYTHON_NUMBERS, ArgumentError, NoAttributeError, Tracer, operators
+from ..core import (
+    PYTHON_NUMBERS,
+    PYTHON_SCALARS,
+    ArgumentError,
+    NoAttributeError,
+    TracedRow,
+    Tracer,
+    operators,
+)
 from . import refusals
 
 _ndarray = np.ndarray
@@ -83,7 +91,7 @@ def unwrap(x: Any) -> Any:
 
 
 def unwrap_all(x: Any) -> Any:
-    """`unwrap`, also inside tuples, lists and dicts."""
+    """`unwrap`, also inside tuples, lists and dicts, and inside other sequences, which become lists."""
     kind = type(x)
     if kind is Array:
         return _view(x, _ndarray)
@@ -91,7 +99,32 @@ def unwrap_all(x: Any) -> Any:
         return kind([unwrap_all(part) for part in x])
     if kind is dict:
         return {key: unwrap_all(part) for key, part in x.items()}
-    return x.item() if kind is WeakArray else x
+    if kind is WeakArray:
+        return x.item()
+    return [unwrap_all(part) for part in x] if _holds_array(x) else x
+
+
+def _holds_array(x: Any) -> bool:
+    """Whether a sequence that is not a tuple or list, or an array of objects, has an `Array` for an element."""
+    if type(x) in PYTHON_SCALARS or isinstance(x, Tracer):
+        return False
+    if isinstance(x, _ndarray):
+        return x.dtype.kind == "O" and any(isinstance(part, Array) for part in x.flat)
+    return any(isinstance(part, Array) for part in _elements(x))
+
+
+def _elements(x: Any) -> Sequence[Any]:
+    """The elements of a sequence that NumPy reads one by one; empty for anything else."""
+    if type(x) is list or type(x) is tuple:
+        return x
+    if isinstance(x, range) or not is_sequence(x) or has_buffer(x):
+        return ()
+    if getattr(x, "dtype", object) != object:  # a pandas Series of numbers
+        return ()
+    try:
+        return list(x)
+    except Exception:  # a user's class with keys of its own
+        return ()
 
 
 def read_only_copy(x: Any) -> Any:
@@ -107,12 +140,43 @@ def read_only_copy(x: Any) -> Any:
 
 
 def has_tracer(x: Any) -> bool:
-    """Whether a value is traced, or contains a traced one."""
+    """Whether a value is traced, or contains a traced one: in any sequence, a dict, or an array of objects."""
+    kind = type(x)
+    if kind is Array or kind in _INDICES:
+        return False
     if isinstance(x, Tracer):
         return True
-    if type(x) is tuple or type(x) is list:
-        return any(has_tracer(part) for part in x)
-    return type(x) is dict and any(has_tracer(part) for part in x.values())
+    if isinstance(x, _ndarray):
+        return x.dtype.kind == "O" and any(map(has_tracer, x.flat))
+    if isinstance(x, dict):
+        return any(map(has_tracer, x.values()))
+    return any(map(has_tracer, _elements(x)))
+
+
+#: Classes of index expressions that hold nothing.
+_INDICES = PYTHON_SCALARS | {slice, type(None), type(Ellipsis)}
+
+_NO_SEQUENCES = (dict, str, bytes, np.dtype, np.generic)
+
+
+def is_sequence(x: Any) -> bool:
+    """Whether NumPy takes an object for a sequence: it has a length and is read by ``x[i]``, but is no dict or text."""
+    kind = type(x)
+    if kind is list or kind is tuple:
+        return True
+    return hasattr(kind, "__len__") and hasattr(kind, "__getitem__") and not isinstance(x, _NO_SEQUENCES)
+
+
+def has_buffer(x: Any) -> bool:
+    """Whether an object, such as a memoryview or an ``array.array``, gives NumPy its memory."""
+    kind = type(x)
+    if kind is list or kind is tuple:
+        return False
+    try:
+        memoryview(x)
+    except (TypeError, ValueError):  # ValueError: released
+        return False
+    return True
 
 
 def is_work_space(x: Any) -> bool:
@@ -215,14 +279,20 @@ class Array(np.ndarray, metaclass=_ArrayType):
             raise refusals.refused(error, ufunc.__name__, operators.ufunc[ufunc], *plain) from None
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        if any(issubclass(kind, Tracer) for kind in types):
+        if any(issubclass(kind, Tracer | TracedRow) for kind in types):
             return NotImplemented
         if func in refusals.WRITERS and args and is_immutable(args[0]):
             refusals.refuse(f"np.{func.__name__}(x, ...)", f"{refusals.WRITERS[func]}. {refusals.COPY}")
         check_out(func.__name__, kwargs)
         if func in refusals.PRINTERS:
             return func(np.asarray(args[0]), *args[1:], **kwargs)
-        out = func(*unwrap_all(args), **unwrap_all(kwargs))
+        args, kwargs = unwrap_all(args), unwrap_all(kwargs)
+        if _OWN.issuperset(
+            types
+        ):  # what an Array in an unknown container dispatched, it would dispatch again
+            out = _ndarray.__array_function__(self, func, types, args, kwargs)
+        else:
+            out = func(*args, **kwargs)
         return out if func in refusals.READ_ONLY else refusals.writable(out)
 
     # --- reading --------------------------------------------------------------------------------------------
@@ -357,3 +427,7 @@ class WeakArray(Array):
 
 
 WeakArray.__name__ = WeakArray.__qualname__ = "Array"
+
+
+#: Classes whose arrays NumPy's functions compute with directly.
+_OWN = frozenset((_ndarray, Array, WeakArray))

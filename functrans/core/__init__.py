@@ -22,3 +22,4 @@ from .source import *
 from .tape import *
 from .trace import *
 from .tracebacks import *
+from .traced_row import *

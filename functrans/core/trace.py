@@ -27,6 +27,7 @@ from .module_getattr import nearest_names
 from .operators import OperatorMethods, operators
 from .portable import Unportable
 from .source import Source
+from .traced_row import traced_row
 
 if TYPE_CHECKING:
     from .attachment import Attachment
@@ -152,6 +153,8 @@ def consume(tracer: Tracer, consumer: Consumer) -> None:
 #: Attributes of tracers themselves, besides `Operators.property` and `Operators.method`.
 _ARRAY_ATTRIBUTES = ("at", "dtype", "ndim", "shape", "size")
 
+#: Packages whose functions convert their arguments to arrays.
+_CONVERTERS = ("numpy", "scipy", "pandas")
 _SCALAR_CURE = (
     "Use functions of functrans.numpy instead of float(), the math module or C code, `.astype` to change the dtype, "
     "`x = x.at[i].set(v)` instead of `x[i] = v` to write it into an array"
@@ -172,6 +175,8 @@ class Tracer(OperatorMethods, Unportable):
     __slots__ = ("_trace",)
     _instead = "Return it from the function that is being transformed, and pickle the result"
     __array_priority__ = 1000.0
+    #: Above a DataFrame's: pandas leaves operators with a traced value to the traced value.
+    __pandas_priority__ = 5000
     _trace: Trace
     #: Whether it is a tangent known only by its position on a tape.
     is_symbolic = False
@@ -289,7 +294,9 @@ class Tracer(OperatorMethods, Unportable):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         caller: FrameType | None = sys._getframe(1)
-        while caller is not None and caller.f_globals.get("__name__", "").startswith(("numpy", "scipy")):
+        if caller.f_code.co_qualname == "AxisConcatenator.__getitem__":  # np.r_, np.c_
+            return traced_row(self)
+        while caller is not None and caller.f_globals.get("__name__", "").startswith(_CONVERTERS):
             cure = operators.converting.get(caller.f_code.co_qualname.partition(".")[0])
             if cure is not None:
                 raise self._unknown(

@@ -17,7 +17,7 @@ from ..core.dtypes import SUPPORTED, native
 from ..core.errors import ArgumentError, BackwardStateError, DtypeError
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
 from ..primitives.axes import positive_shape
-from ..primitives.operands import PYTHON_KEYS, plain
+from ..primitives.operands import PYTHON_KEYS, has_protocol, plain
 from .pytree import LEAF, PyTree, PyTreeDef, leaf_path, tree_flatten, tree_flatten_with_path, tree_unflatten
 from .pytree.nodes import KeyPath, SequenceKey, keystr
 
@@ -128,7 +128,7 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
         return x if kind is np.ndarray or isinstance(x, np.generic) else plain(x, where())
     if kind is BackwardState:
         return state_value(x)
-    if hasattr(x, "__array__"):
+    if has_protocol(x):
         return value_of(plain(x, where()), where)
     cure = "Bind other values with functools.partial, or make the argument static under jit"
     if dataclasses.is_dataclass(x):

@@ -178,6 +178,8 @@ operators.converting.update(
         "asarray_chkfinite": "Write functrans.numpy.asarray",
         "asmatrix": "functrans has no matrix class: write functrans.numpy.atleast_2d",
         "bmat": "functrans has no matrix class: write functrans.numpy.block",
+        "DataFrame": "Write functrans.numpy.asarray(frame) in place of the pandas object",
+        "Series": "Write functrans.numpy.asarray(series) in place of the pandas object",
         "matrix": "functrans has no matrix class: write functrans.numpy.atleast_2d",
         "vectorize": _VECTORIZE,
     }

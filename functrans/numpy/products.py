@@ -65,7 +65,7 @@ def dot(a: Any, b: Any, out: None = None) -> Any:
 
 
 @implements(np.inner)
-def inner(a: Any, b: Any, /) -> Any:
+def inner(a: Any, b: Any) -> Any:
     """Sum the product over the last axes of both.
 
     Examples
@@ -83,7 +83,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 
 @implements(np.vdot)
-def vdot(a: Any, b: Any, /) -> Any:
+def vdot(a: Any, b: Any) -> Any:
     """The dot product of the flattened arrays; `a` is conjugated.
 
     Examples

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..arrays.arguments import too_large
-from ..arrays.array import Array, WeakArray, wrap
+from ..arrays.array import Array, WeakArray, has_buffer, has_tracer, is_sequence, wrap
 from ..core import PYTHON_KEYS, SUPPORTED, Tracer, aval_of, check_supported, native, promote
 from ..core.errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
 from .elementwise.arithmetic import convert, convert_element_type_p
@@ -60,16 +60,26 @@ def operand(x: Any, name: str, position: int = 0) -> Any:
     elif isinstance(x, list | tuple):
         return stacked(x, name, position)
     elif kind is not np.ndarray and not isinstance(x, np.generic):
-        if not (
-            isinstance(x, np.ndarray | Sequence)
-            or hasattr(x, "__array__")
-            or hasattr(x, "__array_interface__")
-        ):
+        if not is_array_like(x):
             _not_an_array(x, name, position)
-        if isinstance(x, str | bytes):
-            _not_an_array(x, name, position)
+        if not (isinstance(x, np.ndarray) or has_protocol(x)):
+            return stacked(list(x), name, position)
         x = plain(x, f"{name}: argument {position}")
-    return x if x.dtype in _SUPPORTED else native(x, f"{name}: argument {position}")
+    if x.dtype in _SUPPORTED:
+        return x
+    if has_tracer(x):  # in an array or a pandas Series of objects
+        return stacked(x.tolist(), name, position)
+    return native(x, f"{name}: argument {position}")
+
+
+def is_array_like(x: Any) -> bool:
+    """Whether NumPy makes an array of numbers from an object: by one of its protocols, or because it is a sequence."""
+    return not isinstance(x, str | bytes) and (has_protocol(x) or is_sequence(x))
+
+
+def has_protocol(x: Any) -> bool:
+    """Whether an object gives NumPy an array: by ``__array__``, ``__array_interface__`` or its memory."""
+    return hasattr(x, "__array__") or hasattr(x, "__array_interface__") or has_buffer(x)
 
 
 def plain(x: Any, where: str) -> np.ndarray:
@@ -105,13 +115,6 @@ def _not_an_array(x: Any, name: str, position: int) -> NoReturn:
 def _shown(x: Any) -> str:
     text = repr(x)
     return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def has_tracer(x: Any) -> bool:
-    """Whether a nested list or tuple holds a tracer."""
-    if type(x) is list or type(x) is tuple:
-        return any(has_tracer(part) for part in x)
-    return isinstance(x, Tracer)
 
 
 def stacked(x: Sequence[Any], name: str, position: int = 0) -> Any:

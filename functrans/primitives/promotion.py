@@ -20,7 +20,7 @@ from ..core.operators import operators
 from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
 from .axes import broadcast_shapes
 from .elementwise.arithmetic import convert_element_type_p
-from .operands import WEAK_DTYPES, Key, finish, key_of, number, operand, strong
+from .operands import WEAK_DTYPES, Key, finish, is_array_like, key_of, number, operand, strong
 from .structure.linear import shape_of
 from .ufunc_examples import EXAMPLES
 
@@ -294,13 +294,23 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
 
 
 def operator_operand(x: Any, name: str, position: int) -> Any:
-    """Return an operator's operand as a value; NotImplemented if it is not one, so that Python tries the other."""
+    """Return an operator's operand as a value; NotImplemented if it is not one, so that Python tries the other.
+
+    As for an ndarray, an object that converts to an array is an operand, unless it has NumPy's mark of one that
+    computes by itself: an ``__array_ufunc__``, or an ``__array_priority__`` above that of traced values.
+    """
     kind = type(x)
     if kind in PYTHON_KEYS:
         return x
-    if isinstance(x, np.ndarray | np.generic | list | tuple):
+    if isinstance(x, np.ndarray | np.generic | list | tuple) or (is_array_like(x) and not _computes(kind)):
         return operand(x, name, position)
     return NotImplemented
+
+
+def _computes(kind: type) -> bool:
+    if hasattr(kind, "__array_ufunc__"):
+        return not hasattr(kind, "__pandas_priority__")  # pandas objects cannot hold traced values
+    return getattr(kind, "__array_priority__", 0.0) > Tracer.__array_priority__
 
 
 _DOC = """{summary}

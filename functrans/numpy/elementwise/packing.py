@@ -33,7 +33,7 @@ def _rows(x: Any, axis: Any, name: str) -> tuple[Any, int]:
 
 
 @implements(np.packbits)
-def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     """Pack every eight elements into the bits of one byte.
 
     Parameters
@@ -76,7 +76,7 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
 
 
 @implements(np.unpackbits)
-def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
     """Unpack the bits of bytes to zeros and ones.
 
     Parameters

@@ -20,7 +20,7 @@ from ..reductions.reductions import all as all_of
 
 @implements(np.where)
 def where(
-    condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None
+    condition: Any, x: Any = None, y: Any = None, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
     """Select `x` where the condition is true, else `y`; without both, `nonzero` of the condition.
 

@@ -175,7 +175,7 @@ class QRResult(NamedTuple):
 
 
 @implements(np.linalg.cholesky)
-def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+def cholesky(a: Any, *, upper: bool = False) -> Any:
     """The Cholesky factor of positive definite matrices.
 
     Parameters

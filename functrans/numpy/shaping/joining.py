@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ...arrays.arguments import Casting
+from ...arrays.array import is_sequence
 from ...core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer, canonical
 from ...frontend.checked import checked
 from ...primitives import ops
@@ -29,8 +30,9 @@ def _values(arrays: Any, name: str) -> list[Any]:
     """Convert the arrays to join; an array instead of a sequence means the sequence of its rows."""
     if isinstance(arrays, Tracer) or (isinstance(arrays, np.ndarray) and arrays.ndim):
         arrays = [arrays[i] for i in range(len(arrays))]
-    if not isinstance(arrays, Sequence):
+    if isinstance(arrays, np.ndarray) or not is_sequence(arrays):
         raise ArgumentError(f"{name}: the argument must be a sequence of arrays, got {type(arrays).__name__}")
+    arrays = list(arrays)
     if not arrays:
         raise ArgumentValueError(f"{name}: need at least one array")
     return [operand(a, name, i) for i, a in enumerate(arrays)]
@@ -73,7 +75,6 @@ def joined(values: list[Any], axis: Any, name: str, dtype: Any = None, casting: 
 @implements(np.concatenate)
 def concatenate(
     arrays: Any,
-    /,
     axis: int | None = 0,
     out: None = None,
     *,

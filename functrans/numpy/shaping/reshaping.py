@@ -38,7 +38,7 @@ def _reshaped(x: Any, shape: tuple[int, ...], order: str, name: str) -> Any:
 
 
 @implements(np.reshape)
-def reshape(a: Any, /, shape: Any, order: Order = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: Any, shape: Any, order: Order = "C", *, copy: bool | None = None) -> Any:
     """Reshape an array, in row-major order.
 
     Parameters

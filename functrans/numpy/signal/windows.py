@@ -23,7 +23,7 @@ _SERIES = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(20)]
 
 
 @implements(np.sinc)
-def sinc(x: Any, /) -> Any:
+def sinc(x: Any) -> Any:
     """``sin(pi x) / (pi x)``, and 1 at 0.
 
     Parameters

@@ -192,7 +192,7 @@ def unique(
 
 
 @implements(np.unique_values)
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The distinct elements; every NaN is distinct. See `unique`.
 
     Examples
@@ -205,7 +205,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 @implements(np.unique_counts)
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCountsResult:
+def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueCountsResult:
     """The distinct elements and their counts. See `unique_values`.
 
     Examples
@@ -220,7 +220,7 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 @implements(np.unique_inverse)
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverseResult:
+def unique_inverse(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueInverseResult:
     """The distinct elements, and the index among them of each element of `x`. See `unique_values`.
 
     Examples
@@ -235,7 +235,7 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
 
 
 @implements(np.unique_all)
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
     """The distinct elements, their first indices, inverse indices and counts. See `unique_values`.
 
     Examples

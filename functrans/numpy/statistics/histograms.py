@@ -27,7 +27,7 @@ def _tally(at: Any, length: int, weights: Any) -> Any:
 
 
 @implements(np.bincount)
-def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
     """Count the occurrences of each of 0, 1, 2, ...
 
     Parameters

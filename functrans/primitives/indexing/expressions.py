@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...arrays.array import unwrap
+from ...arrays.array import has_tracer, unwrap
 from ...core import INT64, Tracer, errors, is_abstract, operators
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import convert
@@ -170,7 +170,7 @@ def _entry(e: Any) -> Any:
         if e.dtype.kind == "b":
             return _mask(_concrete_mask(e))
         raise _not_an_index(f"an array of dtype {e.dtype}")
-    if isinstance(e, (list, tuple)):
+    if isinstance(e, (list, tuple)) or has_tracer(e):
         e = _from_sequence(e)
         if isinstance(e, Tracer):
             return _entry(e)
@@ -232,10 +232,9 @@ def _mask(a: np.ndarray) -> _Mask:
 
 def _from_sequence(e: Any) -> Any:
     """Convert a nested list to an index array; traced elements are stacked."""
-    if not _holds_tracer(e):
-        a = np.asarray(e)
-        return a.astype(INT64) if a.size == 0 else a
-    rows = [_from_sequence(row) if isinstance(row, (list, tuple)) else row for row in e]
+    if not has_tracer(e):
+        return _plain_indices(e)
+    rows = [row if isinstance(row, Tracer) else _from_sequence(row) for row in e]
     shapes = {shape_of(row) for row in rows}
     if len(shapes) != 1:
         raise errors.InvalidIndexError(f"an index list holds elements of different shapes {sorted(shapes)}")
@@ -247,8 +246,11 @@ def _from_sequence(e: Any) -> Any:
     )
 
 
-def _holds_tracer(e: Any) -> bool:
-    return isinstance(e, Tracer) or (isinstance(e, (list, tuple)) and any(map(_holds_tracer, e)))
+def _plain_indices(e: Any) -> np.ndarray:
+    a = np.asarray(e)
+    if a.dtype.kind == "O":  # elements with __index__
+        return index_array(e)
+    return a.astype(INT64) if a.size == 0 else a
 
 
 def as_int64(x: Any) -> Any:
