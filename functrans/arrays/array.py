@@ -119,7 +119,7 @@ def _elements(x: Any) -> Sequence[Any]:
         return x
     if isinstance(x, range) or not is_sequence(x) or has_buffer(x):
         return ()
-    if getattr(x, "dtype", object) != object:  # a pandas Series of numbers
+    if getattr(x, "dtype", np.dtype(object)) != np.dtype(object):  # a pandas Series of numbers
         return ()
     try:
         return list(x)

@@ -27,7 +27,7 @@ from .module_getattr import nearest_names
 from .operators import OperatorMethods, operators
 from .portable import Unportable
 from .source import Source
-from .traced_row import traced_row
+from .traced_row import asked_to_join, traced_row
 
 if TYPE_CHECKING:
     from .attachment import Attachment
@@ -294,7 +294,7 @@ class Tracer(OperatorMethods, Unportable):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         caller: FrameType | None = sys._getframe(1)
-        if caller.f_code.co_qualname == "AxisConcatenator.__getitem__":  # np.r_, np.c_
+        if asked_to_join(sys._getframe(1)):
             return traced_row(self)
         while caller is not None and caller.f_globals.get("__name__", "").startswith(_CONVERTERS):
             cure = operators.converting.get(caller.f_code.co_qualname.partition(".")[0])

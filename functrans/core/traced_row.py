@@ -8,6 +8,7 @@ extent 1, and cast to the common dtype.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,11 @@ class TracedRow(np.ndarray):
     def traced(self) -> Any:
         """The traced value in the shape and dtype that this array has by now."""
         return self.value.reshape(self.shape).astype(self.dtype)
+
+
+def asked_to_join(frame: FrameType) -> bool:
+    """Whether the code that asks for an array is that of ``np.r_`` or ``np.c_``."""
+    return frame.f_code.co_qualname == "AxisConcatenator.__getitem__"
 
 
 def traced_row(tracer: Any) -> TracedRow:
