@@ -1,7 +1,8 @@
 """The scalar functions that kernel rules may call, in one table.
 
-To add one, write a row here and, if C, NumPy and SciPy lack it, its code: in `llvm.own_maths` for native kernels,
-`python.runtime` for Python ones, `loops.split_complex` for complex numbers.
+To add one, write a row here and, if C, NumPy and SciPy lack it, its code: a formula in `primitives.special.formulas`,
+which serves all kinds of kernels, or in `llvm.own_maths` for native kernels, `python.runtime` for Python ones,
+`loops.split_complex` for complex numbers.
 """
 
 from __future__ import annotations
@@ -113,4 +114,7 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "betaln": _special("betaln", 2),
     "iv": _special("iv", 2, exported="__pyx_fuse_1iv"),
     "ive": _special("ive", 2, exported="__pyx_fuse_1ive"),
+    "gamma_density": ScalarFunction(2, cost=5 * CALL),
+    "gamma_quantile_slope": ScalarFunction(2, cost=50 * CALL),
+    "gamma_quantile_bend": ScalarFunction(2, cost=50 * CALL),
 }

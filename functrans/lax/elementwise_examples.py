@@ -50,6 +50,7 @@ EXAMPLES = {
     "neg": ("np.array([1.0, -2.0])", "Array([-1.,  2.])"),
     "nextafter": ("np.array([0.0]), 1.0", "Array([5.e-324])"),
     "pow": ("np.array([2.0, 3.0]), 2.0", "Array([4., 9.])"),
+    "random_gamma_grad": ("np.array([1.0, 2.0]), np.array([0.5, 2.0])", "Array([0.80697912, 1.08620858])"),
     "real": ("np.array([1.0 + 2.0j])", "Array([1.])"),
     "rem": ("np.array([7, -7]), 3", "Array([ 1, -1])"),
     "shift_left": ("np.array([1, 2]), 3", "Array([ 8, 16])"),

@@ -16,7 +16,7 @@ from ..core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, Primi
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
-from ..primitives import ops
+from ..primitives import ops, special_ops
 from ..primitives.ops import axes_or_all, binary, common, dtype_of, finish, literal, shape_of, unary
 
 __all__ = [
@@ -68,13 +68,13 @@ i0e = unary(sp.i0e, _bessel(0, True), "Modified Bessel function of order 0, time
 i1e = unary(sp.i1e, _bessel(1, True), "Modified Bessel function of order 1, times ``exp(-|x|)``.")
 gammainc = binary(
     sp.gammainc,
-    ops.gammainc_p.bind,
-    "Regularised lower incomplete gamma function of `a`, `x`. It has no derivative in `a`.",
+    special_ops.gammainc_p.bind,
+    "Regularised lower incomplete gamma function of `a`, `x`. Differentiable at most twice in `a`.",
 )
 gammaincc = binary(
     sp.gammaincc,
-    ops.gammaincc_p.bind,
-    "Regularised upper incomplete gamma function of `a`, `x`. It has no derivative in `a`.",
+    special_ops.gammaincc_p.bind,
+    "Regularised upper incomplete gamma function of `a`, `x`. Differentiable at most twice in `a`.",
 )
 entr = unary(sp.entr, ops.entr_p.bind, "Entropy ``-x * log(x)``, 0 at 0, ``-inf`` for negative `x`.")
 
@@ -117,7 +117,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     >>> betainc(1.0, 2.0, 0.5)
     Array(0.75)
     """
-    return _of_parameters("betainc", ops.betainc_p, a, b, x)
+    return _of_parameters("betainc", special_ops.betainc_p, a, b, x)
 
 
 @checked

@@ -11,6 +11,21 @@ STRICT = {
     "empty": "shapes",
 }
 
+SHAPES = R(3, low=0.6, high=2.5)
+
+
+def _slope_in_shape(a, x):
+    """By central differences of SciPy's function."""
+    h = 1e-5
+    return (sp.gammainc(a + h, x) - sp.gammainc(a - h, x)) / (2 * h)
+
+
+def _sample_slope(a, x):
+    """By central differences of the quantile."""
+    h, p = 1e-5, sp.gammainc(a, x)
+    return (sp.gammaincinv(a + h, p) - sp.gammaincinv(a - h, p)) / (2 * h)
+
+
 TABLES = {
     "functrans.scipy.special": [
         Entry("erf erfc expit gammaln digamma entr", Call(R(2, 3)), Call(R(3, low=1.2, high=4.0))),
@@ -18,7 +33,7 @@ TABLES = {
         Entry("ndtr i0e i1e i0 i1", Call(R(2, 3, low=-2.0, high=1.9))),
         Entry("polygamma", Call(2, R(2, 3)), skip={"float32": "SciPy computes it in double precision"}),
         Entry("xlogy xlog1py betaln", Call(R(2, 3), R(3))),
-        Entry("gammainc gammaincc", Call(PARAMETER, R(2, 3, high=4.0))),
+        Entry("gammainc gammaincc", Call(R(3, high=2.5), R(2, 3, high=4.0))),
         Entry("betainc", Call(PARAMETER, 1.3, R(2, 3)), Call(2.0, PARAMETER, R(3))),
         Entry("zeta", Call(1 + PARAMETER, R(2, 3)), Call(2.5, R(3, low=1.1, high=5.0))),
         Entry(
@@ -33,8 +48,24 @@ TABLES = {
         Entry("erf_inv", Call(R(2, 3)), oracle=sp.erfinv, skip={"int": STRICT["int"]}),
         Entry("bessel_i0e", Call(R(2, 3)), oracle=sp.i0e, skip={"int": STRICT["int"]}),
         Entry("bessel_i1e", Call(R(2, 3)), oracle=sp.i1e, skip={"int": STRICT["int"]}),
-        Entry("igamma", Call(PARAMETER, R(3, high=4.0)), oracle=sp.gammainc, skip=STRICT),
-        Entry("igammac", Call(PARAMETER, R(3, high=4.0)), oracle=sp.gammaincc, skip=STRICT),
+        Entry("igamma", Call(R(3, high=2.5), R(3, high=4.0)), oracle=sp.gammainc, skip=STRICT),
+        Entry("igammac", Call(R(3, high=2.5), R(3, high=4.0)), oracle=sp.gammaincc, skip=STRICT),
+        Entry(
+            "igamma_grad_a",
+            Call(SHAPES, R(3, high=4.0)),
+            oracle=_slope_in_shape,
+            rtol=1e-7,
+            order=1,
+            skip=STRICT,
+        ),
+        Entry(
+            "random_gamma_grad",
+            Call(SHAPES, R(3, high=4.0)),
+            oracle=_sample_slope,
+            rtol=1e-7,
+            order=1,
+            skip=STRICT,
+        ),
         Entry("betainc", Call(PARAMETER, 1.3, R(3)), oracle=sp.betainc, skip=STRICT),
         Entry("zeta", Call(1 + PARAMETER, R(3)), oracle=sp.zeta, skip=STRICT),
         Entry("polygamma", Call(2, R(3)), Call(1.0, R(3)), oracle=sp.polygamma, skip=STRICT),

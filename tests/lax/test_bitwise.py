@@ -110,13 +110,14 @@ def test_special_functions_at_their_edges():
 
 
 def test_derivatives_that_do_not_exist_are_refused():
-    for f in (lax.igamma, lax.igammac, lax.zeta):
-        with pytest.raises(NoRuleError, match="no closed form"):
-            ft.grad(f)(1.5, 2.0)
+    with pytest.raises(NoRuleError, match="no closed form"):
+        ft.grad(lax.zeta)(1.5, 2.0)
+    with pytest.raises(NoRuleError, match="the third derivative"):
+        ft.grad(ft.grad(ft.grad(lax.igamma)))(1.5, 2.0)
     with pytest.raises(NoRuleError, match="in its parameter b"):
         ft.jit(ft.grad(lax.betainc, argnums=1))(1.5, 2.0, 0.5)
-    held = lambda a: lax.igamma(lax.stop_gradient(a), a)
-    assert ft.grad(held)(1.0) == pytest.approx(np.exp(-1.0))
+    held = lambda q: lax.zeta(lax.stop_gradient(q), q)
+    assert ft.grad(held)(2.0) == pytest.approx(-2 * sp.zeta(3.0, 2.0))
     with pytest.raises(ArgumentError):
         lax.polygamma(1.5, 1.0)
     with pytest.raises(ArgumentValueError):

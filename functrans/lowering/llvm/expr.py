@@ -1,4 +1,4 @@
-"""A small language for writing LLVM functions of numbers in Python, without branches.
+"""A small language for writing LLVM functions of numbers in Python, without branches other than sums over tables.
 
 The functions are meant to be inlined into loops and vectorized with them, so they use `FunctionText.select` instead of
 branches. Every operation rounds once: a fused multiply-add must be written explicitly.
@@ -15,7 +15,8 @@ define internal double @square(double %x0) alwaysinline nounwind {
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import Any
 
 _SUFFIX = {"double": "f64", "float": "f32"}
@@ -117,10 +118,14 @@ class FunctionText:
         self.type = type_
         self.arguments = [Expr(self, f"%x{i}", type_) for i in range(arity)]
         self._lines: list[str] = []
+        self._count = 0
+        self._block = "entry"
+        self.globals: dict[str, str] = {}
 
     def new(self, code: str, type_: str) -> Expr:
         """Append an instruction."""
-        text = f"%v{len(self._lines) + 1}"
+        self._count += 1
+        text = f"%v{self._count}"
         self._lines.append(f"  {text} = {code}")
         return Expr(self, text, type_)
 
@@ -176,8 +181,49 @@ class FunctionText:
             result = self.fma(result, x, c)
         return result
 
+    def sums(
+        self, tables: Sequence[Sequence[float]], terms: Callable[..., Sequence[Expr]], when: Expr
+    ) -> list[Expr]:
+        """The sums of ``terms(*row)`` over the rows of tables, in a loop that vectorizes; 0 if `when` does not hold."""
+        k = len(self._lines)
+        size, before, loop, done = len(tables[0]), self._block, f"loop{k}", f"done{k}"
+        self._lines += [f"  br i1 {when.text}, label %{loop}, label %{done}", f"{loop}:"]
+        start = len(self._lines)
+        row = [self._entry(table, f"%i{k}") for table in tables]
+        parts = terms(*row)
+        t = self.type
+        heads = [f"  %i{k} = phi i64 [ 0, %{before} ], [ %n{k}, %{loop} ]"]
+        tails, results = [], []
+        for j, part in enumerate(parts):
+            now, after, result = [f"%{name}{k}.{j}" for name in ("t", "a", "s")]
+            heads.append(f"  {now} = phi {t} [ 0.0, %{before} ], [ {after}, %{loop} ]")
+            tails.append(f"  {after} = fadd reassoc {t} {now}, {part.text}")
+            results.append((result, f"  {result} = phi {t} [ 0.0, %{before} ], [ {after}, %{loop} ]"))
+        self._lines[start:start] = heads
+        self._lines += [
+            *tails,
+            f"  %n{k} = add i64 %i{k}, 1",
+            f"  %m{k} = icmp ult i64 %n{k}, {size}",
+            f"  br i1 %m{k}, label %{loop}, label %{done}",
+            f"{done}:",
+            *[line for _, line in results],
+        ]
+        self._block = done
+        return [Expr(self, result, t) for result, _ in results]
+
+    def _entry(self, table: Sequence[float], index: str) -> Expr:
+        """An entry of a table of constants."""
+        kind = f"[{len(table)} x {self.type}]"
+        items = ", ".join(f"{self.type} {self.number(x).text}" for x in table)
+        name = f"@functrans.table.{blake2b(items.encode(), digest_size=6).hexdigest()}"
+        self.globals[name[1:]] = f"{name} = private constant {kind} [{items}], align 64"
+        place = self.new(f"getelementptr {kind}, ptr {name}, i64 0, i64 {index}", "ptr")
+        return self.new(f"load {self.type}, ptr {place.text}", self.type)
+
     def finish(self, result: Expr) -> str:
         """The function's text."""
         arguments = ", ".join(f"{self.type} {a.text}" for a in self.arguments)
         head = f"define internal {self.type} @{self.name}({arguments}) alwaysinline nounwind {{"
+        if self.globals:
+            head += "\nentry:"
         return "\n".join([head, *self._lines, f"  ret {self.type} {result.text}", "}"])

@@ -1,4 +1,4 @@
-"""Mathematical functions as LLVM definitions: those that the C library lacks, and those of `inline_maths`.
+"""Mathematical functions as LLVM definitions: those that the C library lacks, those of `inline_maths` and `formulas`.
 
 Each is a function definition that is part of the kernel's module, for LLVM to inline.
 """
@@ -9,10 +9,12 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ...core import scalar_functions
+from ...primitives.special.formulas import FORMULAS
 from ..blas import symbol
-from .expr import FunctionText
+from .expr import Expr, FunctionText
 from .inline_maths import FUNCTIONS
 
 
@@ -36,6 +38,8 @@ def definition_of(name: str, t: str, kind: str) -> FunctionDefinition:
     if name in FUNCTIONS:
         f = FunctionText(f"functrans.{name}.f64", "double")
         return _define(f.name, f.finish(FUNCTIONS[name](f, f.arguments[0])))
+    if name in FORMULAS:
+        return _formula(name)
     if routine := scalar_functions.FUNCTIONS[name].scipy:
         return _scipy(name, routine, _arguments(name))
     return _trigamma()
@@ -72,6 +76,41 @@ define internal double @{own}({listed}) alwaysinline nounwind {{
   ret double %r
 }}"""
     return _define(own, text, frozenset({target}))
+
+
+class _Formula(FunctionText):
+    """A formula's function (`formulas.FormulaArithmetic`), with the definitions that it needs."""
+
+    def __init__(self, name: str):
+        super().__init__(f"functrans.{name}.f64", "double", scalar_functions.FUNCTIONS[name].operands)
+        self.symbols: frozenset[str] = frozenset()
+
+    def where(self, condition: Expr, x: Any, y: Any) -> Expr:
+        """`x` where the condition holds, else `y`."""
+        return self.select(condition, x, y)
+
+    def equal(self, x: Expr, y: Any) -> Expr:
+        """Whether two floats are equal."""
+        return x.eq(y)
+
+    def call(self, name: str, *args: Expr) -> Expr:
+        """A mathematical function."""
+        if name == "sqrt":
+            return self.intrinsic(name, *args)
+        if name in FUNCTIONS:
+            return FUNCTIONS[name](self, *args)
+        definition = definition_of(name, "double", "f")
+        self.globals.update(definition.texts)
+        self.symbols |= definition.symbols
+        listed = ", ".join(f"double {a.text}" for a in args)
+        return self.new(f"call double @{definition.symbol}({listed})", "double")
+
+
+def _formula(name: str) -> FunctionDefinition:
+    """A function of `primitives.special.formulas`."""
+    f = _Formula(name)
+    text = f.finish(FORMULAS[name](f, *f.arguments))
+    return _define(f.name, text, f.symbols, **f.globals)
 
 
 def _integer_power(t: str) -> FunctionDefinition:

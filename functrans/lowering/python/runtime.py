@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core import FUNCTIONS, records, reserve
 from ...core.libraries import numba, scipy
+from ...primitives.special.formulas import FORMULAS, on_arrays
 from ..blas import LETTERS, RETURNS, python_routine
 from ..host.host_calls import from_python
 from ..loops import ir
@@ -87,6 +88,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     names.update(array=lambda items, cast: np.array(items, cast.__name__))
     names.update(inf=np.inf, nan=np.nan, records=records, reserve=reserve, host=from_python)
     names.update((name, getattr(scipy.special, function)) for name, function in _SCIPY.items())
+    names.update((name, on_arrays(formula)) for name, formula in FORMULAS.items())
     names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
     names.update(bits32=_bits32, bits64=_bits64)
     names.update(make_complex64=_complex_maker(np.complex64), make_complex128=_complex_maker(np.complex128))

@@ -7,6 +7,7 @@ import pytest
 
 from functrans.primitives.elementwise import bits as representation
 from functrans.primitives.special import from_scipy as special
+from functrans.primitives.special import incomplete
 from functrans.testing import Case, Domain, Interval, Numbers, check_primitive
 
 POSITIVE = Interval(0.2, 3.0)
@@ -35,9 +36,14 @@ CASTS = [((3, 4), "int32"), ((2, 2), "uint8"), ((), "float32"), ((0, 2), "float6
 DOMAINS = {
     special.erfinv_p: Domain((UNIT,), kinds="f"),
     special.ndtri_p: Domain((SHARE,), kinds="f"),
-    special.gammainc_p: Domain(cases=_cases((Held, POSITIVE), (Numbers, POSITIVE)), kinds="f"),
-    special.gammaincc_p: Domain(cases=_cases((Held, POSITIVE), (Numbers, POSITIVE)), kinds="f"),
-    special.betainc_p: Domain(cases=_cases((Held, POSITIVE), (Held, POSITIVE), (Numbers, SHARE)), kinds="f"),
+    incomplete.gamma_density_p: Domain((POSITIVE, POSITIVE), kinds="f"),
+    incomplete.gamma_quantile_slope_p: Domain(cases=_cases((Held, POSITIVE), (Numbers, POSITIVE)), kinds="f"),
+    incomplete.gamma_quantile_bend_p: Domain(cases=_cases((Held, POSITIVE), (Numbers, POSITIVE)), kinds="f"),
+    incomplete.gammainc_p: Domain((POSITIVE, POSITIVE), kinds="f"),
+    incomplete.gammaincc_p: Domain((POSITIVE, POSITIVE), kinds="f"),
+    incomplete.betainc_p: Domain(
+        cases=_cases((Held, POSITIVE), (Held, POSITIVE), (Numbers, SHARE)), kinds="f"
+    ),
     special.zeta_p: Domain(cases=_cases((Held, ABOVE_ONE), (Numbers, POSITIVE)), kinds="f"),
     representation.bitcast_p: Domain(
         cases=tuple(Case((Numbers(s),), {"dtype": np.dtype(d)}, smooth=False) for s, d in CASTS),

@@ -1,0 +1,3 @@
+"""The special functions that load with the first namespace that has them, as `ops` has the other operations."""
+
+from .special.incomplete import *
