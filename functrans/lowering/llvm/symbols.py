@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 
 from ...core.libraries import llvm
@@ -48,7 +49,16 @@ def is_in_process(name: str) -> bool:
 def _in_process(name: str) -> int | None:
     if name.startswith("_ZGV"):
         has_libmvec()  # loads it
-    return llvm.address_of_symbol(name)
+    location = llvm.address_of_symbol(name)
+    if location is None:  # until the first kernel is loaded, LLVM does not search the process itself
+        with contextlib.suppress(AttributeError):
+            return ctypes.cast(getattr(_process(), name), ctypes.c_void_p).value
+    return location
+
+
+@functools.cache
+def _process() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 @functools.cache

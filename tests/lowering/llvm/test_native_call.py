@@ -1,4 +1,5 @@
 import gc
+import subprocess
 import sys
 import threading
 import weakref
@@ -95,3 +96,11 @@ def test_references_are_neither_lost_nor_leaked():
     del run
     gc.collect()
     assert gone() is None
+
+
+def test_the_second_call_of_a_program_without_kernels_in_a_new_process():
+    """Nothing has been loaded then that makes LLVM search the process for the functions of Python."""
+    code = "import numpy as np, functrans as ft; f = ft.jit(np.fft.fft); f(np.ones(3)); print(f(np.ones(3)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("[3.")
