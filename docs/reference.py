@@ -31,6 +31,7 @@ NAMESPACES = (
     "functrans.scipy.optimize",
     "functrans.experimental",
     "functrans.experimental.ode",
+    "functrans.random",
     "functrans.debug",
     "functrans.tree",
     "functrans.tree_util",

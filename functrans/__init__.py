@@ -50,6 +50,7 @@ _LAZY = (
     "lax",
     "nn",
     "ops",
+    "random",
     "testing",
     "tree",
     "tree_util",
@@ -105,6 +106,7 @@ __all__ = [
     "post_accumulate_hook",
     "progress",
     "pure_callback",
+    "random",
     "register_group_hooks",
     "register_hook",
     "register_multi_grad_hook",
@@ -124,7 +126,6 @@ __getattr__, __dir__ = _module_attributes(
     "functrans",
     globals(),
     {
-        "random": "Draw with numpy.random outside the function, and pass the numbers in",
         "Tensor": "The array class is functrans.Array: make arrays with functrans.numpy.asarray",
         "tensor": "Write functrans.numpy.asarray(x)",
         "device_put": "functrans has one device: use arrays directly",

@@ -11,7 +11,7 @@ from ..core import errors
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval
 from ..core.config import config
-from ..core.dtypes import is_complex, is_inexact
+from ..core.dtypes import dtype_name, is_complex, is_inexact
 from ..core.portable import Transformed
 from ..core.trace import current_trace, eval_trace
 from ..frontend.arguments import (
@@ -121,8 +121,8 @@ def _check_input(what: str, where: str, aval: Aval, holomorphic: bool) -> None:
     dtype = aval.dtype
     if not is_inexact(dtype):
         raise errors.GradientError(
-            f"{where} has dtype {dtype}, but only float and complex arguments have derivatives. Pass a float "
-            "(1.0 instead of 1, x.astype(float)), or select other arguments with argnums"
+            f"{where} has dtype {dtype_name(dtype)}, but only float and complex arguments have derivatives. Pass a "
+            "float (1.0 instead of 1, x.astype(float)), or select other arguments with argnums"
         )
     if holomorphic and not is_complex(dtype):
         raise errors.GradientError(f"{where} has dtype {dtype}, but holomorphic=True needs complex arguments")

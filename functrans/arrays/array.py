@@ -21,12 +21,14 @@ from typing import Any
 import numpy as np
 
 from ..core import (
+    KEY,
     PYTHON_NUMBERS,
     PYTHON_SCALARS,
     ArgumentError,
     NoAttributeError,
     TracedRow,
     Tracer,
+    memory_dtype,
     operators,
 )
 from . import refusals
@@ -360,6 +362,9 @@ class Array(np.ndarray, metaclass=_ArrayType):
         return self.__reduce__()
 
     def __repr__(self) -> str:
+        if self.dtype == KEY:  # as their numbers, which is what `key` takes
+            numbers = _view(self, _ndarray).view(memory_dtype(KEY))
+            return f"A{repr(numbers)[1:].replace('uint64', 'key<fry>')}"
         # "array(" and "Array(" have the same length, so the lines stay aligned.
         return f"A{repr(_view(self, _ndarray))[1:]}"
 
@@ -379,7 +384,9 @@ class Array(np.ndarray, metaclass=_ArrayType):
         return wrap(_view(self, _ndarray).round(ndigits or 0))
 
     def __str__(self) -> str:
-        return str(_view(self, _ndarray))
+        return str(
+            _view(self, _ndarray).view(memory_dtype(KEY)) if self.dtype == KEY else _view(self, _ndarray)
+        )
 
     # --- what would change it -------------------------------------------------------------------------------
 

@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core import SUPPORTED, Consumer, Place, new_rlock, stale, stale_dtype
+from ..core import HELD, Consumer, Place, new_rlock, stale, stale_dtype
 from ..core.errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
 from .array import Array, wrap
 
 _base: Callable[[Any], Any] = vars(np.ndarray)["base"].__get__
 _dtype: Callable[[Any], np.dtype] = vars(np.ndarray)["dtype"].__get__
 _lock = new_rlock()  # reentrant: a garbage collection may run `_KeptMemory.__del__` while it is held
-_SUPPORTED = frozenset(SUPPORTED)
 #: NumPy's flags, as ``x.flags.num`` has them: C-contiguous, aligned, writable.
 _WRITABLE = 0x1 | 0x100 | 0x400
 _OWNS_DATA = 0x4
@@ -80,7 +79,7 @@ def donate(array: np.ndarray) -> Array:
             f"donate: expected an ndarray, got {type(array).__name__}. "
             f"{instead or 'Only an array has memory to write to'}"
         )
-    if array.dtype not in _SUPPORTED:
+    if array.dtype not in HELD:
         raise UnsupportedDtypeError(f"donate: the array has dtype {array.dtype}, which is not supported")
     if array.flags.num & _WRITABLE != _WRITABLE:
         what = "read-only (donated before?)" if not array.flags.writeable else "not C-contiguous and aligned"

@@ -38,9 +38,12 @@ SUPPORTED: tuple[np.dtype, ...] = (
     COMPLEX64,
     COMPLEX128,
 )
-_SUPPORTED = frozenset(SUPPORTED)
+#: The elements of arrays of keys (`functrans.random`): a record of one 64-bit number, so that NumPy refuses arithmetic.
+KEY = np.dtype([("threefry2x32", np.uint64)])
+#: What arrays may hold: numbers, and keys, which have no arithmetic.
+HELD = frozenset((*SUPPORTED, KEY))
 # One object for each dtype, whatever its alias (on Linux, long and long long are both int64).
-_CANONICAL: dict[np.dtype, np.dtype] = {dtype: dtype for dtype in SUPPORTED}
+_CANONICAL: dict[np.dtype, np.dtype] = {dtype: dtype for dtype in (*SUPPORTED, KEY)}
 
 _PYTHON_SCALARS: dict[type, np.dtype] = {bool: BOOL, int: INT64, float: FLOAT64, complex: COMPLEX128}
 # Stand-ins for weak dtypes in NumPy's functions. A Python bool is not weak: it acts as a bool array without axes.
@@ -158,7 +161,7 @@ def native(x: np.ndarray, what: str) -> np.ndarray:
         If functrans does not support its dtype.
     """
     swapped = x.dtype.newbyteorder("=")
-    if x.dtype.isnative or swapped not in _SUPPORTED:
+    if x.dtype.isnative or swapped not in HELD:
         check_supported(x.dtype, what)
     return x.astype(swapped)
 
@@ -168,7 +171,7 @@ def _describe(dtype: np.dtype) -> str:
 
 
 def _cure(dtype: np.dtype) -> str:
-    if not dtype.isnative and dtype.newbyteorder("=") in _SUPPORTED:
+    if not dtype.isnative and dtype.newbyteorder("=") in HELD:
         return f"convert it with x.astype(np.{dtype.newbyteorder('=').name})"
     cure = _CURES.get(dtype.char)
     if cure is None:
@@ -207,6 +210,24 @@ def canonical(dtype: Any, what: str = "dtype argument") -> np.dtype:
             f"{what}: {dtype!r} is not a dtype ({error}); use one of {', '.join(map(str, SUPPORTED))}"
         ) from None
     return check_supported(converted, what)
+
+
+def dtype_name(dtype: np.dtype) -> str:
+    """NumPy's name; ``key<fry>`` for keys."""
+    return "key<fry>" if dtype == KEY else dtype.name
+
+
+def refused_keys(name: str) -> DtypeError:
+    """The error of an operation that would compute with keys."""
+    return DtypeError(
+        f"{name} does not take keys of functrans.random, which are not numbers: draw numbers with "
+        "functrans.random.normal(key, shape) or another sampler; functrans.random.key_data(key) has the bits"
+    )
+
+
+def memory_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype as which kernels see the elements: that of a number, also for keys."""
+    return np.dtype(np.uint64) if dtype == KEY else dtype
 
 
 def is_float(dtype: np.dtype) -> bool:
@@ -299,6 +320,10 @@ def _promote_pair(a: np.dtype, a_weak: bool, b: np.dtype, b_weak: bool) -> tuple
 def _promote_many(operands: tuple[tuple[np.dtype, bool], ...]) -> tuple[np.dtype, bool]:
     if not operands:
         raise DtypeError("promotion of no operands: pass at least one array")
+    if any(dtype == KEY for dtype, _ in operands):
+        if all(dtype == KEY for dtype, _ in operands):
+            return KEY, False
+        raise refused_keys("an array of keys and numbers: an operation")
     values = [_WEAK_VALUES.get(dtype.kind, dtype) if weak else dtype for dtype, weak in operands]
     result = np.result_type(*values)
     return _CANONICAL.get(result, result), all(weak for _, weak in operands)
@@ -338,6 +363,8 @@ def resolve_ufunc(
     >>> resolve_ufunc(np.sin, ((np.dtype("int8"), False),))
     ((dtype('float32'),), (dtype('float32'),))
     """
+    if any(dtype == KEY for dtype, _ in operands):
+        raise refused_keys(ufunc.__name__)
     if len(operands) != ufunc.nin:
         raise DtypeError(f"{ufunc.__name__} takes {ufunc.nin} arrays, got {len(operands)}")
     resolved = _resolve(ufunc, operands)

@@ -15,6 +15,7 @@ import numpy as np
 from .aval import Aval, aval_of
 from .config import trace_key
 from .context import new_rlock
+from .dtypes import dtype_name
 from .portable import Unportable
 from .primitive import Effect, Primitive
 from .source import Source
@@ -276,7 +277,7 @@ class _JaxprPrinter:
                 + "}"
             )
         if isinstance(value, np.dtype):
-            return value.name
+            return dtype_name(value)
         if isinstance(value, tuple) and any(hasattr(v, "eqns") for v in value):
             return "(" + ", ".join(self.param(v, indent) for v in value) + ")"
         return str(value)

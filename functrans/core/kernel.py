@@ -74,7 +74,8 @@ class ScalarEmitter(Protocol):
     def call(self, name: str, *args: Scalar) -> Scalar:
         """A function of `scalar_functions.FUNCTIONS`; with complex operands if NumPy supports them.
 
-        ``bits`` returns the bits of a float as a signed integer of its size. ``multiply`` always rounds the product,
+        ``bits`` returns the bits of a float as a signed integer of its size, and ``from_bits`` the float with the bits
+        of an integer. ``multiply`` always rounds the product,
         whereas ``x * y`` and an addition may be contracted.
         ``idiv`` and ``irem`` truncate towards zero and must not be given a zero divisor or overflow: guard with
         `where`. ``min`` and ``max`` propagate NaN.

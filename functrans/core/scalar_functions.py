@@ -89,6 +89,7 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "digamma": _special("psi", exported="__pyx_fuse_1psi"),
     "trigamma": ScalarFunction(),
     "erfinv": _special("erfinv", exported="__pyx_fuse_0erfinv"),
+    "quick_erfinv": ScalarFunction(cost=40),
     "ndtri": _special("ndtri"),
     "i0": _special("i0"),
     "i0e": _special("i0e"),

@@ -13,7 +13,7 @@ from ..arrays.arguments import Parameters
 from ..arrays.array import Array, WeakArray, read_only_copy, unwrap, wrap
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval, state_value
-from ..core.dtypes import SUPPORTED, native
+from ..core.dtypes import HELD, native
 from ..core.errors import ArgumentError, BackwardStateError, DtypeError
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
 from ..primitives.axes import positive_shape
@@ -21,7 +21,6 @@ from ..primitives.operands import PYTHON_KEYS, has_protocol, plain
 from .pytree import LEAF, PyTree, PyTreeDef, leaf_path, tree_flatten, tree_flatten_with_path, tree_unflatten
 from .pytree.nodes import KeyPath, SequenceKey, keystr
 
-_SUPPORTED = frozenset(SUPPORTED)
 _ARRAYS = (np.ndarray, np.generic)
 
 
@@ -122,7 +121,7 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
     if kind is WeakArray:
         return x.item()
     if isinstance(x, _ARRAYS):
-        if x.dtype not in _SUPPORTED:
+        if x.dtype not in HELD:
             x = native(plain(x, where()), where())
             kind = np.ndarray
         return x if kind is np.ndarray or isinstance(x, np.generic) else plain(x, where())
@@ -233,7 +232,7 @@ class Flat:
 
 def _own(x: Any) -> Any:
     """A leaf of auxiliary data: a copy of an array, anything else unchanged."""
-    return wrap(np.array(x)) if isinstance(x, np.ndarray | np.generic) and x.dtype in _SUPPORTED else x
+    return wrap(np.array(x)) if isinstance(x, np.ndarray | np.generic) and x.dtype in HELD else x
 
 
 def given(x: Any) -> Any:

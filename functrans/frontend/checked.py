@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..arrays.arguments import FLAG, kind_of, shown, too_large
-from ..core import Tracer, errors, is_internal, new_rlock, show_users_frames
+from ..core import KEY, Tracer, errors, is_internal, new_rlock, refused_keys, show_users_frames
 
 F = TypeVar("F", bound=Callable[..., Any])
 _Parameter = inspect.Parameter
@@ -143,6 +143,8 @@ class _Front:
             return  # a user's function written in C leaves no frame
         for parameter, value in arguments.items():
             _refuse_large(self.name, parameter, value, error)
+        if any(_holds_keys(value) for value in arguments.values()):
+            raise refused_keys(self.name) from error
         listed = ", ".join(
             f"{parameter}={_described(value)}" for parameter, value in arguments.items() if _given(value)
         )
@@ -256,6 +258,12 @@ def _refuse_large(name: str, parameter: str, value: Any, error: Exception) -> No
             _refuse_large(name, parameter, part, error)
     elif type(value) is int and not -(2**63) <= value < 2**64:
         raise too_large(value, f"{name}: {parameter}: ") from error
+
+
+def _holds_keys(value: Any) -> bool:
+    if type(value) in (list, tuple):
+        return any(map(_holds_keys, value))
+    return getattr(value, "dtype", None) == KEY if isinstance(value, np.ndarray | Tracer) else False
 
 
 def _given(value: Any) -> bool:

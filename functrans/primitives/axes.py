@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Aval, Tracer, errors, is_abstract
+from ..core import KEY, Aval, Tracer, errors, is_abstract, refused_keys
 
 
 def one_axis(axis: Any, ndim: int, name: str) -> int:
@@ -159,6 +159,10 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         ) from None
 
 
+#: The kinds of dtypes whose elements can be moved: numbers and keys.
+MOVED = "biufcV"
+
+
 def same_dtype(name: str, avals: Sequence[Aval], kinds: str = "biufc") -> np.dtype:
     """Return the common dtype of the operands; raise `DtypeError` if dtypes differ."""
     dtype = avals[0].dtype
@@ -167,6 +171,8 @@ def same_dtype(name: str, avals: Sequence[Aval], kinds: str = "biufc") -> np.dty
             listed = ", ".join(str(b.dtype) for b in avals)
             raise errors.DtypeError(f"{name}: operands have different dtypes ({listed}); convert them first")
     if dtype.kind not in kinds:
+        if dtype == KEY:
+            raise refused_keys(name)
         raise errors.DtypeError(
             f"{name}: dtype {dtype} is not supported; convert the operand with .astype first"
         )

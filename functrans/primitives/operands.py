@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays.arguments import too_large
 from ..arrays.array import Array, WeakArray, has_buffer, has_tracer, is_sequence, wrap
-from ..core import PYTHON_KEYS, SUPPORTED, Tracer, aval_of, check_supported, native, promote
+from ..core import HELD, PYTHON_KEYS, Tracer, aval_of, check_supported, native, promote
 from ..core.errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
 from .elementwise.arithmetic import convert, convert_element_type_p
 from .structure.linear import broadcast_in_dim_p, shape_of
@@ -19,7 +19,6 @@ Key = Any
 """What promotion depends on: a dtype, or for weak values the Python type ``int``, ``float`` or ``complex``."""
 
 WEAK_DTYPES: dict[type, np.dtype] = {kind: np.dtype(kind) for kind in (int, float, complex)}
-_SUPPORTED = frozenset(SUPPORTED)
 _view = np.ndarray.view
 
 
@@ -65,7 +64,7 @@ def operand(x: Any, name: str, position: int = 0) -> Any:
         if not (isinstance(x, np.ndarray) or has_protocol(x)):
             return stacked(list(x), name, position)
         x = plain(x, f"{name}: argument {position}")
-    if x.dtype in _SUPPORTED:
+    if x.dtype in HELD:
         return x
     if has_tracer(x):  # in an array or a pandas Series of objects
         return stacked(x.tolist(), name, position)

@@ -14,12 +14,13 @@ import numpy as np
 
 from ..arrays.arguments import CASTINGS, FLAG, one_of, too_large
 from ..arrays.array import wrap
-from ..core.dtypes import FLOAT64, canonical, check_supported, promote, resolve_ufunc
+from ..core.dtypes import FLOAT64, KEY, canonical, check_supported, memory_dtype, promote, resolve_ufunc
 from ..core.errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
 from ..core.operators import operators
 from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
 from .axes import broadcast_shapes
 from .elementwise.arithmetic import convert_element_type_p
+from .elementwise.bits import bitcast_p
 from .operands import WEAK_DTYPES, Key, finish, is_array_like, key_of, number, operand, strong
 from .structure.linear import shape_of
 from .ufunc_examples import EXAMPLES
@@ -47,11 +48,18 @@ def _make_plan(ufunc: np.ufunc, keys: tuple[Key, ...], keep_weak: bool) -> Casts
 
     If all operands are weak, the result is weak with `keep_weak` (operators) and strong without (functions).
     """
+    if set(keys) == {KEY} and ufunc in (np.equal, np.not_equal):
+        return (_bits, _bits)
     dtypes = resolved(ufunc, keys)
     weak = [k in WEAK_DTYPES for k in keys]
     if all(weak):
         return tuple([_weak_cast(k, d) if keep_weak else _strong_cast(d) for k, d in zip(keys, dtypes)])
     return tuple([_cast(k, d) for k, d in zip(keys, dtypes)])
+
+
+def _bits(x: Any) -> Any:
+    """Keys as numbers, to compare them."""
+    return bitcast_p.bind(x, dtype=memory_dtype(KEY))
 
 
 def _cast(key: Key, dtype: np.dtype) -> Cast:

@@ -79,7 +79,8 @@ def from_python(number: int, *memory: Any) -> None:
     arrays = []
     for x, aval in zip(memory, entry.avals, strict=True):
         whole, offset = x if isinstance(x, tuple) else (x, 0)
-        arrays.append(whole.reshape(-1)[offset : offset + aval.size].reshape(aval.shape))
+        elements = whole.reshape(-1)[offset : offset + aval.size]
+        arrays.append(elements.view(aval.dtype).reshape(aval.shape))
     entry.run(arrays)
 
 

@@ -107,6 +107,8 @@ def _integer(e: Emitter, op: str, args: list[str], dtype: np.dtype) -> str:
         return e.new(f"{'ashr' if signed else 'lshr'} {t} {args[0]}, {args[1]}")
     if op in ("idiv", "irem"):
         return e.new(f"{'s' if signed else 'u'}{op[1:]} {t} {args[0]}, {args[1]}")
+    if op == "from_bits":
+        return e.new(f"bitcast {t} {args[0]} to {llvm_type(np.dtype(f'f{dtype.itemsize}'))}")
     if op == "neg":
         return e.new(f"sub {t} 0, {args[0]}")
     if op == "not":

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...core import scalar_functions
 from ...primitives.special.formulas import FORMULAS
 from ..blas import symbol
+from . import inverse_erf
 from .expr import Expr, FunctionText
-from .inline_maths import FUNCTIONS
+from .inline_maths import FUNCTIONS as ELEMENTARY
+
+FUNCTIONS = {**ELEMENTARY, "quick_erfinv": inverse_erf.double}
+#: Those with code of their own for float32; the others are computed as doubles.
+SINGLE = {"quick_erfinv": inverse_erf.single}
 
 
 @dataclass(frozen=True)
@@ -30,19 +35,27 @@ class FunctionDefinition:
 @functools.cache
 def definition_of(name: str, t: str, kind: str) -> FunctionDefinition:
     """The definition of a function of LLVM type `t`; `kind` distinguishes signed from unsigned integers."""
+    if t == "float" and name in SINGLE:
+        return _define_text(name, SINGLE[name], "float", "f32")
     if t == "float":
         double = definition_of(name, "double", kind)
         return _narrowed(name, double, _arguments(name))
     if kind in "iu":
         return _integer_power(t)
     if name in FUNCTIONS:
-        f = FunctionText(f"functrans.{name}.f64", "double")
-        return _define(f.name, f.finish(FUNCTIONS[name](f, f.arguments[0])))
+        return _define_text(name, FUNCTIONS[name], "double", "f64")
     if name in FORMULAS:
         return _formula(name)
     if routine := scalar_functions.FUNCTIONS[name].scipy:
         return _scipy(name, routine, _arguments(name))
     return _trigamma()
+
+
+def _define_text(
+    name: str, write: Callable[[FunctionText, Expr], Expr], t: str, suffix: str
+) -> FunctionDefinition:
+    f = FunctionText(f"functrans.{name}.{suffix}", t)
+    return _define(f.name, f.finish(write(f, f.arguments[0])))
 
 
 def _arguments(name: str) -> list[str]:

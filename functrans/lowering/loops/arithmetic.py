@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.context import run_quietly
+from ...core.dtypes import KEY, memory_dtype
 from . import ir
 from .check import result_dtype
 from .handles import ScalarHandle
@@ -27,6 +28,8 @@ def make_const(value: Any, dtype: np.dtype) -> ir.Const:
     OverflowError
         If an integer does not fit.
     """
+    if dtype == KEY:
+        (value,), dtype = value.item(), memory_dtype(dtype)
     return ir.Const(np.asarray(value, dtype).item() if dtype.kind in "fcb" else int(dtype.type(value)), dtype)
 
 

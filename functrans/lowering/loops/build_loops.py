@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...core.config import config
+from ...core.dtypes import memory_dtype
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var, variable_name
 from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ...core.tape import TapeAval
@@ -146,7 +147,7 @@ class _NestOperand:
         self.atom = atom
         self.aval = atom.aval
         self.shape = atom.aval.shape
-        self.dtype = atom.aval.dtype
+        self.dtype = memory_dtype(atom.aval.dtype)
 
     def __getitem__(self, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
         b = self.nests.builder
@@ -421,7 +422,7 @@ class _Nests:
         else:
             x = self.read(eqn.invars[0], self._space(root, at))
             if root.kind == "map":
-                self.keep(v, self._index(root, at), self.builder.cast(x, v.aval.dtype))
+                self.keep(v, self._index(root, at), self.builder.cast(x, memory_dtype(v.aval.dtype)))
             else:
                 self.take(root, x, at)
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.config import config
+from ...core.dtypes import memory_dtype
 from ...core.tape import TapeAval
 from ..blas import LETTERS, RETURNS, has_own_products
 from . import ir
@@ -57,7 +58,7 @@ class Builder(Arithmetic):
             n += 1
             unique = f"{name}_{n}"
         self._names.add(unique)
-        decl = ir.BufferDecl(unique, dtype, tuple(shape), role, storage)
+        decl = ir.BufferDecl(unique, memory_dtype(dtype), tuple(shape), role, storage)
         self.kernel.buffers.append(decl)
         return decl
 

@@ -34,6 +34,8 @@ def result_dtype(op: str, dtypes: tuple[np.dtype, ...]) -> np.dtype:
         return real_dtype(dtypes[0])
     if op == "bits":
         return np.dtype(f"i{dtypes[0].itemsize}")
+    if op == "from_bits":
+        return np.dtype(f"f{dtypes[0].itemsize}")
     if op == "complex":
         return np.dtype(f"c{dtypes[0].itemsize * 2}")
     return dtypes[0]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import Aval, Block, Eqn, Indexed, Pointwise, Reduction, Reshape
+from ...core import Aval, Block, Eqn, Indexed, Pointwise, Reduction, Reshape, memory_dtype
 from ..jaxpr.reshapes import reshape_groups
 from .check import result_dtype
 from .ir import COSTS, INT64, OPERATIONS
@@ -87,7 +87,7 @@ class _Operand:
         self.emitter.reads.append(Access(self.number, where))
         if self.emitter.conditions:
             self.emitter.conditional.add(self.number)
-        return _Watch(self.emitter, self.aval.dtype)
+        return _Watch(self.emitter, memory_dtype(self.aval.dtype))
 
 
 class _CostEmitter:
@@ -161,7 +161,7 @@ def pointwise_cost(eqn: Eqn) -> int:
     watcher = _CostEmitter()
     rule = eqn.primitive.kernel
     assert type(rule) is Pointwise
-    rule.emit(watcher, *[_Watch(watcher, a.aval.dtype) for a in eqn.invars], **eqn.params)
+    rule.emit(watcher, *[_Watch(watcher, memory_dtype(a.aval.dtype)) for a in eqn.invars], **eqn.params)
     return watcher.cost
 
 

@@ -236,8 +236,8 @@ class _SourceWriter:
         return dtype.name in _NATURAL and s.op not in ("div", "pow")
 
     def function(self, op: str, dtype: np.dtype) -> str:
-        if op == "bits":
-            return f"bits{dtype.itemsize * 8}"
+        if op in ("bits", "from_bits"):
+            return f"{op}{dtype.itemsize * 8}"
         if op in ("min", "max"):
             return op if dtype.kind in "iu" else {"min": "minimum", "max": "maximum"}[op]
         return {"pow": "power", "complex": f"make_complex{dtype.itemsize * 16}"}.get(op, op)

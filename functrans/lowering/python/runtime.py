@@ -15,6 +15,7 @@ import numpy as np
 from ...core import FUNCTIONS, records, reserve
 from ...core.libraries import numba, scipy
 from ...primitives.special.formulas import FORMULAS, on_arrays
+from ...primitives.special.inverse_erf import quick_erfinv
 from ..blas import LETTERS, RETURNS, python_routine
 from ..host.host_calls import from_python
 from ..loops import ir
@@ -32,8 +33,8 @@ _DTYPES = (
 _SCIPY = {name: f.scipy for name, f in FUNCTIONS.items() if f.scipy}
 #: All names that the Python form may use (except BLAS and LAPACK routines).
 NAMES = frozenset((
-    *FUNCTIONS, *_NUMPY, *_DTYPES, "bits32", "bits64", "power", "range", "records", "reserve", "host",
-    "make_complex64", "make_complex128",
+    *FUNCTIONS, *_NUMPY, *_DTYPES, "bits32", "bits64", "from_bits32", "from_bits64", "power", "range", "records",
+    "reserve", "host", "make_complex64", "make_complex128",
 ))  # fmt: skip
 
 
@@ -75,6 +76,16 @@ def _bits64(x: Any) -> Any:
     return np.float64(x).view(np.int64)
 
 
+def _from_bits32(x: Any) -> Any:
+    """The float32 with the bits of an int32 or uint32."""
+    return x.view(np.float32)
+
+
+def _from_bits64(x: Any) -> Any:
+    """The float64 with the bits of an int64 or uint64."""
+    return x.view(np.float64)
+
+
 def _complex_maker(type_: Callable[[complex], Any]) -> Callable[[Any, Any], Any]:
     return lambda re, im: type_(complex(re, im))
 
@@ -89,8 +100,9 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     names.update(inf=np.inf, nan=np.nan, records=records, reserve=reserve, host=from_python)
     names.update((name, getattr(scipy.special, function)) for name, function in _SCIPY.items())
     names.update((name, on_arrays(formula)) for name, formula in FORMULAS.items())
+    names.update(quick_erfinv=quick_erfinv)
     names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
-    names.update(bits32=_bits32, bits64=_bits64)
+    names.update(bits32=_bits32, bits64=_bits64, from_bits32=_from_bits32, from_bits64=_from_bits64)
     names.update(make_complex64=_complex_maker(np.complex64), make_complex128=_complex_maker(np.complex128))
     for s in ir.walk(kernel.body):
         if type(s) is ir.Call:
@@ -105,6 +117,7 @@ def njit_namespace() -> dict[str, Any]:
     names.update(erf=math.erf, erfc=math.erfc, lgamma=math.lgamma, power=np.power)
     names.update(bool=np.bool_)  # Numba does not accept Python's as a dtype
     names.update(bits32=numba.njit(_bits32), bits64=numba.njit(_bits64))
+    names.update(from_bits32=numba.njit(_from_bits32), from_bits64=numba.njit(_from_bits64))
     return names
 
 

@@ -11,10 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from ...core import BOOL, INT64, WEAK_KEYS, Atom, Aval, Eqn, Linear, Pointwise, Primitive, Zero, aval_of
+from ...core import (
+    BOOL,
+    INT64,
+    KEY,
+    WEAK_KEYS,
+    Atom,
+    Aval,
+    Eqn,
+    Linear,
+    Pointwise,
+    Primitive,
+    Zero,
+    aval_of,
+    refused_keys,
+)
 from ...core.errors import DtypeError
 from ...passes.rewriter import Rewriter, identity, inverse_pair, is_number
-from ..axes import broadcast_shapes, same_dtype
+from ..axes import MOVED, broadcast_shapes, same_dtype
 from ..families import elementwise, literal
 from ..families import mul_p as mul_p
 from ..structure.linear import Rule, add_p, broadcast_to, dtype_of, elementwise_batch, shape_of, unbroadcast
@@ -162,7 +176,7 @@ def _select_abstract(pred: Aval, on_true: Aval, on_false: Aval) -> Aval:
     shape = pred.shape
     if on_true.dtype is on_false.dtype and on_true.shape in (shape, ()) and on_false.shape in (shape, ()):
         return Aval(shape, on_true.dtype)
-    dtype = same_dtype("select", (on_true, on_false))
+    dtype = same_dtype("select", (on_true, on_false), MOVED)
     return Aval(broadcast_shapes("select", pred.shape, on_true.shape, on_false.shape), dtype)
 
 
@@ -254,12 +268,20 @@ _UINT32 = np.dtype(np.uint32)
 def _cast(x: Any, *, dtype: np.dtype, weak: bool = False) -> Any:
     if not isinstance(x, np.ndarray | np.generic):
         x = np.asarray(x)[()]
+    if x.dtype.kind == "V" or dtype.kind == "V":
+        _cast_abstract(Aval(x.shape, x.dtype), dtype=dtype)
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
     if dtype == _UINT32 and x.dtype.kind == "f":
         x = x.astype(INT64)  # as kernels do; NumPy's result for values out of range depends on the strides
     out = x.astype(dtype, copy=False)
     return out.item() if weak and not out.ndim else out
+
+
+def _cast_abstract(x: Aval, *, dtype: np.dtype, weak: bool = False) -> Aval:
+    if KEY in (x.dtype, dtype) and x.dtype != dtype:
+        raise refused_keys("astype")
+    return Aval(x.shape, dtype, weak)
 
 
 def _cast_jvp(
@@ -294,7 +316,7 @@ def _holds_all(source: np.dtype, target: np.dtype) -> bool:
 
 convert_element_type_p: Primitive = Primitive(
     "convert_element_type",
-    lambda x, *, dtype, weak=False: Aval(x.shape, dtype, weak),
+    _cast_abstract,
     _cast,
     jvp=_cast_jvp,
     linear=True,

@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Aval, Block, BlockEmitter, Buffer, DtypeError, Primitive, ShapeError, Zero
+from ...core import (
+    Aval,
+    Block,
+    BlockEmitter,
+    Buffer,
+    DtypeError,
+    Indexed,
+    Primitive,
+    ShapeError,
+    Zero,
+    memory_dtype,
+)
 from ...passes.rewriter import inverse_pair
 from ..families import elementwise
 from ..structure.linear import batched_first
@@ -130,8 +141,74 @@ def _bitcast_batch(
     return bitcast_p.bind(batched_first(size, args[0], dims[0]), dtype=dtype), 0
 
 
+def _bitcast_kernel(k: Any, index: Any, x: Any, *, out: Aval, dtype: np.dtype) -> Any:
+    source, target = memory_dtype(x.aval.dtype), memory_dtype(dtype)
+    if source == target:
+        return x[index]
+    old, new = _parts(source), _parts(target)
+    if out.ndim < x.aval.ndim:
+        count = x.aval.shape[-1]
+        words = [w for i in range(count) for w in _words(k, x[(*index, i)])]
+        return _assembled(k, words, target)
+    place, number = (index[:-1], index[-1]) if out.ndim > x.aval.ndim else (index, None)
+    words = _words(k, x[place])
+    if number is None:
+        return _assembled(k, words, target)
+    # One element becomes several: choose the word of the source, then the bits in it.
+    lanes = 2 if target.kind == "c" else 1
+    first, word = number * lanes, words[0]
+    if len(words) == 2:
+        per = old.itemsize // new.itemsize
+        half = first >= per
+        first, word = k.where(half, first - per, first), k.where(half, words[1], word)
+    return _assembled(k, [_lower(k, word, first + i, new) for i in range(lanes)], target)
+
+
+def _parts(dtype: np.dtype) -> np.dtype:
+    """The unsigned integer that holds a number, or a part of a complex one."""
+    return np.dtype(f"u{dtype.itemsize // (2 if dtype.kind == 'c' else 1)}")
+
+
+def _words(k: Any, x: Any) -> list[Any]:
+    """The bits of a number as unsigned integers."""
+    parts = [k.call("real", x), k.call("imag", x)] if x.dtype.kind == "c" else [x]
+    bits = [k.call("bits", p) if p.dtype.kind == "f" else p for p in parts]
+    return [k.cast(b, _parts(x.dtype)) for b in bits]
+
+
+def _lower(k: Any, word: Any, number: Any, unsigned: np.dtype) -> Any:
+    """The bits of a word that are element `number` of a narrower dtype; the lowest are the first."""
+    if word.dtype == unsigned:
+        return word
+    shift = k.cast(number * (8 * unsigned.itemsize), word.dtype)
+    return k.cast(word >> shift, unsigned)
+
+
+def _assembled(k: Any, words: Sequence[Any], dtype: np.dtype) -> Any:
+    """The number of a dtype from its bits, the lowest first."""
+    unsigned = _parts(dtype)
+    pieces = words[0].dtype.itemsize // unsigned.itemsize
+    if pieces > 1:
+        words = [k.cast(w >> 8 * unsigned.itemsize * i, unsigned) for w in words for i in range(pieces)]
+    count = unsigned.itemsize // words[0].dtype.itemsize
+    parts = []
+    for first in range(0, len(words), count):
+        total = k.cast(words[first], unsigned)
+        for i, word in enumerate(words[first + 1 : first + count], start=1):
+            total = total | (k.cast(word, unsigned) << 8 * word.dtype.itemsize * i)
+        parts.append(k.call("from_bits", total) if dtype.kind in "fc" else k.cast(total, dtype))
+    return k.call("complex", *parts) if dtype.kind == "c" else parts[0]
+
+
 bitcast_p: Primitive = Primitive(
-    "bitcast", _bitcast_abstract, _bitcast_impl, jvp=_bitcast_jvp, batch=_bitcast_batch, moves_data=True
+    "bitcast",
+    _bitcast_abstract,
+    _bitcast_impl,
+    jvp=_bitcast_jvp,
+    batch=_bitcast_batch,
+    kernel=Indexed(_bitcast_kernel),
+    moves_data=True,
+    cheap=True,
 )
 
 # --- rounding to fewer bits ---------------------------------------------------------------------------------

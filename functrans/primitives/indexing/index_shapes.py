@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import ArgumentValueError, Aval, DtypeError, Effect, IndexOutOfBoundsError, ShapeError
+from ...core import KEY, ArgumentValueError, Aval, DtypeError, Effect, IndexOutOfBoundsError, ShapeError
 from ..structure.linear import batched_first, shape_of
 from ..structure.shape import iota
 
@@ -175,13 +175,18 @@ def check_bounds(i: np.ndarray, n: int, axis: int) -> None:
 
 
 def fill_for(dtype: np.dtype, fill_value: Any = None) -> Any:
-    """Return the value for elements out of bounds: NaN, the lowest signed or the highest unsigned integer, True."""
+    """Return the value for elements out of bounds: NaN, the lowest signed or the highest unsigned integer, True.
+
+    For keys it is the key 0.
+    """
     if fill_value is not None:
         return np.asarray(fill_value).astype(dtype)[()]
     if dtype.kind in "fc":
         return dtype.type(np.nan)
     if dtype.kind == "b":
         return np.True_
+    if dtype == KEY:
+        return np.zeros((), KEY)[()]
     return dtype.type(np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval, Zero
-from ...core.dtypes import BOOL, INT64
+from ...core.dtypes import BOOL, INT64, KEY, refused_keys
 from ...core.errors import DtypeError, ShapeError
 from ...core.ir import Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Reduction, Scalar
@@ -42,6 +42,8 @@ def _abstract(name: str, kinds: str, out: np.dtype | None = None, identity: bool
     def abstract(x: Aval, *, axes: tuple[int, ...]) -> Aval:
         shape = reduced_shape(name, x, axes)
         if x.dtype.kind not in kinds:
+            if x.dtype == KEY:
+                raise refused_keys(name)
             raise DtypeError(
                 f"{name}: dtype {x.dtype} is not supported; convert the operand with .astype first"
             )

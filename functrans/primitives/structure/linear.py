@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval, Zero, aval_of
+from ...core.dtypes import KEY, refused_keys
 from ...core.errors import ShapeError
 from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Indexed, Pointwise, Reduction, Reshape
@@ -434,9 +435,15 @@ def reduction_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     return eqn.replace(invars=inner.invars, params=params)
 
 
+def _reduce_sum_abstract(x: Aval, *, axes: tuple[int, ...]) -> Aval:
+    if x.dtype == KEY:
+        raise refused_keys("reduce_sum")
+    return Aval(reduced_shape("reduce_sum", x, axes), x.dtype)
+
+
 reduce_sum_p: Primitive = Primitive(
     "reduce_sum",
-    lambda x, *, axes: Aval(reduced_shape("reduce_sum", x, axes), x.dtype),
+    _reduce_sum_abstract,
     lambda x, *, axes: np.add.reduce(x, axis=axes, dtype=x.dtype),
     jvp=linear_jvp(lambda: reduce_sum_p),
     linear=True,

@@ -19,7 +19,7 @@ from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, O
 from ...core.primitive import Linear, Primitive
 from ...core.trace import current_trace, eval_trace
 from ...passes.rewriter import Rewriter
-from ..axes import check_axes, same_dtype
+from ..axes import MOVED, check_axes, same_dtype
 from ..elementwise.arithmetic import convert_element_type_p, eq_p, select_p, sub_p
 from .linear import (
     Rule,
@@ -67,7 +67,7 @@ def loops(k: BlockEmitter, extents: Sequence[int]) -> Iterator[list[Any]]:
 
 
 def _concatenate_abstract(*avals: Aval, dimension: int) -> Aval:
-    dtype = same_dtype("concatenate", avals)
+    dtype = same_dtype("concatenate", avals, MOVED)
     first = avals[0].shape
     check_axes("concatenate", (dimension,), first)
     before, after = first[:dimension], first[dimension + 1 :]
@@ -148,7 +148,7 @@ concatenate_p: Primitive = Primitive(
 
 
 def _pad_abstract(x: Aval, value: Aval, *, padding_config: PaddingConfig) -> Aval:
-    dtype = same_dtype("pad", (x, value))
+    dtype = same_dtype("pad", (x, value), MOVED)
     if value.shape != () or len(padding_config) != x.ndim or any(i < 0 for _, _, i in padding_config):
         raise ShapeError(
             f"pad: padding_config {padding_config} must have one (low, high, interior >= 0) for each axis of "

@@ -1,0 +1,254 @@
+"""What samplers accept: keys, shapes, dtypes and parameters of distributions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..api.jit import jit
+from ..core import FLOAT64, INT64, KEY, Aval, Tracer, aval_of, canonical
+from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, FunctransError, ShapeError
+from ..primitives import ops
+from ..primitives.ops import finish, operand, positive_shape
+
+U32 = np.dtype(np.uint32)
+U64 = np.dtype(np.uint64)
+
+
+def compiled(body: Any) -> Any:
+    """The body of a sampler as a compiled function: all arguments by keyword except the key and traced parameters."""
+    run = jit(body, static_argnames=_static_names(body))
+
+    def sample(*args: Any, **kwargs: Any) -> Any:
+        return finish(run(*args, **kwargs))  # without jit, the body returns plain values
+
+    return sample
+
+
+def _static_names(body: Any) -> tuple[str, ...]:
+    code = body.__code__
+    first = code.co_argcount
+    return code.co_varnames[first : first + code.co_kwonlyargcount]
+
+
+# --- keys -----------------------------------------------------------------------------------------------------
+
+
+def is_raw(aval: Aval) -> bool:
+    """Whether an array holds keys as `PRNGKey` returns them: pairs of uint32."""
+    return aval.dtype == U32 and aval.shape[-1:] == (2,)
+
+
+def keys(key: Any, name: str) -> Any:
+    """One key or an array of keys, of either form.
+
+    Raises
+    ------
+    ArgumentError
+        If it is something else.
+    """
+    try:
+        value = operand(key, f"random.{name}")
+        aval = aval_of(value)
+    except FunctransError:
+        value, aval = None, None
+    if aval is None or not (aval.dtype == KEY or is_raw(aval)):
+        shown = f"type {aval}" if isinstance(key, Tracer) else _shown(key)
+        raise ArgumentError(f"random.{name}: key must be a key from functrans.random.key(seed), got {shown}")
+    return value
+
+
+def _shown(x: Any) -> str:
+    if isinstance(x, np.ndarray | np.generic):
+        return f"an array of dtype {x.dtype} and shape {x.shape}"
+    text = repr(x)
+    return f"{text if len(text) <= 40 else text[:37] + '...'} of type {type(x).__name__}"
+
+
+def one_key(key: Any, name: str) -> Any:
+    """A single key, of either form.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no key.
+    ShapeError
+        If it is an array of keys.
+    """
+    value = keys(key, name)
+    aval = aval_of(value)
+    shape = aval.shape if aval.dtype == KEY else aval.shape[:-1]
+    if shape:
+        raise ShapeError(
+            f"random.{name} takes one key, got an array of keys of shape {shape}: choose one, as in keys[0], or map "
+            f"over them: functrans.vmap(lambda key: random.{name}(key, ...))(keys)"
+        )
+    return value
+
+
+def words(key: Any) -> Any:
+    """Keys as 64-bit numbers, which all bodies compute with."""
+    if aval_of(key).dtype == KEY:
+        return ops.bitcast_p.bind(key, dtype=U64)
+    swapped = ops.rev_p.bind(key, dimensions=(aval_of(key).ndim - 1,))
+    return ops.bitcast_p.bind(swapped, dtype=U64)
+
+
+def as_given(word: Any, key: Any) -> Any:
+    """New keys in the form of `key`."""
+    return typed(word) if aval_of(key).dtype == KEY else raw(word)
+
+
+def typed(word: Any) -> Any:
+    """64-bit numbers as keys."""
+    return ops.bitcast_p.bind(word, dtype=KEY)
+
+
+def raw(word: Any) -> Any:
+    """64-bit numbers as pairs of uint32, the upper half first."""
+    pairs = ops.bitcast_p.bind(word, dtype=U32)
+    return ops.rev_p.bind(pairs, dimensions=(aval_of(pairs).ndim - 1,))
+
+
+# --- dtypes and shapes ------------------------------------------------------------------------------------------
+
+
+def _dtype(dtype: Any, name: str, default: np.dtype, kinds: str, what: str) -> np.dtype:
+    if dtype is None:
+        return default
+    chosen = canonical(dtype, f"random.{name}: dtype")
+    if chosen.kind not in kinds:
+        raise DtypeError(f"random.{name}: dtype must be {what} dtype, got {chosen}")
+    return chosen
+
+
+def float_dtype(dtype: Any, name: str) -> np.dtype:
+    """The dtype of real numbers, by default float64."""
+    return _dtype(dtype, name, FLOAT64, "f", "a float")
+
+
+def inexact_dtype(dtype: Any, name: str) -> np.dtype:
+    """The dtype of real or complex numbers, by default float64."""
+    return _dtype(dtype, name, FLOAT64, "fc", "a float or complex")
+
+
+def integer_dtype(dtype: Any, name: str) -> np.dtype:
+    """The dtype of integers, by default int64."""
+    return _dtype(dtype, name, INT64, "iu", "an integer")
+
+
+def bits_dtype(dtype: Any, name: str) -> np.dtype:
+    """The dtype of bits, by default uint64."""
+    return _dtype(dtype, name, U64, "u", "an unsigned integer")
+
+
+def number_dtype(dtype: Any, name: str) -> np.dtype:
+    """The dtype of numbers that are whole, by default int64."""
+    return _dtype(dtype, name, INT64, "iufc", "a number")
+
+
+def shape_of_result(shape: Any, name: str) -> tuple[int, ...]:
+    """A shape that the user gave; an integer is a shape of one axis."""
+    return positive_shape(shape, f"random.{name}")
+
+
+def shape_with(shape: Any, name: str, **parameters: Any) -> tuple[int, ...]:
+    """The shape that the user gave, or else that of the parameters, which must broadcast to it.
+
+    Raises
+    ------
+    ShapeError
+        The message shows the shapes of the parameters.
+    """
+    shapes = {k: aval_of(x).shape for k, x in parameters.items()}
+    listed = ", ".join(f"{k} {s}" for k, s in shapes.items())
+    if shape is None:
+        try:
+            return np.broadcast_shapes(*shapes.values())
+        except ValueError:
+            raise ShapeError(f"random.{name}: the shapes of {listed} do not broadcast") from None
+    wanted = shape_of_result(shape, name)
+    try:
+        fits = np.broadcast_shapes(wanted, *shapes.values()) == wanted
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"random.{name}: the parameters do not broadcast to shape {wanted}: {listed}. Shape is that of the whole "
+            "result; put the number of draws in front of the parameters' axes"
+        )
+    return wanted
+
+
+# --- parameters -----------------------------------------------------------------------------------------------
+
+
+def parameter(
+    x: Any,
+    name: str,
+    argument: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+) -> Any:
+    """A real parameter of a distribution, which may be an array and may be traced.
+
+    Parameters
+    ----------
+    x : array_like
+    name, argument : str
+        The function and its argument, for messages.
+    low, high, above : float, optional
+        Known numbers must be at least `low`, at most `high`, greater than `above`. NaN passes.
+
+    Raises
+    ------
+    DtypeError
+        If it is complex, or holds keys.
+    ArgumentValueError
+        If a number is out of range.
+    """
+    value = operand(x, f"random.{name}: {argument}")
+    kind = aval_of(value).dtype.kind
+    if kind not in "biuf":
+        raise DtypeError(f"random.{name}: {argument} must be real, got dtype {aval_of(value).dtype}")
+    if not isinstance(value, Tracer):
+        numbers = np.asarray(value)
+        for bound, wrong, words in (
+            (low, numbers < (low or 0), "at least"),
+            (high, numbers > (high or 0), "at most"),
+            (above, numbers <= (above or 0), "greater than"),
+        ):
+            if bound is not None and wrong.any():
+                first = numbers[wrong].flat[0] if numbers.ndim else numbers[()]
+                raise ArgumentValueError(
+                    f"random.{name}: {argument} must be {words} {bound:g}, got {first:g}"
+                )
+    return value
+
+
+def cast(x: Any, dtype: np.dtype) -> Any:
+    """A parameter as the numbers that a body computes with."""
+    return ops.strong(x, dtype)
+
+
+def spread(x: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """A parameter of the dtype, broadcast to a shape."""
+    return ops.broadcast_to(cast(x, dtype), shape)
+
+
+def choice_of(value: Any, known: tuple[str, ...], name: str, argument: str) -> Any:
+    """One of several words.
+
+    Raises
+    ------
+    ArgumentValueError
+        If it is none of them.
+    """
+    if value not in known:
+        raise ArgumentValueError(
+            f"random.{name}: {argument} must be {' or '.join(map(repr, known))}, got {value!r}"
+        )
+    return value
