@@ -1,6 +1,7 @@
 """``functrans.nn``: activations, softmax and its like, attention, initial values of parameters."""
 
 from ..core.module_getattr import module_attributes as _module_attributes
+from .attention import dot_product_attention
 from .normalizing import log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize
 from .rectifiers import (
     celu,
@@ -16,6 +17,7 @@ from .rectifiers import (
     sparse_plus,
     sparse_sigmoid,
 )
+from .scaled import scaled_dot_general, scaled_matmul
 from .sigmoids import (
     gelu,
     glu,
@@ -33,10 +35,17 @@ from .sigmoids import (
 )
 
 __all__ = [
-    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
-    "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6", "selu",
-    "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
-    "standardize", "swish", "tanh",
+    "celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu",
+    "hard_swish", "hard_tanh", "identity", "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp",
+    "logsumexp", "mish", "one_hot", "relu", "relu6", "scaled_dot_general", "scaled_matmul", "selu", "sigmoid", "silu",
+    "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize", "swish", "tanh",
 ]  # fmt: skip
 
-__getattr__, __dir__ = _module_attributes("functrans.nn", globals())
+__getattr__, __dir__ = _module_attributes(
+    "functrans.nn",
+    globals(),
+    {
+        "get_scaled_dot_general_config": "Quantized products need Nvidia's devices: round the operands yourself, and "
+        "multiply them with nn.scaled_matmul"
+    },
+)

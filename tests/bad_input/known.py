@@ -34,6 +34,7 @@ KNOWN = {
         "lax.switch": "operands",
         "lax.while_loop": "cond_fun",
         "linear_transpose": "fun",
+        "nn.scaled_dot_general": "dimension_numbers",
         "numpy.arange": "start stop",
         "numpy.arctan2": "y",
         "numpy.bincount": "x",

@@ -44,6 +44,13 @@ def standardize(x, axis=-1):
     return (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + 1e-5)
 
 
+def attention(q, k, v):
+    logits = np.einsum("tnd,snd->nts", q * 1.0, np.repeat(k, 2, axis=1)) / np.sqrt(q.dtype.type(2))
+    return np.einsum("nts,snd->tnd", sp.softmax(logits, axis=-1), np.repeat(v, 2, axis=1)).astype(
+        logits.dtype
+    )
+
+
 def last(f):
     """The function along the last axis unless told otherwise."""
     return lambda x, axis=-1: f(x, axis=axis)
@@ -92,6 +99,27 @@ TABLES = {
         Entry("log_softmax", Call(R(2, 3)), oracle=last(sp.log_softmax), skip=NUMBERS),
         Entry("logsumexp", Call(R(2, 3)), oracle=sp.logsumexp, skip={"empty": "SciPy fails"}),
         Entry("logmeanexp", Call(R(2, 3)), oracle=lambda x: np.log(np.mean(np.exp(x)))),
+        Entry(
+            "dot_product_attention",
+            Call(R(3, 2, 2), R(2, 1, 2), R(2, 1, 2)),
+            oracle=attention,
+            skip=dict.fromkeys(("0-d", "empty"), "shapes"),
+        ),
+        Entry(
+            "scaled_matmul",
+            Call(R(1, 2, 4), R(1, 2, 4), R(1, 2, 2), R(1, 2, 2), preferred_element_type=float),
+            oracle=lambda a, b, s, t, preferred_element_type: np.einsum(
+                "abcd,aecd,abc,aec->abe", a.reshape(1, 2, 2, 2), b.reshape(1, 2, 2, 2), s, t
+            ).astype(float),
+            skip=dict.fromkeys(("0-d", "empty"), "shapes"),
+        ),
+        Entry(
+            "scaled_dot_general",
+            Call(R(2, 2), R(2), (((1,), (0,)), ((), ())), preferred_element_type=float),
+            oracle=lambda x, y, dims, preferred_element_type: (x @ y).astype(float),
+            order=1,
+            skip=dict.fromkeys(("0-d", "empty"), "shapes"),
+        ),
         Entry(
             "one_hot",
             Call(I(4), 3),
