@@ -48,7 +48,6 @@ from .special.inverse_erf import *
 from .structure.dynamic import *
 from .structure.linear import *
 from .structure.shape import *
-from .trigonometric_transforms import *
 from .windows.conv import *
 from .windows.reduce_window import *
 from .windows.window_geometry import *

@@ -1,4 +1,4 @@
-"""``scipy.integrate``: SciPy's own integrators, with derivatives."""
+"""``scipy.integrate``: SciPy's own integrators, with derivatives, and integrals of samples."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from ..core.libraries import scipy
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..numpy.creation.filled import asarray
 from ..numpy.shaping.joining import concatenate
+from ..numpy.signal.differences import trapezoid
 from ..primitives import ops
 from . import quadrature
 from .callbacks import Callback, as_array, is_traced, known, numbers_only
 from .flows import Flow, Problem, UserOde
 from .patched import unpatched
 from .quadrature import Integral, Quad
+from .sampled import cumulative_trapezoid, simpson
 
-__all__ = ["quad", "solve_ivp"]
+__all__ = ["cumulative_trapezoid", "quad", "simpson", "solve_ivp", "trapezoid"]
 
 
 def quad(

@@ -1,17 +1,32 @@
-"""Convolution and correlation of arrays with any number of axes, as in `scipy.signal`."""
+"""``functrans.scipy.signal``: convolution and correlation of arrays with any number of axes, spectra and filters."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from .. import numpy as fnp
+from ..arrays.arguments import one_of
 from ..core import BOOL, ArgumentValueError, DtypeError, ShapeError
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, in_one_dtype
+from ..numpy.linalg.norms import all_inexact
 from ..primitives import ops
-from ..primitives.ops import dtype_of, finish, shape_of
+from ..primitives.ops import axes_or_all, dtype_of, finish, shape_of
+from .fft import next_fast_len
+from .filters import detrend, lfilter
+from .spectral import csd, istft, periodogram, stft, welch
 
-__all__ = ["convolve", "convolve2d", "correlate", "correlate2d"]
+__all__ = [
+    "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft", "lfilter",
+    "periodogram", "stft", "welch",
+]  # fmt: skip
+_MODES = ("full", "same", "valid")
+_METHODS = ("auto", "direct", "fft")
 __getattr__, __dir__ = _module_attributes("functrans.scipy.signal", globals())
 
 
@@ -25,8 +40,9 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     mode : {'full', 'same', 'valid'}
         'full': all positions at which they overlap. 'same': the middle positions, as many as `in1` has elements.
         'valid': positions at which one lies within the other.
-    method : str
-        Ignored: the sums are always computed directly.
+    method : {'auto', 'direct', 'fft'}
+        Whether to add products, or to multiply Fourier transforms, which rounds integers and spreads infinities and
+        NaN. 'auto' transforms floating point numbers where that is faster, as SciPy does.
 
     Returns
     -------
@@ -38,14 +54,13 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     ShapeError
         If they have different numbers of axes, or if with ``valid`` no array fits within the other.
     ArgumentValueError
-        If the mode is unknown.
+        If the mode or the method is unknown.
     DtypeError
         If they are boolean.
 
     Notes
     -----
-    Linear in each argument. The cost is the product of the sizes; for two large arrays multiply their transforms
-    (`functrans.numpy.fft`).
+    Linear in each argument. The direct cost is the product of the sizes; see `fftconvolve`.
 
     Examples
     --------
@@ -53,7 +68,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     >>> functrans.scipy.signal.convolve([1.0, 2.0, 3.0], [1.0, 1.0], "same")
     Array([1., 3., 5.])
     """
-    return _convolved("convolve", in1, in2, mode, reverse=True)
+    return _convolved("convolve", in1, in2, mode, reverse=True, method=method)
 
 
 @checked
@@ -66,7 +81,99 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
     >>> functrans.scipy.signal.correlate([1.0, 2.0, 3.0], [1.0, 0.0], "valid")
     Array([1., 2.])
     """
-    return _convolved("correlate", in1, in2, mode, reverse=False)
+    return _convolved("correlate", in1, in2, mode, reverse=False, method=method)
+
+
+@checked
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    """The convolution of two arrays, by the product of their Fourier transforms.
+
+    Parameters
+    ----------
+    in1, in2 : array_like
+        With the same number of axes. Axes along which they are not convolved are broadcast.
+    mode : {'full', 'same', 'valid'}
+        As for `convolve`.
+    axes : int or sequence of int, optional
+        By default all.
+
+    Returns
+    -------
+    Array
+        In the common dtype; float64 for integers.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not match, or with ``valid`` no array fits within the other.
+    ArgumentValueError
+        If the mode is unknown, or `axes` is empty.
+    AxisError
+        If an axis is out of bounds, or repeated.
+
+    Notes
+    -----
+    Linear in each argument. The error of each element is relative to the largest one.
+
+    Examples
+    --------
+    >>> from functrans.scipy.signal import fftconvolve
+    >>> fftconvolve([1.0, 2.0, 3.0], [1.0, 1.0]).round(12)
+    Array([1., 3., 5., 3.])
+    """
+    name = "fftconvolve"
+    one_of(mode, _MODES, f"{name}: mode")
+    a, b = fnp.shape(in1), fnp.shape(in2)
+    if len(a) != len(b):
+        raise ShapeError(f"{name}: arrays of shapes {a} and {b} must have the same number of axes")
+    if not a:
+        return fnp.multiply(in1, in2)
+    x, y = all_inexact(name, in1, in2)
+    if 0 in a or 0 in b:
+        return fnp.zeros(0)
+    places = axes_or_all(axes, len(a), name)
+    if not places:
+        raise ArgumentValueError(f"{name}: axes must name at least one axis")
+    places = tuple([d for d in places if a[d] != 1 and b[d] != 1])
+    if any(n != m and 1 not in (n, m) for d, (n, m) in enumerate(zip(a, b)) if d not in places):
+        raise ShapeError(f"{name}: shapes {a} and {b} do not match outside of axes {places}")
+    if mode == "valid" and any(a[d] < b[d] for d in places):
+        x, y, a, b = y, x, b, a
+        if any(a[d] < b[d] for d in places):
+            raise ShapeError(
+                f"{name}: mode 'valid' needs one array that fits within the other, got shapes {b} and {a}"
+            )
+    out = _product_of_transforms(finish(x), finish(y), places)
+    extents = list(shape_of(out))
+    if mode == "same":
+        extents = list(a)
+    elif mode == "valid":
+        extents = [a[d] - b[d] + 1 if d in places else n for d, n in enumerate(extents)]
+    starts = [(n - m) // 2 for n, m in zip(shape_of(out), extents)]
+    return out[tuple([slice(i, i + m) for i, m in zip(starts, extents)])]
+
+
+def _product_of_transforms(x: Any, y: Any, axes: Sequence[int]) -> Any:
+    """The full convolution along these axes."""
+    if not axes:
+        return x * y
+    real = dtype_of(x).kind == "f"
+    extents = {d: x.shape[d] + y.shape[d] - 1 for d in axes}
+    points = [next_fast_len(n, real) for n in extents.values()]
+    there, back = (fnp.fft.rfftn, fnp.fft.irfftn) if real else (fnp.fft.fftn, fnp.fft.ifftn)
+    out = back(there(x, points, axes) * there(y, points, axes), points, axes)
+    return out[tuple([slice(extents.get(d)) for d in range(x.ndim)])]
+
+
+def _transforms_are_faster(a: tuple[int, ...], b: tuple[int, ...], dtype: np.dtype, mode: str) -> bool:
+    """Whether to convolve floating point numbers by their transforms: by the number of products, as measured."""
+    if dtype.kind not in "fc" or 0 in a or 0 in b:
+        return False
+    full = [n + m - 1 for n, m in zip(a, b)]
+    outs = {"full": full, "same": a, "valid": [abs(n - m) + 1 for n, m in zip(a, b)]}[mode]
+    direct = math.prod(outs) * math.prod(map(min, a, b))
+    size = math.prod(full)
+    return direct > 64 * size * math.log2(size + 1) + 20_000
 
 
 @checked
@@ -122,20 +229,24 @@ def _check_matrices(name: str, in1: Any, in2: Any, boundary: str, fillvalue: flo
         )
 
 
-def _convolved(name: str, in1: Any, in2: Any, mode: str, *, reverse: bool) -> Any:
+def _convolved(name: str, in1: Any, in2: Any, mode: str, *, reverse: bool, method: str = "direct") -> Any:
     x, y = in_one_dtype([array_operand(in1, name), array_operand(in2, name, 1)], None, name)
     if dtype_of(x) == BOOL:
         raise DtypeError(f"{name}: booleans are not supported; convert with .astype(int)")
     a, b = shape_of(x), shape_of(y)
     if len(a) != len(b):
         raise ShapeError(f"{name}: arrays of shapes {a} and {b} must have the same number of axes")
-    if mode not in ("full", "same", "valid"):
-        raise ArgumentValueError(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}")
+    one_of(mode, _MODES, f"{name}: mode")
+    one_of(method, _METHODS, f"{name}: method")
     if not reverse and dtype_of(y).kind == "c":
         y = ops.conj_p.bind(y)
     if not a:
         return finish(ops.mul_p.bind(x, y))
     axes = tuple(range(len(a)))
+    if method == "fft" or (method == "auto" and _transforms_are_faster(a, b, dtype_of(x), mode)):
+        out = fftconvolve(finish(x), finish(y if reverse else ops.rev_p.bind(y, dimensions=axes)), mode)
+        whole = dtype_of(x).kind in "iu"
+        return fnp.astype(fnp.round(out), dtype_of(x)) if whole else out
     window = ops.rev_p.bind(y, dimensions=axes) if reverse else y
     if mode == "valid" and any(n < m for n, m in zip(a, b)):
         if any(n > m for n, m in zip(a, b)):

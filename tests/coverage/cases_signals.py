@@ -1,6 +1,8 @@
 """functrans.scipy.fft, and what research code calls for signals, grids and images."""
 
-from coverage_table import Call, Entry, R, Z
+from coverage_table import Call, Entry, I, R, Z
+
+INDEX = "SciPy fails with an IndexError"
 
 TABLES = {
     "functrans.scipy.fft": [
@@ -16,5 +18,102 @@ TABLES = {
         Entry("dctn", Call(R(3, 4)), Call(Z(2, 3), 3, (4, 2)), Call(R(2, 3, 4), 1, axes=(2, 0)), order=1),
         Entry("idctn dstn idstn", Call(R(3, 4)), Call(R(2, 3, 4), 3, axes=(2, 0), norm="ortho"), order=1),
         Entry("next_fast_len", Call(13), Call(17, True), differentiable=False),
+    ],
+    "functrans.scipy.signal": [
+        Entry(
+            "fftconvolve",
+            Call(R(2, 5), R(2, 3), axes=1),
+            Call(Z(4), R(3), "valid"),
+            Call(R(3, 4), R(2, 2), "same"),
+            order=1,
+            skip={
+                "0-d": "axes are constants",
+                "empty": "axes are constants",
+                "strides": "the arguments differ",
+            },
+        ),
+        Entry(
+            "detrend",
+            Call(R(7)),
+            Call(Z(3, 4), 0, "constant"),
+            Call(R(2, 7), bp=[2, 5]),
+            order=1,
+            skip={"0-d": INDEX, "empty": "SciPy fails with an error of its own"},
+        ),
+        Entry(
+            "lfilter",
+            Call(R(2), R(3), R(2, 6)),
+            Call(R(3), R(1), R(5, 2), 0),
+            Call(R(2), R(2), Z(4), zi=R(1)),
+            order=1,
+            skip={
+                "0-d": INDEX,
+                "empty": "SciPy reads memory that it has not written",
+                "int": "SciPy refuses integers",
+            },
+        ),
+        Entry(
+            "welch",
+            Call(R(11), nperseg=4),
+            Call(R(2, 11), 2.0, R(5), detrend="linear", average="median", nfft=7),
+            Call(Z(9), nperseg=4, noverlap=1, scaling="spectrum"),
+            order=1,
+            skip={"0-d": INDEX},
+        ),
+        Entry("periodogram", Call(R(6)), Call(R(7, 2), 3.0, "hann", 5, axis=0), order=1, skip={"0-d": INDEX}),
+        Entry(
+            "csd",
+            Call(R(2, 11), R(2, 9), nperseg=4),
+            Call(R(9), Z(9), return_onesided=False),
+            order=1,
+            skip={"0-d": INDEX, "strides": "the arguments differ"},
+        ),
+        Entry(
+            "stft",
+            Call(R(9), nperseg=4),
+            Call(Z(11, 2), 2.0, R(4), 4, 1, 8, axis=0, padded=False),
+            Call(R(9), nperseg=5, boundary="odd", detrend="constant", scaling="psd"),
+            order=1,
+            skip={"0-d": INDEX},
+        ),
+        Entry(
+            "istft",
+            Call(Z(3, 5)),
+            Call(
+                Z(5, 4),
+                2.0,
+                R(5),
+                5,
+                3,
+                input_onesided=False,
+                boundary=False,
+                time_axis=0,
+                freq_axis=1,
+                nfft=8,
+            ),
+            order=1,
+        ),
+    ],
+    "functrans.scipy.integrate": [
+        Entry(
+            "cumulative_trapezoid",
+            Call(R(2, 5), R(5)),
+            Call(R(4, 2), dx=0.5, axis=0),
+            order=1,
+            skip={
+                "0-d": INDEX,
+                "empty": "x and y differ",
+                "strides": "x and y differ",
+            },
+        ),
+        Entry(
+            "simpson",
+            Call(R(2, 5), I(5)),
+            Call(R(6), R(6)),
+            Call(R(4, 2), dx=0.5, axis=0),
+            Call(R(2)),
+            order=1,
+            skip={"0-d": INDEX, "empty": "x and y differ", "strides": "x and y differ"},
+        ),
     ],
 }

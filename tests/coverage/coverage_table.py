@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.fft
+import scipy.integrate
 import scipy.linalg
 import scipy.signal
 import scipy.special
@@ -30,7 +31,10 @@ NAMESPACES: dict[str, Any] = {
     "functrans.scipy.linalg": scipy.linalg,
     "functrans.scipy.signal": scipy.signal,
     "functrans.scipy.fft": scipy.fft,
+    "functrans.scipy.integrate": scipy.integrate,
 }
+#: Solvers, which call the user's functions: tests/scipy has their tests.
+SOLVERS = {"functrans.scipy.integrate": ("quad", "solve_ivp")}
 #: What a test does beside the first value; an entry may leave one out with a reason.
 ASPECTS = ("value", "jit", "vmap", "derivative", "numpy", "0-d", "empty", "strides", "float32", "int")
 
@@ -275,6 +279,7 @@ def public(namespace: str) -> dict[str, Callable[..., Any]]:
         if callable(f := getattr(module, name))
         and not isinstance(f, (type, np.dtype))
         and f is not getattr(theirs, name, None)
+        and name not in SOLVERS.get(namespace, ())
     }
 
 

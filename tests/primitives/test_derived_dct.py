@@ -6,7 +6,7 @@ import pytest
 from functrans.core import Linear
 from functrans.core.aval import aval_of
 from functrans.core.errors import FunctransError
-from functrans.primitives.trigonometric_transforms import dct_p
+from functrans.primitives.fft import dct_p
 from functrans.testing import Case, Domain, Numbers, check_primitive
 
 
