@@ -10,6 +10,22 @@ from . import numpy, scipy  # they also register NumPy's functions and SciPy's u
 from .api.callback import io_callback, pure_callback
 from .api.checkpoint import checkpoint, checkpoint_name, remat
 from .api.derivatives import jvp, linear_transpose, linearize, vjp
+from .api.devices import (
+    block_until_ready,
+    default_backend,
+    default_device,
+    device_count,
+    device_get,
+    device_put,
+    devices,
+    effects_barrier,
+    local_device_count,
+    local_devices,
+    named_scope,
+    process_count,
+    process_index,
+    typeof,
+)
 from .api.grad import grad, value_and_grad
 from .api.hookable import MultiHandle, hookable, register_group_hooks
 from .api.hooks import (
@@ -26,7 +42,7 @@ from .api.stages import eval_shape, make_jaxpr
 from .api.vmap import vmap
 from .arrays.array import Array
 from .arrays.donation import donate
-from .core import BackwardState, FunctionError, Zero, errors
+from .core import BackwardState, Device, FunctionError, Zero, errors, float0
 from .core.config import config
 from .core.module_getattr import module_attributes as _module_attributes
 from .custom.closures import closure_convert
@@ -59,12 +75,14 @@ _LAZY = (
 __all__ = [
     "Array",
     "BackwardState",
+    "Device",
     "Function",
     "FunctionError",
     "MultiHandle",
     "RemovableHandle",
     "ShapeDtypeStruct",
     "Zero",
+    "block_until_ready",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
@@ -79,13 +97,21 @@ __all__ = [
     "custom_vjp",
     "custom_vmap",
     "debug",
+    "default_backend",
+    "default_device",
+    "device_count",
+    "device_get",
+    "device_put",
+    "devices",
     "disable_jit",
     "donate",
+    "effects_barrier",
     "errors",
     "eval_shape",
     "experimental",
     "export",
     "flatten_util",
+    "float0",
     "grad",
     "hessian",
     "hookable",
@@ -98,12 +124,17 @@ __all__ = [
     "linear_call",
     "linear_transpose",
     "linearize",
+    "local_device_count",
+    "local_devices",
     "make_jaxpr",
+    "named_scope",
     "nn",
     "numpy",
     "once_differentiable",
     "ops",
     "post_accumulate_hook",
+    "process_count",
+    "process_index",
     "progress",
     "pure_callback",
     "random",
@@ -116,6 +147,7 @@ __all__ = [
     "testing",
     "tree",
     "tree_util",
+    "typeof",
     "value_and_grad",
     "vjp",
     "vmap",
@@ -128,10 +160,6 @@ __getattr__, __dir__ = _module_attributes(
     {
         "Tensor": "The array class is functrans.Array: make arrays with functrans.numpy.asarray",
         "tensor": "Write functrans.numpy.asarray(x)",
-        "device_put": "functrans has one device: use arrays directly",
-        "device_get": "Results are NumPy arrays: use them directly",
-        "block_until_ready": "Results are ready when a call returns: use them directly",
-        "named_scope": "Kernels and messages already name the lines of the program",
         "pmap": "functrans has one device: use vmap",
     },
     parts=_LAZY,

@@ -170,7 +170,9 @@ def tree_transpose(
 
 
 @checked
-def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, Any]]:
+def tree_leaves_with_path(
+    tree: PyTree, is_leaf: Callable[..., Any] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
     """The leaves of a tree with their key paths.
 
     Examples
@@ -179,11 +181,17 @@ def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[Ke
     >>> [(ft.tree_util.keystr(path), leaf) for path, leaf in ft.tree.leaves_with_path({"a": (1, 2)})]
     [("['a'][0]", 1), ("['a'][1]", 2)]
     """
-    return tree_flatten_with_path(tree, is_leaf)[0]
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 @checked
-def tree_map_with_path(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf = None) -> PyTree:
+def tree_map_with_path(
+    f: Callable[..., Any],
+    tree: PyTree,
+    *rest: PyTree,
+    is_leaf: Callable[..., Any] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> PyTree:
     """As `tree_map`, with the key path as the first argument of the function.
 
     Examples
@@ -191,7 +199,7 @@ def tree_map_with_path(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_le
     >>> tree_map_with_path(lambda path, x: f"{keystr(path)}={x}", {"a": [1, 2]})
     {'a': ["['a'][0]=1", "['a'][1]=2"]}
     """
-    pairs, treedef = tree_flatten_with_path(tree, is_leaf)
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     others = [
         treedef.flatten_up_to(other, f"tree_map_with_path: tree {i}") for i, other in enumerate(rest, 2)
     ]

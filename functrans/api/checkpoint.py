@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,7 @@ def checkpoint(
     prevent_cse: bool = True,
     policy: Callable[..., bool] | None = None,
     static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
 ) -> Any:
     """The same function, but reverse mode stores only its arguments and recomputes the rest in the backward pass.
 
@@ -47,7 +48,7 @@ def checkpoint(
     policy : callable, optional
         Selects values to store besides the arguments: one of `functrans.checkpoint_policies`, or a function
         ``policy(primitive, *avals, **params) -> bool`` of the operation that computes a value. By default none.
-    static_argnums : int or sequence of int
+    static_argnums, static_argnames : int or str, or sequences of them
         Arguments that are not traced (flags, functions, numbers in a Python ``if``).
 
     Returns
@@ -80,14 +81,25 @@ def checkpoint(
     Array(0.54030231)
     """
     if fun is None:
-        return partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)
+        return partial(
+            checkpoint,
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+        )
     check_function("checkpoint", fun)
     if policy is not None and not callable(policy):
         raise ArgumentError(
             f"checkpoint of {name_of(fun)}: policy must be a function, got {str(policy)[:60]!r} of type "
             f"{type(policy).__name__}; see functrans.checkpoint_policies"
         )
-    return _Checkpointed(fun, StaticArguments(fun, static_argnums, None), policy, prevent_cse)
+    static = StaticArguments(
+        fun,
+        None if static_argnums == () else static_argnums,
+        None if static_argnames == () else static_argnames,
+    )
+    return _Checkpointed(fun, static, policy, prevent_cse)
 
 
 class _Checkpointed(Transformed):

@@ -7,11 +7,13 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core import errors
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval
 from ..core.config import config
-from ..core.dtypes import dtype_name, is_complex, is_inexact
+from ..core.dtypes import dtype_name, float0, is_complex, is_inexact
 from ..core.portable import Transformed
 from ..core.trace import current_trace, eval_trace
 from ..frontend.arguments import (
@@ -87,6 +89,7 @@ def select(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     holomorphic: bool,
+    allow_int: bool = False,
 ) -> Selected:
     """Select and check the differentiated arguments of a call; `what` names the transformation."""
     numbers = checked_argnums(what, fun, argnums, len(args))
@@ -96,6 +99,8 @@ def select(
         values, _ = flatten_values(args[i], where)
         for k, x in enumerate(values):
             aval = aval_of(x)
+            if allow_int and aval.dtype.kind in "biu":
+                continue
             if not is_inexact(dtype := aval.dtype) or is_complex(dtype) or holomorphic:
                 _check_input(what, where(tree_flatten_with_path(args[i])[0][k][0]), aval, holomorphic)
         leaves += values
@@ -122,7 +127,7 @@ def _check_input(what: str, where: str, aval: Aval, holomorphic: bool) -> None:
     if not is_inexact(dtype):
         raise errors.GradientError(
             f"{where} has dtype {dtype_name(dtype)}, but only float and complex arguments have derivatives. Pass a "
-            "float (1.0 instead of 1, x.astype(float)), or select other arguments with argnums"
+            "float (1.0 instead of 1, x.astype(float)), select other arguments with argnums, or say allow_int=True"
         )
     if holomorphic and not is_complex(dtype):
         raise errors.GradientError(f"{where} has dtype {dtype}, but holomorphic=True needs complex arguments")
@@ -163,13 +168,20 @@ class Differentiated(Transformed):
     """A function whose calls differentiate another one, with the options of `grad`."""
 
     def __init__(
-        self, what: str, fun: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool
+        self,
+        what: str,
+        fun: Callable[..., Any],
+        argnums: Argnums,
+        has_aux: bool,
+        holomorphic: bool,
+        allow_int: bool = False,
     ):
         check_function(what, fun)
         super().__init__(what, fun)
         self._argnums = argnums
         self._has_aux = has_aux
         self._holomorphic = holomorphic
+        self._allow_int = allow_int
 
 
 class _OfJitted(Jitted):
@@ -201,15 +213,15 @@ class _Reverse(Differentiated):
             compiled = self._compiled = self._of_jitted()
         if compiled is not None and current_trace.get() is eval_trace:
             return compiled(*args, **kwargs)
-        options = self._argnums, self._has_aux, self._holomorphic
+        options = self._argnums, self._has_aux, self._holomorphic, self._allow_int
         return _value_and_grad(self._made_by, self._fun, *options, args, kwargs)
 
     def _of_jitted(self) -> _OfJitted | None:
         fun = self._fun
-        if type(fun) is not Jitted or fun._signature or fun._donated:
+        if type(fun) is not Jitted or fun._signature or fun._donated or self._allow_int:
             return None
         argnums = tuple(self._argnums) if isinstance(self._argnums, list) else self._argnums
-        what, options = self._made_by, (argnums, bool(self._has_aux), bool(self._holomorphic))
+        what, options = self._made_by, (argnums, bool(self._has_aux), bool(self._holomorphic), False)
 
         @functools.wraps(fun._fun, assigned=("__name__", "__qualname__"), updated=())
         def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -234,6 +246,11 @@ class _Grad(_Reverse):
         return (gradient, value[1]) if self._has_aux else gradient
 
 
+def derivative_in(t: Any, aval: Aval, outer: tuple[int, ...] = ()) -> Any:
+    """A derivative in an argument of this type, after axes of shape `outer`: float0 for integers, else `as_typed`."""
+    return as_typed(t, aval) if is_inexact(aval.dtype) else np.zeros(outer + aval.shape, float0)
+
+
 def as_typed(t: Any, aval: Aval) -> Any:
     """A tangent or cotangent of a value of this type, for the user; weak if the value is."""
     value = instantiate(t)
@@ -246,6 +263,7 @@ def value_and_grad(
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[..., Any]:
     """A function that returns the value of `fun` and its gradient.
 
@@ -259,6 +277,9 @@ def value_and_grad(
         Whether `fun` also returns auxiliary data.
     holomorphic : bool
         Declares that `fun` is complex-differentiable; arguments and output must be complex.
+    allow_int : bool
+        Whether arguments may be integers. Their gradients have the dtype `functrans.float0`, whose elements have no
+        value.
 
     Returns
     -------
@@ -285,7 +306,7 @@ def value_and_grad(
     >>> ft.value_and_grad(lambda x: fnp.sum(x ** 2))(fnp.asarray([1.0, 2.0]))
     (Array(5.), Array([2., 4.]))
     """
-    return _ValueAndGrad("value_and_grad", fun, argnums, has_aux, holomorphic)
+    return _ValueAndGrad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
 
 
 @checked
@@ -294,6 +315,7 @@ def grad(
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[..., Any]:
     """A function that returns the gradient of a scalar function.
 
@@ -312,7 +334,7 @@ def grad(
     >>> ft.grad(ft.grad(lambda x: x ** 3))(2.0)
     Array(12.)
     """
-    return _Grad("grad", fun, argnums, has_aux, holomorphic)
+    return _Grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
 
 def _value_and_grad(
@@ -321,17 +343,20 @@ def _value_and_grad(
     argnums: Argnums,
     has_aux: bool,
     holomorphic: bool,
+    allow_int: bool,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> tuple[Any, Any]:
-    chosen = select(what, fun, argnums, args, kwargs, holomorphic)
+    chosen = select(what, fun, argnums, args, kwargs, holomorphic, allow_int)
     flat = Flat(fun, chosen.tree, chosen.call, has_aux)
-    linear = linearize(flat, chosen.leaves, [True] * len(chosen.leaves))
+    linear = linearize(flat, chosen.leaves, [is_inexact(aval_of(x).dtype) for x in chosen.leaves])
     ids = {id(x) for x in chosen.leaves}
     outs, aux = flat.separate(linear.outs, ids)
     _check_output(what, fun, flat, outs, holomorphic)
     one = aval_of(outs[0]).dtype.type(1)
     cts = backward(linear.tape, linear.tangents[:1], [one], linear.inputs)
-    gradients = results(chosen.tree, [as_typed(ct, aval_of(x)) for ct, x in zip(cts, chosen.leaves)], ids)
+    gradients = results(
+        chosen.tree, [derivative_in(ct, aval_of(x)) for ct, x in zip(cts, chosen.leaves)], ids
+    )
     value = result(outs[0], ids)
     return (value, aux) if has_aux else value, gradients[0] if isinstance(argnums, int) else gradients

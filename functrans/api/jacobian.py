@@ -14,7 +14,7 @@ from ..primitives.structure.shape import eye
 from ..transforms.batch import batch
 from ..transforms.linearize import Linearized, linearize, replay
 from ..transforms.transpose import backward
-from .grad import Argnums, Differentiated, as_typed, select
+from .grad import Argnums, Differentiated, derivative_in, select
 
 
 @checked
@@ -52,7 +52,11 @@ def jacfwd(
 
 @checked
 def jacrev(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[..., Any]:
     """The Jacobian, one row per output element: best for few outputs.
 
@@ -60,7 +64,7 @@ def jacrev(
     ----------
     fun : callable
         Returns an array or a pytree of arrays.
-    argnums, has_aux, holomorphic
+    argnums, has_aux, holomorphic, allow_int
         As for `grad`.
 
     Returns
@@ -79,7 +83,7 @@ def jacrev(
     Array([[2., 0.],
            [2., 1.]])
     """
-    return _Jacobian("jacrev", fun, argnums, has_aux, holomorphic)
+    return _Jacobian("jacrev", fun, argnums, has_aux, holomorphic, allow_int)
 
 
 @checked
@@ -116,14 +120,19 @@ class _Jacobian(Differentiated):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The Jacobian, and auxiliary data."""
         what, fun = self._made_by, self._fun
-        chosen = select(what, fun, self._argnums, args, kwargs, self._holomorphic)
+        chosen = select(what, fun, self._argnums, args, kwargs, self._holomorphic, self._allow_int)
         flat = Flat(fun, chosen.tree, chosen.call, self._has_aux)
-        linear = linearize(flat, chosen.leaves, [True] * len(chosen.leaves)).pruned()
+        linear = linearize(
+            flat, chosen.leaves, [is_inexact(aval_of(x).dtype) for x in chosen.leaves]
+        ).pruned()
         outs, aux = flat.separate(linear.outs, {id(x) for x in chosen.leaves})
         _check_outputs(what, fun, outs, self._holomorphic)
         blocks_of = _columns if what == "jacfwd" else _rows
         blocks = blocks_of(linear, [aval_of(x) for x in chosen.leaves], [aval_of(x) for x in outs])
-        typed = [[as_typed(x, aval_of(leaf)) for x, leaf in zip(row, chosen.leaves)] for row in blocks]
+        typed = [
+            [derivative_in(x, aval_of(leaf), aval_of(out).shape) for x, leaf in zip(row, chosen.leaves)]
+            for row, out in zip(blocks, outs)
+        ]
         jacobian = _assembled(flat.out_tree, chosen.tree, typed, isinstance(self._argnums, int))
         return (jacobian, aux) if self._has_aux else jacobian
 
@@ -167,13 +176,15 @@ def _rows(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> list
         def pull(direction: Any, j: int = j) -> list[Any]:
             cts = [direction if k == j else Zero(o) for k, o in enumerate(outs)]
             arg_cts = backward(linear.tape, linear.tangents[: len(outs)], cts, linear.inputs)
-            return [instantiate(ct) for ct in arg_cts]
+            return [instantiate(ct) for ct, a in zip(arg_cts, ins) if is_inexact(a.dtype)]
 
-        rows, dims = batch(pull, out.size, [_basis(out)], [0])
+        rows = zip(*batch(pull, out.size, [_basis(out)], [0]))
         blocks.append(
             [
-                reshape_p.bind(batched_first(out.size, x, d), shape=out.shape + a.shape)
-                for x, d, a in zip(rows, dims, ins)
+                reshape_p.bind(batched_first(out.size, *next(rows)), shape=out.shape + a.shape)
+                if is_inexact(a.dtype)
+                else Zero(a)
+                for a in ins
             ]
         )
     return blocks

@@ -21,10 +21,13 @@ from typing import Any
 import numpy as np
 
 from ..core import (
+    CPU,
     KEY,
     PYTHON_NUMBERS,
     PYTHON_SCALARS,
     ArgumentError,
+    Aval,
+    Device,
     NoAttributeError,
     TracedRow,
     Tracer,
@@ -323,6 +326,24 @@ class Array(np.ndarray, metaclass=_ArrayType):
     def at(self) -> Any:
         """Modified copies: ``x.at[i].set(v)`` and similar."""
         return operators.property["at"](self)
+
+    @property
+    def aval(self) -> Aval:
+        """Shape, dtype and weakness, as tracing sees them."""
+        return Aval(self.shape, self.dtype, self.weak_type)
+
+    @property
+    def device(self) -> Device:  # type: ignore[override]
+        """The CPU."""
+        return CPU
+
+    def devices(self) -> set[Device]:
+        """The devices that hold the array: the CPU."""
+        return {CPU}
+
+    def block_until_ready(self) -> Any:
+        """The array itself, which is ready when the call that computed it returns."""
+        return self
 
     def is_deleted(self) -> bool:
         """Whether the array was donated to a call, as by ``jit(..., donate_argnums=0)``: it can no longer be used."""

@@ -14,8 +14,8 @@ import numpy as np
 from ..core import Aval, CallRules, Effect, Jaxpr, Linear, Primitive, Zero, eval_trace, subjaxprs, tracing
 from ..core.config import config
 from ..core.errors import JaxprTypeError
+from ..core.evaluation import evaluate
 from ..passes.masks import Mask, chosen, perturbed, scatter, with_zeros
-from ..passes.toolkit import evaluate
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr

@@ -21,8 +21,9 @@ from typing import Any
 
 from ..core import Atom, Aval, Block, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, aval_of, subjaxprs
 from ..core.config import config
+from ..core.evaluation import evaluate
 from ..passes.masks import chosen, perturbed, scatter, split, with_zeros
-from ..passes.toolkit import evaluate, live_equations, narrowed, single_equation, variables_read
+from ..passes.toolkit import live_equations, narrowed, single_equation, variables_read
 from ..primitives.structure.linear import batched_first, instantiate, move_axis, zeros
 from .bodies import invariant_part
 from .body_cache import derive_from_all

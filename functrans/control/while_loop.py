@@ -14,8 +14,8 @@ import numpy as np
 
 from ..core import INT64, Aval, Block, BlockEmitter, Buffer, Jaxpr, Primitive, TapeAval, Var, aval_of
 from ..core.config import config
+from ..core.evaluation import evaluate
 from ..passes.masks import chosen, perturbed, split, with_zeros
-from ..passes.toolkit import evaluate
 from ..primitives.structure.linear import instantiate
 from ..primitives.tape import write_tape
 from .bodies import invariant_part

@@ -9,8 +9,10 @@ from .aval import *
 from .backward_state import *
 from .context import *
 from .debug_nans import *
+from .device import *
 from .dtypes import *
 from .errors import *
+from .evaluation import *
 from .guards import *
 from .ir import *
 from .kernel import *

@@ -61,6 +61,11 @@ class Aval:
         """Whether its values are Python numbers outside a trace."""
         return self.weak and not self.shape
 
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype came from a Python scalar."""
+        return self.weak
+
     def strong(self) -> Aval:
         """The same aval without the weakness."""
         return Aval(self.shape, self.dtype) if self.weak else self

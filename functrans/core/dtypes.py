@@ -95,6 +95,10 @@ def check_supported(dtype: np.dtype, what: str) -> np.dtype:
     )
 
 
+#: The dtype of derivatives with respect to integers, as in JAX: elements without a value.
+float0: np.dtype = np.dtype([("float0", np.void, 0)])
+
+
 def is_float0(x: Any) -> bool:
     """Whether `x` is an array of dtype float0, which JAX uses for the tangents of integers."""
     dtype = getattr(x, "dtype", None)

@@ -45,6 +45,11 @@ class Literal:
         self.value = value
         self.aval = aval_of(value)
 
+    @property
+    def val(self) -> Any:
+        """The number, under JAX's name."""
+        return self.value
+
     def __repr__(self) -> str:
         return f"{self.value}:{self.aval}"
 
@@ -105,8 +110,8 @@ class Jaxpr(Unportable):
         The captured arrays (read-only copies) and the variables that name them.
     name : str
         The name of the function, for printing and for kernels.
-    Counters of the `jit` object that traced this jaxpr; programs derived from it count there too.
-        Counters of the `jit` object that this jaxpr was traced for; what is derived from it counts there too.
+    stats : object, optional
+        Counters of the `jit` object that traced this jaxpr; programs derived from it count there too.
     """
 
     _instead = "Send the function instead, and trace it there"
@@ -172,6 +177,11 @@ class Jaxpr(Unportable):
     def constants(self) -> list[tuple[Var, Any]]:
         """The captured arrays with their variables."""
         return list(zip(self.constvars, self.consts))
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """This jaxpr: JAX separates a jaxpr from its constants, functrans does not."""
+        return self
 
     @property
     def in_avals(self) -> list[Aval]:

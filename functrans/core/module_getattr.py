@@ -32,6 +32,7 @@ def module_attributes(
     names: dict[str, Any],
     hints: dict[str, str] | None = None,
     parts: Collection[str] = (),
+    further: Callable[[str], Any] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` for a module with an ``__all__``.
 
@@ -45,11 +46,16 @@ def module_attributes(
         The replacement to suggest for particular names.
     parts : collection of str, optional
         Submodules that load on first access.
+    further : callable, optional
+        Names that are not listed: ``further(name)`` returns the object, or None if there is none.
     """
 
     def __getattr__(name: str) -> Any:
         if name in parts:
             return import_module(f"{module}.{name}")
+        value = None if further is None else further(name)
+        if value is not None:
+            return value
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         hint = (hints or {}).get(name)

@@ -220,6 +220,10 @@ class Primitive:
         """Apply the primitive in the current trace."""
         return current_trace.get().process(self, args, params)
 
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The functions and the parameters to pass to `bind`, for interpreters written for JAX: ``[], params``."""
+        return [], params
+
     def rule(self, slot: str) -> Callable[..., Any]:
         """The rule in `slot`; raises a `NoRuleError` that names the file to edit if it is missing."""
         rule = getattr(self, slot)

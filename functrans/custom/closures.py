@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ..core import errors
 from ..core.aval import PYTHON_NUMBERS, Aval, aval_of
+from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer, concrete, current_trace
@@ -33,7 +34,7 @@ from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import KeyPath, keystr
 from ..frontend.tree_spec import TreeSpec, same_kind
-from ..passes.toolkit import evaluate, lift_tracers
+from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.arithmetic import convert
 from ..transforms.stage import stage
 

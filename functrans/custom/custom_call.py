@@ -22,11 +22,12 @@ import numpy as np
 from ..control.call import call_p, effects_of_bodies
 from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
+from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
 from ..core.primitive import CallRules, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
 from ..passes.masks import chosen, perturbed, scatter, split, with_zeros
-from ..passes.toolkit import evaluate, lift_tracers
+from ..passes.toolkit import lift_tracers
 from ..primitives.structure.linear import instantiate, zeros
 from ..transforms import batch as batching
 from ..transforms import jvp as forward

@@ -16,10 +16,10 @@ from functools import cached_property
 from typing import Any
 
 from ..core import Aval, Jaxpr, Linear, Zero, current_trace, errors, eval_trace, tracing
+from ..core.evaluation import evaluate
 from ..frontend.arguments import check_function
 from ..frontend.pytree import PyTree
 from ..passes.masks import perturbed, with_zeros
-from ..passes.toolkit import evaluate
 from ..primitives.elementwise.arithmetic import neg_p, sub_p
 from ..primitives.structure.linear import instantiate
 from ..transforms import jvp as forward

@@ -146,18 +146,18 @@ def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
 
 
 @checked
-def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """The zero that is the tangent of a value.
 
     Parameters
     ----------
-    x : array
+    val : array
     symbolic_zeros : bool
         Whether to return a `SymbolicZero`, which rules with ``symbolic_zeros=True`` may return.
 
     Returns
     -------
-    array of zeros of the shape and dtype of `x`, or SymbolicZero
+    array of zeros of the shape and dtype of `val`, or SymbolicZero
 
     Examples
     --------
@@ -165,7 +165,7 @@ def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
     >>> zero_from_primal([1.0, 2.0][0]), zero_from_primal(2.0, symbolic_zeros=True)
     (Array(0.), Zero(f64[]))
     """
-    aval = aval_of(value_of(x, lambda: "zero_from_primal: x")).strong()
+    aval = aval_of(value_of(val, lambda: "zero_from_primal: val")).strong()
     return Zero(aval) if symbolic_zeros else given(zeros(aval))
 
 

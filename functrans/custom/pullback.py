@@ -16,18 +16,12 @@ from ..control.body_cache import UserCode
 from ..core import errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.context import run_quietly
+from ..core.evaluation import bind_equation, evaluate, run_equations
 from ..core.ir import Atom, Jaxpr, Var
 from ..core.primitive import Linear
 from ..core.trace import Tracer, concrete, current_trace, eval_trace, tracing
 from ..passes.masks import Mask, chosen, scatter, split, with_zeros
-from ..passes.toolkit import (
-    backward_slice,
-    bind_equation,
-    evaluate,
-    forward_slice,
-    run_equations,
-    variables_read,
-)
+from ..passes.toolkit import backward_slice, forward_slice, variables_read
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
 from ..primitives.structure.linear import add_p, instantiate
 from ..transforms.linearize import Entry, Linearized, LinearTracer, TangentTrace, replay

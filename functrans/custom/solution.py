@@ -12,11 +12,12 @@ from ..arrays.array import read_only_copy
 from ..control.body_cache import interned
 from ..core import Aval, Jaxpr, Source, Tracer, aval_of, is_inexact, last_line
 from ..core.errors import ArgumentError, DtypeError, ShapeError
+from ..core.evaluation import evaluate
 from ..frontend.arguments import flatten_values, given, name_of, result, results, value_of
 from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..frontend.tree_spec import Accepts, TreeSpec, real_for_real
-from ..passes.toolkit import evaluate, lift_constants
+from ..passes.toolkit import lift_constants
 from ..primitives.operands import strong
 from ..transforms.stage import stage
 

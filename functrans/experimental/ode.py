@@ -14,6 +14,7 @@ from ..api.vmap import vmap
 from ..arrays.arguments import shown
 from ..core import Aval, Jaxpr, aval_of, boundary, concrete, is_complex, last_line
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
+from ..core.evaluation import evaluate
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..custom.closures import Sealed
 from ..custom.function import Function
@@ -24,7 +25,7 @@ from ..frontend.checked import checked
 from ..frontend.pytree import tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..frontend.tree_spec import same_kind
-from ..passes.toolkit import evaluate, lift_tracers
+from ..passes.toolkit import lift_tracers
 from ..primitives import ops
 from ..scipy.callbacks import is_differentiable
 from ..scipy.flows import OdeSystem, TangentOde

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..arrays.arguments import Parameters
 from ..arrays.array import Array, WeakArray, read_only_copy, unwrap, wrap
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval, state_value
+from ..core.device import CPU
 from ..core.dtypes import HELD, native
 from ..core.errors import ArgumentError, BackwardStateError, DtypeError
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
@@ -34,6 +35,8 @@ class ShapeDtypeStruct:
     dtype : numpy.dtype
     weak_type : bool
         Whether the dtype came from a Python scalar.
+    sharding : Device, optional
+        Accepted, without effect.
 
     Examples
     --------
@@ -45,8 +48,11 @@ class ShapeDtypeStruct:
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool = False
+    sharding: InitVar[Any] = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, sharding: Any) -> None:
+        if sharding is not None and sharding != CPU:
+            raise ArgumentError(f"ShapeDtypeStruct: sharding must be None or the CPU, got {sharding!r}")
         object.__setattr__(self, "shape", positive_shape(self.shape, "ShapeDtypeStruct"))
         try:
             object.__setattr__(self, "dtype", np.dtype(self.dtype))

@@ -18,6 +18,10 @@ import numpy as np
 
 from ..arrays.arguments import FLAG, kind_of, shown, too_large
 from ..core import KEY, Tracer, errors, is_internal, new_rlock, refused_keys, show_users_frames
+from ..core.module_getattr import lazy_import
+
+#: Loads at the first call.
+jax_keywords = lazy_import("functrans.arrays.jax_keywords")
 
 F = TypeVar("F", bound=Callable[..., Any])
 _Parameter = inspect.Parameter
@@ -98,8 +102,12 @@ class _Front:
     def _write(self) -> None:
         parameters = list(inspect.signature(self.function).parameters.values())
         parts, lines = self._checks(parameters)
+        further = jax_keywords.keywords_of(self.function)
+        for name, kind in further.items():
+            parts[f"_check_{name}"] = functools.partial(_check, kind.check, self.name, name)
+            lines.append(f"if {name} is not None: _check_{name}({name})")
         self.parts = tuple(parts.values())
-        written = _written(parameters, list(parts), lines, self.function)
+        written = _written(parameters, list(further), list(parts), lines, self.function)
         self.front.__defaults__, self.front.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
         self.front.__code__ = written.__code__  # last: until then, other threads enter `first_call`
 
@@ -176,9 +184,13 @@ def _check(check: Callable[[Any, str, str], Any], function: str, parameter: str,
 
 
 def _written(
-    parameters: list[inspect.Parameter], parts: list[str], lines: list[str], function: Callable[..., Any]
+    parameters: list[inspect.Parameter],
+    further: list[str],
+    parts: list[str],
+    lines: list[str],
+    function: Callable[..., Any],
 ) -> FunctionType:
-    """The function with the same signature, whose code and defaults the front takes over."""
+    """The function with the same signature, and `further` keywords, whose code and defaults the front takes over."""
     header, call, shown, previous = [], [], [], None
     for p in parameters:
         default = "" if p.default is _Parameter.empty else f"=_defaults[{p.name!r}]"
@@ -198,6 +210,10 @@ def _written(
         previous = p.kind
     if previous is _Parameter.POSITIONAL_ONLY:
         header.append("/")
+    if further:
+        last = len(header) - (previous is _Parameter.VAR_KEYWORD)
+        divider = [] if any(part.startswith("*") for part in header[:last]) else ["*"]
+        header[last:last] = [*divider, *(f"{name}=None" for name in further)]
     body = [
         f"{', '.join(parts)}, = _front.parts",
         "try:",

@@ -26,6 +26,7 @@ from .convolution import *  # noqa: F403
 from .elementwise import *  # noqa: F403
 from .gathering import *  # noqa: F403
 from .loops import *  # noqa: F403
+from .primitive_names import primitive as _primitive
 from .reducing import *  # noqa: F403
 from .scattering import *  # noqa: F403
 from .slicing import *  # noqa: F403
@@ -55,4 +56,4 @@ __all__ += associative.__all__
 __all__ += branching.__all__
 __all__ += solving.__all__
 
-__getattr__, __dir__ = _module_attributes("functrans.lax", globals())
+__getattr__, __dir__ = _module_attributes("functrans.lax", globals(), further=_primitive)

@@ -10,7 +10,7 @@ from ..core.config import config
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..primitives import ops
-from ..primitives.ops import finish, literal, shape_of
+from ..primitives.ops import finish, shape_of
 from .elementwise import operands
 from .spectra import eig, eigh, svd, symmetric_product
 
@@ -237,8 +237,7 @@ def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:
            [1., 2.]])
     """
     (x,) = operands("linalg.cholesky", a)
-    if symmetrize_input:
-        x = ops.mul_p.bind(literal(0.5, x), ops.add_p.bind(x, ops.matrix_transpose(x, conjugate=True)))
+    x = ops.symmetrized(x) if symmetrize_input else x
     return finish(ops.cholesky_p.bind(x, on_error=config.linalg_errors))
 
 

@@ -92,8 +92,10 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return out if keepdims else squeeze(out, (d,))
 
 
-def _starts(x: Any, start_indices: Any, name: str) -> list[Any]:
-    """One start per axis; negative ones count from the end."""
+def _starts(
+    x: Any, start_indices: Any, name: str, allow_negative_indices: bool | Sequence[bool]
+) -> list[Any]:
+    """One start per axis; negative ones count from the end where they are allowed, and count as 0 elsewhere."""
     shape = shape_of(x)
     if isinstance(start_indices, (Tracer, np.ndarray)):
         start_indices = [start_indices[i] for i in range(shape_of(start_indices)[0])]
@@ -101,11 +103,18 @@ def _starts(x: Any, start_indices: Any, name: str) -> list[Any]:
         raise ArgumentValueError(
             f"lax.{name}: start_indices has {len(start_indices)} elements for an operand with {len(shape)} axes"
         )
+    allowed = (
+        [bool(allow_negative_indices)] * len(shape)
+        if isinstance(allow_negative_indices, bool | int)
+        else allow_negative_indices
+    )
     resolved = []
-    for s, n in zip(start_indices, shape):
+    for s, n, from_end in zip(start_indices, shape, allowed, strict=True):
         s = value_of(s, name)
         if isinstance(s, Tracer):
-            if s.dtype.kind == "i":
+            if not from_end:
+                s = ops.max_p.bind(s, s.dtype.type(0))
+            elif s.dtype.kind == "i":
                 extent = s.dtype.type(n) if n <= np.iinfo(s.dtype).max else None
                 if extent is None:
                     s, extent = ops.convert(s, np.dtype(np.int64)), np.int64(n)
@@ -113,13 +122,21 @@ def _starts(x: Any, start_indices: Any, name: str) -> list[Any]:
             resolved.append(s)
         else:
             i = operator.index(s if not isinstance(s, np.ndarray) else s[()])
-            resolved.append(i + n if i < 0 else i)
+            resolved.append(i if i >= 0 else i + n if from_end else 0)
     return resolved
 
 
 @checked
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
     """Slice an array from starts that may be traced; they are clamped so that the slice is in bounds.
+
+    Negative starts count from the end; without `allow_negative_indices` (for all axes or for each) they count as 0.
 
     Examples
     --------
@@ -129,14 +146,16 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) 
     Array([3, 4])
     """
     x = single("dynamic_slice", operand)
-    starts = _starts(x, start_indices, "dynamic_slice")
+    starts = _starts(x, start_indices, "dynamic_slice", allow_negative_indices)
     sizes = ints(slice_sizes, "dynamic_slice")
     ops.dynamic_slice_p.abstract(aval_of(x), *map(aval_of, starts), slice_sizes=sizes)
     return owned(ops.dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), operand)
 
 
 @checked
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Any:
     """`dynamic_slice` along one axis.
 
     Examples
@@ -151,11 +170,18 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     starts: list[Any] = [0] * len(shape)
     sizes = list(shape)
     starts[d], sizes[d] = start_index, operator.index(slice_size)
-    return dynamic_slice(operand, starts, sizes)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
 @checked
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+def dynamic_index_in_dim(
+    operand: Any,
+    index: Any,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
     """Take one element along an axis, at an index that may be traced; it is clamped into bounds.
 
     Examples
@@ -165,14 +191,22 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
     >>> lax.dynamic_index_in_dim(np.array([[1, 2], [3, 4]]), 1, keepdims=False)
     Array([3, 4])
     """
-    out = dynamic_slice_in_dim(operand, index, 1, axis)
+    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     d = one_axis(axis, len(shape_of(out)), "lax.dynamic_index_in_dim")
     return out if keepdims else squeeze(out, (d,))
 
 
 @checked
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+def dynamic_update_slice(
+    operand: Any,
+    update: Any,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
     """Replace a slice of `operand`, from starts that may be traced; they are clamped into bounds.
+
+    For `allow_negative_indices` see `dynamic_slice`.
 
     Examples
     --------
@@ -182,7 +216,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     Array([0., 1., 1., 0.])
     """
     x, new = operands_of_update("dynamic_update_slice", operand, update)
-    starts = _starts(x, start_indices, "dynamic_update_slice")
+    starts = _starts(x, start_indices, "dynamic_update_slice", allow_negative_indices)
     ops.dynamic_update_slice_p.abstract(aval_of(x), aval_of(new), *map(aval_of, starts))
     return owned(ops.dynamic_update_slice_p.bind(x, new, *starts), operand)
 
@@ -196,7 +230,9 @@ def operands_of_update(name: str, operand: Any, update: Any) -> tuple[Any, Any]:
 
 
 @checked
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """`dynamic_update_slice` along one axis.
 
     Examples
@@ -209,11 +245,13 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
     ndim = len(shape_of(single("dynamic_update_slice_in_dim", operand)))
     starts: list[Any] = [0] * ndim
     starts[one_axis(axis, ndim, "lax.dynamic_update_slice_in_dim")] = start_index
-    return dynamic_update_slice(operand, update, starts)
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 
 
 @checked
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """Replace one element of `operand` along an axis.
 
     Examples
@@ -229,7 +267,7 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
     if len(shape_of(new)) != ndim:
         shape = shape_of(new)
         new = ops.reshape_p.bind(new, shape=(*shape[:d], 1, *shape[d:]))
-    return dynamic_update_slice_in_dim(x, new, index, d)
+    return dynamic_update_slice_in_dim(x, new, index, d, allow_negative_indices=allow_negative_indices)
 
 
 class Precision(enum.Enum):

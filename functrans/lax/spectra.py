@@ -59,8 +59,7 @@ def eigh(
     Array([1., 3.])
     """
     (a,) = operands("linalg.eigh", x)
-    if symmetrize_input:
-        a = ops.mul_p.bind(literal(0.5, a), ops.add_p.bind(a, ops.matrix_transpose(a, conjugate=True)))
+    a = ops.symmetrized(a) if symmetrize_input else a
     count = shape_of(a)[-1]
     first, last = _range("eigh", subset_by_index, count)
     columns = None if (first, last) == (0, count) else (first, last)

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core import canonical, errors, is_abstract, operators
+from ..core import CPU, canonical, errors, is_abstract, operators
 from ..primitives import ops
 from ..primitives.operands import finish
 from . import linalg
@@ -162,7 +162,7 @@ def _strides(x: Any) -> tuple[int, ...]:
 
 
 operators.property["base"] = lambda x: None
-operators.property["device"] = lambda x: "cpu"
+operators.property["device"] = lambda x: CPU
 operators.property["flat"] = ravel
 operators.property["strides"] = _strides
 operators.absent.update(

@@ -89,13 +89,13 @@ def _product(p: Any, q: Any) -> Any:
 
 
 @implements(np.polymul)
-def polymul(a1: Any, a2: Any) -> Any:
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = True) -> Any:
     """The product of two polynomials.
 
     Notes
     -----
-    As in NumPy, leading zeros of the factors are removed if their values are known. Under ``jit`` they remain, also in
-    the product.
+    As in NumPy, leading zeros of the factors are removed if their values are known. Under ``jit``, or without
+    `trim_leading_zeros`, they remain, also in the product.
 
     Examples
     --------
@@ -103,12 +103,14 @@ def polymul(a1: Any, a2: Any) -> Any:
     >>> fnp.polymul([1, 2], [1, 3])
     Array([1, 5, 6])
     """
-    p, q = (_one_at_least(_trimmed(coefficients(a, "polymul", i))) for i, a in enumerate((a1, a2)))
-    return _product(p, q)
+    p, q = (coefficients(a, "polymul", i) for i, a in enumerate((a1, a2)))
+    if trim_leading_zeros:
+        p, q = _trimmed(p), _trimmed(q)
+    return _product(_one_at_least(p), _one_at_least(q))
 
 
 @implements(np.polydiv)
-def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = True) -> tuple[Any, Any]:
     """Quotient and remainder of two polynomials.
 
     Parameters
@@ -118,8 +120,8 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
 
     Notes
     -----
-    As in NumPy, leading zeros of the remainder are removed if its values are known. Under ``jit`` it has one
-    coefficient less than the divisor (but at least one).
+    As in NumPy, leading zeros of the remainder are removed if its values are known. Under ``jit``, or without
+    `trim_leading_zeros`, it has one coefficient less than the divisor (but at least one).
 
     Examples
     --------
@@ -141,7 +143,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     quotients = stack(quotient) if quotient else zeros(1, rest.dtype)
     left = min(n, max(m - 1, 1))
     remainder = rest if n < m else rest[n - left :]
-    if is_abstract(rest):
+    if is_abstract(rest) or not trim_leading_zeros:
         return quotients, remainder
     numbers = np.asarray(concrete(rest))
     first = 0
@@ -283,13 +285,13 @@ def _eigenvalues(matrix: Any) -> Any:
 
 
 @implements(np.roots)
-def roots(p: Any) -> Any:
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     """The roots of a polynomial: the eigenvalues of its companion matrix.
 
     Notes
     -----
-    As in NumPy, leading and trailing zeros are removed if the values are known. Under ``jit`` they are not: the first
-    coefficient must not be 0, and the roots are complex.
+    As in NumPy, leading and trailing zeros are removed if the values are known. Under ``jit``, or without
+    `strip_zeros`, they are not: the first coefficient must not be 0, and the roots are complex under ``jit``.
 
     Examples
     --------
@@ -299,7 +301,7 @@ def roots(p: Any) -> Any:
     """
     c = coefficients(p, "roots")
     zero_roots = 0
-    if not is_abstract(c):
+    if not is_abstract(c) and strip_zeros:
         (places,) = np.nonzero(np.asarray(concrete(c)))
         if not len(places):
             return zeros(0)

@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer, aval_of, operators
+from ..core.module_getattr import lazy_import
 from ..primitives import ops
 from ..primitives.ops import finish, many_axes, matmul, matvec, one_axis, operand, refuse_out, vecdot, vecmat
 from ..primitives.structure.linear import shape_of
 from .dispatch import implements, in_one_dtype, owned
+
+#: Loads at the first call.
+jax_keywords = lazy_import("functrans.arrays.jax_keywords")
 
 __all__ = [
     "cross", "dot", "einsum", "einsum_path", "inner", "kron", "matmul", "matvec", "outer",
@@ -36,13 +40,15 @@ def _check_summed(name: str, x: Any, y: Any, d: int, e: int) -> None:
 
 
 @implements(np.dot, method="dot")
-def dot(a: Any, b: Any, out: None = None) -> Any:
+def dot(a: Any, b: Any, out: None = None, *, preferred_element_type: Any = None) -> Any:
     """Sum the product over the last axis of `a` and the second-to-last of `b` (the only one, if `b` is a vector).
 
     Parameters
     ----------
     a, b : array_like
         If one is a number, this is multiplication.
+    preferred_element_type : dtype-like, optional
+        The dtype to compute in.
 
     Returns
     -------
@@ -55,7 +61,7 @@ def dot(a: Any, b: Any, out: None = None) -> Any:
     Array(11.)
     """
     refuse_out("dot", out)
-    x, y = ops.pair(a, b, "dot")
+    x, y = ops.pair(a, b, "dot", preferred_element_type)
     n, m = len(shape_of(x)), len(shape_of(y))
     if not n or not m:
         return finish(ops.mul_p.bind(x, y))
@@ -65,8 +71,8 @@ def dot(a: Any, b: Any, out: None = None) -> Any:
 
 
 @implements(np.inner)
-def inner(a: Any, b: Any) -> Any:
-    """Sum the product over the last axes of both.
+def inner(a: Any, b: Any, *, preferred_element_type: Any = None) -> Any:
+    """Sum the product over the last axes of both, in `preferred_element_type` if given.
 
     Examples
     --------
@@ -74,7 +80,7 @@ def inner(a: Any, b: Any) -> Any:
     >>> fnp.inner([1, 2], [[1, 0], [0, 1]])
     Array([1, 2])
     """
-    x, y = ops.pair(a, b, "inner")
+    x, y = ops.pair(a, b, "inner", preferred_element_type)
     n, m = len(shape_of(x)), len(shape_of(y))
     if not n or not m:
         return finish(ops.mul_p.bind(x, y))
@@ -83,8 +89,8 @@ def inner(a: Any, b: Any) -> Any:
 
 
 @implements(np.vdot)
-def vdot(a: Any, b: Any) -> Any:
-    """The dot product of the flattened arrays; `a` is conjugated.
+def vdot(a: Any, b: Any, *, preferred_element_type: Any = None) -> Any:
+    """The dot product of the flattened arrays, in `preferred_element_type` if given; `a` is conjugated.
 
     Examples
     --------
@@ -92,7 +98,7 @@ def vdot(a: Any, b: Any) -> Any:
     >>> fnp.vdot([1j, 2], [1j, 2])
     Array(5.+0.j)
     """
-    x, y = ops.pair(a, b, "vdot")
+    x, y = ops.pair(a, b, "vdot", preferred_element_type)
     x, y = ops.flat(x), ops.flat(y)
     _check_summed("vdot", x, y, 0, 0)
     return finish(_dot(ops.conjugate(x), y, (0,), (0,)))
@@ -116,7 +122,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 @implements(np.tensordot)
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def tensordot(a: Any, b: Any, axes: Any = 2, *, preferred_element_type: Any = None) -> Any:
     """Sum the product over pairs of axes.
 
     Parameters
@@ -124,6 +130,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     a, b : array_like
     axes : int or pair of sequences of int
         The number of last axes of `a` and first axes of `b` to pair; or the axes of `a` and those of `b`.
+    preferred_element_type : dtype-like, optional
+        The dtype to compute in.
 
     Examples
     --------
@@ -131,7 +139,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     >>> fnp.tensordot(fnp.ones((2, 3)), fnp.ones((3, 4)), axes=1).shape
     (2, 4)
     """
-    x, y = ops.pair(a, b, "tensordot")
+    x, y = ops.pair(a, b, "tensordot", preferred_element_type)
     n, m = len(shape_of(x)), len(shape_of(y))
     if hasattr(axes, "__len__") or hasattr(axes, "__iter__"):
         left, right = axes
@@ -180,7 +188,7 @@ def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = 
     *operands
         Subscripts (``"ij,jk->ik"``, also with ellipses) and arrays; or arrays and lists of labels in turn.
     dtype : dtype-like, optional
-        The dtype to compute in.
+        The dtype to compute in; `preferred_element_type`, JAX's name for it, also allows any cast.
     casting : {'safe', 'same_kind', 'unsafe', ...}
         Which casts to `dtype` are allowed, as in `numpy.can_cast`.
     optimize : bool, str or path
@@ -201,7 +209,10 @@ def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = 
     Array([3, 7])
     """
     refuse_out("einsum", out)
-    casting = options.pop("casting", "safe")
+    jax_keywords.take_keywords("numpy.einsum", options)
+    preferred = options.pop("preferred_element_type", None)
+    casting = options.pop("casting", "safe" if preferred is None else "unsafe")
+    dtype = preferred if dtype is None else dtype
     options.pop("order", None)
     if options:
         raise ArgumentError(f"einsum: unknown keyword argument {next(iter(options))!r}")

@@ -14,63 +14,8 @@ import numpy as np
 from ..core.aval import Aval, aval_of
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from ..core.primitive import Primitive
-from ..core.source import Source, replayed, user_source
+from ..core.source import Source, user_source
 from ..core.trace import Tracer
-
-#: Computes one equation: ``visit(eqn, operands) -> results``.
-Visit = Callable[[Eqn, list[Any]], Iterable[Any]]
-
-
-# --- evaluation ---------------------------------------------------------------------------------------------
-
-
-def evaluate(jaxpr: Jaxpr, args: Sequence[Any], visit: Visit | None = None) -> list[Any]:
-    """Compute the outputs of `jaxpr` at `args`.
-
-    Parameters
-    ----------
-    jaxpr : Jaxpr
-    args : sequence
-        One value for each input. NumPy values give numbers; with tracers, an interpreter processes the jaxpr.
-    visit : callable, optional
-        ``visit(eqn, operands) -> results`` computes an equation. By default it binds the primitive in the current
-        trace.
-
-    Returns
-    -------
-    list
-    """
-    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, jaxpr.consts))
-    env.update(zip(jaxpr.invars, args))
-    run_equations(jaxpr.eqns, env, visit)
-    return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]
-
-
-def run_equations(eqns: Iterable[Eqn], env: MutableMapping[Atom, Any], visit: Visit | None = None) -> None:
-    """Compute equations in order, reading operands from `env` and adding results to it.
-
-    Values traced meanwhile keep the source line of their equation.
-    """
-    before = replayed.get()
-    try:
-        for eqn in eqns:
-            replayed.set(eqn.source or before)
-            values = [a.value if type(a) is Literal else env[a] for a in eqn.invars]
-            if visit is not None:
-                env.update(zip(eqn.outvars, visit(eqn, values)))
-            elif eqn.primitive.multiple_results:
-                env.update(zip(eqn.outvars, eqn.primitive.bind(*values, **eqn.params)))
-            else:
-                env[eqn.outvars[0]] = eqn.primitive.bind(*values, **eqn.params)
-    finally:
-        replayed.set(before)
-
-
-def bind_equation(eqn: Eqn, values: Sequence[Any]) -> Sequence[Any]:
-    """Bind an equation in the current trace: the default visitor of `evaluate`."""
-    out = eqn.primitive.bind(*values, **eqn.params)
-    return out if eqn.primitive.multiple_results else (out,)
-
 
 # --- construction -------------------------------------------------------------------------------------------
 

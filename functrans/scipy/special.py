@@ -16,6 +16,7 @@ from ..core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, Primi
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
+from ..numpy.reductions.reductions import mask_operand
 from ..primitives import ops, special_ops
 from ..primitives.ops import axes_or_all, binary, common, dtype_of, finish, literal, shape_of, unary
 
@@ -237,7 +238,12 @@ def _top(x: Any, axes: tuple[int, ...]) -> Any:
 
 @checked
 def logsumexp(
-    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+    a: Any,
+    axis: Any = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
 ) -> Any:
     """``log(sum(b * exp(a)))`` along axes, without overflow.
 
@@ -253,6 +259,8 @@ def logsumexp(
         Whether to keep reduced axes with extent 1.
     return_sign : bool
         Whether to return the logarithm of the sum's absolute value, and its sign.
+    where : array_like of bool, optional
+        The elements to add. Broadcast against `a`.
 
     Returns
     -------
@@ -266,6 +274,9 @@ def logsumexp(
     Array(1000.69314718)
     """
     x, w = _float(a, "logsumexp"), None
+    if where is not None:
+        mask = mask_operand(where, shape_of(x), "logsumexp")
+        x = ops.select_p.bind(mask, x, literal(-math.inf, x))
     if b is not None:
         x, w = common(x, _float(b, "logsumexp", 2))
         shape = ops.broadcast_shapes("logsumexp", shape_of(x), shape_of(w))

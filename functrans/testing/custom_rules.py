@@ -16,8 +16,9 @@ from ..api.derivatives import jvp, vjp
 from ..control.call import call_p
 from ..core import Eqn, Jaxpr, Primitive, Trace, current_trace, tracing
 from ..core.errors import CallbackError, MissingRuleError, NoRuleError, OnceDifferentiableError, TangentError
+from ..core.evaluation import evaluate
 from ..custom.custom_call import custom_call_p
-from ..passes.toolkit import evaluate, map_subjaxprs
+from ..passes.toolkit import map_subjaxprs
 from . import laws as _laws
 from .finite_difference import directional_derivative, jacobian
 from .report import LawViolation, Tolerance

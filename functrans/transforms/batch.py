@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import Attachment, Jaxpr, Primitive, Trace, Tracer, aval_of, current_trace, tracing
-from ..passes.toolkit import evaluate
+from ..core.evaluation import evaluate
 from ..primitives.structure.linear import batched_first
 from .stage import stage
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from ..core.attachment import Attachment
 from ..core.aval import Aval, Zero, aval_of
+from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, tracing
 from ..passes.masks import with_zeros
-from ..passes.toolkit import evaluate
 from .stage import stage
 
 

@@ -21,11 +21,12 @@ from ..arrays.array import read_only_copy
 from ..core.attachment import Attachment
 from ..core.aval import Aval, Zero, aval_of
 from ..core.debug_nans import debug_nans_active
+from ..core.evaluation import evaluate
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Linear, Primitive
 from ..core.trace import Trace, Tracer, current_trace, tracing
 from ..passes.check import verified
-from ..passes.toolkit import backward_slice, evaluate
+from ..passes.toolkit import backward_slice
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
 from ..primitives.elementwise.identities import name_p
 from ..primitives.structure.linear import add_p, broadcast_to, shape_of

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import Eqn, Jaxpr, Linear, Zero, debug_nans_active
+from ..core.evaluation import bind_equation, evaluate
 from ..passes.masks import with_zeros
-from ..passes.toolkit import bind_equation, evaluate
 from ..primitives.tape import sum_primitive
 from .linearize import Entry
 from .stage import stage

@@ -13,6 +13,7 @@ from functrans import lax
 from functrans.api.caches import Stats
 from functrans.control.call import call_p
 from functrans.core.aval import Aval, Zero, aval_of
+from functrans.core.evaluation import bind_equation, evaluate
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from functrans.core.primitive import Primitive
 from functrans.core.source import user_source
@@ -21,11 +22,9 @@ from functrans.core.trace import current_trace, eval_trace
 from functrans.passes.check import check_jaxpr
 from functrans.passes.toolkit import (
     backward_slice,
-    bind_equation,
     constants_to_literals,
     drop_unused_constants,
     eliminate_dead_code,
-    evaluate,
     forward_slice,
     inline,
     lift_constants,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from functrans.core.aval import Zero, aval_of
+from functrans.core.evaluation import evaluate
 from functrans.passes.check import check_jaxpr
-from functrans.passes.toolkit import evaluate
 from functrans.primitives.elementwise.arithmetic import gt_p, mul_p, select_p
 from functrans.primitives.elementwise.exp_log import exp_p
 from functrans.primitives.elementwise.trig import sin_p

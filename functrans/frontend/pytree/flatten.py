@@ -234,9 +234,17 @@ def _walk(tree: PyTree, path: KeyPath, is_leaf: IsLeaf) -> Iterator[tuple[KeyPat
 
 
 def tree_flatten_with_path(
-    tree: PyTree, is_leaf: IsLeaf = None
+    tree: PyTree, is_leaf: Callable[..., Any] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """The leaves of a tree with their key paths, and the structure.
+
+    Parameters
+    ----------
+    tree : pytree
+    is_leaf : callable, optional
+        ``is_leaf(subtree)``, or ``is_leaf(path, subtree)``, decides for each subtree whether it is a leaf.
+    is_leaf_takes_path : bool
+        Whether `is_leaf` takes the key path as well.
 
     Examples
     --------
@@ -245,7 +253,22 @@ def tree_flatten_with_path(
     >>> [(ft.tree_util.keystr(path), leaf) for path, leaf in pairs]
     [("['a'][0]", 1), ("['a'][1]", 2)]
     """
-    return list(_walk(tree, (), is_leaf)), tree_structure(tree, is_leaf)
+    if is_leaf is None or not is_leaf_takes_path:
+        return list(_walk(tree, (), is_leaf)), tree_structure(tree, is_leaf)
+    pairs: list[tuple[KeyPath, Any]] = []
+    return pairs, _flatten_with_path(tree, (), pairs, is_leaf)
+
+
+def _flatten_with_path(
+    tree: PyTree, path: KeyPath, pairs: list[tuple[KeyPath, Any]], is_leaf: Callable[..., Any]
+) -> PyTreeDef:
+    kind = None if is_leaf(path, tree) else kind_of(tree)
+    if kind is None:
+        pairs.append((path, tree))
+        return LEAF
+    children, aux = keyed_children(kind, tree, path)
+    parts = [_flatten_with_path(child, (*path, key), pairs, is_leaf) for key, child in children]
+    return PyTreeDef(kind, aux, tuple(parts))
 
 
 def leaf_path(treedef: PyTreeDef, i: int) -> KeyPath:

@@ -14,8 +14,8 @@ from ...core.config import config
 from ...core.context import run_quietly, run_with
 from ...core.debug_nans import describe, has_nan, nan_of, only_moves, title
 from ...core.errors import NaNError
+from ...core.evaluation import run_equations
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, has_subjaxprs
-from ...passes.toolkit import run_equations
 from .explain_failure import call_host, inputs
 
 

@@ -14,7 +14,7 @@ from ...control.hook_calls import run_hook_p
 from ...control.inline_hooks import inline_hook_p
 from ...core import Eqn, Jaxpr, Source, Tape, errors, has_subjaxprs, replayed, run_quietly, run_with
 from ...core.config import config
-from ...passes.toolkit import evaluate
+from ...core.evaluation import evaluate
 
 _CALLS_OF_USERS = CALLBACKS | {run_hook_p, inline_hook_p}
 

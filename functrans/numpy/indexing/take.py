@@ -35,8 +35,25 @@ def _index_array(indices: Any, name: str, position: int = 1) -> Any:
     return i
 
 
+def _filling(name: str, mode: str, value: Any) -> dict[str, Any]:
+    """The parameter of a gather that fills."""
+    if value is None:
+        return {}
+    if mode != "fill":
+        raise ArgumentValueError(f"{name}: fill_value is for mode='fill', got mode={mode!r}")
+    return {"fill_value": None if value != value else np.asarray(value).item()}
+
+
 @implements(np.take, method="take")
-def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Any:
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str = "raise",
+    *,
+    fill_value: Any = None,
+) -> Any:
     """Take elements along an axis.
 
     Parameters
@@ -47,7 +64,9 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
         By default the flattened array is indexed.
     mode : {'raise', 'wrap', 'clip', 'fill'}
         What to do with an index out of bounds: raise `IndexOutOfBoundsError`; take it modulo the extent; take the
-        nearest valid one (for negative ones 0); or return NaN (or the least integer) as the element.
+        nearest valid one (for negative ones 0); or return `fill_value`.
+    fill_value : scalar, optional
+        By default NaN, the least integer or True.
 
     Returns
     -------
@@ -67,7 +86,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     x, d = along(x if shape_of(x) else ops.flat(x), axis, "take")
     if mode == "clip" and i.dtype.kind == "i":
         i = ops.max_p.bind(i, i.dtype.type(0))  # negative indices do not count from the end here
-    taken = ops.gather_p.bind(x, i, axes=(d,), mode=mode)
+    taken = ops.gather_p.bind(x, i, axes=(d,), mode=mode, **_filling("take", mode, fill_value))
     common = len(shape_of(i))
     order = list(range(common, len(shape_of(taken))))
     order[d:d] = range(common)
@@ -75,7 +94,15 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
 
 
 @implements(np.take_along_axis)
-def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str = "raise") -> Any:
+def take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: str | None = "raise",
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool | None = None,
+) -> Any:
     """Take elements along an axis by an index for each position, as from ``argsort`` and ``argmax(keepdims=True)``.
 
     Parameters
@@ -86,6 +113,11 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str = "
     axis : int or None
         None flattens both arrays.
     mode : {'raise', 'wrap', 'clip', 'fill'}
+        None is 'raise'.
+    fill_value : scalar, optional
+        See `take`.
+    wrap_negative_indices : bool, optional
+        Whether negative indices count from the end; if False, they are out of bounds.
 
     Examples
     --------
@@ -101,6 +133,10 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str = "
     if len(shape) != len(others):
         raise ShapeError(f"take_along_axis: shapes {shape} and {others} must have the same number of axes")
     d = one_axis(axis, len(shape), "take_along_axis")
+    mode = mode or "raise"
+    if wrap_negative_indices is False and i.dtype.kind == "i":
+        out_of_bounds = ops.literal(np.iinfo(i.dtype).max, i)
+        i = ops.select_p.bind(ops.lt_p.bind(i, ops.literal(0, i)), out_of_bounds, i)
     common = ops.broadcast_shapes("take_along_axis", (*shape[:d], 1, *shape[d + 1 :]), others)
     places = [
         ops.broadcast_to(i, common)
@@ -110,7 +146,8 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str = "
         else ops.full(common, 0, INT64)
         for e in range(len(shape))
     ]
-    return owned(ops.gather_p.bind(x, *places, axes=tuple(range(len(shape))), mode=mode), arr)
+    filling = _filling("take_along_axis", mode, fill_value)
+    return owned(ops.gather_p.bind(x, *places, axes=tuple(range(len(shape))), mode=mode, **filling), arr)
 
 
 # --- diagonals ----------------------------------------------------------------------------------------------

@@ -150,7 +150,9 @@ def putmask(a: Any, mask: Any, values: Any, *, inplace: bool = True) -> Any:
 
 
 @implements(np.put_along_axis)
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, inplace: bool = True) -> Any:
+def put_along_axis(
+    arr: Any, indices: Any, values: Any, axis: int | None, *, inplace: bool = True, mode: str | None = None
+) -> Any:
     """Replace the elements that `take_along_axis` would take.
 
     Parameters
@@ -164,6 +166,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, inp
         None flattens the array.
     inplace : bool
         Must be False.
+    mode : str, optional
+        What to do with indices out of bounds, as for ``x.at[i]``; by default an error.
 
     Examples
     --------
@@ -176,7 +180,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, inp
     x = array_operand(arr, "put_along_axis")
     i = array_operand(indices, "put_along_axis", 1)
     if axis is None:
-        changed = put_along_axis(ops.flat(x), i, values, 0, inplace=False)
+        changed = put_along_axis(ops.flat(x), i, values, 0, inplace=False, mode=mode)
         return finish(ops.reshape_p.bind(operand(changed, "put_along_axis"), shape=shape_of(x)))
     shape, others = shape_of(x), shape_of(i)
     d = one_axis(axis, len(shape), "put_along_axis")
@@ -186,7 +190,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, inp
         finish(i) if e == d else finish(ops.iota(tuple([n if e == f else 1 for f in range(len(shape))]), e))
         for e, n in enumerate(shape)
     ]
-    return At(finish(x))[tuple(places)].set(values)
+    where = At(finish(x))[tuple(places)]
+    return where.set(values) if mode is None else where.set(values, mode=mode)
 
 
 @implements(np.fill_diagonal)

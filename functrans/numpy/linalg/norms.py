@@ -175,7 +175,7 @@ class QRResult(NamedTuple):
 
 
 @implements(np.linalg.cholesky)
-def cholesky(a: Any, *, upper: bool = False) -> Any:
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = False) -> Any:
     """The Cholesky factor of positive definite matrices.
 
     Parameters
@@ -184,6 +184,8 @@ def cholesky(a: Any, *, upper: bool = False) -> Any:
         Only one triangle is read: the lower one, or the upper one if `upper`.
     upper : bool
         Whether to return `U` with ``a = U.T.conj() @ U`` instead of `L` with ``a = L @ L.T.conj()``.
+    symmetrize_input : bool
+        Whether to factor ``(a + a.T.conj()) / 2``, so that the gradient is symmetric.
 
     Returns
     -------
@@ -209,6 +211,7 @@ def cholesky(a: Any, *, upper: bool = False) -> Any:
     """
     x = inexact(a, "cholesky")
     ops.check_square("cholesky", x)
+    x = ops.symmetrized(x) if symmetrize_input else x
     x = ops.matrix_transpose(x, conjugate=True) if upper else x
     factor = ops.cholesky_p.bind(x, on_error=config.linalg_errors)
     return finish(ops.matrix_transpose(factor, conjugate=True) if upper else factor)

@@ -46,15 +46,18 @@ def _is_lower(name: str, uplo: Any) -> bool:
     return lower
 
 
-def _hermitian(name: str, a: Any, uplo: Any, vectors: bool) -> tuple[Any, ...]:
+def _hermitian(
+    name: str, a: Any, uplo: Any, vectors: bool, symmetrize_input: bool = False
+) -> tuple[Any, ...]:
     lower = _is_lower(name, uplo)
     x = inexact(a, name)
     ops.check_square(name, x)
+    x = ops.symmetrized(x) if symmetrize_input else x
     return ops.eigh_p.bind(x, lower=lower, vectors=vectors, on_error=config.linalg_errors)
 
 
 @implements(np.linalg.eigh)
-def eigh(a: Any, UPLO: str = "L") -> EighResult:
+def eigh(a: Any, UPLO: str = "L", symmetrize_input: bool = False) -> EighResult:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
     Parameters
@@ -63,6 +66,8 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
     UPLO : {'L', 'U'}
         Whether to read the lower or the upper triangle. Of the diagonal of a complex matrix, only the real part is
         read.
+    symmetrize_input : bool
+        Whether to decompose ``(a + a.T.conj()) / 2``, so that the gradient is symmetric.
 
     Returns
     -------
@@ -111,11 +116,11 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
     >>> fnp.allclose(v @ fnp.diag(w) @ v.T, [[2.0, 1.0], [1.0, 2.0]])
     Array(True)
     """
-    return EighResult(*map(finish, _hermitian("eigh", a, UPLO, True)))
+    return EighResult(*map(finish, _hermitian("eigh", a, UPLO, True, symmetrize_input)))
 
 
 @implements(np.linalg.eigvalsh)
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+def eigvalsh(a: Any, UPLO: str = "L", *, symmetrize_input: bool = False) -> Any:
     """Eigenvalues of symmetric or Hermitian matrices, in ascending order; cheaper than `eigh`.
 
     Parameters
@@ -123,6 +128,8 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     a : array_like, shape (..., n, n)
     UPLO : {'L', 'U'}
         Whether to read the lower or the upper triangle.
+    symmetrize_input : bool
+        See `eigh`.
 
     Returns
     -------
@@ -147,7 +154,7 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     Array([[1., 0.],
            [0., 0.]])
     """
-    return finish(_hermitian("eigvalsh", a, UPLO, False)[0])
+    return finish(_hermitian("eigvalsh", a, UPLO, False, symmetrize_input)[0])
 
 
 # --- matrices of any kind -----------------------------------------------------------------------------------
@@ -266,7 +273,13 @@ def thin_hermitian_svd(x: Any) -> tuple[Any, Any, Any]:
 
 
 @implements(np.linalg.svd)
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
     """Singular value decomposition: ``a = (U * S) @ Vh`` with orthonormal columns of `U` and rows of `Vh`.
 
     Parameters
@@ -278,6 +291,8 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
         Whether to compute `U` and `Vh`, or only the singular values, which is cheaper.
     hermitian : bool
         Whether `a` is symmetric (Hermitian), so that its lower triangle is read, and eigenvalues are used.
+    subset_by_index : pair of int, optional
+        Return only the singular values from the first index up to but not including the second, and their vectors.
 
     Returns
     -------
@@ -324,6 +339,8 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     >>> fnp.allclose((u * s) @ vh, a)
     Array(True)
     """
+    if subset_by_index is not None:
+        return _part_of_svd(a, compute_uv, hermitian, subset_by_index)
     x = inexact(a, "svd")
     if hermitian:
         ops.check_square("svd", x)
@@ -336,6 +353,18 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
         return finish(singular_values(x))
     outs = ops.svd_p.bind(x, full_matrices=bool(full_matrices), vectors=True, on_error=config.linalg_errors)
     return SVDResult(*map(finish, outs))
+
+
+def _part_of_svd(a: Any, compute_uv: bool, hermitian: bool, subset: tuple[int, int]) -> Any:
+    out = svd(a, False, compute_uv, hermitian)
+    s = out.S if compute_uv else out
+    first, last = subset
+    if not 0 <= first <= last <= s.shape[-1]:
+        raise ArgumentValueError(f"svd: subset_by_index must be within 0 and {s.shape[-1]}, got {subset}")
+    chosen = slice(first, last)
+    if not compute_uv:
+        return s[..., chosen]
+    return SVDResult(out.U[..., chosen], s[..., chosen], out.Vh[..., chosen, :])
 
 
 @implements(np.linalg.svdvals)

@@ -33,6 +33,10 @@ def accumulator(dtype: np.dtype) -> np.dtype:
     return _UINT64 if dtype.kind == "u" and dtype.itemsize < 8 else dtype
 
 
+def _summed_in(dtype: np.dtype, promote_integers: bool) -> np.dtype:
+    return dtype if dtype.kind in "iu" and not promote_integers else accumulator(dtype)
+
+
 def masked(x: Any, where: Any, neutral: Any, name: str) -> Any:
     """Replace `x` by a neutral element where the mask is false."""
     if given(where, True) is True or where is None:
@@ -71,6 +75,8 @@ def sum(
     keepdims: bool = False,
     initial: Scalar = None,
     where: Any = True,
+    *,
+    promote_integers: bool = True,
 ) -> Any:
     """Sum along axes.
 
@@ -87,6 +93,8 @@ def sum(
         Added to the sum.
     where : array_like of bool, optional
         The elements to add. Broadcast against `a`.
+    promote_integers : bool
+        Whether booleans and small integers are added as 64-bit integers. If False, small ones keep their dtype.
 
     Returns
     -------
@@ -107,7 +115,7 @@ def sum(
         refuse_out("sum", out)
     x = array_operand(a, "sum")
     own = dtype_of(x)
-    to = accumulator(own) if dtype is None else canonical(dtype, "sum: dtype")
+    to = _summed_in(own, promote_integers) if dtype is None else canonical(dtype, "sum: dtype")
     if to != own:
         x = ops.convert(x, to)
     if where is not True:
@@ -124,6 +132,8 @@ def prod(
     keepdims: bool = False,
     initial: Scalar = None,
     where: Any = True,
+    *,
+    promote_integers: bool = True,
 ) -> Any:
     """Product along axes; for the parameters see `sum`.
 
@@ -139,7 +149,10 @@ def prod(
     """
     refuse_out("prod", out)
     x = array_operand(a, "prod")
-    x = ops.convert(x, accumulator(dtype_of(x)) if dtype is None else canonical(dtype, "prod: dtype"))
+    own = dtype_of(x)
+    x = ops.convert(
+        x, _summed_in(own, promote_integers) if dtype is None else canonical(dtype, "prod: dtype")
+    )
     x = masked(x, where, 1, "prod")
     if dtype_of(x) == BOOL:
         return finish(reduced(ops.reduce_and_p, x, axis, keepdims, "prod"))

@@ -69,7 +69,7 @@ def _conjugate(x: Any) -> Any:
 
 
 @implements(np.convolve)
-def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+def convolve(a: Any, v: Any, mode: str = "full", *, preferred_element_type: Any = None) -> Any:
     """The convolution of two vectors: ``out[n] = sum_k a[k] v[n - k]``.
 
     Parameters
@@ -78,6 +78,8 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     mode : {'full', 'same', 'valid'}
         'full' returns all positions at which the vectors overlap; 'same' the middle ones, as many as the longer vector
         has elements; 'valid' those at which they overlap entirely.
+    preferred_element_type : dtype-like, optional
+        The dtype to compute in.
 
     Returns
     -------
@@ -101,7 +103,10 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     >>> fnp.convolve([1, 2, 3], [0, 1, 0.5])
     Array([0. , 1. , 2.5, 4. , 1.5])
     """
-    x, y, boolean = _sequences("convolve", _vector(a, "convolve", 0), _vector(v, "convolve", 1))
+    a, v = (_vector(x, "convolve", i) for i, x in enumerate((a, v)))
+    if preferred_element_type is not None:
+        a, v = ops.pair(a, v, "convolve", preferred_element_type)
+    x, y, boolean = _sequences("convolve", a, v)
     if shape_of(x)[0] < shape_of(y)[0]:
         x, y = y, x
     out = _slid("convolve", x, _reversed(y), mode)
@@ -109,7 +114,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 
 @implements(np.correlate)
-def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+def correlate(a: Any, v: Any, mode: str = "valid", *, preferred_element_type: Any = None) -> Any:
     """The cross-correlation of two vectors: ``out[k] = sum_n a[n + k] conj(v[n])``; see `convolve`.
 
     Examples
@@ -118,6 +123,8 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     >>> fnp.correlate([1, 2, 3], [0, 1, 0.5], "full")
     Array([0.5, 2. , 3.5, 3. , 0. ])
     """
+    if preferred_element_type is not None:
+        a, v = ops.pair(a, v, "correlate", preferred_element_type)
     x, y, boolean = _sequences("correlate", a, v)
     if shape_of(x)[0] >= shape_of(y)[0]:
         out = _slid("correlate", x, _conjugate(y), mode)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...core import Tracer, concrete, operators
+from ...core import INT64, Tracer, canonical, concrete, operators
 from ...core.errors import ArgumentError, ArgumentValueError, ImmutableArrayError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, one_axis, operand, shape_of
@@ -104,8 +104,9 @@ def argsort(
     *,
     stable: bool | None = None,
     descending: bool = False,
+    dtype: Any = None,
 ) -> Any:
-    """The indices that sort an array, as int64; for the parameters see `sort`.
+    """The indices that sort an array, as int64 or `dtype`; for the other parameters see `sort`.
 
     Notes
     -----
@@ -119,11 +120,13 @@ def argsort(
     """
     _check_options("argsort", kind, order, stable)
     x, d = along(_of_an_axis(array_operand(a, "argsort")), axis, "argsort")
+    to = INT64 if dtype is None else canonical(dtype, "argsort: dtype")
     if not descending:
-        return finish(ops.argsort(x, d))
+        return finish(ops.convert(ops.argsort(x, d), to))
     places = ops.rev_p.bind(ops.iota(shape_of(x), d), dimensions=(d,))
     x = ops.rev_p.bind(x, dimensions=(d,))
-    return finish(ops.rev_p.bind(ops.sort_p.bind(x, places, dimension=d, num_keys=1)[1], dimensions=(d,)))
+    places = ops.rev_p.bind(ops.sort_p.bind(x, places, dimension=d, num_keys=1)[1], dimensions=(d,))
+    return finish(ops.convert(places, to))
 
 
 @implements(np.lexsort)

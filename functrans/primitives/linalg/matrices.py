@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...core import BlockEmitter, Buffer, DtypeError, LinAlgError
-from ..elementwise.arithmetic import ge_p, gt_p, select_p
+from ..elementwise.arithmetic import ge_p, gt_p, mul_p, select_p
 from ..elementwise.complexes import conj_p
+from ..families import literal
 from ..products.dot import dot_general_p
-from ..structure.linear import dtype_of, reduce_sum_p, shape_of, transpose_p
+from ..structure.linear import add_p, dtype_of, reduce_sum_p, shape_of, transpose_p
 from ..structure.shape import diagonal_mask, iota, slice_along
 
 
@@ -22,6 +23,11 @@ def matrix_transpose(x: Any, conjugate: bool = False) -> Any:
     n = len(shape_of(x))
     x = transpose_p.bind(x, permutation=(*range(n - 2), n - 1, n - 2))
     return conj_p.bind(x) if conjugate and dtype_of(x).kind == "c" else x
+
+
+def symmetrized(x: Any) -> Any:
+    """The mean of matrices and their conjugate transposes."""
+    return mul_p.bind(literal(0.5, x), add_p.bind(x, matrix_transpose(x, conjugate=True)))
 
 
 def matrix_product(x: Any, y: Any) -> Any:

@@ -12,14 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import ShapeError, Tracer, aval_of, operators, promote
+from ...core import ShapeError, Tracer, aval_of, canonical, operators, promote
+from ...core.module_getattr import lazy_import
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import mul_p
 from ..elementwise.composed import conjugate
-from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
+from ..operands import WEAK_DTYPES, convert, finish, key_of, operand, strong
 from ..promotion import operator_operand, with_options
 from ..structure.linear import reduce_sum_p, reshape_p, shape_of, transpose_p
 from .dot import DimensionNumbers, dot_general_p
+
+#: Loads at the first call.
+jax_keywords = lazy_import("functrans.arrays.jax_keywords")
 
 Labels = tuple[Any, ...]
 Axes = tuple[int, ...]
@@ -128,12 +132,17 @@ def _spread(x: Any, labels: Labels, out: Labels) -> Any:
 # --- matmul and its family ----------------------------------------------------------------------------------
 
 
-def pair(x: Any, y: Any, name: str) -> tuple[Any, Any]:
+def pair(x: Any, y: Any, name: str, preferred_element_type: Any = None) -> tuple[Any, Any]:
     """Return two operands in their common dtype. Python numbers count as float64, int64, ..., as in NumPy, where only
     ufuncs have weak numbers.
+
+    With a `preferred_element_type`, in this dtype.
     """
     x = x if isinstance(x, Tracer) else operand(x, name, 0)
     y = y if isinstance(y, Tracer) else operand(y, name, 1)
+    if preferred_element_type is not None:
+        dtype = canonical(preferred_element_type, f"{name}: preferred_element_type")
+        return convert(x, dtype), convert(y, dtype)
     key = key_of(x)
     if key is key_of(y) and key not in WEAK_DTYPES:
         return x, y
@@ -155,6 +164,10 @@ def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> C
 
     def function(x1: Any, x2: Any, /, **options: Any) -> Any:
         if options:
+            jax_keywords.take_keywords(f"numpy.{name}", options)
+            preferred = options.pop("preferred_element_type", None)
+            if preferred is not None:
+                x1, x2 = pair(x1, x2, name, preferred)
             return with_options(function, ufunc, (x1, x2), options)
         return finish(_apply(name, signature, *pair(x1, x2, name)))
 
@@ -166,7 +179,8 @@ def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> C
 
 _DOC = """
 **options
-    ``dtype=`` and ``casting=`` set the dtype to compute in. `out` and `where` are not supported.
+    ``dtype=`` and ``casting=``, or JAX's ``preferred_element_type=``, set the dtype to compute in. `out` and `where`
+    are not supported.
 
 Returns
 -------
