@@ -118,4 +118,13 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "gamma_density": ScalarFunction(2, cost=5 * CALL),
     "gamma_quantile_slope": ScalarFunction(2, cost=50 * CALL),
     "gamma_quantile_bend": ScalarFunction(2, cost=50 * CALL),
+    "betainc": _special("betainc", 3, exported="__pyx_fuse_0betainc"),
+    "beta_density": ScalarFunction(3, cost=8 * CALL),
+    "beta_slope_a": ScalarFunction(3, cost=80 * CALL),
+    "beta_slope_b": ScalarFunction(3, cost=80 * CALL),
+    "betaincc": _special("betaincc", 3, exported="__pyx_fuse_0betaincc"),
+    "betaincinv": _special("betaincinv", 3, exported="__pyx_fuse_0betaincinv"),
+    "betainccinv": _special("betainccinv", 3, exported="__pyx_fuse_0betainccinv"),
+    "gammaincinv": _special("gammaincinv", 2),
+    "gammainccinv": _special("gammainccinv", 2),
 }

@@ -1,7 +1,7 @@
 """Special functions and Fourier transforms under JAX's names.
 
 SciPy computes the inverse of erf, Bessel functions, incomplete gamma and beta functions, and zeta. Kernels call it too,
-except for the incomplete beta function and zeta.
+except for zeta.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-_X_ONLY = "Differentiable in `x` only: derivatives in the parameters have no closed form, and raise an error."
 _TWICE = (
     "Differentiable in both; at most twice in `a`.\n\n    References\n    ----------\n    DLMF 8.2, 8.8.13; for the "
     "derivative in `a` see `random_gamma_grad`."
@@ -77,7 +76,10 @@ betainc = of_primitive(
     "betainc",
     special_ops.betainc_p,
     3,
-    f"The regularised incomplete beta function of `a`, `b`, `x`.\n\n    {_X_ONLY}",
+    "The regularised incomplete beta function of `a`, `b`, `x`.\n\n    Differentiable in all; at most once in `a`, `b`."
+    "\n\n    References\n    ----------\n    DLMF 8.17. The integral, differentiated in a parameter, is computed by "
+    "Gauss's and Legendre's rule, after one step\n    of the recurrence 8.17.20 or 8.17.21. R. J. Boik, "
+    "J. F. Robison-Cox, Derivatives of the incomplete beta function, 1998.",
 )
 zeta = of_primitive(
     "zeta", ops.zeta_p, 2,

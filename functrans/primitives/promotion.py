@@ -273,6 +273,41 @@ def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
     return publish(function, ufunc, summary)
 
 
+def ternary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
+    """Make a public function of three operands; see `unary`."""
+    apply = _of_many(ufunc, body)
+
+    def function(x: Any, y: Any, z: Any, /, **options: Any) -> Any:
+        return with_options(function, ufunc, (x, y, z), options) if options else apply(x, y, z)
+
+    return publish(function, ufunc, summary)
+
+
+def quaternary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
+    """Make a public function of four operands; see `unary`."""
+    apply = _of_many(ufunc, body)
+
+    def function(x: Any, y: Any, z: Any, w: Any, /, **options: Any) -> Any:
+        return with_options(function, ufunc, (x, y, z, w), options) if options else apply(x, y, z, w)
+
+    return publish(function, ufunc, summary)
+
+
+def _of_many(ufunc: np.ufunc, body: Body) -> Body:
+    """`body` of operands in the dtype that the ufunc computes in."""
+    plan = lru_cache(maxsize=None)(lambda keys: _make_plan(ufunc, keys, keep_weak=False))
+
+    def apply(*args: Any) -> Any:
+        values = [operand(x, ufunc.__name__, i) for i, x in enumerate(args)]
+        casts = plan(tuple(map(key_of, values)))
+        try:
+            return finish(body(*[x if cast is None else cast(x) for x, cast in zip(values, casts)]))
+        except (ValueError, OverflowError) as error:
+            raise _named(error, ufunc.__name__, *values) from None
+
+    return apply
+
+
 def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
     """Make Python's operator of two operands; it returns NotImplemented if one of them is not an array."""
     plans: dict[tuple[Key, Key], Casts] = {}
@@ -364,7 +399,7 @@ def publish(function: Body, ufunc: np.ufunc, summary: str) -> Body:
         summary=summary,
         name=name,
         home=home,
-        operands="x" if ufunc.nin == 1 else "x, y",
+        operands=", ".join("xyzw"[: ufunc.nin]),
         shapes="An array of any shape." if ufunc.nin == 1 else "Arrays whose shapes broadcast together.",
         errors="" if ufunc.nin == 1 else _SHAPE_ERROR,
     )

@@ -18,10 +18,13 @@ from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..numpy.reductions.reductions import mask_operand
 from ..primitives import ops, special_ops
-from ..primitives.ops import axes_or_all, binary, common, dtype_of, finish, literal, shape_of, unary
+from ..primitives.ops import axes_or_all, binary, common, dtype_of, finish, literal, shape_of, ternary, unary
 
 __all__ = [
     "betainc",
+    "betaincc",
+    "betainccinv",
+    "betaincinv",
     "betaln",
     "digamma",
     "entr",
@@ -31,6 +34,8 @@ __all__ = [
     "expit",
     "gammainc",
     "gammaincc",
+    "gammainccinv",
+    "gammaincinv",
     "gammaln",
     "i0",
     "i0e",
@@ -91,34 +96,36 @@ i1 = unary(sp.i1, _bessel(1, False), "Modified Bessel function of order 1.")
 betaln = binary(sp.betaln, ops.betaln_p.bind, "Logarithm of the absolute value of the beta function.")
 
 
-@checked
-def betainc(a: Any, b: Any, x: Any) -> Any:
-    """Regularised incomplete beta function.
-
-    Parameters
-    ----------
-    a, b : array_like
-        Positive.
-    x : array_like
-        From 0 to 1.
-
-    Returns
-    -------
-    Array
-        With the shape to which all three broadcast.
-
-    Raises
-    ------
-    NoRuleError
-        When differentiated in `a` or `b`: these derivatives have no closed form.
-
-    Examples
-    --------
-    >>> from functrans.scipy.special import betainc
-    >>> betainc(1.0, 2.0, 0.5)
-    Array(0.75)
-    """
-    return _of_parameters("betainc", special_ops.betainc_p, a, b, x)
+betainc = ternary(
+    sp.betainc,
+    special_ops.betainc_p.bind,
+    "Regularised incomplete beta function of `a`, `b`, `x`. Differentiable at most once in `a`, `b`.",
+)
+betaincc = ternary(
+    sp.betaincc,
+    special_ops.betaincc_p.bind,
+    "``1 - betainc(a, b, x)``. Differentiable at most once in `a`, `b`.",
+)
+betaincinv = ternary(
+    sp.betaincinv,
+    special_ops.betaincinv_p.bind,
+    "The inverse of ``betainc(a, b, x)`` in `x`. Differentiable at most once in `a`, `b`.",
+)
+betainccinv = ternary(
+    sp.betainccinv,
+    special_ops.betainccinv_p.bind,
+    "The inverse of ``betaincc(a, b, x)`` in `x`. Differentiable at most once in `a`, `b`.",
+)
+gammaincinv = binary(
+    sp.gammaincinv,
+    special_ops.gammaincinv_p.bind,
+    "The inverse of ``gammainc(a, x)`` in `x`. Differentiable at most twice in `a`.",
+)
+gammainccinv = binary(
+    sp.gammainccinv,
+    special_ops.gammainccinv_p.bind,
+    "The inverse of ``gammaincc(a, x)`` in `x`. Differentiable at most twice in `a`.",
+)
 
 
 @checked
@@ -157,9 +164,6 @@ def _of_parameters(name: str, prim: Primitive, *given: Any) -> Any:
     values = common(*[_float(x, name, i) for i, x in enumerate(given)])
     ops.broadcast_shapes(name, *map(shape_of, values))
     return finish(prim.bind(*values))
-
-
-operators.ufunc[sp.betainc] = betainc
 
 
 @checked

@@ -1,4 +1,4 @@
-"""Derivatives of incomplete gamma functions in the shape parameter, against mpmath."""
+"""Derivatives of incomplete gamma and beta functions in their parameters, against mpmath."""
 
 import mpmath as mp
 import numpy as np
@@ -6,6 +6,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
+from functrans.scipy.special import betainc, betaincc
 
 DIGITS = 110
 #: Shapes near which other formulas take over, and arguments on both sides of the mode and far out.
@@ -64,3 +65,64 @@ def test_derivatives_in_the_shape_at_edges():
     single = lax.random_gamma_grad(np.float32(2.5), np.float32(3.0))
     assert single.dtype == np.float32
     assert single == pytest.approx(float(lax.random_gamma_grad(2.5, 3.0)), rel=1e-6)
+
+
+# --- incomplete beta function --------------------------------------------------------------------------------
+
+#: Both tails, narrow and wide distributions, shapes below 1 where the integrand has long tails.
+BETA_EDGES = [
+    (2.0, 3.0, 0.4), (0.5, 0.5, 0.5), (1.0, 1.0, 0.999), (1e-3, 2.0, 1e-4), (2.0, 1e-3, 0.9), (0.01, 0.02, 0.3),
+    (5.0, 1e3, 0.004), (1e3, 5.0, 0.996), (2e3, 1e3, 0.66), (2e3, 1e3, 0.75), (2e3, 1e3, 0.5), (0.1, 50.0, 0.2),
+    (1.5, 0.3, 0.98), (30.0, 40.0, 1e-3),
+]  # fmt: skip
+
+
+def beta_reference(a, b, x):
+    """Derivatives in `a` and `b` by differences with many digits, and the density."""
+    with mp.workdps(80):
+        a, b, x = map(mp.mpf, (a, b, x))
+
+        left = x * (a + b) < a
+
+        def f(a, b):
+            if left:
+                return mp.betainc(a, b, 0, x, regularized=True)
+            return -mp.betainc(b, a, 0, 1 - x, regularized=True)
+
+        h = mp.mpf(10) ** -20
+        in_a = (f(a * (1 + h), b) - f(a * (1 - h), b)) / (2 * h * a)
+        in_b = (f(a, b * (1 + h)) - f(a, b * (1 - h))) / (2 * h * b)
+        return in_a, in_b, x ** (a - 1) * (1 - x) ** (b - 1) / mp.beta(a, b)
+
+
+def check_beta(points, rtol):
+    a, b, x = map(np.array, zip(*points))
+    total = lambda a, b, x: betainc(a, b, x).sum()
+    found = ft.jit(ft.grad(total, (0, 1, 2)))(a, b, x)
+    for point, *values in zip(points, *map(np.asarray, found)):
+        reference = beta_reference(*point)
+        spread = (
+            1 + abs(mp.log(reference[2])) + abs(point[0] - (point[0] + point[1]) * point[2]) / (1 - point[2])
+        )
+        for value, exact in zip(values, reference):
+            assert abs(value - exact) < (rtol + 4e-16 * spread) * abs(exact) + 1e-300, (point, value, exact)
+
+
+def test_derivatives_of_the_beta_function():
+    check_beta(BETA_EDGES, 1e-13)
+    assert ft.grad(betaincc, (0, 1))(2.0, 3.0, 0.4) == pytest.approx(
+        tuple([-float(v) for v in beta_reference(2.0, 3.0, 0.4)[:2]]), rel=1e-14
+    )
+
+
+@pytest.mark.slow
+def test_derivatives_of_the_beta_function_over_wide_ranges():
+    rng = np.random.default_rng(7)
+    points = []
+    for a, b in 10 ** rng.uniform(-1.5, 3.3, (200, 2)):
+        mean = a / (a + b)
+        near = mean + 2 * np.sqrt(mean * (1 - mean) / (a + b + 1)) * rng.normal()
+        x = rng.choice([rng.uniform(), near, 10 ** rng.uniform(-4, 0), 1 - 10 ** rng.uniform(-4, 0)])
+        if 1e-5 < x < 1 - 1e-5:
+            points.append((a, b, x))
+    check_beta(points, 1e-12)

@@ -34,7 +34,13 @@ TABLES = {
         Entry("polygamma", Call(2, R(2, 3)), skip={"float32": "SciPy computes it in double precision"}),
         Entry("xlogy xlog1py betaln", Call(R(2, 3), R(3))),
         Entry("gammainc gammaincc", Call(R(3, high=2.5), R(2, 3, high=4.0))),
-        Entry("betainc", Call(PARAMETER, 1.3, R(2, 3)), Call(2.0, PARAMETER, R(3))),
+        Entry("gammaincinv gammainccinv", Call(R(3, high=2.5), R(2, 3, high=0.9))),
+        Entry(
+            "betainc betaincc betaincinv betainccinv",
+            Call(R(3, high=2.5), R(3, high=2.5), R(2, 3, high=0.9)),
+            order=1,
+            skip={"float32": "SciPy's own are off by 100 ulp in single precision"},
+        ),
         Entry("zeta", Call(1 + PARAMETER, R(2, 3)), Call(2.5, R(3, low=1.1, high=5.0))),
         Entry(
             "logsumexp",
@@ -66,7 +72,7 @@ TABLES = {
             order=1,
             skip=STRICT,
         ),
-        Entry("betainc", Call(PARAMETER, 1.3, R(3)), oracle=sp.betainc, skip=STRICT),
+        Entry("betainc", Call(R(3, high=2.5), SHAPES, R(3)), oracle=sp.betainc, order=1, skip=STRICT),
         Entry("zeta", Call(1 + PARAMETER, R(3)), oracle=sp.zeta, skip=STRICT),
         Entry("polygamma", Call(2, R(3)), Call(1.0, R(3)), oracle=sp.polygamma, skip=STRICT),
     ],

@@ -114,8 +114,8 @@ def test_derivatives_that_do_not_exist_are_refused():
         ft.grad(lax.zeta)(1.5, 2.0)
     with pytest.raises(NoRuleError, match="the third derivative"):
         ft.grad(ft.grad(ft.grad(lax.igamma)))(1.5, 2.0)
-    with pytest.raises(NoRuleError, match="in its parameter b"):
-        ft.jit(ft.grad(lax.betainc, argnums=1))(1.5, 2.0, 0.5)
+    with pytest.raises(NoRuleError, match="in its parameters a and b"):
+        ft.jit(ft.grad(ft.grad(lax.betainc, argnums=1)))(1.5, 2.0, 0.5)
     held = lambda q: lax.zeta(lax.stop_gradient(q), q)
     assert ft.grad(held)(2.0) == pytest.approx(-2 * sp.zeta(3.0, 2.0))
     with pytest.raises(ArgumentError):

@@ -59,7 +59,7 @@ def _define_text(
 
 
 def _arguments(name: str) -> list[str]:
-    return ["%x", "%y"][: scalar_functions.FUNCTIONS[name].operands]
+    return ["%x", "%y", "%z"][: scalar_functions.FUNCTIONS[name].operands]
 
 
 def _define(name: str, text: str, symbols: frozenset[str] = frozenset(), **texts: str) -> FunctionDefinition:

@@ -218,7 +218,7 @@ polygamma_p: Primitive = elementwise(
 # --- beta function ------------------------------------------------------------------------------------------
 
 
-def _positive_gap(one: Any, log1p: Rule, a: Any, b: Any, m: int) -> Any:
+def positive_gap(one: Any, log1p: Rule, a: Any, b: Any, m: int) -> Any:
     """``polygamma(m, a) - polygamma(m, a + b)`` for positive numbers, without cancellation.
 
     The series of `_positive_polygamma` and of digamma (DLMF 5.11.2), term by term: differences of powers of
@@ -248,7 +248,7 @@ def _positive_gap(one: Any, log1p: Rule, a: Any, b: Any, m: int) -> Any:
 def _polygamma_gap(a: Any, b: Any, *, m: int) -> Any:
     dtype = np.result_type(a, b)
     a, b = (np.asarray(x, np.float64) for x in (a, b))
-    value = _positive_gap(1.0, np.log1p, a, b, m)
+    value = positive_gap(1.0, np.log1p, a, b, m)
     left = (a <= 0) | (b <= 0)
     if left.any():
         psi = scipy.special.psi if m == 0 else partial(_polygamma, m=m)
@@ -259,7 +259,7 @@ def _polygamma_gap(a: Any, b: Any, *, m: int) -> Any:
 def _polygamma_gap_kernel(k: Any, a: Any, b: Any, *, m: int) -> Any:
     dtype, zero = a.dtype, k.const(0, FLOAT64)
     a, b = k.cast(a, FLOAT64), k.cast(b, FLOAT64)
-    value = _positive_gap(k.const(1, FLOAT64), lambda x: k.call("log1p", x), a, b, m)
+    value = positive_gap(k.const(1, FLOAT64), lambda x: k.call("log1p", x), a, b, m)
     first, second = (k.call("digamma", x) if m == 0 else _polygamma_kernel(k, x, m=m) for x in (a, a + b))
     return k.cast(k.where((a <= zero) | (b <= zero), first - second, value), dtype)
 

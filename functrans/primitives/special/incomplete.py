@@ -5,20 +5,26 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ...core import Primitive
 from ...core.libraries import scipy
 from ..elementwise.arithmetic import div_p, eq_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.bits import or_p
-from ..elementwise.exp_log import exp_p, log_p
+from ..elementwise.exp_log import log1p_p, log_p
 from ..families import elementwise, literal
 from ..structure.linear import Rule, add_p
 from .formulas import FORMULAS, on_arrays
 from .from_scipy import refused
-from .functions import digamma_p, lgamma_p, polygamma_p, xlog1py_p, xlogy_p
+from .functions import digamma_p, polygamma_gap_p, polygamma_p
 
 
 def _less_one(x: Any) -> Any:
     return sub_p.bind(x, literal(1.0, x))
+
+
+def _reciprocal(x: Any) -> Any:
+    return div_p.bind(literal(1.0, x), x)
 
 
 def _of_formula(name: str, *factors: Rule) -> Primitive:
@@ -101,23 +107,137 @@ gammaincc_p = elementwise(
     kinds="f",
 )
 
+
+def _quantile_in_a(ans: Any, a: Any, p: Any) -> Any:
+    return gamma_quantile_slope_p.bind(a, ans)
+
+
+#: Quantiles: ``gammainc(a, x) = p``, ``gammaincc(a, x) = p``.
+gammaincinv_p = elementwise(
+    "gammaincinv",
+    lambda a, p: scipy.special.gammaincinv(a, p),
+    factors=(_quantile_in_a, lambda ans, a, p: _reciprocal(gamma_density_p.bind(a, ans))),
+    kernel=lambda k, a, p: k.call("gammaincinv", a, p),
+    kinds="f",
+)
+gammainccinv_p = elementwise(
+    "gammainccinv",
+    lambda a, p: scipy.special.gammainccinv(a, p),
+    factors=(_quantile_in_a, lambda ans, a, p: neg_p.bind(_reciprocal(gamma_density_p.bind(a, ans)))),
+    kernel=lambda k, a, p: k.call("gammainccinv", a, p),
+    kinds="f",
+)
+
 # --- incomplete beta function: DLMF 8.17.20 ------------------------------------------------------------------
 
 
-def _beta_density(a: Any, b: Any, x: Any) -> Any:
-    """``x**(a - 1) (1 - x)**(b - 1) / beta(a, b)``."""
-    logarithm = sub_p.bind(lgamma_p.bind(add_p.bind(a, b)), add_p.bind(lgamma_p.bind(a), lgamma_p.bind(b)))
-    powers = add_p.bind(xlogy_p.bind(_less_one(a), x), xlog1py_p.bind(_less_one(b), neg_p.bind(x)))
-    return exp_p.bind(add_p.bind(powers, logarithm))
+def _log_gap(a: Any, b: Any, x: Any) -> Any:
+    """The derivative in `a` of the logarithm of the density: ``log(x) - digamma(a) + digamma(a + b)``."""
+    return sub_p.bind(log_p.bind(x), polygamma_gap_p.bind(a, b, m=0))
 
 
-betainc_p = elementwise(
+def _log1p_gap(a: Any, b: Any, x: Any) -> Any:
+    """The same in `b`: ``log(1 - x) - digamma(b) + digamma(a + b)``."""
+    return sub_p.bind(log1p_p.bind(neg_p.bind(x)), polygamma_gap_p.bind(b, a, m=0))
+
+
+def _rest(x: Any) -> Any:
+    return sub_p.bind(literal(1.0, x), x)
+
+
+def _beta_relative_slope(a: Any, b: Any, x: Any) -> Any:
+    """The derivative in `x` of the logarithm of the density: ``(a - 1) / x - (b - 1) / (1 - x)``."""
+    return sub_p.bind(div_p.bind(_less_one(a), x), div_p.bind(_less_one(b), _rest(x)))
+
+
+#: ``x**(a - 1) (1 - x)**(b - 1) / beta(a, b)``.
+beta_density_p: Primitive = _of_formula(
+    "beta_density",
+    lambda ans, a, b, x: mul_p.bind(ans, _log_gap(a, b, x)),
+    lambda ans, a, b, x: mul_p.bind(ans, _log1p_gap(a, b, x)),
+    lambda ans, a, b, x: mul_p.bind(ans, _beta_relative_slope(a, b, x)),
+)
+
+
+def _slope_in_x(gap: Rule, sign: Rule) -> Rule:
+    def factor(ans: Any, a: Any, b: Any, x: Any) -> Any:
+        # The density times x (1 - x) times `ans` is the derivative in a parameter, up to its sign; that
+        # derivative's own in x is that of the density in the parameter.
+        rate = sub_p.bind(a, mul_p.bind(add_p.bind(a, b), x))
+        total = add_p.bind(sign(gap(a, b, x)), mul_p.bind(ans, rate))
+        return neg_p.bind(div_p.bind(total, mul_p.bind(x, _rest(x))))
+
+    return factor
+
+
+_SECOND = "the second derivative of the incomplete beta function in its parameters a and b"
+#: Derivatives of the quantile in `a` and (its negative) in `b` at a fixed probability, over ``x (1 - x)``.
+beta_slope_a_p: Primitive = _of_formula(
+    "beta_slope_a", refused(_SECOND), refused(_SECOND), _slope_in_x(_log_gap, lambda x: x)
+)
+beta_slope_b_p: Primitive = _of_formula(
+    "beta_slope_b", refused(_SECOND), refused(_SECOND), _slope_in_x(_log1p_gap, neg_p.bind)
+)
+
+
+def _betainc_slope(slope_p: Primitive, a: Any, b: Any, x: Any) -> Any:
+    """The size of the derivative of the incomplete beta function in a parameter: 0 at the ends."""
+    zero, one = literal(0.0, x), literal(1.0, x)
+    edge = or_p.bind(eq_p.bind(x, zero), eq_p.bind(x, one))
+    x = select_p.bind(edge, literal(0.5, x), x)
+    scale = mul_p.bind(mul_p.bind(beta_density_p.bind(a, b, x), x), _rest(x))
+    return select_p.bind(edge, zero, mul_p.bind(scale, slope_p.bind(a, b, x)))
+
+
+def _wide(function: str) -> Rule:
+    """SciPy's function computed in double precision: in single precision it is off by a hundred ulp."""
+
+    def impl(*operands: Any) -> Any:
+        out = getattr(scipy.special, function)(*[np.asarray(x, np.float64) for x in operands])
+        return out.astype(np.result_type(*operands), copy=False)
+
+    return impl
+
+
+def _beta_function(name: str, *factors: Rule) -> Primitive:
+    return elementwise(
+        name, _wide(name), factors=factors, kernel=lambda k, a, b, x: k.call(name, a, b, x), kinds="f"
+    )
+
+
+betainc_p = _beta_function(
     "betainc",
-    lambda a, b, x: scipy.special.betainc(a, b, x),
-    factors=(
-        refused("the derivative of the incomplete beta function in its parameter a"),
-        refused("the derivative of the incomplete beta function in its parameter b"),
-        lambda ans, a, b, x: _beta_density(a, b, x),
-    ),
-    kinds="f",
+    lambda ans, a, b, x: neg_p.bind(_betainc_slope(beta_slope_a_p, a, b, x)),
+    lambda ans, a, b, x: _betainc_slope(beta_slope_b_p, a, b, x),
+    lambda ans, a, b, x: beta_density_p.bind(a, b, x),
+)
+betaincc_p = _beta_function(
+    "betaincc",
+    lambda ans, a, b, x: _betainc_slope(beta_slope_a_p, a, b, x),
+    lambda ans, a, b, x: neg_p.bind(_betainc_slope(beta_slope_b_p, a, b, x)),
+    lambda ans, a, b, x: neg_p.bind(beta_density_p.bind(a, b, x)),
+)
+
+
+def _beta_quantile_slope(slope_p: Primitive, a: Any, b: Any, x: Any) -> Any:
+    """The size of the derivative of the quantile `x` in a parameter."""
+    zero, one = literal(0.0, x), literal(1.0, x)
+    edge = or_p.bind(eq_p.bind(x, zero), eq_p.bind(x, one))
+    inside = select_p.bind(edge, literal(0.5, x), x)
+    scale = mul_p.bind(x, _rest(x))
+    return mul_p.bind(scale, slope_p.bind(a, b, inside))
+
+
+#: Quantiles: ``betainc(a, b, x) = p``, ``betaincc(a, b, x) = p``.
+betaincinv_p = _beta_function(
+    "betaincinv",
+    lambda ans, a, b, p: _beta_quantile_slope(beta_slope_a_p, a, b, ans),
+    lambda ans, a, b, p: neg_p.bind(_beta_quantile_slope(beta_slope_b_p, a, b, ans)),
+    lambda ans, a, b, p: _reciprocal(beta_density_p.bind(a, b, ans)),
+)
+betainccinv_p = _beta_function(
+    "betainccinv",
+    lambda ans, a, b, p: _beta_quantile_slope(beta_slope_a_p, a, b, ans),
+    lambda ans, a, b, p: neg_p.bind(_beta_quantile_slope(beta_slope_b_p, a, b, ans)),
+    lambda ans, a, b, p: neg_p.bind(_reciprocal(beta_density_p.bind(a, b, ans))),
 )
