@@ -29,7 +29,7 @@ _TWICE = (
     "derivative in `a` see `random_gamma_grad`."
 )
 
-erf_inv = of_primitive("erf_inv", ops.erfinv_p, 1, "The inverse of `erf`.")
+erf_inv = of_primitive("erf_inv", special_ops.erfinv_p, 1, "The inverse of `erf`.")
 bessel_i0e = of_primitive(
     "bessel_i0e",
     ops.bessel_i_p,
@@ -82,7 +82,7 @@ betainc = of_primitive(
     "J. F. Robison-Cox, Derivatives of the incomplete beta function, 1998.",
 )
 zeta = of_primitive(
-    "zeta", ops.zeta_p, 2,
+    "zeta", special_ops.zeta_p, 2,
     "Hurwitz's zeta function ``sum((n + q)**-s)``.\n\n    Differentiable in `q` only: a derivative in `s` raises.",
 )  # fmt: skip
 

@@ -42,7 +42,6 @@ from .random import *
 from .reductions.cumulative import *
 from .reductions.reduce import *
 from .sorting.sort import *
-from .special.from_scipy import *
 from .special.functions import *
 from .special.inverse_erf import *
 from .structure.dynamic import *

@@ -62,8 +62,8 @@ expit = unary(sp.expit, ops.logistic_p.bind, "Logistic function ``1 / (1 + exp(-
 logit = unary(sp.logit, ops.logit_p.bind, "Logarithm of the odds ``x / (1 - x)``, the inverse of `expit`.")
 xlogy = binary(sp.xlogy, ops.xlogy_p.bind, "``x * log(y)``, and 0 where `x` is 0.")
 xlog1py = binary(sp.xlog1py, ops.xlog1py_p.bind, "``x * log(1 + y)``, and 0 where `x` is 0.")
-erfinv = unary(sp.erfinv, ops.erfinv_p.bind, "The inverse of `erf`.")
-ndtri = unary(sp.ndtri, ops.ndtri_p.bind, "The inverse of `ndtr`.")
+erfinv = unary(sp.erfinv, special_ops.erfinv_p.bind, "The inverse of `erf`.")
+ndtri = unary(sp.ndtri, special_ops.ndtri_p.bind, "The inverse of `ndtr`.")
 
 
 def _bessel(n: int, scaled: bool) -> Callable[[Any], Any]:
@@ -156,7 +156,7 @@ def zeta(x: Any, q: Any = 1.0) -> Any:
     >>> zeta(2.0)
     Array(1.64493407)
     """
-    return _of_parameters("zeta", ops.zeta_p, x, q)
+    return _of_parameters("zeta", special_ops.zeta_p, x, q)
 
 
 def _of_parameters(name: str, prim: Primitive, *given: Any) -> Any:
