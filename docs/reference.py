@@ -22,6 +22,7 @@ NAMESPACES = (
     "functrans.lax",
     "functrans.lax.linalg",
     "functrans.nn",
+    "functrans.nn.initializers",
     "functrans.ops",
     "functrans.scipy",
     "functrans.scipy.special",
