@@ -9,6 +9,7 @@ import inspect
 from pathlib import Path
 
 import functrans
+from functrans.scipy import stats
 
 FOLDER = Path(__file__).with_name("api")
 NAMESPACES = (
@@ -30,6 +31,8 @@ NAMESPACES = (
     "functrans.scipy.signal",
     "functrans.scipy.integrate",
     "functrans.scipy.optimize",
+    "functrans.scipy.stats",
+    *[f"functrans.scipy.stats.{name}" for name in stats.__all__ if inspect.ismodule(getattr(stats, name))],
     "functrans.experimental",
     "functrans.experimental.ode",
     "functrans.random",

@@ -168,6 +168,8 @@ def _name(function: Callable[..., Any]) -> str:
     """The name of the function in messages; for a method that creates an instance, its class."""
     if function.__name__ in ("__init__", "__new__"):
         return function.__qualname__.split(".")[-2]
+    if function.__module__ == "functrans.scipy.stats":
+        return function.__qualname__  # norm.logpdf
     return f"lax.{function.__name__}" if ".lax." in function.__module__ else function.__name__
 
 

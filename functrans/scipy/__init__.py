@@ -11,6 +11,7 @@ __all__ = [
     "patch",
     "signal",
     "special",
+    "stats",
     "unpatch",
 ]
 

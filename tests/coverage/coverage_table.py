@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,13 @@ import scipy.integrate
 import scipy.linalg
 import scipy.signal
 import scipy.special
+import scipy.stats
+
+from functrans.scipy import stats
 
 HERE = Path(__file__).parent
+#: Each is a namespace of its own.
+DISTRIBUTIONS = [name for name in stats.__all__ if isinstance(getattr(stats, name), ModuleType)]
 #: The namespaces that are covered, and where the function of the same name is found that is the default oracle.
 NAMESPACES: dict[str, Any] = {
     "functrans.numpy": np,
@@ -32,6 +38,8 @@ NAMESPACES: dict[str, Any] = {
     "functrans.scipy.signal": scipy.signal,
     "functrans.scipy.fft": scipy.fft,
     "functrans.scipy.integrate": scipy.integrate,
+    "functrans.scipy.stats": scipy.stats,
+    **{f"functrans.scipy.stats.{name}": getattr(scipy.stats, name) for name in DISTRIBUTIONS},
 }
 #: Solvers, which call the user's functions: tests/scipy has their tests.
 SOLVERS = {"functrans.scipy.integrate": ("quad", "solve_ivp")}
@@ -196,6 +204,7 @@ class Entry:
     skip: Mapping[str, str]
     rtol: float
     through: Callable[..., Any] | None
+    slow: bool
     namespace: str = field(default="")
 
     def __init__(
@@ -208,10 +217,11 @@ class Entry:
         skip: Mapping[str, str] | None = None,
         rtol: float = 1e-11,
         through: Callable[..., Any] | None = None,
+        slow: bool = False,
     ):
         self.name, self.calls, self.oracle, self.order, self.rtol = name, calls, oracle, order, rtol
         self.differentiable, self.skip, self.namespace = differentiable, skip or {}, ""
-        self.through = through
+        self.through, self.slow = through, slow
         if not calls:
             raise ValueError(f"{name}: an entry wants a Call")
         for aspect in self.skip:

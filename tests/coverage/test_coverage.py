@@ -22,11 +22,14 @@ import coverage_table as table
 ENTRIES = table.load()
 
 
+def case(entry, *rest, of=""):
+    """A case of an entry, slow if the entry is."""
+    return pytest.param(entry, *rest, id=entry.id + of, marks=[pytest.mark.slow] if entry.slow else [])
+
+
 def every(aspect):
     """Parametrisation by entry, without those that leave the aspect out."""
-    return pytest.mark.parametrize(
-        "entry", [e for e in ENTRIES.values() if aspect not in e.skip], ids=lambda e: e.id
-    )
+    return pytest.mark.parametrize("entry", [case(e) for e in ENTRIES.values() if aspect not in e.skip])
 
 
 def first_and_others(aspect):
@@ -35,7 +38,7 @@ def first_and_others(aspect):
     return pytest.mark.parametrize(
         ("entry", "calls"),
         [
-            *[pytest.param(e, e.calls[:1], id=e.id) for e in entries],
+            *[case(e, e.calls[:1]) for e in entries],
             *[
                 pytest.param(e, e.calls[1:], id=f"{e.id}-others", marks=pytest.mark.slow)
                 for e in entries
@@ -310,8 +313,7 @@ def second_order(s, f, primals, what):
 
 @pytest.mark.parametrize(
     "entry",
-    [e for e in ENTRIES.values() if e.differentiable is True and "derivative" not in e.skip],
-    ids=lambda e: e.id,
+    [case(e) for e in ENTRIES.values() if e.differentiable is True and "derivative" not in e.skip],
 )
 def test_laws(entry):
     """Derivatives are linear and have the types of values; arguments are neither changed nor kept."""
@@ -329,9 +331,7 @@ def reaches(entry):
     return entry.namespace.startswith("functrans.numpy") and entry.counterpart is not None
 
 
-@pytest.mark.parametrize(
-    "entry", [e for e in ENTRIES.values() if "numpy" not in e.skip and reaches(e)], ids=lambda e: e.id
-)
+@pytest.mark.parametrize("entry", [case(e) for e in ENTRIES.values() if "numpy" not in e.skip and reaches(e)])
 def test_numpy_function_of_traced_values(entry):
     """It writes the same program, or eagerly gives the same numbers."""
     for k, call in enumerate(entry.calls):
@@ -372,7 +372,7 @@ def changed(aspect, call, entry):
 @pytest.mark.parametrize(
     ("entry", "aspect"),
     [
-        pytest.param(e, a, id=f"{e.id}-{a}")
+        case(e, a, of=f"-{a}")
         for e in ENTRIES.values()
         if e.calls[0].drawn
         for a in ("0-d", "empty", "strides", "float32", "int")

@@ -1,0 +1,198 @@
+"""The distributions of scipy.stats: all functions of one together, since they share their code and one compilation."""
+
+import inspect
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import functrans as ft
+from functrans.scipy import stats
+from functrans.testing.finite_difference import directional_derivative
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from distribution_cases import INVALID, SHAPES
+
+NAN = np.nan
+X = np.array(
+    [
+        -700.0,
+        -37.6,
+        -8.5,
+        -3.2,
+        -1.0,
+        -0.01,
+        0.0,
+        1e-10,
+        0.2,
+        0.5,
+        0.999,
+        1.0,
+        2.0,
+        3.0,
+        6.2,
+        10.0,
+        38.0,
+        750.0,
+    ]
+)
+ODD = np.array([np.inf, -np.inf, NAN])
+Q = np.array([0.0, 1e-20, 1e-5, 0.11, 0.37, 0.5, 0.501, 0.9, 0.99999, 1.0, 1.1, -0.1, NAN])
+DISCRETE = [name for name in SHAPES if hasattr(getattr(stats, name), "pmf")]
+RTOL = 2e-11
+#: Where SciPy has NaN or a value outside of the support, or computes ``ppf(1 - q)``; see `test_against_mpmath`.
+SCIPY_FAILS = {
+    ("geom", "entropy"): (1.0,),
+    ("geom", "ppf"): (1.0,),
+    ("norm", "logcdf"): ...,
+    ("norm", "logsf"): ...,
+}
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def functions_of(name):
+    """The functions of arrays of a distribution, without entropy, in order."""
+    return [f for f in getattr(stats, name).__all__ if f != "entropy"]
+
+
+def places(name):
+    return [(0.5, 2.0)] if name not in DISCRETE else [(3,)]
+
+
+def argument(function):
+    return Q if function in ("ppf", "isf") else np.concatenate([X, ODD])
+
+
+def all_of(name):
+    """A function of (x, q, *shapes, *places) that returns what all functions do."""
+    module = getattr(stats, name)
+    chosen = [(getattr(module, f), f in ("ppf", "isf")) for f in functions_of(name)]
+
+    def everything(x, q, *parameters):
+        return tuple(f(q if of_q else x, *parameters) for f, of_q in chosen)
+
+    return everything
+
+
+def test_the_cases_are_complete():
+    names = {n for n in stats.__all__ if inspect.ismodule(getattr(stats, n))}
+    assert names == {*SHAPES, "dirichlet", "multinomial", "multivariate_normal"}
+    assert {n for n, shapes in SHAPES.items() if shapes[0]} == {*INVALID}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_values(name):
+    """The values of SciPy, where it has them, at ordinary and odd points."""
+    theirs = getattr(scipy.stats, name)
+    for function in getattr(stats, name).__all__:
+        f, expected_of = getattr(getattr(stats, name), function), getattr(theirs, function)
+        for shapes in SHAPES[name]:
+            if SCIPY_FAILS.get((name, function)) in (..., shapes):
+                continue
+            for place in [(), *places(name)]:
+                x = () if function == "entropy" else (argument(function),)
+                got, expected = f(*x, *shapes, *place), expected_of(*x, *shapes, *place)
+                what = f"{function}{shapes + place}"
+                slack = 1e-15 if function in ("logcdf", "logsf") else 0.0  # SciPy rounds probabilities near 1
+                assert got.dtype == np.float64, what
+                assert got.shape == np.shape(expected), what
+                compare(np.asarray(got), np.asarray(expected), x[0] if x else np.float64(0.0), slack, what)
+
+
+def compare(got, expected, x, slack, what):
+    different = ~((np.abs(got - expected) <= RTOL * np.abs(expected) + slack) | (got == expected))
+    different &= ~(np.isnan(got) & np.isnan(expected))
+    different &= ~(np.isnan(expected) & np.isinf(x))  # SciPy's densities at infinity
+    assert not different.any(), (
+        f"{what} at {np.asarray(x)[different]}: {got[different]}, not {expected[different]}"
+    )
+
+
+# --- transformations: all functions of a distribution in one program -----------------------------------------
+
+
+class Point:
+    """Arguments at which all functions are smooth, random directions and weights."""
+
+    def __init__(self, name, seed=0):
+        random = np.random.default_rng(seed)
+        self.f = all_of(name)
+        shapes = SHAPES[name][0]
+        first = {"bernoulli": 0, "geom": 1, "truncnorm": -0.9, "pareto": 1.1}.get(name, 0)
+        x = first + 3 + 0.5 + 2 * np.sort(random.uniform(0.1, 0.9, 3))
+        if name in DISCRETE:
+            x = first + 3 + np.array([0.0, 1.0, min(2.0, 1.0 + (name != "bernoulli"))])
+        if name in ("beta", "uniform"):
+            x = 0.5 + 2 * random.uniform(0.1, 0.9, 3)
+        q = random.uniform(0.1, 0.9, 3)
+        self.values = [x, q, *[np.asarray(a, float) for a in (*shapes, *places(name)[0])]]
+        # What is discrete, and derivatives in it are zero or not defined, stays where it is.
+        whole = ("k", "n") if name in ("binom", "betabinom") else ("k",)
+        names = list(inspect.signature(getattr(getattr(stats, name), functions_of(name)[0])).parameters)
+        held = [i for i, n in enumerate(["k" if name in DISCRETE else "x", "q", *names[1:]]) if n in whole]
+        held += [len(self.values) - 1] if name in DISCRETE else []
+        self.directions = [
+            np.zeros_like(v) if i in held else random.normal(size=v.shape) for i, v in enumerate(self.values)
+        ]
+        self.weights = [random.normal(size=3) for _ in functions_of(name)]
+
+    def derivatives(self, values, directions, weights):
+        """Values, tangents, cotangents."""
+        out, tangents = ft.jvp(self.f, tuple(values), tuple(directions))
+        return out, tangents, self.gradient(values, weights)
+
+    def gradient(self, values, weights):
+        return ft.vjp(self.f, *values)[1](tuple(weights))
+
+    def now(self):
+        return self.derivatives(self.values, self.directions, self.weights)
+
+
+def agree(got, expected, rtol=1e-9, atol=0.0):
+    for g, e in zip(ft.tree_util.tree_leaves(got), ft.tree_util.tree_leaves(expected), strict=True):
+        size = np.max(np.abs(e), initial=0)
+        np.testing.assert_allclose(g, e, rtol=rtol, atol=rtol * size + atol)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_transformations(name):
+    """Both modes, second order, jit and vmap, against finite differences and each other."""
+    point, other = Point(name), Point(name, 1)
+    out, tangents, cotangents = point.now()
+    compiled = ft.jit(point.derivatives)
+    agree(compiled(point.values, point.directions, point.weights), (out, tangents, cotangents), 1e-11)
+    lanes = [
+        [np.stack(v) for v in zip(a, b)]
+        for a, b in zip(vars(point).values(), vars(other).values())
+        if a is not point.f
+    ]
+    agree(ft.vmap(point.f)(*lanes[0]), [np.stack(v) for v in zip(out, other.f(*other.values))], 1e-12)
+
+    slopes, errors = directional_derivative(
+        lambda v: [np.asarray(y) for y in point.f(*v)], point.values, point.directions
+    )
+    for function, t, s, error in zip(functions_of(name), tangents, slopes, errors):
+        slack = 1e-7 * max(1.0, np.abs(s).max()) + 30 * np.max(error)
+        np.testing.assert_allclose(t, s, rtol=0, atol=slack, err_msg=function)
+    left = sum(np.vdot(t, w) for t, w in zip(tangents, point.weights))
+    right = sum(np.vdot(d, c) for d, c in zip(point.directions, cotangents))
+    assert abs(left - right) < 1e-8 * (1 + abs(left)), "the modes disagree"
+
+    gradient = lambda v: [np.asarray(c) for c in compiled(v, point.directions, point.weights)[2]]
+    bends = ft.jvp(lambda *v: point.gradient(v, point.weights), tuple(point.values), tuple(point.directions))[
+        1
+    ]
+    slopes, errors = directional_derivative(gradient, point.values, point.directions)
+    for b, s, error in zip(bends, slopes, errors):
+        slack = 1e-6 * max(1.0, np.abs(s).max()) + 30 * np.max(error)
+        np.testing.assert_allclose(b, s, rtol=0, atol=slack)
