@@ -40,9 +40,10 @@ def _spread(fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     return fun(*args)
 
 
-def _flatten_primals(
+def flatten_primals(
     what: str, fun: Callable[..., Any], primals: Sequence[Any]
 ) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of the positional arguments as values, and the structure of their tuple."""
     check_function(what, fun)
     leaves: list[Any] = []
     for i, x in enumerate(primals):
@@ -61,7 +62,7 @@ def _linearized(flat: Flat, leaves: Sequence[Any]) -> tuple[Linearized, Any]:
     return linear._replace(outs=outs, tangents=linear.tangents[: len(outs)]), aux
 
 
-def _fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str) -> list[Any]:
+def fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str) -> list[Any]:
     """The leaves of a tangent or cotangent, each converted to the type of its primal; None counts as zero.
 
     Raises
@@ -140,8 +141,8 @@ def jvp(
             "jvp: primals and tangents must be tuples or lists of arguments, got "
             f"{type(primals).__name__} and {type(tangents).__name__}: write jvp(f, (x,), (t,))"
         )
-    leaves, treedef = _flatten_primals("jvp", fun, primals)
-    ts = _fit_tree(tuple(tangents), treedef, [aval_of(x) for x in leaves], "jvp: tangents")
+    leaves, treedef = flatten_primals("jvp", fun, primals)
+    ts = fit_tree(tuple(tangents), treedef, [aval_of(x) for x in leaves], "jvp: tangents")
     flat = Flat(fun, treedef, _spread, has_aux)
     outs, out_ts = jvp_flat(flat, leaves, ts)
     ids = {id(x) for x in (*leaves, *ts)}
@@ -175,7 +176,7 @@ class _Derivative(Unportable):
         cls, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, **options: Any
     ) -> tuple[Any, ...]:
         """The value at `primals`, the derivative there, and any auxiliary data."""
-        leaves, in_tree = _flatten_primals(cls.what, fun, primals)
+        leaves, in_tree = flatten_primals(cls.what, fun, primals)
         flat = Flat(fun, in_tree, _spread, has_aux)
         linear, aux = _linearized(flat, leaves)
         out = results(flat.out_tree, linear.outs, {id(x) for x in leaves})
@@ -240,7 +241,7 @@ class VJP(_Derivative):
                 "tensors after they have already been freed). Its residuals were freed "
                 f"{how}. Leave retain at True (the default), and call release() after the last call"
             )
-        cts = _fit_tree(cotangent, self._out_tree, self._out_avals, f"vjp of {self._name}: the cotangent")
+        cts = fit_tree(cotangent, self._out_tree, self._out_avals, f"vjp of {self._name}: the cotangent")
         arg_cts = backward(linear.tape, linear.tangents, cts, linear.inputs)
         if not self._retain:
             self._linear = None
@@ -315,7 +316,7 @@ class Pushforward(_Derivative):
     @boundary
     def __call__(self, *tangents: Any) -> PyTree:
         """The tangent of the output, for a tangent of each argument."""
-        ts = _fit_tree(tangents, self._in_tree, self._in_avals, f"linearize of {self._name}: tangents")
+        ts = fit_tree(tangents, self._in_tree, self._in_avals, f"linearize of {self._name}: tangents")
         assert self._linear is not None
         outs = replay(self._linear, [instantiate(t) for t in ts])
         out_tangents = [as_typed(t, a) for t, a in zip(outs, self._out_avals)]
@@ -399,7 +400,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
     jaxpr, captured = lift_tracers(stage(flat, avals, name_of(fun)))
 
     def transposed(cotangent: PyTree) -> PyTree:
-        cts = _fit_tree(
+        cts = fit_tree(
             cotangent, flat.out_tree, jaxpr.out_avals, f"linear_transpose of {name_of(fun)}: the cotangent"
         )
         nonzero = tuple(type(c) is not Zero for c in cts)

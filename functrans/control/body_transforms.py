@@ -15,6 +15,7 @@ from ..passes.masks import Mask, scatter, split
 from ..passes.toolkit import lift_constants
 from ..primitives.tape import sum_primitive
 from ..transforms.batch import batch_jaxpr
+from ..transforms.jet import Masks, jet_jaxpr, mask_of
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
@@ -35,34 +36,54 @@ def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, rev
     return (*consts, *fixpoint(carry, step), *rows)
 
 
-class JvpBody(NamedTuple):
-    """A body that also computes tangents; its groups are primals, then tangents."""
+class PushedBody(NamedTuple):
+    """A body that also computes tangents or Taylor coefficients; its groups are primals, then these."""
 
     body: Jaxpr
     captured: tuple[Any, ...]
-    nonzero: Mask  # the outputs with a tangent
+    nonzero: Masks  # which tangents or coefficients each output has
 
 
-def pushed_body(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> JvpBody:
-    """The jvp of the body in the inputs in `mask` (a fixpoint: see `carry_mask`)."""
+def pushed_body(jaxpr: Jaxpr, masks: Masks, sizes: tuple[int, int]) -> PushedBody:
+    """The jvp of the body (for masks of length 1), or its jet.
 
-    def build() -> JvpBody:
-        opened, captured = lift_constants(jvp_jaxpr(jaxpr, mask)[0])
+    The inputs' masks are a fixpoint: a part of the carry has all of its coefficients or none (see `carry_mask`).
+    """
+
+    def build() -> PushedBody:
+        order = len(masks[0])
+        if order == 1:
+            pushed_jaxpr, mask = jvp_jaxpr(jaxpr, tuple([m for (m,) in masks]))
+            has: Masks = tuple([(m,) for m in mask])
+        else:
+            pushed_jaxpr, has = jet_jaxpr(jaxpr, masks)
+        opened, captured = lift_constants(pushed_jaxpr)
         new = JaxprBuilder(opened)
         front, primals, rest = split(opened.invars, len(captured), len(jaxpr.invars))
-        masks = split(mask, *sizes)
-        tangents = split(rest, sum(masks[0]), sum(masks[1]))
-        consts, carry, rows = [[*p, *t] for p, t in zip(split(primals, *sizes), tangents)]
-        nonzero = jvp_jaxpr(jaxpr, mask)[1]
-        outs, out_tangents = split(opened.outvars, len(jaxpr.outvars))
-        pushed = scatter(nonzero, out_tangents)
-        t_carry = [new.zeros(x.aval) if t is None else t for x, t, m in zip(outs, pushed, masks[1]) if m]
-        t_rows = [t for t in pushed[sizes[1] :] if t is not None]
+        given = split(masks, *sizes)
+        pushed_inputs = split(rest, *[sum(map(sum, group)) for group in given[:2]])
+        consts, carry, rows = [[*p, *t] for p, t in zip(split(primals, *sizes), pushed_inputs)]
+        outs, pushed_outs = split(opened.outvars, len(jaxpr.outvars))
+        pushed = scatter([m for out in has for m in out], pushed_outs)
+        carried = zip([x for x in outs for _ in range(order)], pushed, [m for out in given[1] for m in out])
+        t_carry = [new.zeros(x.aval) if t is None else t for x, t, m in carried if m]
+        t_rows = [t for t in pushed[sizes[1] * order :] if t is not None]
         outvars = [*outs[: sizes[1]], *t_carry, *outs[sizes[1] :], *t_rows]
-        body = new.finish("jvp of scan", outvars, [*front, *consts, *carry, *rows])
-        return JvpBody(body, captured, (*masks[1], *nonzero[sizes[1] :]))
+        what = "jvp" if order == 1 else "jet"
+        body = new.finish(f"{what} of scan", outvars, [*front, *consts, *carry, *rows])
+        return PushedBody(body, captured, (*given[1], *has[sizes[1] :]))
 
-    return jaxpr.derive(("scan jvp", mask, sizes), build)
+    return jaxpr.derive(("scan pushed", masks, sizes), build)
+
+
+def carried_masks(jaxpr: Jaxpr, series: Sequence[Sequence[Any]], num_consts: int, num_carry: int) -> Masks:
+    """The masks of the body's inputs, if these are the coefficients of the loop's operands."""
+    given = mask_of(series)
+    mask = carry_mask(jaxpr, tuple(map(any, given)), num_consts, num_carry, reverse=False)
+    ends = num_consts, num_consts + num_carry
+    return tuple(
+        [(m,) * len(g) if ends[0] <= i < ends[1] else g for i, (g, m) in enumerate(zip(given, mask))]
+    )
 
 
 class Halves(NamedTuple):

@@ -17,6 +17,7 @@ from ..core.errors import JaxprTypeError
 from ..core.evaluation import evaluate
 from ..passes.masks import Mask, chosen, perturbed, scatter, with_zeros
 from ..transforms.batch import batch_jaxpr
+from ..transforms.jet import flat_series, jet_jaxpr, mask_of, nested_series
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
@@ -94,6 +95,15 @@ def call_primitive(
         outs = results[: len(jaxpr.outvars)]
         return outs, with_zeros(nonzero, results[len(outs) :], outs)
 
+    def jet(
+        primals: Sequence[Any], series: Sequence[Sequence[Any]], *, jaxpr: Jaxpr, **options: Any
+    ) -> tuple[list[Any], list[list[Any]]]:
+        masks = mask_of(series)
+        pushed, nonzero = jet_jaxpr(jaxpr, masks)
+        results = prim.bind(*primals, *flat_series(series, masks), jaxpr=pushed, **options)
+        outs = results[: len(jaxpr.outvars)]
+        return outs, nested_series(results[len(outs) :], nonzero, outs)
+
     def linearize(
         primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **options: Any
     ) -> tuple[list[Any], list[Any]]:
@@ -127,6 +137,7 @@ def call_primitive(
         impl,
         jvp=jvp,
         linearize=linearize,
+        jet=jet,
         transpose=transpose,
         batch=batch,
         effects=effects_of_bodies,

@@ -14,6 +14,7 @@ from ..core import Aval, Block, BlockEmitter, Buffer, Jaxpr, Linear, Primitive, 
 from ..passes.masks import Mask, chosen, perturbed, scatter, with_zeros
 from ..passes.toolkit import lift_constants
 from ..transforms.batch import batch_jaxpr
+from ..transforms.jet import by_value, flat_series, jet_jaxpr, mask_of, nested_series
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
@@ -99,6 +100,24 @@ def _jvp(
     results = bind(index, bodies, [*args, *chosen(tangents[1:], mask)])
     outs = results[:count]
     return outs, with_zeros(nonzero, results[count:], outs)
+
+
+def _jet(
+    primals: Sequence[Any], series: Sequence[Sequence[Any]], *, branches: Branches
+) -> tuple[list[Any], list[list[Any]]]:
+    index, *args = primals
+    order, count = len(series[0]), len(branches[0].outvars)
+    masks = mask_of(series[1:])
+    pushed = [jet_jaxpr(b, masks) for b in branches]
+    flat = [tuple([given for m in has for given in m]) for _, has in pushed]
+    nonzero = _any(flat)
+    avals = [a for a in branches[0].out_avals for _ in range(order)]
+    bodies = [
+        lift_constants(_with_zeros(body, count, has, nonzero, avals)) for (body, _), has in zip(pushed, flat)
+    ]
+    results = bind(index, bodies, [*args, *flat_series(series[1:], masks)])
+    outs = results[:count]
+    return outs, nested_series(results[count:], by_value(nonzero, order), outs)
 
 
 def _any(masks: Sequence[Sequence[bool]]) -> Mask:
@@ -260,6 +279,7 @@ cond_p: Primitive = Primitive(
     _impl,
     jvp=_jvp,
     linearize=_linearize,
+    jet=_jet,
     transpose=_transpose,
     batch=_batch,
     kernel=Block(_kernel),

@@ -25,9 +25,10 @@ from ..core.evaluation import evaluate
 from ..passes.masks import chosen, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import live_equations, narrowed, single_equation, variables_read
 from ..primitives.structure.linear import batched_first, instantiate, move_axis, zeros
+from ..transforms.jet import flat_series, nested_series
 from .bodies import invariant_part
 from .body_cache import derive_from_all
-from .body_transforms import batched_body, carry_mask, halves_of, pushed_body, transposed_body
+from .body_transforms import batched_body, carried_masks, carry_mask, halves_of, pushed_body, transposed_body
 from .call import effects_of_bodies
 from .run_body import run_compiled
 from .scan_loops import carry_places, head_of, in_python, kernel
@@ -116,32 +117,36 @@ def _impl(*args: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
 # --- forward mode -------------------------------------------------------------------------------------------
 
 
-def _jvp(
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    outs, series = _jet(primals, [[t] for t in tangents], **params)
+    return outs, [t for (t,) in series]
+
+
+def _jet(
     primals: Sequence[Any],
-    tangents: Sequence[Any],
+    series: Sequence[Sequence[Any]],
     *,
     jaxpr: Jaxpr,
     length: int | None,
     num_consts: int,
     num_carry: int,
     **params: Any,
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[Any], list[list[Any]]]:
     head, primals = head_of(primals, length)
-    _, tangents = head_of(tangents, length)
+    _, series = head_of(series, length)
     params.update(length=length, count=head[0] if head else None)
     sizes = num_consts, num_carry
-    mask = carry_mask(jaxpr, perturbed(tangents), *sizes, reverse=False)
-    body, captured, nonzero = pushed_body(jaxpr, mask, sizes)
-    active = [instantiate(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
+    masks = carried_masks(jaxpr, series, *sizes)
+    body, captured, nonzero = pushed_body(jaxpr, masks, sizes)
     groups = [
-        [*p, *chosen(t, m)]
-        for p, t, m in zip(split(primals, *sizes), split(active, *sizes), split(mask, *sizes))
+        [*p, *flat_series(s, m)]
+        for p, s, m in zip(split(primals, *sizes), split(series, *sizes), split(masks, *sizes))
     ]
     results = bind(body, [*captured, *groups[0]], groups[1], groups[2], **params)
-    count = len(nonzero) - num_carry
-    carry, t_carry, rows, t_rows = split(results, num_carry, sum(nonzero[:num_carry]), count)
+    moving = sum(map(sum, nonzero[:num_carry]))
+    carry, s_carry, rows, s_rows = split(results, num_carry, moving, len(nonzero) - num_carry)
     outs = [*carry, *rows]
-    return outs, with_zeros(nonzero, [*t_carry, *t_rows], outs)
+    return outs, nested_series([*s_carry, *s_rows], nonzero, outs)
 
 
 # --- reverse mode -------------------------------------------------------------------------------------------
@@ -306,6 +311,7 @@ scan_p: Primitive = Primitive(
     _impl,
     jvp=_jvp,
     linearize=_linearize,
+    jet=_jet,
     transpose=_transpose,
     batch=_batch,
     kernel=Block(kernel, reuse=carry_places),

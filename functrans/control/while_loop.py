@@ -18,8 +18,9 @@ from ..core.evaluation import evaluate
 from ..passes.masks import chosen, perturbed, split, with_zeros
 from ..primitives.structure.linear import instantiate
 from ..primitives.tape import write_tape
+from ..transforms.jet import flat_series, nested_series
 from .bodies import invariant_part
-from .body_transforms import carry_mask, halves_of, pushed_body
+from .body_transforms import carried_masks, carry_mask, halves_of, pushed_body
 from .call import effects_of_bodies
 from .carry_memory import Carries, in_place
 from .run_body import computed, run_compiled
@@ -142,38 +143,38 @@ def _kernel(
 # --- derivatives --------------------------------------------------------------------------------------------
 
 
-def _jvp(
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    outs, series = _jet(primals, [[t] for t in tangents], **params)
+    return outs, [t for (t,) in series]
+
+
+def _jet(
     primals: Sequence[Any],
-    tangents: Sequence[Any],
+    series: Sequence[Sequence[Any]],
     *,
     cond_jaxpr: Jaxpr,
     body_jaxpr: Jaxpr,
     num_cond: int,
     num_consts: int,
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[Any], list[list[Any]]]:
     cond_consts, consts, carry = split(primals, num_cond, num_consts)
-    _, *body_tangents = split(tangents, num_cond, num_consts)
+    _, own = split(series, num_cond)
     sizes = num_consts, len(carry)
-    mask = carry_mask(body_jaxpr, perturbed([*body_tangents[0], *body_tangents[1]]), *sizes, reverse=False)
-    body, captured, nonzero = pushed_body(body_jaxpr, mask, sizes)
-    values = [
-        instantiate(t, aval_of(x)) if m else None
-        for x, t, m in zip(primals[num_cond:], tangents[num_cond:], mask)
-    ]
-    t_consts, t_carry = split(values, num_consts)
-    t_carry = chosen(t_carry, mask[num_consts:])
+    masks = carried_masks(body_jaxpr, own, *sizes)
+    body, captured, nonzero = pushed_body(body_jaxpr, masks, sizes)
+    s_consts, s_carry = [flat_series(s, m) for s, m in zip(split(own, num_consts), split(masks, num_consts))]
     results = bind(
-        _with_tangents(cond_jaxpr, [aval_of(t).strong() for t in t_carry]),
+        _with_tangents(cond_jaxpr, [aval_of(t).strong() for t in s_carry]),
         cond_consts,
         body,
-        [*captured, *consts, *chosen(t_consts, mask[:num_consts])],
-        [*carry, *t_carry],
+        [*captured, *consts, *s_consts],
+        [*carry, *s_carry],
     )
     count = len(body_jaxpr.outvars) - len(carry)
-    last, t_last, number, rows, t_rows = split(results, len(carry), len(t_carry), 1, count)
+    last, s_last, number, rows, s_rows = split(results, len(carry), len(s_carry), 1, count)
     outs = [*last, *number, *rows]
-    has = [*nonzero[: len(carry)], False, *nonzero[len(carry) :]]
-    return outs, with_zeros(has, [*t_last, *t_rows], outs)
+    has = (*nonzero[: len(carry)], (False,) * len(own[0]), *nonzero[len(carry) :])
+    return outs, nested_series([*s_last, *s_rows], has, outs)
 
 
 def _with_tangents(cond_jaxpr: Jaxpr, avals: Sequence[Aval]) -> Jaxpr:
@@ -244,6 +245,7 @@ while_p: Primitive = Primitive(
     _impl,
     jvp=_jvp,
     linearize=_linearize,
+    jet=_jet,
     batch=_batch,
     kernel=Block(_kernel, reuse=_carry_places, over_lanes=in_step),
     effects=effects_of_bodies,

@@ -13,6 +13,8 @@ slot           call                                                        retur
 ``kernel``     a rule of `functrans.core.kernel`                           see there
 ``factors``    each ``(ans, *arrays, **params)``, or None; elementwise     what multiplies that operand's tangent
 ``linearize``  ``(primals, tangents, **params)``, higher-order only        ``(outs, tangents)``
+``taylor``     ``(prim, out, operands, params)``, all series               an iterator over coefficients 1, 2, ...
+``jet``        ``(primals, series, **params)``, higher-order only          ``(outs, series)``
 ``narrow``     ``(eqn, needed, strict)``, of several outputs               an Eqn for the `needed` ones, or None
 ``simplify``   ``(rewriter, eqn)``, see `functrans.passes.rewriter`          an Atom, an Eqn, or None
 ``call``       see `CallRules`; for equations that apply a jaxpr
@@ -26,6 +28,9 @@ some outputs are needed; with `strict`, only one with bitwise identical results.
 
 `jvp`, `transpose` and `batch` bind primitives (never functions of ``functrans.numpy``); by then the interpreter has
 stepped down one level.
+
+A primitive needs `taylor` (see `functrans.primitives.series`) only where its jvp rule, from which Taylor mode derives
+the coefficients otherwise, takes more operations than products, quotients and linear operations need.
 """
 
 from __future__ import annotations
@@ -193,6 +198,8 @@ class Primitive:
     factors: tuple[Callable[..., Any] | None, ...] | None = None  # equivalent to jvp, cheaper to linearize
     linear: bool = False  # in the first operand, with the others fixed: tangents take the same path as values
     linearize: Callable[..., Any] | None = None
+    taylor: Callable[..., Any] | None = None
+    jet: Callable[..., Any] | None = None
     effects: Callable[..., Effect] = _no_effects
     multiple_results: bool = False
     call: CallRules | None = None

@@ -14,7 +14,8 @@ operand's, for operands in which the operation is linear.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,16 @@ from ..core import FLOAT64, Atom, Aval, Eqn, KernelRule, Linear, Pointwise, Prim
 from ..core.errors import NoRuleError
 from ..passes.rewriter import Rewriter, is_number
 from .axes import broadcast_shapes, same_dtype
-from .structure.linear import Rule, add_p, broadcast_to, dtype_of, elementwise_batch, shape_of, unbroadcast
+from .structure.linear import (
+    Rule,
+    add_p,
+    added,
+    broadcast_to,
+    dtype_of,
+    elementwise_batch,
+    shape_of,
+    unbroadcast,
+)
 
 
 def elementwise(
@@ -34,6 +44,7 @@ def elementwise(
     terms: Sequence[Rule | None] | None = None,
     transposes: Sequence[Rule | None] = (),
     linear: bool = False,
+    taylor: Rule | None = None,
     kernel: Rule | KernelRule | None = None,
     kinds: str = "biufc",
     out: Callable[[np.dtype], np.dtype] | None = None,
@@ -59,6 +70,8 @@ def elementwise(
         For each operand ``transpose(ct, *operands)`` with `Linear` in place of the linear one.
     linear : bool
         Whether it is linear in its only operand; then `factors` and `terms` are not needed.
+    taylor : callable, optional
+        The recurrence of its Taylor coefficients, if that of its jvp rule takes more operations.
     kernel : callable or KernelRule
         ``emit(k, *scalars, **params)``.
     kinds : str
@@ -84,6 +97,7 @@ def elementwise(
         jvp={1: _unary_jvp, 2: _binary_jvp}.get(len(terms), _sum_of_terms)(this, terms),
         factors=None if factors is None else tuple(factors),
         linear=linear,
+        taylor=taylor,
         transpose=_elementwise_transpose(transposes) if transposes else None,
         batch=lambda size, args, dims, **params: elementwise_batch(prim, args, dims, **params),
         kernel=Pointwise(kernel) if callable(kernel) else kernel,
@@ -216,6 +230,17 @@ def _short_transpose(first: Rule, general: Rule) -> Rule:
 # --- the product, which all derivatives are made with ------------------------------------------------------
 
 
+def of_product(prim: Primitive, out: Any, operands: Sequence[Any], params: dict[str, Any]) -> Iterator[Any]:
+    """Taylor coefficients of an operation that is linear in each of two operands: Cauchy's product."""
+    x, y = operands
+    for k in count(1):
+        total: Any = Zero(out[0])
+        for j in range(k + 1):
+            if type(x[j]) is not Zero and type(y[k - j]) is not Zero:
+                total = added(total, prim.bind(x[j], y[k - j], **params))
+        yield total
+
+
 def _mul_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
     x, y = eqn.invars
     if is_number(rw.uniform(y), 1):
@@ -228,6 +253,7 @@ mul_p: Primitive = elementwise(
     np.multiply,
     factors=(lambda ans, x, y: y, lambda ans, x, y: x),
     transposes=(lambda ct, x, y: mul_p.bind(ct, y), lambda ct, x, y: mul_p.bind(x, ct)),
+    taylor=of_product,
     kernel=lambda k, x, y: x & y if x.dtype.kind == "b" else x * y,
     cheap=True,
     simplify=_mul_simplify,

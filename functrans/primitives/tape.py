@@ -11,6 +11,7 @@ import numpy as np
 from ..core import Aval, Block, BlockEmitter, Primitive, Source, Tape, TapeAval, TapeWriter, Zero, records
 from ..core.config import config
 from ..core.errors import TapeLimitError
+from .series import of_jointly_linear
 from .structure.linear import add_p
 from .structure.shape import loops
 
@@ -107,6 +108,7 @@ add_tapes_p: Primitive = Primitive(
     _add_abstract,
     _add_impl,
     jvp=_add_jvp,
+    taylor=of_jointly_linear,
     transpose=lambda ct, x, y: [ct, ct],
     batch=lambda size, args, dims: (add_tapes_p.bind(*args), 0),
     kernel=Block(_add_kernel),

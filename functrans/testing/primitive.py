@@ -1,7 +1,8 @@
 """`check_primitive`: the tests of a primitive, derived from its record.
 
 The slots of the record determine which laws are tested: `abstract` against `impl`, `jvp` against finite differences,
-`transpose` by the dot-product law, `batch` against a loop, `kernel` against `impl` through `jit`.
+`transpose` by the dot-product law, Taylor coefficients against nested `jvp`, `batch` against a loop, `kernel` against
+`impl` through `jit`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from ..api.jit import jit
 from ..arrays.array import unwrap
 from ..core import Linear, Primitive, Zero, aval_of, run_quietly
 from ..core.config import config
+from ..transforms.jet import jet
+from ..transforms.jvp import jvp
 from . import laws
 from .domain import Domain
 from .report import Report, Tolerance
@@ -71,6 +74,8 @@ def _laws(prim: Primitive, domain: Domain, rng: int, backends: tuple[str, ...]) 
     if prim.jvp is not None and domain.smooth:
         title = "jvp = finite differences, and its transpose"
         laws.append((report(title), lambda r: _check_derivatives(r, prim, domain, rng)))
+        title = "Taylor coefficients = nested jvp"
+        laws.append((report(title), lambda r: _check_taylor(r, prim, domain, rng)))
     if prim.jvp is not None:
         title = "tangents have the types of values"
         laws.append((report(title), lambda r: _check_tangent_types(r, prim, domain, rng)))
@@ -148,6 +153,44 @@ def _check_derivatives(report: Report, prim: Primitive, domain: Domain, rng: int
         laws.derivatives_are_linear(f, *xs, rng=rng)
         if domain.order > 1:
             laws.hessian_is_symmetric(f, *xs, rng=rng)
+
+
+def _check_taylor(report: Report, prim: Primitive, domain: Domain, rng: int) -> None:
+    """Along ``x + v t + w t**2``, up to the third coefficient."""
+    random = np.random.default_rng(rng)
+    order = 3 if domain.order > 1 else 1
+    for s in samples(domain, rng, "fc", all_dtypes=False):
+        xs = [s.operands[i] for i in _moving(s)]
+        if not s.case.smooth or not xs:
+            continue
+        vs, ws = [[0.1 * normal(random, x.shape, x.dtype) for x in xs] for _ in range(2)]
+        f = _function(prim, s)
+
+        def along(t: Any, f: Any = f, xs: Any = xs, vs: Any = vs, ws: Any = ws) -> list[Any]:
+            return _outputs(prim, f(*[x + t * (v + t * w) for x, v, w in zip(xs, vs, ws)]))
+
+        zero = [np.zeros_like(x) for x in xs]
+        series = [list(terms[:order]) for terms in zip(vs, ws, zero)]
+        outs, found = jet(lambda *xs, f=f: _outputs(prim, f(*xs)), xs, series)
+        nested: Callable[[Any], list[Any]] = along
+        scale = 1
+        for k in range(order):
+            nested, scale = _slope_of(nested), scale * (k + 1)
+            for n, (y, got, slope) in enumerate(zip(outs, found, nested(np.float64(0.0)))):
+                if aval_of(y).dtype.kind in "fc":
+                    where = f"{s.describe()}, output {n}, coefficient {k + 1}"
+                    actual, expected = _instantiated(got[k]), _instantiated(slope) / scale
+                    size = max(np.abs(expected).max(initial=0), np.abs(y).max(initial=0))
+                    names = ("the recurrence gives", "nested jvp gives")
+                    report.close(where, actual, expected, error=1e-8 * size, names=names)
+
+
+def _slope_of(f: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
+    return lambda t: [_instantiated(d) for d in jvp(lambda t: f(t), [t], [np.float64(1.0)])[1]]
+
+
+def _instantiated(t: Any) -> Any:
+    return np.zeros(t.shape, t.dtype) if type(t) is Zero else t
 
 
 def _check_compositions(prim: Primitive, domain: Domain, rng: int) -> None:

@@ -6,7 +6,8 @@ and integer functions in ``bits.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,17 @@ from ...passes.rewriter import Rewriter, identity, inverse_pair, is_number
 from ..axes import MOVED, broadcast_shapes, same_dtype
 from ..families import elementwise, literal
 from ..families import mul_p as mul_p
-from ..structure.linear import Rule, add_p, broadcast_to, dtype_of, elementwise_batch, shape_of, unbroadcast
+from ..series import of_jointly_linear
+from ..structure.linear import (
+    Rule,
+    add_p,
+    added,
+    broadcast_to,
+    dtype_of,
+    elementwise_batch,
+    shape_of,
+    unbroadcast,
+)
 
 # --- arithmetic ---------------------------------------------------------------------------------------------
 
@@ -62,11 +73,30 @@ sub_p: Primitive = elementwise(
     np.subtract,
     terms=(lambda t, ans, x, y: t, lambda t, ans, x, y: neg_p.bind(t)),
     transposes=(lambda ct, x, y: ct, lambda ct, x, y: neg_p.bind(ct)),
+    taylor=of_jointly_linear,
     kernel=lambda k, x, y: x - y,
     kinds="iufc",
     cheap=True,
     simplify=_sub_simplify,
 )
+
+
+def _div_taylor(
+    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+) -> Iterator[Any]:
+    """``v w = u`` gives ``v[k] = (u[k] - v[0] w[k] - ... - v[k-1] w[1]) / w[0]``."""
+    u, w = operands
+    for k in count(1):
+        moved: Any = Zero(out[0])
+        for j in range(1, k + 1):
+            if type(w[j]) is not Zero and type(out[k - j]) is not Zero:
+                moved = added(moved, mul_p.bind(out[k - j], w[j]))
+        if type(moved) is Zero:
+            yield Zero(out[0]) if type(u[k]) is Zero else div_p.bind(u[k], w[0])
+        else:
+            rest = neg_p.bind(moved) if type(u[k]) is Zero else sub_p.bind(u[k], moved)
+            yield div_p.bind(rest, w[0])
+
 
 div_p: Primitive = elementwise(
     "div",
@@ -76,6 +106,7 @@ div_p: Primitive = elementwise(
         lambda t, ans, x, y: mul_p.bind(t, neg_p.bind(div_p.bind(ans, y))),
     ),
     transposes=(lambda ct, x, y: div_p.bind(ct, y), None),
+    taylor=_div_taylor,
     kernel=lambda k, x, y: x / y,
     kinds="fc",
     cheap=True,
@@ -210,6 +241,7 @@ select_p: Primitive = Primitive(
     _select_abstract,
     np.where,
     jvp=_select_jvp,
+    taylor=of_jointly_linear,
     transpose=_select_transpose,
     batch=lambda size, args, dims: elementwise_batch(select_p, args, dims),
     kernel=Pointwise(lambda k, pred, x, y: k.where(pred, x, y)),

@@ -13,6 +13,7 @@ import numpy as np
 from ...core import Primitive, complex_dtype, real_dtype
 from ..axes import broadcast_shapes
 from ..families import elementwise, literal
+from ..series import of_jointly_linear
 from ..structure.linear import dtype_of
 from .arithmetic import convert, div_p, eq_p, mul_p, neg_p, select_p
 from .rounding import sign_p
@@ -76,6 +77,7 @@ complex_p: Primitive = elementwise(
     _complex,
     terms=(_complex_term_x, lambda t, ans, x, y: complex_p.bind(_zero_part(t), t)),
     transposes=(lambda ct, x, y: real_p.bind(ct), lambda ct, x, y: neg_p.bind(imag_p.bind(ct))),
+    taylor=of_jointly_linear,
     kernel=lambda k, x, y: k.call("complex", x, y),
     kinds="f",
     out=complex_dtype,

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core import ArgumentValueError, Atom, Eqn, Primitive, quietly
 from ...passes.rewriter import Rewriter, is_number
-from ..families import elementwise, literal
+from ..families import elementwise, literal, of_product
 from ..structure.linear import add_p
 from .arithmetic import div_p, eq_p, mul_p, select_p, sub_p
 from .bits import and_p
@@ -153,6 +153,7 @@ weighted_p: Primitive = elementwise(
     _weighted,
     terms=(lambda t, ans, w, x: mul_p.bind(t, x), lambda t, ans, w, x: weighted_p.bind(w, t)),
     transposes=(lambda ct, w, x: mul_p.bind(ct, x), lambda ct, w, x: weighted_p.bind(w, ct)),
+    taylor=of_product,
     kernel=lambda k, w, x: k.where(w.eq(0), w, w * x),
     kinds="fc",
 )

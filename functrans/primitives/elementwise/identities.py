@@ -14,6 +14,7 @@ from ...core.kernel import Indexed, Reshape
 from ...core.primitive import Effect, Primitive
 from ...core.source import Source, replayed
 from ...passes.rewriter import identity
+from ..series import of_linear
 
 
 def _identity(x: Any, **params: Any) -> Any:
@@ -33,6 +34,7 @@ barrier_p: Primitive = Primitive(
     _identity,
     _identity,
     jvp=_barrier_jvp,
+    taylor=of_linear,
     transpose=lambda ct, x: [barrier_p.bind(ct)],
     batch=lambda size, args, dims: (barrier_p.bind(*args), dims[0]),
     kernel=Reshape(),
@@ -52,6 +54,7 @@ name_p: Primitive = Primitive(
     _identity,
     _identity,
     jvp=_name_jvp,
+    taylor=of_linear,
     transpose=lambda ct, x, *, name: [ct],
     batch=lambda size, args, dims, *, name: (name_p.bind(*args, name=name), dims[0]),
     kernel=Reshape(),
@@ -101,6 +104,7 @@ check_nans_p: Primitive = Primitive(
     _identity,
     _check,
     jvp=_check_jvp,
+    taylor=of_linear,
     transpose=lambda ct, x, *, what: [ct],
     batch=lambda size, args, dims, *, what: (check_nans_p.bind(*args, what=what), dims[0]),
     kernel=Indexed(_check_kernel),

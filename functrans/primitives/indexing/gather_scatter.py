@@ -24,6 +24,7 @@ from ...core.errors import ShapeError
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, Pointwise
 from ...core.primitive import Linear, Primitive
 from ..elementwise.arithmetic import eq_p, select_p
+from ..series import of_jointly_linear
 from ..structure.linear import (
     Rule,
     add_p,
@@ -285,6 +286,7 @@ gather_p: Primitive = Primitive(
     _gather_abstract,
     _gather_impl,
     jvp=_gather_jvp,
+    taylor=of_jointly_linear,
     transpose=_gather_transpose,
     batch=_gather_batch,
     kernel=Indexed(_gather_kernel),
@@ -349,6 +351,7 @@ scatter_p: Primitive = Primitive(
     # The last update at a position wins, for tangents as for values. So the operation is linear, even with repeated
     # indices.
     jvp=jointly_linear_jvp(lambda: scatter_p, 2),
+    taylor=of_jointly_linear,
     transpose=_scatter_transpose,
     batch=scatter_batch(lambda: scatter_p),
     kernel=scatter_kernel(None),
@@ -375,6 +378,7 @@ scatter_add_p: Primitive = Primitive(
     scatter_abstract("scatter_add"),
     scatter_impl(np.add),
     jvp=jointly_linear_jvp(lambda: scatter_add_p, 2),
+    taylor=of_jointly_linear,
     transpose=_scatter_add_transpose,
     batch=scatter_batch(lambda: scatter_add_p),
     kernel=scatter_kernel(add_p),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -104,6 +106,35 @@ def _moved(t_a: Any, t_b: Any, ans: Any, transpose: bool = False) -> Any:
     return neg_p.bind(moved) if right is None else sub_p.bind(right, moved)
 
 
+def _solution_taylor(
+    solve: Callable[[Any], Any], out: Sequence[Any], a: Sequence[Any], b: Sequence[Any], transpose: bool
+) -> Iterator[Any]:
+    """``op(A) X = B`` gives ``op(A[0]) X[k] = B[k] - op(A[1]) X[k-1] - ... - op(A[k]) X[0]``."""
+    for k in count(1):
+        right = b[k]
+        for j in range(1, k + 1):
+            if type(a[j]) is not Zero and type(out[k - j]) is not Zero:
+                right = _moved(a[j], right, out[k - j], transpose)
+        yield Zero(out[0]) if type(right) is Zero else solve(right)
+
+
+def _lu_solve_taylor(
+    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+) -> Iterator[Any]:
+    a, lu, permutation, b = operands
+    transpose = params["transpose"]
+    solve = partial(lu_solve, a[0], lu[0], permutation[0], transpose=transpose)
+    return _solution_taylor(solve, out, a, b, transpose)
+
+
+def _solve_taylor(
+    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+) -> Iterator[Any]:
+    a, b = operands
+    lu, _, permutation = lu_p.bind(a[0])
+    yield from _solution_taylor(partial(lu_solve, a[0], lu, permutation), out, a, b, transpose=False)
+
+
 def _lu_solve_transpose(
     ct: Any, a: Any, lu: Any, permutation: Any, b: Any, *, transpose: bool, **params: Any
 ) -> Any:
@@ -181,6 +212,7 @@ lu_solve_p: Primitive = Primitive(
     _lu_solve_abstract,
     _lu_solve_impl,
     jvp=_lu_solve_jvp,
+    taylor=_lu_solve_taylor,
     transpose=_lu_solve_transpose,
     batch=_lu_solve_batch,
     kernel=Block(_lu_solve_kernel),
@@ -265,6 +297,7 @@ solve_p: Primitive = Primitive(
     _solve_abstract,
     _solve_impl,
     jvp=_solve_jvp,
+    taylor=_solve_taylor,
     transpose=_solve_transpose,
     batch=_solve_batch,
     kernel=Block(_solve_kernel, reuse=1),

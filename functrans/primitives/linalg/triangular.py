@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -89,21 +90,34 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
     a, b = primals
     t_a, t_b = tangents
     ans = triangular_solve_p.bind(a, b, **params)
-    if type(t_a) is Zero and type(t_b) is Zero:
+    right = t_b if type(t_a) is Zero else _moved(t_a, t_b, ans, params)
+    if type(right) is Zero:
         return ans, Zero(ans)
-    right = None if type(t_b) is Zero else t_b
-    if type(t_a) is not Zero:
-        # op(A) X = B gives op(A) X' = B' - op(A') X; elements outside the triangle are not read.
-        t_a = matrices.triangle(t_a, params["lower"], strict=params["unit_diagonal"])
-        if params["transpose_a"]:
-            t_a = matrices.matrix_transpose(t_a)
-        if params["conjugate_a"] and dtype_of(t_a).kind == "c":
-            t_a = conj_p.bind(t_a)
-        moved = (
-            matrices.matrix_product(t_a, ans) if params["left_side"] else matrices.matrix_product(ans, t_a)
-        )
-        right = neg_p.bind(moved) if right is None else sub_p.bind(right, moved)
     return ans, triangular_solve_p.bind(a, right, **{**params, "check": False})
+
+
+def _moved(t_a: Any, t_b: Any, ans: Any, params: dict[str, Any]) -> Any:
+    """Return ``B' - op(A') X``; elements outside the triangle are not read."""
+    t_a = matrices.triangle(t_a, params["lower"], strict=params["unit_diagonal"])
+    if params["transpose_a"]:
+        t_a = matrices.matrix_transpose(t_a)
+    if params["conjugate_a"] and dtype_of(t_a).kind == "c":
+        t_a = conj_p.bind(t_a)
+    moved = matrices.matrix_product(t_a, ans) if params["left_side"] else matrices.matrix_product(ans, t_a)
+    return neg_p.bind(moved) if type(t_b) is Zero else sub_p.bind(t_b, moved)
+
+
+def _solve_taylor(
+    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+) -> Iterator[Any]:
+    """``op(A) X = B`` gives ``op(A[0]) X[k] = B[k] - op(A[1]) X[k-1] - ... - op(A[k]) X[0]``."""
+    a, b = operands
+    for k in count(1):
+        right = b[k]
+        for j in range(1, k + 1):
+            if type(a[j]) is not Zero and type(out[k - j]) is not Zero:
+                right = _moved(a[j], right, out[k - j], params)
+        yield Zero(out[0]) if type(right) is Zero else prim.bind(a[0], right, **{**params, "check": False})
 
 
 def _solve_transpose(ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: Any) -> list[Any]:
@@ -177,6 +191,7 @@ triangular_solve_p: Primitive = Primitive(
     _solve_abstract,
     _solve_impl,
     jvp=_solve_jvp,
+    taylor=_solve_taylor,
     transpose=_solve_transpose,
     batch=_solve_batch,
     kernel=Block(_solve_kernel, reuse=1),

@@ -16,7 +16,7 @@ import numpy as np
 from ...core import Atom, Aval, Block, Eqn, Linear, Literal, Primitive, ShapeError, Zero
 from ...passes.rewriter import Rewriter
 from ..axes import check_axes, same_dtype
-from ..families import mul_p
+from ..families import mul_p, of_product
 from ..structure.linear import add_p, broadcast_in_dim_p, reshape_p, shape_of, transpose_p
 from .dot_kernel import dot_kernel
 
@@ -298,6 +298,7 @@ dot_general_p: Primitive = Primitive(
     _dot_abstract,
     _dot_impl,
     jvp=_dot_jvp,
+    taylor=of_product,
     transpose=_dot_transpose,
     batch=_dot_batch,
     kernel=Block(dot_kernel),

@@ -9,7 +9,8 @@ divided, so zeros in a product are safe in derivatives of any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,16 @@ from ..elementwise.arithmetic import Pair, max_p, min_p, mul_p, share_p, sub_p
 from ..elementwise.exp_log import exp_p
 from ..elementwise.trig import log_share, logaddexp_p
 from ..families import literal
-from ..structure.linear import Rule, add_p, batched_first, dtype_of, instantiate, linear_jvp, shape_of
+from ..structure.linear import (
+    Rule,
+    add_p,
+    added,
+    batched_first,
+    dtype_of,
+    instantiate,
+    linear_jvp,
+    shape_of,
+)
 from ..structure.shape import loops, pad_p, slice_along
 
 Step = Callable[..., Scalar]
@@ -186,6 +196,19 @@ def _recurrence_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: in
     return ans, recurrence_p.bind(a, t, axis=axis, reverse=reverse)
 
 
+def _recurrence_taylor(
+    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+) -> Iterator[Any]:
+    """``y[k]`` has the terms ``b[k]`` and those of all ``a[j] y[k-j]`` for j > 0, with the factors ``a[0]``."""
+    a, b = operands
+    for k in count(1):
+        terms = b[k]
+        for j in range(1, k + 1):
+            if type(a[j]) is not Zero and type(out[k - j]) is not Zero:
+                terms = added(terms, mul_p.bind(a[j], shifted(out[k - j], 0, **params)))
+        yield Zero(out[0]) if type(terms) is Zero else recurrence_p.bind(a[0], terms, **params)
+
+
 def _recurrence_transpose(ct: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> list[Any]:
     assert type(a) is not Linear, "a recurrence is not linear in its factors"
     # The factor that leads from one term to the next also leads back.
@@ -205,6 +228,7 @@ recurrence_p: Primitive = Primitive(
     _recurrence_abstract,
     _recurrence_impl,
     jvp=_recurrence_jvp,
+    taylor=_recurrence_taylor,
     transpose=_recurrence_transpose,
     batch=_recurrence_batch,
     kernel=_kernel(lambda k, a, b: b, lambda k, y, a, b: a * y + b),

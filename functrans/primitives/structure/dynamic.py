@@ -14,6 +14,7 @@ from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Indexed, Linear, P
 from ...core.errors import DtypeError, ShapeError
 from ..elementwise.arithmetic import convert, max_p, min_p
 from ..indexing.gather_scatter import gather_p, scatter_p
+from ..series import of_jointly_linear
 from .linear import (
     add_p,
     batched_first,
@@ -183,6 +184,7 @@ dynamic_update_slice_p: Primitive = Primitive(
     _dynamic_update_slice_abstract,
     _dynamic_update_slice_impl,
     jvp=jointly_linear_jvp(lambda: dynamic_update_slice_p, 2),
+    taylor=of_jointly_linear,
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
     kernel=Block(_dynamic_update_slice_kernel, reuse=0, streamed_from=1),

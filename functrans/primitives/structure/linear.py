@@ -23,6 +23,7 @@ from ...core.tape import Tape, TapeAval, new_pool
 from ...core.trace import current_trace, eval_trace
 from ...passes.rewriter import Rewriter, is_number
 from ..axes import broadcast_shapes, reduced_shape, same_dtype
+from ..series import of_jointly_linear
 
 Rule = Callable[..., Any]
 
@@ -179,6 +180,7 @@ add_p: Primitive = Primitive(
     _add_abstract,
     np.add,
     jvp=_add_jvp,
+    taylor=of_jointly_linear,
     transpose=_add_transpose,
     batch=lambda size, args, dims: elementwise_batch(add_p, args, dims),
     kernel=Pointwise(lambda k, x, y: x + y if x.dtype.kind != "b" else x | y),

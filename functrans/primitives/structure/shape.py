@@ -21,6 +21,7 @@ from ...core.trace import current_trace, eval_trace
 from ...passes.rewriter import Rewriter
 from ..axes import MOVED, check_axes, same_dtype
 from ..elementwise.arithmetic import convert_element_type_p, eq_p, select_p, sub_p
+from ..series import of_jointly_linear
 from .linear import (
     Rule,
     add_p,
@@ -136,6 +137,7 @@ concatenate_p: Primitive = Primitive(
     _concatenate_abstract,
     lambda *xs, dimension: np.concatenate(xs, dimension),
     jvp=jointly_linear_jvp(lambda: concatenate_p),
+    taylor=of_jointly_linear,
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
     kernel=Block(_concatenate_kernel, streamed_from=0),
@@ -251,6 +253,7 @@ pad_p: Primitive = Primitive(
     _pad_abstract,
     _pad_impl,
     jvp=jointly_linear_jvp(lambda: pad_p),
+    taylor=of_jointly_linear,
     transpose=_pad_transpose,
     batch=_pad_batch,
     kernel=Block(_pad_kernel, streamed_from=0),

@@ -19,6 +19,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ...core import ArgumentValueError, Aval, Block, Linear, Primitive, ShapeError, Zero
 from ..axes import same_dtype
+from ..families import of_product
 from ..structure.linear import add_p, move_axis, reshape_p, shape_of, transpose_p
 from ..structure.shape import rev_p
 from .conv_kernel import conv_kernel
@@ -175,6 +176,7 @@ conv_p: Primitive = Primitive(
     _abstract,
     _impl,
     jvp=_jvp,
+    taylor=of_product,
     transpose=_transpose,
     batch=_batch,
     kernel=Block(conv_kernel, streamed_from=0),

@@ -1,0 +1,18 @@
+"""Valid calls of `jet` and `checkify`, for `base_calls`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import functrans.numpy as fnp
+
+X = np.array([0.25, 0.5, 0.75])
+
+#: name in the namespace -> (through, args, kwargs)
+OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[str, Any]]]] = {
+    "functrans.experimental.jet": [("jet", None, (fnp.sin, (X,), ((X, None),)), {})],
+}
+LEFT_OUT: dict[str, set[str]] = {}
