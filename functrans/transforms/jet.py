@@ -4,8 +4,8 @@ The coefficients of a primitive's result follow from its jvp rule. Along ``x(t)`
 ``y' = jvp(x, x')``, so ``y[k] = y'[k - 1] / k``. The rule runs once, on series whose coefficients are computed when
 first needed, and where it binds the primitive again it gets the series under computation. So ``exp``, whose rule is
 ``y' = y x'``, becomes ``y[k] = (x[1] y[k-1] + ... + k x[k] y[0]) / k``; ``sin`` and ``cos``, whose rules refer to each
-other, become their coupled recurrences. These are the recurrences of Griewank and Walther, *Evaluating Derivatives* (2nd
-ed., 2008), tables 13.1 and 13.2, and cost O(d**2) operations up to order d. Only products, quotients and linear
+other, become their coupled recurrences. These are the recurrences of Griewank and Walther, *Evaluating Derivatives*
+(2nd ed., 2008), tables 13.1 and 13.2, and cost O(d**2) operations up to order d. Only products, quotients and linear
 operations need rules of their own, in the slot ``taylor``.
 
 Coefficients are those of the polynomial, ``x^(k) / k!``.
