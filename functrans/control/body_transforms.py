@@ -10,17 +10,19 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.ir import Jaxpr, Var
+from ..core.module_getattr import lazy_import
 from ..passes.check import verified
-from ..passes.masks import Mask, scatter, split
+from ..passes.masks import Mask, Masks, scatter, split, terms_mask
 from ..passes.toolkit import lift_constants
 from ..primitives.tape import sum_primitive
 from ..transforms.batch import batch_jaxpr
-from ..transforms.jet import Masks, jet_jaxpr, mask_of
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
 from .bodies import JaxprBuilder, fixpoint, invariant_part
 from .min_cut import economical
+
+taylor = lazy_import("functrans.transforms.jet")
 
 
 def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, reverse: bool) -> Mask:
@@ -56,7 +58,7 @@ def pushed_body(jaxpr: Jaxpr, masks: Masks, sizes: tuple[int, int]) -> PushedBod
             pushed_jaxpr, mask = jvp_jaxpr(jaxpr, tuple([m for (m,) in masks]))
             has: Masks = tuple([(m,) for m in mask])
         else:
-            pushed_jaxpr, has = jet_jaxpr(jaxpr, masks)
+            pushed_jaxpr, has = taylor.jet_jaxpr(jaxpr, masks)
         opened, captured = lift_constants(pushed_jaxpr)
         new = JaxprBuilder(opened)
         front, primals, rest = split(opened.invars, len(captured), len(jaxpr.invars))
@@ -78,7 +80,7 @@ def pushed_body(jaxpr: Jaxpr, masks: Masks, sizes: tuple[int, int]) -> PushedBod
 
 def carried_masks(jaxpr: Jaxpr, series: Sequence[Sequence[Any]], num_consts: int, num_carry: int) -> Masks:
     """The masks of the body's inputs, if these are the coefficients of the loop's operands."""
-    given = mask_of(series)
+    given = terms_mask(series)
     mask = carry_mask(jaxpr, tuple(map(any, given)), num_consts, num_carry, reverse=False)
     ends = num_consts, num_consts + num_carry
     return tuple(

@@ -15,13 +15,15 @@ from ..core import Aval, CallRules, Effect, Jaxpr, Linear, Primitive, Zero, eval
 from ..core.config import config
 from ..core.errors import JaxprTypeError
 from ..core.evaluation import evaluate
-from ..passes.masks import Mask, chosen, perturbed, scatter, with_zeros
+from ..core.module_getattr import lazy_import
+from ..passes.masks import Mask, chosen, chosen_terms, nested, perturbed, scatter, terms_mask, with_zeros
+from ..primitives.structure.linear import instantiate
 from ..transforms.batch import batch_jaxpr
-from ..transforms.jet import flat_series, jet_jaxpr, mask_of, nested_series
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
 
+taylor = lazy_import("functrans.transforms.jet")
 Compiler = Callable[[Jaxpr], Callable[..., list[np.ndarray]]]
 _compiler: list[Compiler] = []
 
@@ -98,11 +100,11 @@ def call_primitive(
     def jet(
         primals: Sequence[Any], series: Sequence[Sequence[Any]], *, jaxpr: Jaxpr, **options: Any
     ) -> tuple[list[Any], list[list[Any]]]:
-        masks = mask_of(series)
-        pushed, nonzero = jet_jaxpr(jaxpr, masks)
-        results = prim.bind(*primals, *flat_series(series, masks), jaxpr=pushed, **options)
+        masks = terms_mask(series)
+        pushed, nonzero = taylor.jet_jaxpr(jaxpr, masks)
+        results = prim.bind(*primals, *map(instantiate, chosen_terms(series, masks)), jaxpr=pushed, **options)
         outs = results[: len(jaxpr.outvars)]
-        return outs, nested_series(results[len(outs) :], nonzero, outs)
+        return outs, nested(nonzero, results[len(outs) :], outs)
 
     def linearize(
         primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **options: Any

@@ -11,10 +11,21 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core import Aval, Block, BlockEmitter, Buffer, Jaxpr, Linear, Primitive, TapeAval, Var
-from ..passes.masks import Mask, chosen, perturbed, scatter, with_zeros
+from ..core.module_getattr import lazy_import
+from ..passes.masks import (
+    Mask,
+    by_value,
+    chosen,
+    chosen_terms,
+    nested,
+    perturbed,
+    scatter,
+    terms_mask,
+    with_zeros,
+)
 from ..passes.toolkit import lift_constants
+from ..primitives.structure.linear import instantiate
 from ..transforms.batch import batch_jaxpr
-from ..transforms.jet import by_value, flat_series, jet_jaxpr, mask_of, nested_series
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
@@ -24,6 +35,7 @@ from .call import effects_of_bodies
 from .run_body import computed
 from .scan import over_lanes
 
+taylor = lazy_import("functrans.transforms.jet")
 Branches = tuple[Jaxpr, ...]
 
 
@@ -107,17 +119,17 @@ def _jet(
 ) -> tuple[list[Any], list[list[Any]]]:
     index, *args = primals
     order, count = len(series[0]), len(branches[0].outvars)
-    masks = mask_of(series[1:])
-    pushed = [jet_jaxpr(b, masks) for b in branches]
+    masks = terms_mask(series[1:])
+    pushed = [taylor.jet_jaxpr(b, masks) for b in branches]
     flat = [tuple([given for m in has for given in m]) for _, has in pushed]
     nonzero = _any(flat)
     avals = [a for a in branches[0].out_avals for _ in range(order)]
     bodies = [
         lift_constants(_with_zeros(body, count, has, nonzero, avals)) for (body, _), has in zip(pushed, flat)
     ]
-    results = bind(index, bodies, [*args, *flat_series(series[1:], masks)])
+    results = bind(index, bodies, [*args, *map(instantiate, chosen_terms(series[1:], masks))])
     outs = results[:count]
-    return outs, nested_series(results[count:], by_value(nonzero, order), outs)
+    return outs, nested(by_value(nonzero, order), results[count:], outs)
 
 
 def _any(masks: Sequence[Sequence[bool]]) -> Mask:

@@ -22,10 +22,9 @@ from typing import Any
 from ..core import Atom, Aval, Block, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, aval_of, subjaxprs
 from ..core.config import config
 from ..core.evaluation import evaluate
-from ..passes.masks import chosen, perturbed, scatter, split, with_zeros
+from ..passes.masks import chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import live_equations, narrowed, single_equation, variables_read
 from ..primitives.structure.linear import batched_first, instantiate, move_axis, zeros
-from ..transforms.jet import flat_series, nested_series
 from .bodies import invariant_part
 from .body_cache import derive_from_all
 from .body_transforms import batched_body, carried_masks, carry_mask, halves_of, pushed_body, transposed_body
@@ -139,14 +138,14 @@ def _jet(
     masks = carried_masks(jaxpr, series, *sizes)
     body, captured, nonzero = pushed_body(jaxpr, masks, sizes)
     groups = [
-        [*p, *flat_series(s, m)]
+        [*p, *map(instantiate, chosen_terms(s, m))]
         for p, s, m in zip(split(primals, *sizes), split(series, *sizes), split(masks, *sizes))
     ]
     results = bind(body, [*captured, *groups[0]], groups[1], groups[2], **params)
     moving = sum(map(sum, nonzero[:num_carry]))
     carry, s_carry, rows, s_rows = split(results, num_carry, moving, len(nonzero) - num_carry)
     outs = [*carry, *rows]
-    return outs, nested_series([*s_carry, *s_rows], nonzero, outs)
+    return outs, nested(nonzero, [*s_carry, *s_rows], outs)
 
 
 # --- reverse mode -------------------------------------------------------------------------------------------

@@ -15,10 +15,9 @@ import numpy as np
 from ..core import INT64, Aval, Block, BlockEmitter, Buffer, Jaxpr, Primitive, TapeAval, Var, aval_of
 from ..core.config import config
 from ..core.evaluation import evaluate
-from ..passes.masks import chosen, perturbed, split, with_zeros
+from ..passes.masks import chosen, chosen_terms, nested, perturbed, split, with_zeros
 from ..primitives.structure.linear import instantiate
 from ..primitives.tape import write_tape
-from ..transforms.jet import flat_series, nested_series
 from .bodies import invariant_part
 from .body_transforms import carried_masks, carry_mask, halves_of, pushed_body
 from .call import effects_of_bodies
@@ -162,7 +161,8 @@ def _jet(
     sizes = num_consts, len(carry)
     masks = carried_masks(body_jaxpr, own, *sizes)
     body, captured, nonzero = pushed_body(body_jaxpr, masks, sizes)
-    s_consts, s_carry = [flat_series(s, m) for s, m in zip(split(own, num_consts), split(masks, num_consts))]
+    groups = zip(split(own, num_consts), split(masks, num_consts))
+    s_consts, s_carry = [list(map(instantiate, chosen_terms(s, m))) for s, m in groups]
     results = bind(
         _with_tangents(cond_jaxpr, [aval_of(t).strong() for t in s_carry]),
         cond_consts,
@@ -174,7 +174,7 @@ def _jet(
     last, s_last, number, rows, s_rows = split(results, len(carry), len(s_carry), 1, count)
     outs = [*last, *number, *rows]
     has = (*nonzero[: len(carry)], (False,) * len(own[0]), *nonzero[len(carry) :])
-    return outs, nested_series([*s_last, *s_rows], has, outs)
+    return outs, nested(has, [*s_last, *s_rows], outs)
 
 
 def _with_tangents(cond_jaxpr: Jaxpr, avals: Sequence[Aval]) -> Jaxpr:

@@ -11,6 +11,8 @@ from typing import Any
 from ..core.aval import Zero
 
 Mask = tuple[bool, ...]
+#: For each value, which of its terms (tangents or Taylor coefficients) are given.
+Masks = tuple[Mask, ...]
 _not_zero = partial(is_not, Zero)
 
 
@@ -42,3 +44,27 @@ def with_zeros(mask: Iterable[bool], values: Iterable[Any], like: Iterable[Any])
 def perturbed(tangents: Iterable[Any]) -> Mask:
     """Which tangents (or cotangents) are not symbolic zeros."""
     return tuple(map(_not_zero, map(type, tangents)))
+
+
+# --- several terms for each value: tangents, Taylor coefficients ----------------------------------------------
+
+
+def terms_mask(terms: Iterable[Iterable[Any]]) -> Masks:
+    """Which terms of each value are not symbolic zeros."""
+    return tuple(map(perturbed, terms))
+
+
+def chosen_terms(terms: Iterable[Sequence[Any]], masks: Iterable[Sequence[bool]]) -> list[Any]:
+    """The terms in the masks, those of one value after the other."""
+    return [t for own, mask in zip(terms, masks, strict=True) for t in chosen(own, mask)]
+
+
+def nested(masks: Iterable[Iterable[bool]], values: Iterable[Any], like: Iterable[Any]) -> list[list[Any]]:
+    """The inverse of `chosen_terms`: `values` in their places, elsewhere symbolic zeros for the elements of `like`."""
+    rest = iter(values)
+    return [[next(rest) if m else Zero(x) for m in mask] for mask, x in zip(masks, like)]
+
+
+def by_value(flat: Sequence[bool], count: int) -> Masks:
+    """A mask of all terms, those of one value after the other, as one for each value."""
+    return tuple([tuple(flat[i : i + count]) for i in range(0, len(flat), count)])

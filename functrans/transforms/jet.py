@@ -21,19 +21,17 @@ from ..core.attachment import Attachment
 from ..core.aval import PYTHON_SCALARS, Aval, Zero, aval_of
 from ..core.context import run_with
 from ..core.dtypes import is_inexact
+from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr, has_subjaxprs
 from ..core.primitive import Primitive
 from ..core.tape import TapeAval
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, tracing
-from ..passes.toolkit import evaluate
+from ..passes.masks import Masks, chosen_terms, nested, terms_mask
 from ..primitives.elementwise.arithmetic import div_p
 from ..primitives.families import literal, mul_p
 from ..primitives.series import of_linear
 from ..primitives.structure.linear import instantiate
 from .stage import stage
-
-#: For each value, which coefficients from the first on are given (or may differ from zero).
-Masks = tuple[tuple[bool, ...], ...]
 
 
 class Series:
@@ -335,27 +333,6 @@ def jet(
     return [s.known[0] for s in found], [[s[k] for k in range(1, order + 1)] for s in found]
 
 
-def mask_of(series: Sequence[Sequence[Any]]) -> Masks:
-    """Which coefficients are not symbolic zeros."""
-    return tuple([tuple([type(x) is not Zero for x in s]) for s in series])
-
-
-def flat_series(series: Sequence[Sequence[Any]], masks: Sequence[Sequence[bool]]) -> list[Any]:
-    """The coefficients in the masks, as values, those of one value after the other."""
-    return [instantiate(x) for s, m in zip(series, masks) for x, given in zip(s, m) if given]
-
-
-def nested_series(values: Sequence[Any], masks: Masks, like: Sequence[Any]) -> list[list[Any]]:
-    """The inverse of `flat_series`: values in their places, and symbolic zeros elsewhere."""
-    rest = iter(values)
-    return [[next(rest) if given else Zero(x) for given in m] for m, x in zip(masks, like)]
-
-
-def by_value(flat: Sequence[bool], order: int) -> Masks:
-    """A mask of all coefficients, those of one value after the other, as one for each value."""
-    return tuple([tuple(flat[i : i + order]) for i in range(0, len(flat), order)])
-
-
 def jet_jaxpr(jaxpr: Jaxpr, masks: Masks) -> tuple[Jaxpr, Masks]:
     """The jaxpr from (inputs, their coefficients in `masks`) to (outputs, their nonzero coefficients).
 
@@ -371,10 +348,10 @@ def jet_jaxpr(jaxpr: Jaxpr, masks: Masks) -> tuple[Jaxpr, Masks]:
 
         def pushed(*values: Any) -> list[Any]:
             primals = values[: len(jaxpr.invars)]
-            series = nested_series(values[len(primals) :], masks, primals)
+            series = nested(values[len(primals) :], masks, primals)
             outs, out_series = jet(lambda *xs: evaluate(jaxpr, xs), primals, series)
-            out_masks.extend(mask_of(out_series))
-            return [*outs, *flat_series(out_series, tuple(out_masks))]
+            out_masks.extend(terms_mask(out_series))
+            return [*outs, *map(instantiate, chosen_terms(out_series, out_masks))]
 
         avals = [*jaxpr.in_avals, *[a for a, m in zip(jaxpr.in_avals, masks) for given in m if given]]
         return stage(pushed, avals, f"jet({jaxpr.name})", jaxpr.stats), tuple(out_masks)
