@@ -348,7 +348,7 @@ def jet_jaxpr(jaxpr: Jaxpr, masks: Masks) -> tuple[Jaxpr, Masks]:
 
         def pushed(*values: Any) -> list[Any]:
             primals = values[: len(jaxpr.invars)]
-            series = nested(values[len(primals) :], masks, primals)
+            series = nested(masks, values[len(primals) :], primals)
             outs, out_series = jet(lambda *xs: evaluate(jaxpr, xs), primals, series)
             out_masks.extend(terms_mask(out_series))
             return [*outs, *map(instantiate, chosen_terms(out_series, out_masks))]
