@@ -18,6 +18,7 @@ from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
 from ..core.context import run_with
 from ..core.module_getattr import lazy_import
+from ..core.named_axes import named_axes
 from ..core.portable import Portable, in_words
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
 from ..core.tracebacks import show_users_frames
@@ -139,7 +140,7 @@ class Jitted(Portable):
         return tree_unflatten(traced.out_tree, [weak(x) if w else wrap(x) for w, x in zip(numbers, outs)])
 
     def _traced(self, split: Split, avals: list[Aval], treedef: PyTreeDef) -> Traced:
-        key = (trace_key(), treedef, split.key, *avals)
+        key = (trace_key(), treedef, split.key, *avals, *named_axes().items())
         cache = self._cache
         traced = cache.traced.get(key)
         if traced is not None:

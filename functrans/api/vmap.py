@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..core import StateAval, Transformed, aval_of, errors
+from ..core import AxisSize, StateAval, Transformed, aval_of, errors
 from ..frontend.arguments import (
     Flat,
     argument_at,
@@ -29,8 +29,9 @@ def vmap(
     fun: Callable[..., Any],
     in_axes: Any = 0,
     out_axes: Any = 0,
-    *,
+    axis_name: Any = None,
     axis_size: int | None = None,
+    spmd_axis_name: Any = None,
 ) -> Callable[..., Any]:
     """A function that applies `fun` to every example along an axis, without a loop.
 
@@ -43,8 +44,12 @@ def vmap(
         over axis 0.
     out_axes : int, None, or pytree of them
         The position of the mapped axis in the results; None for results that do not depend on the example.
+    axis_name : hashable, optional
+        A name of the mapped axis, for collectives in `fun`: ``lax.psum(x, axis_name)`` is the sum over all examples.
     axis_size : int, optional
         The number of examples; needed only if no argument is mapped.
+    spmd_axis_name : hashable, optional
+        How JAX shards the mapped axis over devices. Without effect: functrans has one device.
 
     Returns
     -------
@@ -73,6 +78,11 @@ def vmap(
            [0.75      , 0.66666667]])
     >>> ft.vmap(lambda p: p["scale"] * p["x"], in_axes=({"scale": None, "x": 0},))({"scale": 10.0, "x": x[0]})
     Array([10., 20.])
+
+    Examples that see each other:
+
+    >>> ft.vmap(lambda x: x - ft.lax.pmean(x, "batch"), axis_name="batch")(fnp.asarray([1.0, 2.0, 6.0]))
+    Array([-2., -1.,  3.])
     """
     check_function("vmap", fun)
     if isinstance(in_axes, list):
@@ -83,14 +93,22 @@ def vmap(
             f"positional argument, got {in_axes!r}"
         )
 
-    return _Mapped(fun, in_axes, out_axes, axis_size)
+    if isinstance(axis_name, int) or not isinstance(axis_name, Hashable):
+        raise errors.ArgumentError(
+            f"vmap of {name_of(fun)}: axis_name must be a string or another hashable object that is not an integer "
+            f"(integers are positions of axes), got {axis_name!r}"
+        )
+    return _Mapped(fun, in_axes, out_axes, axis_name, axis_size)
 
 
 class _Mapped(Transformed):
-    def __init__(self, fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_size: int | None):
+    def __init__(
+        self, fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any, axis_size: int | None
+    ):
         super().__init__("vmap", fun)
         self._in_axes = in_axes
         self._out_axes = out_axes
+        self._axis_name = axis_name
         self._axis_size = axis_size
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -106,7 +124,8 @@ class _Mapped(Transformed):
         dims = [_checked_axis(fun, x, d, places, i) for i, (x, d) in enumerate(zip(values, axes))]
         size = _batch_size(fun, values, dims, places, self._axis_size)
         flat = Flat(fun, treedef, lambda f, tree: f(*tree[0], **tree[1]))
-        outs, out_dims = batch(flat, size, values, dims)
+        axis = size if self._axis_name is None else AxisSize(size, self._axis_name)
+        outs, out_dims = batch(flat, axis, values, dims)
         axes_out = flatten_axes(f"vmap of {name_of(fun)}: out_axes", flat.out_tree, self._out_axes)
         ids = {id(x) for x in values}
         return results(flat.out_tree, [_placed(fun, size, *p) for p in zip(outs, out_dims, axes_out)], ids)

@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 
 from ..core.ir import Jaxpr, Var
 from ..core.module_getattr import lazy_import
+from ..core.named_axes import axis_key
 from ..passes.check import verified
 from ..passes.masks import Mask, Masks, scatter, split, terms_mask
 from ..passes.toolkit import lift_constants
+from ..primitives.elementwise.arithmetic import select_p
+from ..primitives.structure.linear import reshape_p, shape_of
 from ..primitives.tape import sum_primitive
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
@@ -233,4 +236,10 @@ def batched_body(
         body = new.finish("vmap of scan", [*outs, *opened.outvars[num_carry:]])
         return body, captured, mask, out_dims[num_carry:]
 
-    return jaxpr.derive(("scan batch", size, dims, sizes), build)
+    return jaxpr.derive(("scan batch", axis_key(size), dims, sizes), build)
+
+
+def chosen_lanes(flags: Any, new: Any, old: Any) -> Any:
+    """For each lane of a batch, along axis 0, `new` where its flag is set, and `old` elsewhere."""
+    shape = shape_of(new)
+    return select_p.bind(reshape_p.bind(flags, shape=(*shape[:1], *(1,) * (len(shape) - 1))), new, old)

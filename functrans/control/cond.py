@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..core import Aval, Block, BlockEmitter, Buffer, Jaxpr, Linear, Primitive, TapeAval, Var
+from ..core import Aval, Block, BlockEmitter, Buffer, Jaxpr, Linear, Primitive, TapeAval, Var, aval_of
+from ..core.evaluation import evaluate
 from ..core.module_getattr import lazy_import
 from ..passes.masks import (
     Mask,
@@ -24,13 +25,15 @@ from ..passes.masks import (
     with_zeros,
 )
 from ..passes.toolkit import lift_constants
+from ..primitives.elementwise.arithmetic import eq_p
 from ..primitives.structure.linear import instantiate
-from ..transforms.batch import batch_jaxpr
+from ..transforms.batch import batch_jaxpr, mentions_axis
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
 from .bodies import JaxprBuilder
 from .body_cache import derive_from_all
+from .body_transforms import chosen_lanes
 from .call import effects_of_bodies
 from .run_body import computed
 from .scan import over_lanes
@@ -271,12 +274,28 @@ def _batch(
     size: int, args: Sequence[Any], dims: Sequence[int | None], *, branches: Branches
 ) -> tuple[list[Any], list[int | None]]:
     tapes = any(isinstance(a, TapeAval) for b in branches for a in (*b.in_avals, *b.out_avals))
-    if dims[0] is not None or tapes:
+    together = mentions_axis(size, branches)
+    if (dims[0] is not None and not together) or tapes:
         return over_lanes(cond_p, size, args, dims, {"branches": branches})
     batched = [batch_jaxpr(b, size, tuple(dims[1:])) for b in branches]
     mask = _any([[d is not None for d in out_dims] for _, out_dims in batched])
+    if dims[0] is not None:
+        mask = tuple([True] * len(mask))
     bodies = [lift_constants(_batched_outputs(body, size, out_dims, mask)) for body, out_dims in batched]
+    if dims[0] is not None:
+        return _selected(args[0], bodies, args[1:]), [0] * len(mask)
     return bind(args[0], bodies, args[1:]), [0 if m else None for m in mask]
+
+
+def _selected(
+    index: Any, bodies: Sequence[tuple[Jaxpr, Sequence[Any]]], operands: Sequence[Any]
+) -> list[Any]:
+    """The results of the branch of each lane. All branches run for all lanes, whose collectives need each other."""
+    outs, *others = [evaluate(jaxpr, [*consts, *operands]) for jaxpr, consts in bodies]
+    for number, results in enumerate(others, 1):
+        here = eq_p.bind(index, aval_of(index).dtype.type(number))
+        outs = [chosen_lanes(here, x, out) for out, x in zip(outs, results)]
+    return outs
 
 
 def _batched_outputs(jaxpr: Jaxpr, size: int, dims: Sequence[int | None], mask: Mask) -> Jaxpr:

@@ -19,15 +19,44 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-from ..core import Atom, Aval, Block, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, aval_of, subjaxprs
+import numpy as np
+
+from ..core import (
+    INT64,
+    Atom,
+    Aval,
+    Block,
+    Eqn,
+    Jaxpr,
+    Linear,
+    NoRuleError,
+    Primitive,
+    TapeAval,
+    Zero,
+    aval_of,
+    axis_key,
+    subjaxprs,
+)
 from ..core.config import config
 from ..core.evaluation import evaluate
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import live_equations, narrowed, single_equation, variables_read
-from ..primitives.structure.linear import batched_first, instantiate, move_axis, zeros
+from ..primitives.elementwise.arithmetic import lt_p
+from ..primitives.reductions.reduce import reduce_max_p
+from ..primitives.structure.linear import add_p, batched_first, instantiate, move_axis, zeros
+from ..transforms.batch import mentions_axis
+from ..transforms.stage import stage
 from .bodies import invariant_part
 from .body_cache import derive_from_all
-from .body_transforms import batched_body, carried_masks, carry_mask, halves_of, pushed_body, transposed_body
+from .body_transforms import (
+    batched_body,
+    carried_masks,
+    carry_mask,
+    chosen_lanes,
+    halves_of,
+    pushed_body,
+    transposed_body,
+)
 from .call import effects_of_bodies
 from .run_body import run_compiled
 from .scan_loops import carry_places, head_of, in_python, kernel
@@ -243,10 +272,17 @@ def _batch(
     num_carry: int,
     **params: Any,
 ) -> tuple[list[Any], list[int | None]]:
-    if length is None or any(isinstance(a, TapeAval) for a in (*jaxpr.in_avals, *jaxpr.out_avals)):
+    sizes = num_consts, num_carry
+    taped = any(isinstance(a, TapeAval) for a in (*jaxpr.in_avals, *jaxpr.out_avals))
+    if (length is None or taped) and not mentions_axis(size, [jaxpr]):
         params.update(jaxpr=jaxpr, length=length, num_consts=num_consts, num_carry=num_carry)
         return over_lanes(scan_p, size, args, dims, params)
-    sizes = num_consts, num_carry
+    if taped or (length is None and (len(args) - 1 > sum(sizes) or len(jaxpr.outvars) > num_carry)):
+        raise no_common_tape()
+    if length is None and dims[0] is not None:
+        return _in_step(size, args, dims, jaxpr, sizes)
+    if length is None:
+        params["count"], args, dims = args[0], args[1:], dims[1:]
     consts, carry, rows = split(list(zip(args, dims)), *sizes)
     of_rows = [None if d is None else 0 for _, d in rows]
     key = (*[d for _, d in consts], *[d for _, d in carry], *of_rows)
@@ -260,6 +296,43 @@ def _batch(
         **params,
     )
     return results, [*[0 if m else None for m in mask], *[None if d is None else 1 for d in row_dims]]
+
+
+def _in_step(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], jaxpr: Jaxpr, sizes: tuple[int, int]
+) -> tuple[list[Any], list[int | None]]:
+    """A loop without rows that each lane runs as often as its own count says, while its collectives need all lanes:
+    those that are done keep their values.
+    """
+    counts = move_axis(args[0], dims[0] or 0, 0)
+    key = (*dims[1 : 1 + sizes[0]], *[0] * sizes[1])
+    body, captured, _, _ = batched_body(jaxpr, size, key, sizes)
+    fixed = [*captured, *args[1 : 1 + sizes[0]]]
+    init = [batched_first(size, x, d) for x, d in zip(args[1 + sizes[0] :], dims[1 + sizes[0] :])]
+
+    def step(counts: Any, *values: Any) -> list[Any]:
+        consts, carry, (number,) = split(values, len(fixed), sizes[1])
+        outs = evaluate(body, [*consts, *carry])
+        going = lt_p.bind(number, counts)
+        kept = [chosen_lanes(going, new, old) for new, old in zip(outs, carry)]
+        return [*kept, add_p.bind(number, np.int64(1))]
+
+    def build() -> Jaxpr:
+        avals = [Aval((int(size),), INT64), *body.in_avals, Aval((), INT64)]
+        return stage(step, avals, "vmap of scan", body.stats)
+
+    longest = reduce_max_p.bind(counts, axes=(0,)) if size else np.int64(0)
+    masked = body.derive(("in step", len(fixed), axis_key(size)), build)
+    outs = bind(masked, [counts, *fixed], [*init, np.int64(0)], [], length=None, count=longest)
+    return outs[:-1], [0] * sizes[1]
+
+
+def no_common_tape() -> NoRuleError:
+    """The error for loops whose lanes would have to write or read their tapes together."""
+    return NoRuleError(
+        "vmap of the reverse-mode derivative of a loop of unknown length with a collective in its body: differentiate "
+        "outside vmap, as in grad(lambda x: sum(vmap(f, axis_name=...)(x))), or use scan or fori_loop with known bounds"
+    )
 
 
 def over_lanes(

@@ -12,19 +12,44 @@ from typing import Any
 
 import numpy as np
 
-from ..core import INT64, Aval, Block, BlockEmitter, Buffer, Jaxpr, Primitive, TapeAval, Var, aval_of
+from ..core import (
+    INT64,
+    Aval,
+    Block,
+    BlockEmitter,
+    Buffer,
+    Jaxpr,
+    Primitive,
+    TapeAval,
+    Var,
+    aval_of,
+    subjaxprs,
+)
 from ..core.config import config
 from ..core.evaluation import evaluate
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, split, with_zeros
-from ..primitives.structure.linear import instantiate
+from ..passes.toolkit import lift_constants
+from ..primitives.elementwise.arithmetic import convert
+from ..primitives.reductions.reduce import reduce_or_p
+from ..primitives.structure.linear import add_p, batched_first, instantiate, zeros
 from ..primitives.tape import write_tape
-from .bodies import invariant_part
-from .body_transforms import carried_masks, carry_mask, halves_of, pushed_body
+from ..transforms.batch import batch_jaxpr, mentions_axis
+from ..transforms.stage import stage
+from .bodies import JaxprBuilder, invariant_part
+from .body_cache import derive_from_all
+from .body_transforms import (
+    batched_body,
+    carried_masks,
+    carry_mask,
+    chosen_lanes,
+    halves_of,
+    pushed_body,
+)
 from .call import effects_of_bodies
 from .carry_memory import Carries, in_place
 from .run_body import computed, run_compiled
 from .scan import bind as bind_scan
-from .scan import over_lanes
+from .scan import no_common_tape, over_lanes
 from .vectorized_while import in_step
 
 
@@ -236,7 +261,83 @@ def _linearize(
 def _batch(
     size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
 ) -> tuple[list[Any], list[int | None]]:
+    if mentions_axis(size, list(subjaxprs(params))):
+        return _together(size, args, dims, **params)
     return over_lanes(while_p, size, args, dims, params)
+
+
+def _together(
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    cond_jaxpr: Jaxpr,
+    body_jaxpr: Jaxpr,
+    num_cond: int,
+    num_consts: int,
+) -> tuple[list[Any], list[int | None]]:
+    """One loop for all lanes, whose collectives need each other: it runs while any lane continues. Lanes that do not
+    keep their values, but take part in collectives.
+    """
+    cond_args, consts, carry = split(list(zip(args, dims)), num_cond, num_consts)
+    if len(body_jaxpr.outvars) > len(carry):
+        raise no_common_tape()
+    sizes = num_consts, len(carry)
+    starts = [d for _, d in carry]
+    of_cond = (*[d for _, d in cond_args],)
+    varied = True
+    while True:
+        key = (*[d for _, d in consts], *[None if d is None else 0 for d in starts])
+        body, captured, mask, _ = batched_body(body_jaxpr, size, key, sizes)
+        test, (own,) = batch_jaxpr(cond_jaxpr, size, (*of_cond, *[0 if m else None for m in mask]))
+        varied = own is not None
+        if not varied or all(mask):
+            break
+        starts = [0] * len(starts)  # what a lane keeps differs between lanes
+    test, test_consts = lift_constants(test)
+    cond_consts = [*test_consts, *[x for x, _ in cond_args]]
+    init = [batched_first(size, x, d) if m else x for (x, d), m in zip(carry, mask)]
+    body_consts = [*captured, *[x for x, _ in consts]]
+    if not varied:
+        results = bind(test, cond_consts, body, body_consts, init)
+        return results, [*[0 if m else None for m in mask], None]
+    counts = zeros(Aval((size,), INT64))
+    body, body_consts = _where_going(test, cond_consts, body, body_consts)
+    test = _with_tangents(_any_going(test), [aval_of(counts)])
+    return bind(test, cond_consts, body, body_consts, [*init, counts])[:-1], [0] * (len(init) + 1)
+
+
+def _any_going(test: Jaxpr) -> Jaxpr:
+    """The condition of a loop over all lanes: whether any of them continues."""
+
+    def build() -> Jaxpr:
+        new = JaxprBuilder(test)
+        return new.finish("vmap of while", [new.bind(reduce_or_p, test.outvars[0], axes=(0,))])
+
+    return test.derive("any going", build)
+
+
+def _where_going(
+    test: Jaxpr, cond_consts: Sequence[Any], body: Jaxpr, consts: Sequence[Any]
+) -> tuple[Jaxpr, list[Any]]:
+    """The body of a loop over all lanes, which keep their values once their condition is false. The last carry counts
+    the iterations of each lane.
+    """
+
+    def step(*values: Any) -> list[Any]:
+        of_cond, of_body, carry = split(values[:-1], len(cond_consts), len(consts))
+        (going,) = evaluate(test, [*of_cond, *carry])
+        outs = evaluate(body, [*of_body, *carry])
+        counts = add_p.bind(values[-1], convert(going, INT64))
+        return [*[chosen_lanes(going, new, old) for new, old in zip(outs, carry)], counts]
+
+    def build() -> Jaxpr:
+        of_cond = test.in_avals[: len(cond_consts)]
+        counts = Aval(test.out_avals[0].shape, INT64)
+        return stage(step, [*of_cond, *body.in_avals, counts], "vmap of while", body.stats)
+
+    joined = derive_from_all([body, test], ("where going", len(cond_consts), len(consts)), build)
+    return joined, [*cond_consts, *consts]
 
 
 while_p: Primitive = Primitive(

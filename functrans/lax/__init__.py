@@ -15,13 +15,14 @@ Array([3., 6.])
 # isort: off
 from ..core.module_getattr import module_attributes as _module_attributes
 from . import (
-    arrays, associative, bitwise, branching, convolution, elementwise, gathering,
+    arrays, associative, bitwise, branching, collectives, convolution, elementwise, gathering,
     linalg, loops, reducing, scattering, slicing, solving, sorting, special, while_loops, windows,
 )
 from .arrays import *  # noqa: F403
 from .associative import *  # noqa: F403
 from .bitwise import *  # noqa: F403
 from .branching import *  # noqa: F403
+from .collectives import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .elementwise import *  # noqa: F403
 from .gathering import *  # noqa: F403
@@ -54,6 +55,7 @@ __all__ += loops.__all__
 __all__ += while_loops.__all__
 __all__ += associative.__all__
 __all__ += branching.__all__
+__all__ += collectives.__all__
 __all__ += solving.__all__
 
 __getattr__, __dir__ = _module_attributes("functrans.lax", globals(), further=_primitive)

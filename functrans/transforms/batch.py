@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from ..core import Attachment, Jaxpr, Primitive, Trace, Tracer, aval_of, current_trace, tracing
+from ..core import (
+    Attachment,
+    Jaxpr,
+    Primitive,
+    Trace,
+    Tracer,
+    aval_of,
+    axis_key,
+    axis_name,
+    current_trace,
+    subjaxprs,
+    tracing,
+)
 from ..core.evaluation import evaluate
 from ..primitives.structure.linear import batched_first
 from .stage import stage
@@ -32,7 +44,7 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    """Propagates batch axes of one size through primitives."""
+    """Propagates batch axes of one size through primitives. The size is an `AxisSize` if the axis has a name."""
 
     __slots__ = ("size",)
 
@@ -42,7 +54,7 @@ class BatchTrace(Trace):
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         mine = [type(a) is BatchTracer and a._trace is self for a in args]
-        if True not in mine and not prim.each_lane:
+        if True not in mine and not prim.each_lane and not self._is_named_in(prim, params):
             return self.parent.process(prim, args, params)
         values = [a.value if m else a for a, m in zip(args, mine)]
         dims = [a.dim if m else None for a, m in zip(args, mine)]
@@ -56,6 +68,11 @@ class BatchTrace(Trace):
         if prim.multiple_results:
             return [self.lift(x, d) for x, d in zip(out, dim)]
         return self.lift(out, dim)
+
+    def _is_named_in(self, prim: Primitive, params: dict[str, Any]) -> bool:
+        """Whether an equation may use this axis by its name."""
+        name = axis_name(self.size)
+        return name is not None and not _names_in(prim, params).isdisjoint((name, _ANY))
 
     def attach(self, attachment: Attachment) -> bool:
         pairs = [self.lower(x) for x in attachment.values]
@@ -104,4 +121,29 @@ def batch_jaxpr(
         ]
         return stage(batched, avals, f"vmap({jaxpr.name})", jaxpr.stats), tuple(out_dims)
 
-    return jaxpr.derive(("batch", size, dims), build)
+    return jaxpr.derive(("batch", axis_key(size), dims), build)
+
+
+def mentions_axis(size: int, jaxprs: Sequence[Jaxpr]) -> bool:
+    """Whether a batch axis has a name that one of these jaxprs may use."""
+    name = axis_name(size)
+    return name is not None and any(not _names(jaxpr).isdisjoint((name, _ANY)) for jaxpr in jaxprs)
+
+
+#: Stands for the names in users' functions that are not traced yet.
+_ANY = object()
+
+
+def _names(jaxpr: Jaxpr) -> frozenset[Hashable]:
+    def collect() -> frozenset[Hashable]:
+        return frozenset().union(*[_names_in(eqn.primitive, eqn.params) for eqn in jaxpr.eqns])
+
+    return jaxpr.derive("axis names", collect)
+
+
+def _names_in(prim: Primitive, params: dict[str, Any]) -> frozenset[Hashable]:
+    if "axis_name" in params:
+        return frozenset((params["axis_name"],))
+    if prim.call is not None and prim.call.opaque:
+        return frozenset((_ANY,))
+    return frozenset().union(*map(_names, subjaxprs(params)))

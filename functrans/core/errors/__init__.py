@@ -74,6 +74,7 @@ __all__ = [
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
     "TracerScalarConversionError",
+    "UnboundAxisError",
     "UnexpectedTracerError",
     "UnknownOptionError",
     "UnsupportedDtypeError",

@@ -139,6 +139,19 @@ class UnexpectedTracerError(JAXTypeError, RuntimeError):
     """
 
 
+class UnboundAxisError(FunctransError, NameError):
+    """A collective names an axis that no ``vmap`` around it binds.
+
+    >>> import functrans as ft
+    >>> ft.vmap(lambda x: ft.lax.psum(x, "rows"), axis_name="batch")(ft.numpy.ones(3))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.UnboundAxisError: psum: the axis name 'rows' is not bound here; bound are: 'batch'...
+
+    Name the axis where it is mapped: ``vmap(f, axis_name="rows")``.
+    """
+
+
 class StaticArgumentError(FunctransError, ValueError):
     """A static argument of ``jit`` is not hashable, or `static_argnums` does not match an argument.
 
