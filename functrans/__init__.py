@@ -56,6 +56,8 @@ from .frontend.arguments import ShapeDtypeStruct
 __version__ = "0.1.0"
 
 _LAZY = (
+    "ad_checkpoint",
+    "dtypes",
     "checkpoint_policies",
     "custom_batching",
     "custom_derivatives",
@@ -82,6 +84,7 @@ __all__ = [
     "RemovableHandle",
     "ShapeDtypeStruct",
     "Zero",
+    "ad_checkpoint",
     "block_until_ready",
     "checkpoint",
     "checkpoint_name",
@@ -105,6 +108,7 @@ __all__ = [
     "devices",
     "disable_jit",
     "donate",
+    "dtypes",
     "effects_barrier",
     "errors",
     "eval_shape",

@@ -38,8 +38,18 @@ SUPPORTED: tuple[np.dtype, ...] = (
     COMPLEX64,
     COMPLEX128,
 )
+
+
+class extended(np.void):  # type: ignore[misc]
+    """The scalar type of elements that are no numbers: ``issubdtype(x.dtype, extended)``."""
+
+
+class prng_key(extended):  # type: ignore[misc]
+    """The scalar type of keys of random numbers: ``issubdtype(x.dtype, prng_key)``."""
+
+
 #: The elements of arrays of keys (`functrans.random`): a record of one 64-bit number, so that NumPy refuses arithmetic.
-KEY = np.dtype([("threefry2x32", np.uint64)])
+KEY = np.dtype((prng_key, [("threefry2x32", np.uint64)]))
 #: What arrays may hold: numbers, and keys, which have no arithmetic.
 HELD = frozenset((*SUPPORTED, KEY))
 # One object for each dtype, whatever its alias (on Linux, long and long long are both int64).

@@ -14,8 +14,9 @@ Array(7.)
 """
 
 from ..core.module_getattr import module_attributes as _module_attributes
+from .host import debug_breakpoint as breakpoint
 from .host import debug_callback as callback
 from .host import debug_print as print
 
-__all__ = ["callback", "print"]
+__all__ = ["breakpoint", "callback", "print"]
 __getattr__, __dir__ = _module_attributes("functrans.debug", globals())

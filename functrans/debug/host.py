@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import string
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import FrameType
 from typing import Any
+
+import numpy as np
 
 from ..api.callback import host_call
 from ..control.callback import debug_callback_p
-from ..core.errors import ArgumentError, FormatError
+from ..core.errors import ArgumentError, FormatError, FunctransError
+from ..core.source import is_internal
+from ..core.trace import Tracer
 from ..frontend.checked import checked
+from ..frontend.pytree import tree_leaves
 
 
 @checked
@@ -58,6 +65,72 @@ def debug_callback(
     call, values = host_call("debug.callback", callback, args, kwargs, None)
     debug_callback_p.bind(*values, call=call, ordered=bool(ordered))
     return None
+
+
+@checked
+def debug_breakpoint(
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,
+    ordered: bool = False,
+    token: Any = None,
+) -> None:
+    """Stop in the debugger each time the program reaches this call, with the values of the caller's variables.
+
+    Python's `sys.breakpointhook` is called (pdb, or what ``PYTHONBREAKPOINT`` names), in a frame whose variable
+    `values` is a dictionary from the names of the caller's variables to their numbers.
+
+    Parameters
+    ----------
+    backend, filter_frames, num_frames, ordered, token
+        Accepted for compatibility with JAX, without effect.
+
+    Notes
+    -----
+    For when it stops under `jit`, `grad` and `vmap`, see `debug.callback`.
+
+    Examples
+    --------
+    >>> import sys, functrans as ft
+    >>> before, sys.breakpointhook = sys.breakpointhook, lambda: print("stopped")
+    >>> @ft.jit
+    ... def f(x):
+    ...     y = x * 2.0
+    ...     ft.debug.breakpoint()
+    ...     return y
+    >>> f(3.0)
+    stopped
+    Array(6.)
+    >>> sys.breakpointhook = before
+    """
+    variables = {name: x for name, x in _caller().f_locals.items() if _holds_values(x)}
+    call, values = host_call("debug.breakpoint", _stop, (variables,), {}, None)
+    debug_callback_p.bind(*values, call=call, ordered=bool(ordered))
+
+
+def _caller() -> FrameType:
+    """The user's frame."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_internal(frame.f_code):
+        frame = frame.f_back
+    return frame
+
+
+_VALUES = (Tracer, np.ndarray, np.generic, float, int, complex)
+
+
+def _holds_values(x: Any) -> bool:
+    try:
+        leaves = tree_leaves(x)
+    except FunctransError:
+        return False
+    return bool(leaves) and all(isinstance(leaf, _VALUES) for leaf in leaves)
+
+
+def _stop(values: dict[str, Any]) -> None:
+    """Call the debugger; `values` is what it shows."""
+    sys.breakpointhook()
 
 
 @checked

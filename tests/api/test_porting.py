@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -295,3 +296,56 @@ def test_primitives_by_jaxs_names():
     assert lax.dot_general_p.name == "dot_general"
     with pytest.raises(AttributeError, match="sine_p"):
         _ = lax.sine_p
+
+
+def test_dtypes():
+    from functrans import dtypes
+
+    key = ft.random.key(0)
+    assert dtypes.issubdtype(key.dtype, dtypes.prng_key)
+    assert np.issubdtype(fnp.stack([key, key]).dtype, dtypes.extended)
+    assert not fnp.issubdtype(X.dtype, dtypes.extended)
+    assert pickle.loads(pickle.dumps(key)).dtype.type is dtypes.prng_key
+    assert (dtypes.itemsize_bits(np.int16), dtypes.scalar_type_of(X > 0)) == (16, bool)
+    assert dtypes.result_type(np.float32, 1.0, np.int8) == np.float32
+    assert dtypes.result_type(np.int32, np.float32) == np.result_type(np.int32, np.float32)
+    with pytest.raises(dtypes.TypePromotionError, match="keys"):
+        dtypes.canonicalize_dtype(key.dtype)
+    assert dtypes.canonicalize_dtype(key.dtype, allow_extended_dtype=True) == key.dtype
+    with pytest.raises(AttributeError, match="float32"):
+        _ = dtypes.bfloat16
+
+
+def test_saved_residuals(capsys):
+    from functrans.ad_checkpoint import Recompute, Saveable, print_saved_residuals
+
+    def f(x):
+        return fnp.sum(fnp.sin(fnp.sin(x) @ X.T))
+
+    def lines(g):
+        print_saved_residuals(g, X)
+        return capsys.readouterr().out.splitlines()
+
+    assert [x.split()[2] for x in lines(f)] == ["cos", "cos", "a"]
+    assert lines(ft.checkpoint(f)) == ["f64[2,3] from argument 0 ('x')"]
+    policy = lambda primitive, *_, **__: Saveable if primitive.name == "dot_general" else Recompute
+    assert len(lines(ft.checkpoint(f, policy=policy))) == 2
+
+
+def test_breakpoint(monkeypatch):
+    stops = []
+    monkeypatch.setattr("sys.breakpointhook", lambda: stops.append(sys._getframe(1).f_locals["values"]))
+
+    @ft.jit
+    def f(x):
+        y, _label = x * 2.0, "not a number"
+        ft.debug.breakpoint()
+        return y
+
+    f(3.0)
+    ft.vmap(f)(np.arange(2.0))
+    assert [(sorted(s), float(s["y"])) for s in stops] == [
+        (["x", "y"], 6.0),
+        (["x", "y"], 0.0),
+        (["x", "y"], 2.0),
+    ]

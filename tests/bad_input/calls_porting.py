@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+import numpy as np
 from calls_transformations import TREE, X, entered
 
 import functrans as ft
+
+
+def stopped(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call with a debugger that goes on at once."""
+    before, sys.breakpointhook = sys.breakpointhook, lambda: None
+    try:
+        return function(*args, **kwargs)
+    finally:
+        sys.breakpointhook = before
+
 
 OWN: dict[str, list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]] = {
     "functrans": [
@@ -30,5 +42,16 @@ OWN: dict[str, list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]] = {
         ("named_scope", entered, ("name",), {}),
         ("typeof", None, (X,), {}),
     ],
+    "functrans.dtypes": [
+        ("canonicalize_dtype", None, (float,), {}),
+        ("itemsize_bits", None, ("float32",), {}),
+        ("result_type", None, (X, 1), {}),
+        ("scalar_type_of", None, (X,), {}),
+    ],
+    "functrans.ad_checkpoint": [("print_saved_residuals", None, (np.sum, X), {})],
+    "functrans.debug": [("breakpoint", stopped, (), {})],
 }
-LEFT_OUT: dict[str, set[str]] = {"functrans": {"Device"}}
+LEFT_OUT: dict[str, set[str]] = {
+    "functrans": {"Device"},
+    "functrans.dtypes": {"TypePromotionError", "extended", "finfo", "iinfo", "issubdtype", "prng_key"},
+}
