@@ -14,6 +14,7 @@ from functrans.scipy import stats
 FOLDER = Path(__file__).with_name("api")
 NAMESPACES = (
     "functrans",
+    "functrans.ad_checkpoint",
     "functrans.checkpoint_policies",
     "functrans.custom_derivatives",
     "functrans.custom_batching",
@@ -35,6 +36,7 @@ NAMESPACES = (
     *[f"functrans.scipy.stats.{name}" for name in stats.__all__ if inspect.ismodule(getattr(stats, name))],
     "functrans.experimental",
     "functrans.experimental.ode",
+    "functrans.dtypes",
     "functrans.random",
     "functrans.debug",
     "functrans.tree",

@@ -62,6 +62,7 @@ def itemsize_bits(dtype: Any) -> int:
     return 8 * canonical(dtype, "itemsize_bits: dtype").itemsize
 
 
+@checked
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """The dtype of an operation on arrays, numbers and dtypes, by NumPy's promotion.
 

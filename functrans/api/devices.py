@@ -16,7 +16,7 @@ from ..primitives.ops import operand
 
 
 def _check(where: str, device: Any) -> None:
-    if device is not None and device != CPU:
+    if device is not None and not (isinstance(device, str) and device == CPU):
         raise ArgumentValueError(
             f"{where} must be 'cpu' or None, got {device!r}: functrans computes on one CPU"
         )
@@ -52,8 +52,11 @@ def local_devices(
     >>> ft.local_devices()
     [CpuDevice(id=0)]
     """
-    if process_index or host_id:
-        raise ArgumentValueError("local_devices: process_index must be 0: functrans runs in one process")
+    for name, number in (("process_index", process_index), ("host_id", host_id)):
+        if number:
+            raise ArgumentValueError(
+                f"local_devices: {name} must be 0, got {number}: functrans runs in one process"
+            )
     return devices(backend)
 
 

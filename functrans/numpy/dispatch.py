@@ -46,7 +46,7 @@ def given(value: Any, default: Any) -> Any:
 
 def on_cpu(device: Any, name: str) -> None:
     """Raise an error for any device but the CPU."""
-    if device is not None and device != "cpu":
+    if device is not None and not (isinstance(device, str) and device == "cpu"):
         raise ArgumentValueError(
             f"{name}: device must be 'cpu' or None, got {device!r}; functrans has only the CPU"
         )
