@@ -1,4 +1,4 @@
-"""``scipy.optimize``: SciPy's own root finders, with derivatives."""
+"""``scipy.optimize``: SciPy's own root finders and minimisers, with derivatives."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from ..core import ArgumentError, SolverError, is_abstract
+from ..api.grad import grad
+from ..api.jit import jit
+from ..core import ArgumentError, SolverError, boundary, current_trace, eval_trace
 from ..core.libraries import scipy
 from ..core.module_getattr import module_attributes as _module_attributes
+from ..frontend.checked import checked
 from ..primitives import ops
 from .callbacks import Callback, as_array, is_traced, numbers_only
+from .drivers import compiled_jacobian, numbers
+from .fitting import least_squares
+from .minima import OptimizeResults, minimize
 from .patched import unpatched
-from .roots import FindRoot, RootProblem
+from .roots import FindRoot, RootProblem, check_found, results_of
+from .trees import Vector, is_tree, vector
 
-__all__ = ["bisect", "brenth", "brentq", "fsolve", "ridder", "root", "root_scalar"]
+__all__ = [
+    "OptimizeResults", "bisect", "brenth", "brentq", "fsolve", "least_squares", "minimize", "ridder", "root",
+    "root_scalar",
+]  # fmt: skip
 
 _RTOL = 4 * np.finfo(float).eps
 #: Solvers whose root is a Python float.
@@ -40,20 +50,25 @@ def _bracketed(name: str, doc: str) -> Callable[..., Any]:
         own = unpatched(getattr(scipy.optimize, name))
         callback = Callback(name, f, args)
         if not (callback.operands or is_traced(a, b)):
-            return numbers_only(name, lambda: own(f, a, b, args, full_output=full_output, **options))
+            try:
+                return numbers_only(name, lambda: own(f, a, b, args, full_output=full_output, **options))
+            except RuntimeError as error:
+                if "converge" not in str(error):
+                    raise
+                raise SolverError(f"{name}: {error}") from error
 
         def find(for_scipy: Any, a: Any, b: Any) -> tuple[Any, Any]:
             x, details = own(for_scipy(f), a, b, full_output=True, **{**options, "disp": False})
-            _check(name, details.converged, details.flag)
+            check_found(name, details.converged, details.flag)
             return x, details
 
         equation = RootProblem(callback, find)
         x = ops.weakly(FindRoot.apply(equation, (a, b), *callback.operands))
-        return (x, _results(equation, callback, (a, b), root=x)) if full_output else x
+        return (x, results_of(equation, callback, (a, b), root=x)) if full_output else x
 
     solver.__name__ = solver.__qualname__ = name
     solver.__doc__ = doc
-    return solver
+    return boundary(checked(solver))
 
 
 bisect = _bracketed(
@@ -137,6 +152,13 @@ ridder = _bracketed(
 )
 
 
+def _slope(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The derivative of a function of one variable and further arguments, as SciPy calls it."""
+    return lambda x, *args: grad(lambda y: as_array(f(y, *args)).reshape(()))(x)
+
+
+@boundary
+@checked
 def root_scalar(
     f: Callable[..., Any],
     args: Any = (),
@@ -159,7 +181,9 @@ def root_scalar(
         ``f(x, *args)`` returns a number. It may read traced values, and so may `fprime` and `fprime2`.
     args, bracket, x0, x1
         They may be traced.
-    method, fprime, fprime2, xtol, rtol, maxiter, options
+    fprime, fprime2 : callable or bool, optional
+        As in SciPy. For ``'halley'`` they may be left out: functrans differentiates `f`.
+    method, xtol, rtol, maxiter, options
         As in SciPy.
 
     Returns
@@ -183,6 +207,10 @@ def root_scalar(
     >>> ft.grad(lambda a: root_scalar(lambda x: x**2 - a, bracket=(0.0, 5.0)).root)(4.0)
     Array(0.25)
     """
+    if method == "halley" and callable(f) and not fprime:
+        fprime = _slope(f)
+    if method == "halley" and callable(fprime) and not fprime2:
+        fprime2 = _slope(fprime)
     given = {"x0": x0, "x1": x1}
     if bracket is not None:
         given.update(zip(("a", "b"), bracket))
@@ -203,16 +231,18 @@ def root_scalar(
             start["bracket"] = (start.pop("a"), start.pop("b"))
         derivatives = {"fprime": for_scipy(fprime), "fprime2": for_scipy(fprime2)}
         details = unpatched(scipy.optimize.root_scalar)(for_scipy(f), **start, **derivatives, **settings)
-        _check("root_scalar", details.converged, details.flag)
+        check_found("root_scalar", details.converged, details.flag)
         return details.root, details
 
     equation = RootProblem(callback, find, paired=fprime is True or fprime2 is True)
     x = FindRoot.apply(equation, tuple(starts.values()), *callback.operands)
     if method in _IN_C or (method is None and bracket is not None):
         x = ops.weakly(x)
-    return _results(equation, callback, starts.values(), root=x)
+    return results_of(equation, callback, starts.values(), root=x)
 
 
+@boundary
+@checked
 def root(
     fun: Callable[..., Any],
     x0: Any,
@@ -223,24 +253,28 @@ def root(
     callback: Callable[..., Any] | None = None,
     options: dict[str, Any] | None = None,
 ) -> Any:
-    """``scipy.optimize.root``: a root of a system of equations.
+    """``scipy.optimize.root``: a root of a system of equations, with a compiled Jacobian.
 
     Parameters
     ----------
     fun : callable
-        ``fun(x, *args)`` returns an array or a list with one number per element of `x`. It may read traced values,
-        and so may `jac`.
-    x0 : array_like
+        ``fun(x, *args)`` returns an array or a list with one number per element of `x`; if `x0` is a tree, any tree
+        with as many numbers. It may read traced values, and so may `jac`.
+    x0 : array_like, or pytree of arrays
         The initial guess, which may be traced.
     args : tuple
         Further arguments of `fun` and `jac`, which may be traced.
-    method, jac, tol, callback, options
+    jac : callable or bool, optional
+        As in SciPy. By default MINPACK's methods (``'hybr'``, ``'lm'``) get a compiled Jacobian outside
+        transformations. False asks for SciPy's differences, for functions that cannot be traced.
+    method, tol, callback, options
         As in SciPy.
 
     Returns
     -------
     OptimizeResult
-        Its ``x`` is an `Array` of float64 if a traced value is involved; under `jit` and `vmap` it has only this field.
+        Its ``x`` is a tree if `x0` is one, and an `Array` of float64 if a traced value is involved. Under `jit` and
+        `vmap` it has only this field.
 
     Raises
     ------
@@ -266,7 +300,21 @@ def root(
     >>> ft.jacfwd(solution)(2.5).round(9)
     Array([ 1.33333333, -0.33333333])
     """
+    if is_tree(x0):
+        x = Vector("root", x0)
+        inner = root(
+            x.rows_of(fun), x.flat, args, method, x.function(jac), tol, x.called_back(callback), options
+        )
+        inner.x = x.filled(inner.x)
+        return inner
     settings = {"method": method, "tol": tol, "callback": callback, "options": options}
+    if jac is None and method in ("hybr", "lm") and current_trace.get() is eval_trace:
+        rest = args if isinstance(args, tuple) else (args,)
+        rows = jit(lambda v: vector("root", fun, fun(v, *rest)))
+        start = np.array(x0, float).reshape(-1)
+        return unpatched(scipy.optimize.root)(
+            numbers(rows), start, jac=compiled_jacobian(rows, start), **settings
+        )
     equations = Callback("root", fun, args, [jac])
     if not (equations.operands or is_traced(x0)):
         return numbers_only(
@@ -275,7 +323,7 @@ def root(
 
     def find(for_scipy: Any, start: Any) -> tuple[Any, Any]:
         details = unpatched(scipy.optimize.root)(for_scipy(fun), start, jac=for_scipy(jac), **settings)
-        _check("root", details.success, details.message)
+        check_found("root", details.success, details.message)
         return details.x, details
 
     start = as_array(x0)
@@ -283,9 +331,11 @@ def root(
     start = start.reshape(-1) if flat else start
     equation = RootProblem(equations, find, start.shape, paired=jac is True)
     x = FindRoot.apply(equation, (start,), *equations.operands)
-    return _results(equation, equations, (start,), x=x)
+    return results_of(equation, equations, (start,), x=x)
 
 
+@boundary
+@checked
 def fsolve(
     func: Callable[..., Any],
     x0: Any,
@@ -349,26 +399,11 @@ def fsolve(
         x, _, status, message = unpatched(scipy.optimize.fsolve)(
             for_scipy(func), start, fprime=for_scipy(fprime), full_output=True, **options
         )
-        _check("fsolve", status in (1, 3), message)  # 3: no better root in floating point
+        check_found("fsolve", status in (1, 3), message)  # 3: no better root in floating point
         return x, None
 
     start = as_array(x0).reshape(-1)
     return FindRoot.apply(RootProblem(callback, find, start.shape), (start,), *callback.operands)
-
-
-def _check(name: str, converged: bool, why: str) -> None:
-    if not converged:
-        raise SolverError(f"{name}: no root was found: {why}. Without a root the derivative does not exist")
-
-
-def _results(equation: RootProblem, callback: Callback, guesses: Any, **parts: Any) -> Any:
-    """SciPy's results with a traced root; their other fields are known only where numbers are."""
-    if equation.details is None or any(map(is_abstract, (*callback.operands, *guesses))):
-        return scipy.optimize.OptimizeResult(**parts)
-    details = equation.details
-    details = type(details)(details) if type(details) is scipy.optimize.OptimizeResult else details
-    details.update(parts)
-    return details
 
 
 __getattr__, __dir__ = _module_attributes("functrans.scipy.optimize", globals())

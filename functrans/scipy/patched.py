@@ -26,6 +26,8 @@ from ..core import current_trace, eval_trace, operators
 #: SciPy's modules with solvers to wrap, and those for which functrans has a module of the same name.
 _SOLVERS = ("scipy.integrate", "scipy.optimize")
 _MODULES = (*_SOLVERS, "scipy.special")
+#: What compiles the user's function, which SciPy's solver of the same name calls with numbers, and what SciPy lacks.
+_COMPILING = ("OptimizeResults", "least_squares", "minimize")
 
 
 class _AfterImport:
@@ -93,7 +95,7 @@ def unpatch() -> None:
     """
     _after_import.patching = False
     for module in [sys.modules[name] for name in _SOLVERS if name in sys.modules]:
-        for solver in _ours(module).__all__:
+        for solver in _wrappable(module):
             setattr(module, solver, unpatched(getattr(module, solver)))
 
 
@@ -107,13 +109,18 @@ def _ours(module: ModuleType) -> ModuleType:
     return import_module(f"functrans.{module.__name__}")
 
 
+def _wrappable(module: ModuleType) -> list[str]:
+    """The solvers that compute as SciPy's do, of those that functrans has."""
+    return [name for name in _ours(module).__all__ if name not in _COMPILING]
+
+
 def _prepare(module: ModuleType) -> None:
     """Load our module, and wrap the solvers of SciPy's."""
     ours, name = _ours(module), module.__name__
     if name not in _SOLVERS:
         return
     operators.converting.update({f"{name}.{n}": f"Call functrans.{name}.{n}" for n in ours.__all__})
-    for solver in ours.__all__ if _after_import.patching else ():
+    for solver in _wrappable(module) if _after_import.patching else ():
         function = getattr(module, solver)
         if unpatched(function) is function:
             setattr(module, solver, _wrapped(function, name, getattr(ours, solver)))
@@ -138,16 +145,13 @@ _CURES = {
         "Call functrans.scipy.integrate.quad in the integrand of another quad",
     ),
     **dict.fromkeys(
-        ("scipy.integrate.odeint", "scipy.integrate.ode"), "Call functrans.scipy.integrate.solve_ivp"
+        ("scipy.integrate.odeint", "scipy.integrate.ode"),
+        "Call functrans.experimental.ode.odeint or functrans.scipy.integrate.solve_ivp",
     ),
     "scipy.optimize.toms748": "Call functrans.scipy.optimize.brentq",
     **dict.fromkeys(
-        [
-            f"scipy.optimize.{n}"
-            for n in ("minimize", "minimize_scalar", "least_squares", "leastsq", "curve_fit")
-        ],
-        "The derivatives of a minimum are those of a root of the gradient: call functrans.scipy.optimize.root with "
-        "functrans.grad of the function, starting from the minimum",
+        [f"scipy.optimize.{n}" for n in ("minimize_scalar", "leastsq", "curve_fit")],
+        "Call functrans.scipy.optimize.minimize or functrans.scipy.optimize.least_squares",
     ),
 }
 operators.converting.update(_CURES)

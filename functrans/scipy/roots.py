@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from ..api.jacobian import jacfwd
+from ..core import ArgumentError, SolverError, is_abstract
+from ..core.libraries import scipy
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.arguments import ShapeDtypeStruct
-from ..numpy.linalg import solve
+from ..numpy.elementwise.selection import where
+from ..numpy.linalg import diagonal, solve
 from ..passes.masks import scatter
 from .callbacks import Callback, as_array, is_differentiable, pulled, pushed
 
@@ -113,3 +116,70 @@ class FindRoot(Function):
             return None
         (moved,) = pushed(lambda *cs: [equation.residual(x, cs)], operands, tangents)
         return equation.solved(x, operands, -moved).reshape(x.shape)
+
+
+class MinimumProblem(RootProblem):
+    """A minimum of a function: a root of its gradient, where no bound holds it.
+
+    Parameters
+    ----------
+    callback, find, shape
+        As for a root; the callback's function returns the value.
+    bounds : (array, array) or None
+        The lower and the upper ones. Elements of the minimiser at a bound stay there.
+    constrained : bool
+        Whether other constraints hold it; then it has no derivative.
+    """
+
+    __slots__ = ("bounds", "constrained")
+
+    def __init__(
+        self,
+        callback: Callback,
+        find: Callable[..., tuple[Any, Any]],
+        shape: tuple[int, ...],
+        bounds: tuple[np.ndarray, np.ndarray] | None = None,
+        constrained: bool = False,
+    ):
+        super().__init__(callback, find, shape)
+        self.bounds, self.constrained = bounds, constrained
+
+    def residual(self, x: Any, operands: Sequence[Any]) -> Any:
+        """The gradient."""
+        return pulled(lambda y: [self.callback(operands, y)], [x], [True], [np.ones(())])[0]
+
+    def solved(self, x: Any, operands: Sequence[Any], right: Any, transposed: bool = False) -> Any:
+        """The solution of the system with the Hessian at the minimum; zero for elements at a bound."""
+        if self.constrained:
+            raise ArgumentError(
+                f"{self.callback.name}: a minimiser under constraints has no derivative here. Write them as bounds, or "
+                "eliminate variables; functrans.scipy.optimize.root solves the equations of Lagrange, with derivatives"
+            )
+        hessian = jacfwd(lambda y: self.residual(y, operands))(x)
+        if self.bounds is not None:
+            lower, upper = self.bounds
+            curvature = abs(diagonal(hessian))
+            # Interior methods end near a bound, with a gradient that would lead across it.
+            beyond = x - self.residual(x, operands) / where(curvature > 0, curvature, 1.0)
+            free = (beyond > lower) & (beyond < upper)
+            hessian = where(free[:, None] & free[None, :], hessian, np.eye(right.size))
+            right = where(free, right, 0.0)
+        return solve(hessian, right)
+
+
+def check_found(name: str, converged: bool, why: str, what: str = "root") -> None:
+    """Raise `SolverError` if SciPy found no solution."""
+    if not converged:
+        raise SolverError(
+            f"{name}: no {what} was found: {why}. Without a {what} the derivative does not exist"
+        )
+
+
+def results_of(equation: RootProblem, callback: Callback, guesses: Any, **parts: Any) -> Any:
+    """SciPy's results with a traced root; their other fields are known only where numbers are."""
+    if equation.details is None or any(map(is_abstract, (*callback.operands, *guesses))):
+        return scipy.optimize.OptimizeResult(**parts)
+    details = equation.details
+    details = type(details)(details) if type(details) is scipy.optimize.OptimizeResult else details
+    details.update(parts)
+    return details

@@ -141,7 +141,10 @@ def test_what_else_is_returned():
         return x
 
     ft.grad(fun)(2.0)
-    plain = [brentq(square, 0, 5, args=(2.0,), full_output=True)[1], root(square, 1.0, args=(2.0,))]
+    plain = [
+        brentq(square, 0, 5, args=(2.0,), full_output=True)[1],
+        scipy.optimize.root(square, 1.0, args=(2.0,)),
+    ]
     assert kept[0].iterations == kept[1].iterations == plain[0].iterations
     assert kept[0].converged
     assert type(kept[0]) is type(plain[0])
