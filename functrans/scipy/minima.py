@@ -14,10 +14,11 @@ from ..api.vmap import vmap
 from ..arrays.arguments import one_of, shown
 from ..core import aval_of, boundary, current_trace, eval_trace
 from ..core.errors import ArgumentError
+from ..core.evaluation import evaluate
 from ..frontend.arguments import name_of
 from ..frontend.checked import checked
 from ..numpy.linalg import solve
-from ..passes.toolkit import evaluate, lift_tracers
+from ..passes.toolkit import lift_tracers
 from ..transforms.stage import stage
 from .drivers import METHODS, Minimization
 from .quasi_newton import CONVERGED, Full, Limited, minimized
