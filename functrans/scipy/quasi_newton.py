@@ -57,7 +57,7 @@ class Full(Memory):
         return memory + own * step[:, None] * step[None, :] - cross - cross.T
 
 
-class _Rows(NamedTuple):
+class _LastSteps(NamedTuple):
     """The last steps and changes of the gradient, shape (m, n), the newest last, and one over their products, (m,)."""
 
     steps: Any
@@ -75,7 +75,7 @@ class Limited(Memory):
     def start(self, n: int, dtype: np.dtype) -> Any:
         """No steps: rows whose `rho` is zero have no effect."""
         rows = fnp.zeros((self.size, n), dtype)
-        return _Rows(rows, rows, fnp.zeros(self.size, dtype), fnp.ones((), dtype))
+        return _LastSteps(rows, rows, fnp.zeros(self.size, dtype), fnp.ones((), dtype))
 
     def times(self, memory: Any, gradient: Any) -> Any:
         """The two-loop recursion."""
@@ -99,7 +99,7 @@ class Limited(Memory):
         def push(rows: Any, row: Any) -> Any:
             return fnp.concatenate([rows[1:], row[None]])
 
-        return _Rows(
+        return _LastSteps(
             push(memory.steps, step),
             push(memory.changes, change),
             push(memory.rho, 1.0 / product),
