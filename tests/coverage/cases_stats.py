@@ -13,7 +13,14 @@ from functrans.scipy import stats
 DOUBLE = {"float32": "SciPy computes in double precision"}
 #: Arguments of continuous distributions besides those that `X` is for.
 SHAPES = {
+    "beta": (R(3, low=1.2, high=1.8), R(low=2.2, high=2.6)),
+    "chi2": (R(3, low=2.2, high=2.8),),
+    "f": (R(3, low=3.2, high=3.8), R(low=4.2, high=4.8)),
+    "gamma": (R(3, low=1.2, high=1.8),),
+    "gennorm": (R(3, low=1.3, high=1.8),),
+    "invgamma": (R(3, low=1.2, high=1.8),),
     "pareto": (R(3, low=1.2, high=1.8),),
+    "t": (R(3, low=3.2, high=3.8),),
     "vonmises": (R(3, low=1.2, high=1.8),),
     "weibull_min": (R(3, low=1.2, high=1.8),),
     "wrapcauchy": (R(3),),
@@ -22,7 +29,9 @@ P = R(3, low=0.2, high=0.8)
 COUNTS = {
     "bernoulli": (I(2, 3, high=2), P),
     "betabinom": (I(2, 3, high=5), 7, R(3, low=1.2, high=1.8), R(low=2.2, high=2.6)),
+    "binom": (I(2, 3, high=5), 7, P),
     "geom": (I(2, 3, low=1, high=5), P),
+    "nbinom": (I(2, 3, high=5), R(low=3.2, high=3.6), P),
     "poisson": (I(2, 3, high=5), R(3, low=2.2, high=3.6)),
 }
 LOC, SCALE = R(low=-0.2, high=-0.1), R(low=1.9, high=2.2)

@@ -5,8 +5,9 @@ SciPy's. They can be differentiated in all arguments, shape parameters included.
 """
 
 from ...core.module_getattr import module_attributes as _module_attributes
+from .betas import beta, f, t
 from .circular import vonmises, wrapcauchy
-from .counts import bernoulli, betabinom, geom, poisson
+from .counts import bernoulli, betabinom, binom, geom, nbinom, poisson
 from .exponentials import (
     cauchy,
     expon,
@@ -19,6 +20,7 @@ from .exponentials import (
     uniform,
     weibull_min,
 )
+from .gammas import chi2, gamma, gennorm, invgamma
 from .kde import gaussian_kde
 from .multivariate import dirichlet, multinomial, multivariate_normal
 from .normals import norm
@@ -26,20 +28,28 @@ from .summary import kurtosis, mode, rankdata, sem, skew, zscore
 
 __all__ = [
     "bernoulli",
+    "beta",
     "betabinom",
+    "binom",
     "cauchy",
+    "chi2",
     "dirichlet",
     "expon",
+    "f",
+    "gamma",
     "gaussian_kde",
+    "gennorm",
     "geom",
     "gumbel_l",
     "gumbel_r",
+    "invgamma",
     "kurtosis",
     "laplace",
     "logistic",
     "mode",
     "multinomial",
     "multivariate_normal",
+    "nbinom",
     "norm",
     "pareto",
     "poisson",
@@ -47,6 +57,7 @@ __all__ = [
     "rayleigh",
     "sem",
     "skew",
+    "t",
     "uniform",
     "vonmises",
     "weibull_min",

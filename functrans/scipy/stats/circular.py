@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
+from ...lax.while_loops import fori_loop
+from ...primitives import ops
 from .continuous import Continuous
+from .derived import inverse
 from .namespaces import Distribution
 
 TAU = 2 * math.pi
@@ -38,6 +41,71 @@ wrapcauchy = Distribution(
     )
 )
 
+# --- von Mises ------------------------------------------------------------------------------------------------
+
+_ABSCISSAS, _WEIGHTS = (0.5 * x for x in np.polynomial.legendre.leggauss(40))
+_DROP = 37.5
+"""Integrals end where the density has fallen by ``exp(-_DROP)``."""
+
+
+def _vonmises_logpdf(x: Any, kappa: Any) -> Any:
+    return -2 * kappa * np.sin(0.5 * x) ** 2 - LOG_TAU - np.log(sp.i0e(kappa))
+
+
+def _log_tail(x: Any, kappa: Any) -> Any:
+    """The logarithm of the probability from `x` to pi, for ``0 <= x < pi``, by Gauss's and Legendre's rule."""
+    height = np.sin(0.5 * x) ** 2 + 0.5 * _DROP / kappa
+    inner = height < 1
+    end = np.where(inner, 2 * np.arcsin(np.sqrt(np.where(inner, height, 0.5))), math.pi)
+    width = ops.stop_gradient_p.bind(end) - x
+    steps = width[..., None] * (0.5 + _ABSCISSAS).astype(ops.dtype_of(width))
+    fall = np.sin(0.5 * steps) * np.sin(x[..., None] + 0.5 * steps)
+    terms = np.exp(-2 * kappa[..., None] * fall) * _WEIGHTS.astype(ops.dtype_of(width))
+    return _vonmises_logpdf(x, kappa) + np.log(width) + np.log(np.sum(terms, axis=-1))
+
+
+def _turns(x: Any) -> tuple[Any, Any]:
+    """The angle from -pi to pi, and the number of turns left out."""
+    turns = np.rint(x / TAU)
+    return x - TAU * turns, turns
+
+
+def _vonmises_logcdf(x: Any, kappa: Any) -> Any:
+    x, kappa = np.broadcast_arrays(x, kappa)
+    angle, turns = _turns(x)
+    left = angle < 0
+    tail = _log_tail(np.abs(angle), kappa)
+    value = np.where(left, tail, np.log1p(-np.exp(np.where(left, -1.0, tail))))
+    beyond = turns != 0  # there SciPy's distribution function goes on beyond 0 and 1
+    total = np.where(beyond, np.exp(value) + turns, 1.0)
+    log = np.where(total == 0, -math.inf, np.log(np.where(total == 0, 1.0, total)))
+    return np.where(beyond, log, value)
+
+
+def _vonmises_cdf(x: Any, kappa: Any) -> Any:
+    x, kappa = np.broadcast_arrays(x, kappa)
+    angle, turns = _turns(x)
+    tail = np.exp(_log_tail(np.abs(angle), kappa))
+    return np.where(angle < 0, tail, 1 - tail) + turns
+
+
+def _vonmises_ppf(q: Any, kappa: Any) -> Any:
+    """By bisection, up to rounding."""
+    q, kappa = np.broadcast_arrays(q, kappa)
+    log_tail = np.log(np.minimum(q, 1 - q))
+
+    def halve(_: Any, ends: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = ends
+        middle = 0.5 * (low + high)
+        above = _log_tail(middle, kappa) > log_tail
+        return np.where(above, middle, low), np.where(above, high, middle)
+
+    zero = np.zeros_like(q)
+    low, high = fori_loop(0, 54, halve, (zero, zero + math.pi))
+    angle = np.where(np.minimum(q, 1 - q) == 0.5, 0.0, 0.5 * (low + high))
+    return np.where(q < 0.5, -angle, angle)
+
+
 vonmises = Distribution(
     Continuous(
         name="vonmises",
@@ -48,6 +116,10 @@ vonmises = Distribution(
         symmetric=True,
         valid=lambda kappa: kappa >= 0,
         conditions="is not negative",
-        logpdf=lambda x, kappa: -2 * kappa * np.sin(0.5 * x) ** 2 - LOG_TAU - np.log(sp.i0e(kappa)),
+        logpdf=_vonmises_logpdf,
+        cdf=_vonmises_cdf,
+        logcdf=_vonmises_logcdf,
+        ppf=inverse(_vonmises_ppf, _vonmises_cdf, _vonmises_logpdf),
+        entropy=lambda kappa: LOG_TAU + np.log(sp.i0e(kappa)) + kappa * (1 - sp.i1e(kappa) / sp.i0e(kappa)),
     )
 )

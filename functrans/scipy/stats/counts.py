@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.special as sp
 
-from ...primitives import special_ops as ops
+from ...api.vmap import vmap
+from ...lax.while_loops import while_loop
+from ...primitives import ops, special_ops
+from .derived import log1mexp
 from .discrete import Discrete, whole
 from .namespaces import Distribution
 
@@ -24,6 +28,38 @@ def _log_binomial(n: Any, k: Any) -> Any:
     return -sp.betaln(n - k + 1, k + 1) - np.log1p(n)
 
 
+def _each(function: Callable[..., Any], *operands: Any) -> Any:
+    """A function of numbers of each element of the operands, which are broadcast; loops run as long as each needs."""
+    operands = np.broadcast_arrays(*operands)
+    shape = np.shape(operands[0])
+    if 0 in shape:
+        return operands[0]
+    return np.reshape(vmap(function)(*[np.reshape(x, -1) for x in operands]), shape)
+
+
+def _entropy(logpmf: Callable[..., Any], window: Callable[..., Any]) -> Callable[..., Any]:
+    """The sum of ``-p * log(p)`` over the integers between the ends, outside of which it is negligible."""
+
+    def of_numbers(*shapes: Any) -> Any:
+        low, high = map(ops.stop_gradient_p.bind, window(*shapes))
+
+        def step(state: tuple[Any, Any]) -> tuple[Any, Any]:
+            k, total = state
+            log = logpmf(k, *shapes)
+            possible = log > -math.inf
+            log = np.where(possible, log, 0.0)
+            return k + 1, total - np.where(possible, log * np.exp(log), 0.0)
+
+        return while_loop(lambda state: state[0] <= high, step, (np.floor(low), 0.0 * high))[1]
+
+    return lambda *shapes: _each(of_numbers, *shapes)
+
+
+def _around(mean: Any, deviation: Any, tail: Any = 0.0) -> tuple[Any, Any]:
+    """Ends far from the mean."""
+    return np.maximum(mean - 12 * deviation - 12, 0.0), mean + 12 * deviation + 30 + tail
+
+
 bernoulli = Distribution(
     Discrete(
         name="bernoulli",
@@ -34,12 +70,42 @@ bernoulli = Distribution(
         support=lambda p: (0.0, 1.0),
         valid=_is_probability,
         conditions="0 <= p <= 1",
-        logpmf=lambda k, p: np.where(k == 0, np.log1p(-p), np.log(p)),
+        inside=lambda p: np.where(p < 1, 0.0, 1.0),
+        logpmf=lambda k, p: sp.xlogy(k, p) + sp.xlog1py(1 - k, -p),
         pmf=lambda k, p: np.where(k == 0, 1 - p, p),
         cdf=lambda k, p: 1 - p,
         sf=lambda k, p: p,
         ppf=lambda q, p: np.where(q > 1 - p, 1.0, 0.0),
         entropy=lambda p: sp.entr(p) + sp.entr(1 - p),
+    )
+)
+
+
+def _binom_logpmf(k: Any, n: Any, p: Any) -> Any:
+    return _log_binomial(n, k) + sp.xlogy(k, p) + sp.xlog1py(n - k, -p)
+
+
+def _binom_window(n: Any, p: Any) -> tuple[Any, Any]:
+    low, high = _around(n * p, np.sqrt(n * p * (1 - p)))
+    return low, np.minimum(high, n)
+
+
+binom = Distribution(
+    Discrete(
+        name="binom",
+        summary="Binomial distribution",
+        density="n! / (k! (n - k)!) * p**k * (1 - p)**(n - k) for 0 <= k <= n",
+        shapes=("n", "p"),
+        example=(2, 5, 0.3),
+        support=lambda n, p: (0.0, n),
+        valid=lambda n, p: (n >= 0) & whole(n) & _is_probability(p),
+        conditions="n is an integer >= 0 and 0 <= p <= 1",
+        logpmf=_binom_logpmf,
+        inside=lambda n, p: np.where(p < 1, 0.0, n),
+        cdf=lambda k, n, p: sp.betaincc(k + 1, np.maximum(n - k, 1.0), p),
+        sf=lambda k, n, p: sp.betainc(k + 1, np.maximum(n - k, 1.0), p),
+        ppf=lambda q, n, p: special_ops.bdtrik_p.bind(q, n, p),
+        entropy=_entropy(_binom_logpmf, _binom_window),
     )
 )
 
@@ -54,11 +120,43 @@ geom = Distribution(
         valid=lambda p: (p > 0) & (p <= 1),
         conditions="0 < p <= 1",
         logpmf=lambda k, p: sp.xlog1py(k - 1, -p) + np.log(p),
-        logsf=lambda k, p: k * np.log1p(-p),
+        logsf=lambda k, p: np.where(p < 1, k * np.log1p(-np.where(p < 1, p, 0.5)), -INF),
         ppf=lambda q, p: np.log1p(-q) / np.log1p(-p),
         entropy=lambda p: sp.entr(p) / p + sp.entr(1 - p) / p,
     )
 )
+
+
+def _nbinom_logpmf(k: Any, n: Any, p: Any) -> Any:
+    return n * np.log(p) + sp.xlog1py(k, -p) - sp.betaln(n, k + 1) - np.log(n + k)
+
+
+def _nbinom_window(n: Any, p: Any) -> tuple[Any, Any]:
+    return _around(n * (1 - p) / p, np.sqrt(n * (1 - p)) / p, 50 / p)
+
+
+nbinom = Distribution(
+    Discrete(
+        name="nbinom",
+        summary="Negative binomial distribution, of the failures before success number n",
+        density="gamma(k + n) / (k! * gamma(n)) * p**n * (1 - p)**k for k >= 0",
+        shapes=("n", "p"),
+        example=(2, 5, 0.3),
+        support=lambda n, p: (0.0, INF),
+        valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1),
+        conditions="n > 0 and 0 < p <= 1",
+        logpmf=_nbinom_logpmf,
+        cdf=lambda k, n, p: sp.betainc(n, k + 1, p),
+        sf=lambda k, n, p: sp.betaincc(n, k + 1, p),
+        ppf=lambda q, n, p: np.where(p < 1, special_ops.nbdtrik_p.bind(q, n, p), 0.0),
+        entropy=_entropy(_nbinom_logpmf, _nbinom_window),
+    )
+)
+
+
+def _poisson_logpmf(k: Any, mu: Any) -> Any:
+    return sp.xlogy(k, mu) - sp.gammaln(k + 1) - mu
+
 
 poisson = Distribution(
     Discrete(
@@ -70,12 +168,65 @@ poisson = Distribution(
         support=lambda mu: (0.0, INF),
         valid=lambda mu: mu >= 0,
         conditions="mu >= 0",
-        logpmf=lambda k, mu: sp.xlogy(k, mu) - sp.gammaln(k + 1) - mu,
+        logpmf=_poisson_logpmf,
         cdf=lambda k, mu: sp.gammaincc(k + 1, mu),
         sf=lambda k, mu: sp.gammainc(k + 1, mu),
-        ppf=lambda q, mu: ops.pdtrik_p.bind(q, mu),
+        ppf=lambda q, mu: special_ops.pdtrik_p.bind(q, mu),
+        entropy=_entropy(_poisson_logpmf, lambda mu: _around(mu, np.sqrt(mu))),
     )
 )
+
+# --- beta-binomial --------------------------------------------------------------------------------------------
+
+
+def _betabinom_logpmf(k: Any, n: Any, a: Any, b: Any) -> Any:
+    return _log_binomial(n, k) + sp.betaln(k + a, n - k + b) - sp.betaln(a, b)
+
+
+def _sum_down(k: Any, n: Any, a: Any, b: Any) -> Any:
+    """The sum of the probabilities of 0 to `k` over that of `k`, of numbers: products of ratios of neighbours."""
+
+    def step(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        j, term, total = state
+        term = term * (j * (n - j + b) / ((n - j + 1) * (j - 1 + a)))
+        return j - 1, term, total + term
+
+    one = np.ones_like(k)
+    return while_loop(lambda state: state[0] > 0, step, (ops.stop_gradient_p.bind(k), one, one))[2]
+
+
+def _betabinom_log(lower: bool) -> Callable[..., Any]:
+    """The logarithm of the probability up to `k`, or above it: the sum of the smaller side."""
+
+    def formula(k: Any, n: Any, a: Any, b: Any) -> Any:
+        k, n, a, b = np.broadcast_arrays(k, np.maximum(n, 1.0), a, b)
+        below = k * (a + b) < n * a
+        # n - k has the same distribution with a and b exchanged.
+        near = np.where(below, k, np.maximum(n - k - 1, 0.0))
+        first, second = np.where(below, a, b), np.where(below, b, a)
+        side = np.log(_each(_sum_down, near, n, first, second)) + _betabinom_logpmf(near, n, first, second)
+        return np.where(below == lower, side, log1mexp(np.where(below == lower, -1.0, side)))
+
+    return formula
+
+
+def _betabinom_ppf(q: Any, n: Any, a: Any, b: Any) -> Any:
+    """By bisection."""
+    q, n, a, b = np.broadcast_arrays(q, n, a, b)
+    logcdf = _betabinom_log(lower=True)
+
+    def halve(ends: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = ends  # cdf(low) < q <= cdf(high)
+        middle = np.floor(0.5 * (low + high))
+        inner = np.maximum(np.minimum(middle, n - 1), 0.0)
+        enough = (middle >= n) | ((middle >= 0) & (np.exp(logcdf(inner, n, a, b)) >= q))
+        return np.where(enough, low, middle), np.where(enough, middle, high)
+
+    def apart(ends: tuple[Any, Any]) -> Any:
+        return np.any(ends[1] - ends[0] > 1)
+
+    return while_loop(apart, halve, (np.zeros_like(q) - 1, n))[1]
+
 
 betabinom = Distribution(
     Discrete(
@@ -87,6 +238,10 @@ betabinom = Distribution(
         support=lambda n, a, b: (0.0, n),
         valid=lambda n, a, b: (n >= 0) & whole(n) & (a > 0) & (b > 0),
         conditions="n is an integer >= 0, a > 0 and b > 0",
-        logpmf=lambda k, n, a, b: _log_binomial(n, k) + sp.betaln(k + a, n - k + b) - sp.betaln(a, b),
+        logpmf=_betabinom_logpmf,
+        logcdf=_betabinom_log(lower=True),
+        logsf=_betabinom_log(lower=False),
+        ppf=_betabinom_ppf,
+        entropy=_entropy(_betabinom_logpmf, lambda n, a, b: (0.0 * n, n)),
     )
 )

@@ -44,8 +44,8 @@ def log1mexp(x: Any) -> Any:
 
 def log1mexpexp(x: Any) -> Any:
     """``log(1 - exp(-exp(x)))``."""
-    tiny = x < -37.0
-    return np.where(tiny, x, log1mexp(-np.exp(np.where(tiny, 0.0, x))))
+    tiny, huge = x < -37.0, x > 7.0  # where the value is x, and 0
+    return np.where(tiny, x, np.where(huge, 0.0, log1mexp(-np.exp(np.where(tiny | huge, 0.0, x)))))
 
 
 def _guarded(log: Formula, inside: Formula, then: Formula, dead: float) -> Formula:
@@ -67,8 +67,9 @@ def _log_of(small: Formula, large: Formula) -> Formula:
 
     def formula(x: Any, *shapes: Any) -> Any:
         p, rest = small(x, *shapes), large(x, *shapes)
-        low = p < 0.5
-        return np.where(low, np.log(np.where(low, p, 0.5)), np.log1p(-np.where(low, 0.5, rest)))
+        low, lost = p < 0.5, p == 0
+        log = np.where(lost, -math.inf, np.log(np.where(low & ~lost, p, 0.5)))
+        return np.where(low, log, np.log1p(-np.where(low, 0.5, rest)))
 
     return formula
 

@@ -40,6 +40,8 @@ class Discrete:
         The smallest and the largest value, from the shape parameters.
     logpmf, pmf, cdf, sf, logcdf, logsf : callable
         ``f(k, *shapes)`` for integers `k` within the support; the last value is left out of the domain of `cdf`, `sf`.
+    inside : callable
+        An integer whose probability is not 0, from the shape parameters; by default the smallest.
     ppf : callable
         ``f(q, *shapes)``: a number near the quantile. The quantile is looked for beside it.
     entropy : callable
@@ -54,6 +56,7 @@ class Discrete:
     support: Formula
     valid: Formula
     conditions: str
+    inside: Formula | None = None
     logpmf: Formula
     pmf: Formula | None = None
     cdf: Formula | None = None
@@ -69,7 +72,10 @@ class Discrete:
     def formulas(self) -> dict[str, Formula]:
         """All formulas by name."""
         given = {name: f for name in _FORMULAS if (f := getattr(self, name)) is not None}
-        return complete(given, lambda *shapes: self.support(*shapes)[0])
+        return complete(given, self._inside)
+
+    def _inside(self, *shapes: Any) -> Any:
+        return self.support(*shapes)[0] if self.inside is None else self.inside(*shapes)
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -106,7 +112,7 @@ class Discrete:
             below, above = (x < low) | (k < x), (k > high) | (k == math.inf)
         else:
             below, above = k < low, k >= high
-        value = self.formulas[function](np.where(below | above, low, k), *shapes)
+        value = self.formulas[function](np.where(below | above, self._inside(*shapes), k), *shapes)
         first, last = _BEYOND[function]
         return np.where(below, first, np.where(above, last, value))
 
