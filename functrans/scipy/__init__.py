@@ -4,12 +4,16 @@ from ..core.module_getattr import module_attributes as _module_attributes
 from .patched import patch, unpatch
 
 __all__ = [
+    "cluster",
     "fft",
     "integrate",
+    "interpolate",
     "linalg",
+    "ndimage",
     "optimize",
     "patch",
     "signal",
+    "spatial",
     "special",
     "stats",
     "unpatch",

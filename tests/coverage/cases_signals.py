@@ -1,6 +1,14 @@
 """functrans.scipy.fft, and what research code calls for signals, grids and images."""
 
+import scipy.ndimage
 from coverage_table import Call, Entry, I, R, Z
+
+
+def map_coordinates(x, coordinates, order, mode="constant", **options):
+    """SciPy's, with the modes that JAX means."""
+    mode = {"constant": "grid-constant", "wrap": "grid-wrap"}.get(mode, mode)
+    return scipy.ndimage.map_coordinates(x, coordinates, order=order, mode=mode, **options)
+
 
 INDEX = "SciPy fails with an IndexError"
 
@@ -114,6 +122,27 @@ TABLES = {
             Call(R(2)),
             order=1,
             skip={"0-d": INDEX, "empty": "x and y differ", "strides": "x and y differ"},
+        ),
+    ],
+    "functrans.scipy.ndimage": [
+        Entry(
+            "map_coordinates",
+            Call(R(3, 4), R(2, 5, low=-1.7, high=3.6), 1),
+            Call(R(4), R(1, 6, low=-6, high=9), 3, "mirror"),
+            Call(R(3, 4), (R(5, low=-4, high=7), R(5, low=-4, high=7)), 1, "reflect"),
+            Call(Z(4), R(1, 6, low=-6, high=9), 1, "wrap"),
+            Call(R(3, 4), R(2, 5, low=-1.7, high=3.6), 2, "nearest", prefilter=False),
+            oracle=map_coordinates,
+            order=1,
+            skip=dict.fromkeys(("0-d", "empty", "strides", "int"), "input and coordinates differ"),
+        ),
+    ],
+    "functrans.scipy.cluster.vq": [
+        Entry(
+            "vq",
+            Call(R(6, 3), R(2, 3)),
+            Call(R(5), R(3)),
+            skip={"0-d": INDEX, "empty": "there are no codes", "int": "SciPy counts in int64 there"},
         ),
     ],
 }

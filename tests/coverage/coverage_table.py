@@ -12,9 +12,11 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import scipy.cluster.vq
 import scipy.fft
 import scipy.integrate
 import scipy.linalg
+import scipy.ndimage
 import scipy.signal
 import scipy.special
 import scipy.stats
@@ -38,6 +40,8 @@ NAMESPACES: dict[str, Any] = {
     "functrans.scipy.signal": scipy.signal,
     "functrans.scipy.fft": scipy.fft,
     "functrans.scipy.integrate": scipy.integrate,
+    "functrans.scipy.ndimage": scipy.ndimage,
+    "functrans.scipy.cluster.vq": scipy.cluster.vq,
     "functrans.scipy.stats": scipy.stats,
     **{f"functrans.scipy.stats.{name}": getattr(scipy.stats, name) for name in DISTRIBUTIONS},
 }
