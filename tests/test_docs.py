@@ -128,7 +128,7 @@ def test_examples_of_ufuncs(namespace):
     }
     for f in sorted(functions, key=lambda f: f.__name__):
         assert ">>> " in f.__doc__, (
-            f"{namespace}.{f.__name__}: an example in functrans.primitives.ufunc_examples"
+            f"{namespace}.{f.__name__}: an example, its argument or in functrans.primitives.ufunc_examples"
         )
         run_session(f.__doc__, {}, PACKAGE / "primitives" / "ufunc_examples.py", 1)
 

@@ -26,8 +26,8 @@ class ScalarFunction:
         Whether NumPy has it under the same name.
     scipy : str
         Its name in ``scipy.special``, which is used if C lacks it.
-    exported : str
-        Its name for doubles in ``scipy.special.cython_special``, if different.
+    part : int, optional
+        The number of this result, if SciPy's function has several.
     complex : str
         Its name in C's library, for complex doubles.
     cost : int
@@ -38,7 +38,7 @@ class ScalarFunction:
     libm: str = ""
     numpy: bool = False
     scipy: str = ""
-    exported: str = ""
+    part: int | None = None
     complex: str = ""
     cost: int = CALL
 
@@ -51,8 +51,8 @@ def _instruction(operands: int = 1, *, numpy: bool = True, cost: int = 1) -> Sca
     return ScalarFunction(operands, numpy=numpy, cost=cost)
 
 
-def _special(name: str, operands: int = 1, exported: str = "", libm: str = "") -> ScalarFunction:
-    return ScalarFunction(operands, libm, scipy=name, exported=exported)
+def _special(name: str, operands: int = 1, libm: str = "", part: int | None = None) -> ScalarFunction:
+    return ScalarFunction(operands, libm, scipy=name, part=part)
 
 
 #: Keyed by the name that `ScalarEmitter.call` takes. NaN and infinities behave as in NumPy.
@@ -86,9 +86,9 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "erf": _special("erf", libm="erf"),
     "erfc": _special("erfc", libm="erfc"),
     "lgamma": _special("gammaln"),
-    "digamma": _special("psi", exported="__pyx_fuse_1psi"),
+    "digamma": _special("psi"),
     "trigamma": ScalarFunction(),
-    "erfinv": _special("erfinv", exported="__pyx_fuse_0erfinv"),
+    "erfinv": _special("erfinv"),
     "quick_erfinv": ScalarFunction(cost=40),
     "ndtri": _special("ndtri"),
     "i0": _special("i0"),
@@ -115,21 +115,68 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "betaln": _special("betaln", 2),
     "bdtrik": _special("bdtrik", 3),
     "nbdtrik": _special("nbdtrik", 3),
-    "pdtrik": _special("pdtrik", 2, exported="__pyx_fuse_0pdtrik"),
-    "stdtr": _special("stdtr", 2, exported="__pyx_fuse_0stdtr"),
-    "stdtrit": _special("stdtrit", 2, exported="__pyx_fuse_0stdtrit"),
-    "iv": _special("iv", 2, exported="__pyx_fuse_1iv"),
-    "ive": _special("ive", 2, exported="__pyx_fuse_1ive"),
+    "pdtrik": _special("pdtrik", 2),
+    "stdtr": _special("stdtr", 2),
+    "stdtrit": _special("stdtrit", 2),
+    "iv": _special("iv", 2),
+    "ive": _special("ive", 2),
     "gamma_density": ScalarFunction(2, cost=5 * CALL),
     "gamma_quantile_slope": ScalarFunction(2, cost=50 * CALL),
     "gamma_quantile_bend": ScalarFunction(2, cost=50 * CALL),
-    "betainc": _special("betainc", 3, exported="__pyx_fuse_0betainc"),
+    "betainc": _special("betainc", 3),
     "beta_density": ScalarFunction(3, cost=8 * CALL),
     "beta_slope_a": ScalarFunction(3, cost=80 * CALL),
     "beta_slope_b": ScalarFunction(3, cost=80 * CALL),
-    "betaincc": _special("betaincc", 3, exported="__pyx_fuse_0betaincc"),
-    "betaincinv": _special("betaincinv", 3, exported="__pyx_fuse_0betaincinv"),
-    "betainccinv": _special("betainccinv", 3, exported="__pyx_fuse_0betainccinv"),
+    "betaincc": _special("betaincc", 3),
+    "betaincinv": _special("betaincinv", 3),
+    "betainccinv": _special("betainccinv", 3),
     "gammaincinv": _special("gammaincinv", 2),
     "gammainccinv": _special("gammainccinv", 2),
+    "erfcx_moment": ScalarFunction(2, cost=50 * CALL),
+    "dawsn": _special("dawsn"),
+    "erfcx": _special("erfcx"),
+    "erfi": _special("erfi"),
+    "log_ndtr": _special("log_ndtr"),
+    "erfcinv": _special("erfcinv"),
+    "ndtri_exp": _special("ndtri_exp"),
+    "exp1": _special("exp1"),
+    "expi": _special("expi"),
+    "spence": _special("spence"),
+    "gamma": _special("gamma"),
+    "rgamma": _special("rgamma"),
+    "j0": _special("j0"),
+    "j1": _special("j1"),
+    "y0": _special("y0"),
+    "y1": _special("y1"),
+    "k0": _special("k0"),
+    "k0e": _special("k0e"),
+    "k1": _special("k1"),
+    "k1e": _special("k1e"),
+    "exprel": _special("exprel"),
+    "cosm1": _special("cosm1"),
+    "ellipk": _special("ellipk"),
+    "ellipe": _special("ellipe"),
+    "owens_t": _special("owens_t", 2),
+    "boxcox": _special("boxcox", 2),
+    "boxcox1p": _special("boxcox1p", 2),
+    "kl_div": _special("kl_div", 2),
+    "rel_entr": _special("rel_entr", 2),
+    "expn": _special("expn", 2),
+    "poch": _special("poch", 2),
+    "beta": _special("beta", 2),
+    "binom": _special("binom", 2),
+    "jv": _special("jv", 2),
+    "yv": _special("yv", 2),
+    "kv": _special("kv", 2),
+    "kve": _special("kve", 2),
+    "hyp0f1": _special("hyp0f1", 2),
+    "hyp1f1": _special("hyp1f1", 3),
+    "hyperu": _special("hyperu", 3),
+    "hyp2f1": _special("hyp2f1", 4),
+    "sici0": _special("sici", part=0),
+    "sici1": _special("sici", part=1),
+    "shichi0": _special("shichi", part=0),
+    "shichi1": _special("shichi", part=1),
+    "fresnel0": _special("fresnel", part=0),
+    "fresnel1": _special("fresnel", part=1),
 }

@@ -29,8 +29,14 @@ C_PREFIX = "functrans.c."
 RETURNS = {"dot": "type", "dotu": "type", "dotc": "type", "nrm2": "real", "asum": "real"}
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _MODULES = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
-#: Special functions: the names of their double versions in ``scipy.special.cython_special``.
-SPECIAL = {f.scipy: f.exported or f.scipy for f in FUNCTIONS.values() if f.scipy and not f.libm}
+#: Special functions: the C types of their versions for doubles in ``scipy.special.cython_special``.
+SPECIAL = {
+    f.scipy: f"double ({'double, ' * f.operands}int __pyx_skip_dispatch)"
+    if f.part is None
+    else f"void ({', '.join(['double'] * f.operands + ['double *'] * 2)})"
+    for f in FUNCTIONS.values()
+    if f.scipy and not f.libm
+}
 
 
 #: Number types for which `llvm.gemm` multiplies matrices.
@@ -61,7 +67,7 @@ def address(routine: str) -> int:
         If SciPy does not export the routine.
     """
     if routine in SPECIAL:
-        return _capsule("scipy.special.cython_special", SPECIAL[routine])
+        return _special(routine)
     for module in _MODULES:
         if routine in extension(module).__pyx_capi__:
             return _capsule(module, routine)
@@ -95,13 +101,28 @@ def _loaded_alone(name: str, package: str) -> Any:
     return module
 
 
-def _capsule(module: str, name: str) -> int:
-    capsule = extension(module).__pyx_capi__[name]
+def _special(routine: str) -> int:
+    """The address of a special function for doubles: a version for several types has a number before its name."""
+    module = "scipy.special.cython_special"
+    exported = extension(module).__pyx_capi__
+    for name in [routine, *[f"__pyx_fuse_{i}{routine}" for i in range(4)]]:
+        if name in exported and _type_of(exported[name]) == SPECIAL[routine]:
+            return _capsule(module, name)
+    raise MissingRoutineError(f"SciPy does not export '{routine}' for doubles")
+
+
+def _type_of(capsule: Any) -> str:
+    """The C type of an exported function."""
     get_name = ctypes.pythonapi.PyCapsule_GetName
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    return (get_name(capsule) or b"").decode()
+
+
+def _capsule(module: str, name: str) -> int:
+    capsule = extension(module).__pyx_capi__[name]
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return get_pointer(capsule, get_name(capsule))
+    return get_pointer(capsule, _type_of(capsule).encode())
 
 
 class _Complex64(ctypes.Structure):

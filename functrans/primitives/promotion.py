@@ -198,7 +198,7 @@ def _named(error: Exception, name: str, *args: Any) -> Exception:
     return error
 
 
-def unary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
+def unary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | None = None) -> Body:
     """Make a public function of one operand; `body` computes it once the operand has NumPy's dtype.
 
     Parameters
@@ -209,6 +209,8 @@ def unary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
         ``body(x)``, for example the `bind` of a primitive.
     summary : str
         The first line of its docstring.
+    example : tuple of str, optional
+        The arguments of its example and the printed result, if they do not stand in `ufunc_examples`.
     """
     called = ufunc.__name__
     plans: dict[Key, Cast] = {}
@@ -229,7 +231,7 @@ def unary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
             raise _named(error, called, x) from None
         return out if isinstance(out, Tracer) else wrap(out)
 
-    return publish(function, ufunc, summary)
+    return publish(function, ufunc, summary, example)
 
 
 def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
@@ -247,7 +249,7 @@ def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
     return apply
 
 
-def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
+def binary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | None = None) -> Body:
     """Make a public function of two operands; see `unary`."""
     called = ufunc.__name__
     plans: dict[tuple[Key, Key], Casts] = {}
@@ -270,27 +272,27 @@ def binary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
             raise _named(error, called, x, y) from None
         return out if isinstance(out, Tracer) else wrap(out)
 
-    return publish(function, ufunc, summary)
+    return publish(function, ufunc, summary, example)
 
 
-def ternary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
+def ternary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | None = None) -> Body:
     """Make a public function of three operands; see `unary`."""
     apply = _of_many(ufunc, body)
 
     def function(x: Any, y: Any, z: Any, /, **options: Any) -> Any:
         return with_options(function, ufunc, (x, y, z), options) if options else apply(x, y, z)
 
-    return publish(function, ufunc, summary)
+    return publish(function, ufunc, summary, example)
 
 
-def quaternary(ufunc: np.ufunc, body: Body, summary: str) -> Body:
+def quaternary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | None = None) -> Body:
     """Make a public function of four operands; see `unary`."""
     apply = _of_many(ufunc, body)
 
     def function(x: Any, y: Any, z: Any, w: Any, /, **options: Any) -> Any:
         return with_options(function, ufunc, (x, y, z, w), options) if options else apply(x, y, z, w)
 
-    return publish(function, ufunc, summary)
+    return publish(function, ufunc, summary, example)
 
 
 def _of_many(ufunc: np.ufunc, body: Body) -> Body:
@@ -389,7 +391,7 @@ ShapeError
     If the shapes do not broadcast together."""
 
 
-def publish(function: Body, ufunc: np.ufunc, summary: str) -> Body:
+def publish(function: Body, ufunc: np.ufunc, summary: str, example: tuple[str, str] | None = None) -> Body:
     """Name and document `function`, and let the ufunc call it for tracers."""
     name = ufunc.__name__
     function.__name__ = function.__qualname__ = name
@@ -403,8 +405,9 @@ def publish(function: Body, ufunc: np.ufunc, summary: str) -> Body:
         shapes="An array of any shape." if ufunc.nin == 1 else "Arrays whose shapes broadcast together.",
         errors="" if ufunc.nin == 1 else _SHAPE_ERROR,
     )
-    if name in EXAMPLES:
-        arguments, printed = EXAMPLES[name]
+    example = example or EXAMPLES.get(name)
+    if example:
+        arguments, printed = example
         function.__doc__ += _EXAMPLE.format(home=home, name=name, arguments=arguments, printed=printed)
     operators.ufunc[ufunc] = function
     return function

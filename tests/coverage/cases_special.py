@@ -2,7 +2,7 @@
 
 import numpy as np
 import scipy.special as sp
-from coverage_table import Call, Entry, R
+from coverage_table import Call, Entry, R, Z
 
 PARAMETER = np.array([0.7, 1.6, 2.5])
 STRICT = {
@@ -77,3 +77,36 @@ TABLES = {
         Entry("polygamma", Call(2, R(3)), Call(1.0, R(3)), oracle=sp.polygamma, skip=STRICT),
     ],
 }
+
+#: Orders of functions without a derivative in them.
+ORDERS = np.array([0.0, 1.5, 3.0])
+MULTI = {
+    "float32": "SciPy computes it in double precision",
+    "int": "SciPy raises outside the domain: here NaN",
+}
+DOUBLE = {"float32": "the parameter is double"}
+TABLES["functrans.scipy.special"] += [
+    Entry("gamma loggamma erfcx dawsn erfi exp1 expi spence exprel erfcinv", Call(R(2, 3))),
+    Entry("rgamma", Call(R(2, 3, low=-3.0))),
+    Entry("log_ndtr cosm1 exp10 log_expit", Call(R(2, 3, low=-2.0))),
+    Entry("ndtri_exp", Call(R(2, 3, low=-3.0, high=-0.1))),
+    Entry("gammasgn", Call(R(2, 3, low=-3.0)), differentiable=False),
+    Entry(
+        "wofz", Call(Z(2, 3)), order=1, skip={"jit": "the same in the host", "int": "SciPy gives complex64"}
+    ),
+    Entry("beta poch binom owens_t kl_div rel_entr boxcox boxcox1p", Call(R(2, 3), R(3))),
+    Entry("inv_boxcox inv_boxcox1p huber pseudo_huber", Call(R(2, 3), R(3))),
+    Entry("sici shichi fresnel", Call(R(2, 3))),
+    Entry("j0 j1 y0 y1 k0 k1 k0e k1e", Call(R(2, 3))),
+    Entry("jv jn yv iv kv ive kve", Call(ORDERS, R(2, 3)), skip=DOUBLE),
+    Entry("yn kn expn", Call(2, R(2, 3)), skip={"float32": "SciPy has a loop for integer and double only"}),
+    Entry("hyp0f1", Call(1.0 + ORDERS, R(2, 3)), skip=DOUBLE),
+    Entry("hyp1f1 hyperu", Call(ORDERS, 1.7, R(2, 3)), skip=DOUBLE),
+    Entry("hyp2f1", Call(ORDERS, 0.5, 1.7, R(2, 3, high=0.8)), skip=DOUBLE),
+    Entry("ellipk ellipe", Call(R(2, 3, low=-1.0, high=0.9))),
+    Entry("multigammaln", Call(R(2, 3, low=1.2, high=4.0), 3), skip=MULTI),
+    Entry("factorial", Call(R(2, 3)), skip={"float32": "SciPy computes it in double precision"}),
+    Entry("comb", Call(R(2, 3, low=3.0, high=6.0), R(3, high=2.5))),
+    Entry("bernoulli", Call(6), differentiable=False),
+    Entry("bessel_jn", Call(R(2, 3), v=2), oracle=lambda z, v: np.stack([sp.jv(n, z) for n in range(v + 1)])),
+]

@@ -47,7 +47,8 @@ def definition_of(name: str, t: str, kind: str) -> FunctionDefinition:
     if name in FORMULAS:
         return _formula(name)
     if routine := scalar_functions.FUNCTIONS[name].scipy:
-        return _scipy(name, routine, _arguments(name))
+        part = scalar_functions.FUNCTIONS[name].part
+        return _scipy(name, routine, _arguments(name)) if part is None else _scipy_part(name, routine, part)
     return _trigamma()
 
 
@@ -59,7 +60,7 @@ def _define_text(
 
 
 def _arguments(name: str) -> list[str]:
-    return ["%x", "%y", "%z"][: scalar_functions.FUNCTIONS[name].operands]
+    return ["%x", "%y", "%z", "%w"][: scalar_functions.FUNCTIONS[name].operands]
 
 
 def _define(name: str, text: str, symbols: frozenset[str] = frozenset(), **texts: str) -> FunctionDefinition:
@@ -89,6 +90,21 @@ define internal double @{own}({listed}) alwaysinline nounwind {{
   ret double %r
 }}"""
     return _define(own, text, frozenset({target}))
+
+
+def _scipy_part(name: str, routine: str, part: int) -> FunctionDefinition:
+    """One result of a special function of SciPy that writes two."""
+    own, target = f"functrans.{name}.f64", symbol(routine)
+    declaration = f"declare void @{target}(double, ptr, ptr)"  # shared with the other parts
+    text = f"""define internal double @{own}(double %x) noinline nounwind memory(none) {{
+  %both = alloca [2 x double]
+  %second = getelementptr double, ptr %both, i64 1
+  call void @{target}(double %x, ptr %both, ptr %second) nounwind willreturn memory(argmem: write)
+  %wanted = getelementptr double, ptr %both, i64 {part}
+  %r = load double, ptr %wanted
+  ret double %r
+}}"""
+    return _define(own, text, frozenset({target}), **{target: declaration})
 
 
 class _Formula(FunctionText):

@@ -98,7 +98,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     names.update(empty=lambda shape, cast: np.empty(shape, cast.__name__))
     names.update(array=lambda items, cast: np.array(items, cast.__name__))
     names.update(inf=np.inf, nan=np.nan, records=records, reserve=reserve, host=from_python)
-    names.update((name, _in_double(getattr(scipy.special, function))) for name, function in _SCIPY.items())
+    names.update((name, _in_double(name)) for name in _SCIPY)
     names.update((name, on_arrays(formula)) for name, formula in FORMULAS.items())
     names.update(quick_erfinv=quick_erfinv)
     names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
@@ -121,11 +121,13 @@ def njit_namespace() -> dict[str, Any]:
     return names
 
 
-def _in_double(function: Callable[..., Any]) -> Callable[..., Any]:
+def _in_double(name: str) -> Callable[..., Any]:
     """SciPy's function computed in double precision, as native kernels compute it."""
+    function, part = getattr(scipy.special, _SCIPY[name]), FUNCTIONS[name].part
 
     def call(*args: Any) -> Any:
-        return np.result_type(*args).type(function(*[np.float64(x) for x in args]))
+        out = function(*[np.float64(x) for x in args])
+        return np.result_type(*args).type(out if part is None else out[part])
 
     return call
 

@@ -358,6 +358,22 @@ def beta_slope_b(f: FormulaArithmetic, a: Any, b: Any, x: Any) -> Any:
     return _in_domain(f, b, a, 1.0 - x, x)
 
 
+# --- repeated integrals of erfc ------------------------------------------------------------------------------
+
+
+def erfcx_moment(f: FormulaArithmetic, x: Any, m: Any) -> Any:
+    """The integral of ``t**m exp(-t**2 - 2 x t)`` over positive t, for ``x >= -1``: DLMF 7.18.2 without its factor."""
+    fall = DROP + 6.0 * m
+    end = fall / (x + f.call("sqrt", x * x + fall))
+
+    def terms(u: Any, w: Any) -> list[Any]:
+        t = end * u
+        return [w * f.call("exp", m * f.call("log", t) - t * (t + 2.0 * x))]
+
+    (total,) = f.sums((NODES, WEIGHTS), terms, x >= -1.0)
+    return end * total
+
+
 #: Keyed by their names in `core.scalar_functions.FUNCTIONS`.
 FORMULAS: dict[str, Callable[..., Any]] = {
     f.__name__: f
@@ -368,5 +384,6 @@ FORMULAS: dict[str, Callable[..., Any]] = {
         beta_density,
         beta_slope_a,
         beta_slope_b,
+        erfcx_moment,
     )
 }

@@ -31,6 +31,36 @@ def refused(what: str) -> Rule:
     return factor
 
 
+def in_double(function: str) -> Rule:
+    """SciPy's function computed in double precision, as kernels do: some of its own single precision is poor."""
+
+    def impl(*operands: Any, **params: Any) -> Any:
+        routine = getattr(scipy.special, function)
+        dtype = np.result_type(*operands)
+        if dtype.itemsize == (8 if dtype.kind == "f" else 16):
+            return routine(*operands)
+        wide = np.float64 if dtype.kind == "f" else np.complex128
+        return np.asarray(routine(*[np.asarray(x, wide) for x in operands])).astype(dtype)[()]
+
+    return impl
+
+
+def of_scipy(name: str, *factors: Rule | None) -> Primitive:
+    """A primitive of real numbers whose values SciPy computes, in kernels too."""
+    return elementwise(
+        name,
+        in_double(name),
+        factors=factors,
+        kernel=lambda k, *operands: k.call(name, *operands),
+        kinds="f",
+    )
+
+
+def of_scipy_complex(name: str, *factors: Rule | None) -> Primitive:
+    """The same of complex numbers; kernels call SciPy through Python."""
+    return elementwise(f"{name}_complex", in_double(name), factors=factors, kinds="c")
+
+
 # --- inverses -----------------------------------------------------------------------------------------------
 
 erfinv_p = elementwise(

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from ...core import Primitive
-from ...core.libraries import scipy
 from ..elementwise.arithmetic import div_p, eq_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.bits import or_p
 from ..elementwise.exp_log import log1p_p, log_p
 from ..families import elementwise, literal
 from ..structure.linear import Rule, add_p
 from .formulas import FORMULAS, on_arrays
-from .from_scipy import refused
+from .from_scipy import of_scipy, refused
 from .functions import digamma_p, polygamma_gap_p, polygamma_p
 
 
@@ -86,25 +83,15 @@ def gammainc_slope(a: Any, x: Any) -> Any:
     return select_p.bind(edge, zero, neg_p.bind(slope))
 
 
-gammainc_p = elementwise(
+gammainc_p = of_scipy(
     "gammainc",
-    lambda a, x: scipy.special.gammainc(a, x),
-    factors=(
-        lambda ans, a, x: gammainc_slope(a, x),
-        lambda ans, a, x: gamma_density_p.bind(a, x),
-    ),
-    kernel=lambda k, a, x: k.call("gammainc", a, x),
-    kinds="f",
+    lambda ans, a, x: gammainc_slope(a, x),
+    lambda ans, a, x: gamma_density_p.bind(a, x),
 )
-gammaincc_p = elementwise(
+gammaincc_p = of_scipy(
     "gammaincc",
-    lambda a, x: scipy.special.gammaincc(a, x),
-    factors=(
-        lambda ans, a, x: neg_p.bind(gammainc_slope(a, x)),
-        lambda ans, a, x: neg_p.bind(gamma_density_p.bind(a, x)),
-    ),
-    kernel=lambda k, a, x: k.call("gammaincc", a, x),
-    kinds="f",
+    lambda ans, a, x: neg_p.bind(gammainc_slope(a, x)),
+    lambda ans, a, x: neg_p.bind(gamma_density_p.bind(a, x)),
 )
 
 
@@ -113,19 +100,15 @@ def _quantile_in_a(ans: Any, a: Any, p: Any) -> Any:
 
 
 #: Quantiles: ``gammainc(a, x) = p``, ``gammaincc(a, x) = p``.
-gammaincinv_p = elementwise(
+gammaincinv_p = of_scipy(
     "gammaincinv",
-    lambda a, p: scipy.special.gammaincinv(a, p),
-    factors=(_quantile_in_a, lambda ans, a, p: _reciprocal(gamma_density_p.bind(a, ans))),
-    kernel=lambda k, a, p: k.call("gammaincinv", a, p),
-    kinds="f",
+    _quantile_in_a,
+    lambda ans, a, p: _reciprocal(gamma_density_p.bind(a, ans)),
 )
-gammainccinv_p = elementwise(
+gammainccinv_p = of_scipy(
     "gammainccinv",
-    lambda a, p: scipy.special.gammainccinv(a, p),
-    factors=(_quantile_in_a, lambda ans, a, p: neg_p.bind(_reciprocal(gamma_density_p.bind(a, ans)))),
-    kernel=lambda k, a, p: k.call("gammainccinv", a, p),
-    kinds="f",
+    _quantile_in_a,
+    lambda ans, a, p: neg_p.bind(_reciprocal(gamma_density_p.bind(a, ans))),
 )
 
 # --- incomplete beta function: DLMF 8.17.20 ------------------------------------------------------------------
@@ -189,29 +172,13 @@ def _betainc_slope(slope_p: Primitive, a: Any, b: Any, x: Any) -> Any:
     return select_p.bind(edge, zero, mul_p.bind(scale, slope_p.bind(a, b, x)))
 
 
-def _wide(function: str) -> Rule:
-    """SciPy's function computed in double precision: in single precision it is off by a hundred ulp."""
-
-    def impl(*operands: Any) -> Any:
-        out = getattr(scipy.special, function)(*[np.asarray(x, np.float64) for x in operands])
-        return out.astype(np.result_type(*operands), copy=False)
-
-    return impl
-
-
-def _beta_function(name: str, *factors: Rule) -> Primitive:
-    return elementwise(
-        name, _wide(name), factors=factors, kernel=lambda k, a, b, x: k.call(name, a, b, x), kinds="f"
-    )
-
-
-betainc_p = _beta_function(
+betainc_p = of_scipy(
     "betainc",
     lambda ans, a, b, x: neg_p.bind(_betainc_slope(beta_slope_a_p, a, b, x)),
     lambda ans, a, b, x: _betainc_slope(beta_slope_b_p, a, b, x),
     lambda ans, a, b, x: beta_density_p.bind(a, b, x),
 )
-betaincc_p = _beta_function(
+betaincc_p = of_scipy(
     "betaincc",
     lambda ans, a, b, x: _betainc_slope(beta_slope_a_p, a, b, x),
     lambda ans, a, b, x: neg_p.bind(_betainc_slope(beta_slope_b_p, a, b, x)),
@@ -229,13 +196,13 @@ def _beta_quantile_slope(slope_p: Primitive, a: Any, b: Any, x: Any) -> Any:
 
 
 #: Quantiles: ``betainc(a, b, x) = p``, ``betaincc(a, b, x) = p``.
-betaincinv_p = _beta_function(
+betaincinv_p = of_scipy(
     "betaincinv",
     lambda ans, a, b, p: _beta_quantile_slope(beta_slope_a_p, a, b, ans),
     lambda ans, a, b, p: neg_p.bind(_beta_quantile_slope(beta_slope_b_p, a, b, ans)),
     lambda ans, a, b, p: _reciprocal(beta_density_p.bind(a, b, ans)),
 )
-betainccinv_p = _beta_function(
+betainccinv_p = of_scipy(
     "betainccinv",
     lambda ans, a, b, p: _beta_quantile_slope(beta_slope_a_p, a, b, ans),
     lambda ans, a, b, p: neg_p.bind(_beta_quantile_slope(beta_slope_b_p, a, b, ans)),

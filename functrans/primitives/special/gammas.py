@@ -1,0 +1,100 @@
+"""The gamma function and its kin: reciprocal, logarithm, sign, beta function, Pochhammer's symbol, binomials."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...core import Primitive
+from ..elementwise.arithmetic import lt_p, mul_p, ne_p, neg_p, select_p, sub_p
+from ..elementwise.rounding import rint_p
+from ..elementwise.trig import cos_p, sin_p
+from ..families import elementwise, literal
+from ..structure.linear import add_p
+from .from_scipy import in_double, of_scipy, of_scipy_complex, refused
+from .functions import digamma_p, polygamma_gap_p
+
+# DLMF 5.2.2, 5.5.3: derivatives by digamma; those of 1 / gamma, an entire function, by reflection for small x.
+
+gamma_p: Primitive = of_scipy("gamma", lambda ans, x: mul_p.bind(ans, digamma_p.bind(x)))
+
+
+def _reflected_slope(x: Any) -> Any:
+    """The derivative of ``1 / gamma(x) = sin(pi x) gamma(1 - x) / pi``."""
+    rest = sub_p.bind(literal(1.0, x), x)
+    near = rint_p.bind(x)
+    angle = mul_p.bind(literal(math.pi, x), sub_p.bind(x, near))
+    half = mul_p.bind(literal(0.5, x), near)
+    odd = ne_p.bind(half, rint_p.bind(half))
+    sine = mul_p.bind(literal(1 / math.pi, x), mul_p.bind(sin_p.bind(angle), digamma_p.bind(rest)))
+    slope = mul_p.bind(gamma_p.bind(rest), sub_p.bind(cos_p.bind(angle), sine))
+    return select_p.bind(odd, neg_p.bind(slope), slope)
+
+
+def _rgamma_slope(ans: Any, x: Any) -> Any:
+    small, half = lt_p.bind(x, literal(0.5, x)), literal(0.5, x)
+    left = _reflected_slope(select_p.bind(small, x, half))
+    right = select_p.bind(small, half, x)
+    return select_p.bind(small, left, neg_p.bind(mul_p.bind(rgamma_p.bind(right), digamma_p.bind(right))))
+
+
+rgamma_p: Primitive = of_scipy("rgamma", _rgamma_slope)
+psi_complex_p: Primitive = of_scipy_complex("psi", refused("the derivative of digamma of complex numbers"))
+gamma_complex_p: Primitive = of_scipy_complex("gamma", lambda ans, z: mul_p.bind(ans, psi_complex_p.bind(z)))
+rgamma_complex_p: Primitive = of_scipy_complex(
+    "rgamma", lambda ans, z: neg_p.bind(mul_p.bind(ans, psi_complex_p.bind(z)))
+)
+#: The principal branch.
+loggamma_complex_p: Primitive = of_scipy_complex("loggamma", lambda ans, z: psi_complex_p.bind(z))
+#: NaN for negative numbers, as SciPy's.
+loggamma_p: Primitive = elementwise(
+    "loggamma",
+    in_double("loggamma"),
+    factors=(lambda ans, x: digamma_p.bind(x),),
+    kernel=lambda k, x: k.where(x < 0.0, k.const(math.nan, x.dtype), k.call("lgamma", x)),
+    kinds="f",
+)
+
+
+def _gammasgn_kernel(k: Any, x: Any) -> Any:
+    half = k.call("floor", x) * 0.5
+    one = k.const(1.0, x.dtype)
+    sign = k.where(k.call("floor", half).eq(half), one, -one)
+    pole = k.call("floor", x).eq(x)
+    left = k.where(pole | x.ne(x), k.const(math.nan, x.dtype), sign)
+    zero = k.where(x.eq(0.0), k.call("copysign", one, x), left)
+    return k.where(x > 0.0, one, k.where(x.eq(-math.inf), k.const(math.nan, x.dtype), zero))
+
+
+gammasgn_p: Primitive = elementwise("gammasgn", in_double("gammasgn"), kernel=_gammasgn_kernel, kinds="f")
+
+# --- two arguments: DLMF 5.12, 5.2.5, 1.2.6 -------------------------------------------------------------------
+
+beta_p: Primitive = of_scipy(
+    "beta",
+    lambda ans, a, b: mul_p.bind(ans, polygamma_gap_p.bind(a, b, m=0)),
+    lambda ans, a, b: mul_p.bind(ans, polygamma_gap_p.bind(b, a, m=0)),
+)
+#: ``gamma(z + m) / gamma(z)``.
+poch_p: Primitive = of_scipy(
+    "poch",
+    lambda ans, z, m: neg_p.bind(mul_p.bind(ans, polygamma_gap_p.bind(z, m, m=0))),
+    lambda ans, z, m: mul_p.bind(ans, digamma_p.bind(add_p.bind(z, m))),
+)
+
+
+def _above(x: Any) -> Any:
+    return add_p.bind(x, literal(1.0, x))
+
+
+def _binom_in_n(ans: Any, n: Any, k: Any) -> Any:
+    return neg_p.bind(mul_p.bind(ans, polygamma_gap_p.bind(_above(sub_p.bind(n, k)), k, m=0)))
+
+
+def _binom_in_k(ans: Any, n: Any, k: Any) -> Any:
+    gap = sub_p.bind(digamma_p.bind(_above(sub_p.bind(n, k))), digamma_p.bind(_above(k)))
+    return mul_p.bind(ans, gap)
+
+
+#: ``gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1))``.
+binom_p: Primitive = of_scipy("binom", _binom_in_n, _binom_in_k)

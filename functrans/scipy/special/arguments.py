@@ -1,0 +1,60 @@
+"""Arguments of special functions that are not ufuncs, and the choice between real and complex primitives."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, Primitive
+from ...numpy.dispatch import array_operand
+from ...primitives import ops
+from ...primitives.ops import common, dtype_of, finish, shape_of
+
+
+def real_float(x: Any, name: str, position: int = 0) -> Any:
+    """A value of a float dtype; float64 for integers."""
+    value = array_operand(x, name, position)
+    if dtype_of(value).kind == "c":
+        raise DtypeError(f"{name}: argument {position} is complex; take its real part, or its absolute value")
+    return value if dtype_of(value).kind == "f" else ops.convert(value, FLOAT64)
+
+
+def of_parameters(name: str, prim: Primitive, *given: Any, **params: Any) -> Any:
+    """A primitive of real numbers, in their common dtype."""
+    values = common(*[real_float(x, name, i) for i, x in enumerate(given)])
+    ops.broadcast_shapes(name, *map(shape_of, values))
+    return finish(prim.bind(*values, **params))
+
+
+def count_of(n: Any, name: str, argument: str) -> int:
+    """A known integer that is not negative."""
+    try:
+        count = operator.index(n)
+    except TypeError:
+        raise ArgumentError(f"{name}: {argument} must be a known integer, got {n!r}") from None
+    if count < 0:
+        raise ArgumentValueError(f"{name}: {argument} must not be negative, got {count}")
+    return count
+
+
+def by_kind(real_p: Primitive, complex_p: Primitive) -> Callable[..., Any]:
+    """The real primitive or the complex one, by the dtype of the last operand."""
+
+    def body(*operands: Any) -> Any:
+        dtype = dtype_of(operands[-1])
+        if dtype.kind != "c":
+            return real_p.bind(*operands)
+        return complex_p.bind(*[ops.convert(x, dtype) for x in operands])
+
+    return body
+
+
+def of_floats(body: Callable[..., Any]) -> Callable[..., Any]:
+    """`body` of operands in the dtype of the last: SciPy's orders may be integers."""
+
+    def converted(*operands: Any) -> Any:
+        dtype = dtype_of(operands[-1])
+        return body(*[x if dtype_of(x) == dtype else ops.convert(x, dtype) for x in operands])
+
+    return converted

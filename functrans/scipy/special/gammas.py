@@ -1,0 +1,309 @@
+"""``scipy.special``: the gamma function and its kin, incomplete gamma and beta functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import scipy.special as sp
+
+from ...core.errors import ArgumentValueError
+from ...frontend.checked import checked
+from ...primitives import ops, special_ops
+from ...primitives.ops import binary, common, finish, literal, shape_of, ternary, unary
+from .arguments import by_kind, count_of, of_parameters, real_float
+
+__all__ = [
+    "bernoulli", "beta", "betainc", "betaincc", "betainccinv", "betaincinv", "betaln", "binom", "comb", "digamma",
+    "factorial", "gamma", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gammaln", "gammasgn", "loggamma",
+    "multigammaln", "poch", "polygamma", "psi", "rgamma", "zeta",
+]  # fmt: skip
+
+gamma = unary(
+    sp.gamma,
+    by_kind(special_ops.gamma_p, special_ops.gamma_complex_p),
+    "Gamma function.",
+    ("[0.5, 4.0]", "Array([1.77245385, 6.        ])"),
+)
+rgamma = unary(
+    sp.rgamma,
+    by_kind(special_ops.rgamma_p, special_ops.rgamma_complex_p),
+    "``1 / gamma(x)``, and 0 at the poles of `gamma`.",
+    ("[0.5, -1.0]", "Array([0.56418958, 0.        ])"),
+)
+gammaln = unary(sp.gammaln, ops.lgamma_p.bind, "Logarithm of the absolute value of the gamma function.")
+loggamma = unary(
+    sp.loggamma,
+    by_kind(special_ops.loggamma_p, special_ops.loggamma_complex_p),
+    "Principal branch of the logarithm of the gamma function; NaN for negative real numbers.",
+    ("[0.5, 4.0]", "Array([0.57236494, 1.79175947])"),
+)
+gammasgn = unary(
+    sp.gammasgn,
+    special_ops.gammasgn_p.bind,
+    "Sign of the gamma function, NaN at its poles.",
+    ("[0.5, -0.5]", "Array([ 1., -1.])"),
+)
+digamma = psi = unary(
+    sp.psi,
+    by_kind(ops.digamma_p, special_ops.psi_complex_p),
+    "Digamma function, the derivative of `gammaln`. For complex numbers it has no derivative.",
+)
+beta = binary(
+    sp.beta, special_ops.beta_p.bind, "Beta function.", ("2.0, [1.0, 3.0]", "Array([0.5       , 0.08333333])")
+)
+betaln = binary(sp.betaln, ops.betaln_p.bind, "Logarithm of the absolute value of the beta function.")
+poch = binary(
+    sp.poch,
+    special_ops.poch_p.bind,
+    "Pochhammer's symbol ``gamma(x + y) / gamma(x)``.",
+    ("2.0, [1.0, 3.0]", "Array([ 2., 24.])"),
+)
+binom = binary(
+    sp.binom,
+    special_ops.binom_p.bind,
+    "Binomial coefficient of real numbers, `x` over `y`.",
+    ("5.0, [2.0, 2.5]", "Array([10.        , 10.86497745])"),
+)
+
+_TWICE = "Differentiable at most twice in `x`."
+_ONCE = "Differentiable at most once in `x`, `y`."
+gammainc = binary(
+    sp.gammainc,
+    special_ops.gammainc_p.bind,
+    f"Regularised lower incomplete gamma function, of a shape and an argument. {_TWICE}",
+)
+gammaincc = binary(
+    sp.gammaincc,
+    special_ops.gammaincc_p.bind,
+    f"Regularised upper incomplete gamma function, of a shape and an argument. {_TWICE}",
+)
+gammaincinv = binary(
+    sp.gammaincinv, special_ops.gammaincinv_p.bind, f"Inverse of ``gammainc(x, .)``. {_TWICE}"
+)
+gammainccinv = binary(
+    sp.gammainccinv, special_ops.gammainccinv_p.bind, f"Inverse of ``gammaincc(x, .)``. {_TWICE}"
+)
+betainc = ternary(
+    sp.betainc,
+    special_ops.betainc_p.bind,
+    f"Regularised incomplete beta function, of two shapes and an argument. {_ONCE}",
+)
+betaincc = ternary(sp.betaincc, special_ops.betaincc_p.bind, f"``1 - betainc(x, y, z)``. {_ONCE}")
+betaincinv = ternary(
+    sp.betaincinv, special_ops.betaincinv_p.bind, f"Inverse of ``betainc(x, y, .)``. {_ONCE}"
+)
+betainccinv = ternary(
+    sp.betainccinv, special_ops.betainccinv_p.bind, f"Inverse of ``betaincc(x, y, .)``. {_ONCE}"
+)
+
+
+@checked
+def polygamma(n: int, x: Any) -> Any:
+    """Derivative of order `n` of the digamma function.
+
+    Parameters
+    ----------
+    n : int
+        Not traced, and not negative. 0 gives `digamma`.
+    x : array_like
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ArgumentValueError
+        If `n` is negative.
+
+    Notes
+    -----
+    ``(-1)**(n + 1) * n! * zeta(n + 1, x)``; for negative `x` by reflection.
+
+    References
+    ----------
+    DLMF 5.15.
+
+    Examples
+    --------
+    >>> from functrans.scipy.special import polygamma
+    >>> import numpy as np
+    >>> bool(abs(polygamma(1, 1.0) - np.pi**2 / 6) < 1e-15)
+    True
+    """
+    order = count_of(n, "polygamma", "the order")
+    if order == 0:
+        return digamma(x)
+    return finish(ops.polygamma_p.bind(real_float(x, "polygamma", 1), m=order))
+
+
+@checked
+def zeta(x: Any, q: Any = 1.0) -> Any:
+    """Hurwitz's zeta function, the sum of ``(n + q)**-x``; Riemann's for `q` = 1.
+
+    Parameters
+    ----------
+    x, q : array_like
+        They broadcast together.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    NoRuleError
+        When differentiated in `x`.
+
+    References
+    ----------
+    DLMF 25.11.
+
+    Examples
+    --------
+    >>> from functrans.scipy.special import zeta
+    >>> zeta(2.0)
+    Array(1.64493407)
+    """
+    return of_parameters("zeta", special_ops.zeta_p, x, q)
+
+
+@checked
+def multigammaln(a: Any, d: int) -> Any:
+    """Logarithm of the multivariate gamma function.
+
+    Parameters
+    ----------
+    a : array_like
+        Above ``(d - 1) / 2``.
+    d : int
+        The dimension: known, and at least 1.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ArgumentError, ArgumentValueError
+        If `d` is not such a number.
+
+    Examples
+    --------
+    >>> from functrans.scipy.special import multigammaln
+    >>> multigammaln(3.0, 2)
+    Array(1.55019499)
+    """
+    dimension = count_of(d, "multigammaln", "d")
+    if dimension == 0:
+        raise ArgumentValueError("multigammaln: d must be at least 1, got 0")
+    value = real_float(a, "multigammaln")
+    total = literal(dimension * (dimension - 1) / 4 * math.log(math.pi), value)
+    for j in range(dimension):
+        total = ops.add_p.bind(ops.lgamma_p.bind(ops.sub_p.bind(value, literal(j / 2, value))), total)
+    return finish(total)
+
+
+@checked
+def factorial(n: Any, exact: bool = False) -> Any:
+    """``gamma(n + 1)``, and 0 for negative numbers.
+
+    Parameters
+    ----------
+    n : array_like
+        Real numbers.
+    exact : bool
+        Only False: Python integers of any size are no arrays.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ArgumentValueError
+        If `exact` is True.
+
+    Examples
+    --------
+    >>> from functrans.scipy.special import factorial
+    >>> factorial([0, 3, 5])
+    Array([  1.,   6., 120.])
+    """
+    if exact:
+        raise ArgumentValueError("factorial: exact=True is not supported; call math.factorial")
+    value = real_float(n, "factorial")
+    zero = literal(0.0, value)
+    negative = ops.lt_p.bind(value, zero)
+    shifted = ops.add_p.bind(ops.select_p.bind(negative, zero, value), literal(1.0, value))
+    return finish(ops.select_p.bind(negative, zero, special_ops.gamma_p.bind(shifted)))
+
+
+@checked
+def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
+    """Number of ways to choose `k` of `N` things; 0 where `k` is above `N`, or one is negative.
+
+    Parameters
+    ----------
+    N, k : array_like
+        Real numbers.
+    exact : bool
+        Only False: Python integers of any size are no arrays.
+    repetition : bool
+        Whether a thing may be chosen again.
+
+    Returns
+    -------
+    Array
+        A float: the derivative is that of `binom`.
+
+    Raises
+    ------
+    ArgumentValueError
+        If `exact` is True.
+
+    Examples
+    --------
+    >>> from functrans.scipy.special import comb
+    >>> comb(5, [2, 6])
+    Array([10.,  0.])
+    """
+    if exact:
+        raise ArgumentValueError("comb: exact=True is not supported; call math.comb")
+    total, count = common(real_float(N, "comb"), real_float(k, "comb", 1))
+    ops.broadcast_shapes("comb", shape_of(total), shape_of(count))
+    if repetition:
+        total = ops.add_p.bind(total, ops.sub_p.bind(count, literal(1.0, count)))
+    zero = literal(0.0, total)
+    inside = ops.and_p.bind(ops.le_p.bind(count, total), ops.ge_p.bind(total, zero))
+    inside = ops.and_p.bind(inside, ops.ge_p.bind(count, literal(0.0, count)))
+    return finish(ops.select_p.bind(inside, special_ops.binom_p.bind(total, count), zero))
+
+
+@checked
+def bernoulli(n: int) -> Any:
+    """The Bernoulli numbers from number 0 to number `n`, with B(1) = -1/2.
+
+    Parameters
+    ----------
+    n : int
+        Known, and not negative.
+
+    Returns
+    -------
+    Array, shape (n + 1,)
+
+    Raises
+    ------
+    ArgumentError, ArgumentValueError
+        If `n` is not such a number.
+
+    Examples
+    --------
+    >>> from functrans.scipy.special import bernoulli
+    >>> bernoulli(4)
+    Array([ 1.        , -0.5       ,  0.16666667,  0.        , -0.03333333])
+    """
+    count = count_of(n, "bernoulli", "n")
+    return finish(sp.bernoulli(count)[: count + 1])
