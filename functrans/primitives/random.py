@@ -6,13 +6,20 @@ J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core import Aval, Indexed, Primitive
-from .families import elementwise
+from ..core import FLOAT64, Aval, Indexed, Primitive, quietly
+from ..core.libraries import scipy
+from .elementwise.arithmetic import div_p, lt_p, mul_p, select_p, sub_p
+from .elementwise.exp_log import exp_p, sqrt_p
+from .families import elementwise, literal
+from .special.functions import digamma_p
+from .special.incomplete import gamma_quantile_slope_p
+from .structure.linear import add_p
 
 #: How far the second word rotates, in rounds 1 to 4 and 5 to 8; then again from the first.
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -73,3 +80,80 @@ counter_p = Primitive(
     kernel=Indexed(_counter_kernel),
     cheap=True,
 )
+
+# --- the derivatives of samples in their parameters ---------------------------------------------------------------
+
+# A rejection sampler has no useful derivative: which numbers it rejects jumps with the parameter. The derivative of a
+# sample at a fixed probability, -(dF/da) / (dF/dx), has the same expectation and follows the sample (M. Figurnov,
+# S. Mohamed, A. Mnih, "Implicit reparameterization gradients", NeurIPS 2018, section 3).
+
+
+def _sample_of(name: str, slope: Any) -> Primitive:
+    """A primitive of a parameter and a sample: the sample, with its derivative ``slope(sample, parameter)``."""
+    return elementwise(
+        name,
+        lambda a, x: np.broadcast_to(x, np.broadcast_shapes(np.shape(a), np.shape(x))).copy()[()],
+        factors=(lambda ans, a, x: slope(ans, a), None),
+        kernel=lambda k, a, x: x,
+        kinds="f",
+    )
+
+
+def _log_gamma_slope(ans: Any, a: Any) -> Any:
+    # Far below 1, log x is (log u + lgamma(a + 1)) / a up to a term of order x, also where x underflows.
+    far = lt_p.bind(ans, literal(_FAR, ans))
+    x = exp_p.bind(select_p.bind(far, literal(0.0, ans), ans))
+    near = div_p.bind(gamma_quantile_slope_p.bind(a, x), x)
+    shifted = digamma_p.bind(add_p.bind(a, literal(1.0, a)))
+    return select_p.bind(far, div_p.bind(sub_p.bind(shifted, ans), a), near)
+
+
+_FAR = -37.0
+
+
+#: Coefficients of ``b**(-2 k)`` in ``b`` times Mills's ratio for large `b` (DLMF 7.12.1).
+_MILLS = tuple([(-1.0) ** k * math.prod(range(1, 2 * k, 2)) for k in range(15)])
+
+
+@quietly
+def _mills_ratio(b: Any) -> Any:
+    b = np.asarray(b)
+    wide = scipy.special.erfcx(b.astype(np.float64) / math.sqrt(2))
+    return (math.sqrt(math.pi / 2) * wide).astype(b.dtype)[()]
+
+
+def _mills_ratio_kernel(k: Any, b: Any) -> Any:
+    wide = k.cast(b, FLOAT64)
+    small = k.call("min", wide, k.const(12, FLOAT64))
+    near = (
+        k.call("exp", small * small * 0.5) * k.call("erfc", small * math.sqrt(0.5)) * math.sqrt(math.pi / 2)
+    )
+    y = k.const(1, FLOAT64) / (wide * wide)
+    series = k.const(0, FLOAT64)
+    for c in reversed(_MILLS):
+        series = series * y + c
+    return k.cast(k.where(wide < 12.0, near, series / wide), b.dtype)
+
+
+#: The ratio of the normal distribution's tail beyond `b` to its density there, for positive `b`.
+mills_ratio_p: Primitive = elementwise(
+    "mills_ratio",
+    _mills_ratio,
+    factors=(lambda ans, b: sub_p.bind(mul_p.bind(b, ans), literal(1.0, b)),),
+    kernel=_mills_ratio_kernel,
+    kinds="f",
+)
+
+
+def _wald_slope(ans: Any, mean: Any) -> Any:
+    """``2 x**1.5 / mean**2`` times Mills's ratio at ``(x / mean + 1) / sqrt(x)``: the rest of dF/dmean cancels."""
+    root = sqrt_p.bind(ans)
+    place = div_p.bind(add_p.bind(div_p.bind(ans, mean), literal(1.0, ans)), root)
+    scale = div_p.bind(mul_p.bind(ans, root), mul_p.bind(mean, mean))
+    return mul_p.bind(mul_p.bind(literal(2.0, ans), scale), mills_ratio_p.bind(place))
+
+
+#: Samples of the gamma distribution, of its logarithm, and of Wald's distribution, with a parameter.
+gamma_sample_p = _sample_of("gamma_sample", lambda ans, a: gamma_quantile_slope_p.bind(a, ans))
+log_gamma_sample_p = _sample_of("log_gamma_sample", _log_gamma_slope)
+wald_sample_p = _sample_of("wald_sample", _wald_slope)

@@ -161,7 +161,11 @@ def shape_with(shape: Any, name: str, **parameters: Any) -> tuple[int, ...]:
     ShapeError
         The message shows the shapes of the parameters.
     """
-    shapes = {k: aval_of(x).shape for k, x in parameters.items()}
+    return shapes_broadcast(shape, name, **{k: aval_of(x).shape for k, x in parameters.items()})
+
+
+def shapes_broadcast(shape: Any, name: str, **shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """See `shape_with`; the shapes of the parameters are given."""
     listed = ", ".join(f"{k} {s}" for k, s in shapes.items())
     if shape is None:
         try:

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from .. import numpy as fnp
+from ..core import FLOAT64, aval_of, is_float
+from ..core.errors import ArgumentValueError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops
 from . import stream
 from .arguments import (
     cast,
+    choice_of,
     compiled,
     float_dtype,
     inexact_dtype,
@@ -19,15 +23,22 @@ from .arguments import (
     parameter,
     shape_of_result,
     shape_with,
+    shapes_broadcast,
     words,
 )
 
-__all__ = ["normal", "truncated_normal"]
+__all__ = [
+    "double_sided_maxwell", "lognormal", "maxwell", "multivariate_normal", "normal", "orthogonal", "truncated_normal",
+]  # fmt: skip
 
 
 @compiled
 def _normal(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    word = words(key)
+    return normal_of(words(key), shape, dtype)
+
+
+def normal_of(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """Real or complex standard normal numbers."""
     if dtype.kind == "f":
         return stream.normal(word, shape, dtype)
     real = np.finfo(dtype).dtype
@@ -36,7 +47,7 @@ def _normal(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @checked
-def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
     """Draw standard normal numbers.
 
     Parameters
@@ -75,7 +86,9 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: tuple[int, ...
 
 
 @checked
-def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
+def truncated_normal(
+    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
+) -> Any:
     """Draw standard normal numbers between two bounds.
 
     Parameters
@@ -104,3 +117,224 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     high = parameter(upper, "truncated_normal", "upper")
     extents = shape_with(shape, "truncated_normal", lower=low, upper=high)
     return _truncated_normal(key, low, high, shape=extents, dtype=kind)
+
+
+# --- from several normal numbers --------------------------------------------------------------------------------
+
+
+@compiled
+def _lognormal(key: Any, sigma: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    return fnp.exp(stream.normal(words(key), shape, dtype) * cast(sigma, dtype))
+
+
+@checked
+def lognormal(
+    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
+) -> Any:
+    """Draw numbers whose logarithm is normal, of mean 0.
+
+    Parameters
+    ----------
+    key : key
+    sigma : array_like
+        The standard deviation of the logarithm. It has derivatives.
+    shape : int or tuple of int, optional
+        By default that of `sigma`, which must broadcast to it.
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> random.lognormal(random.key(0), 0.5, 3)
+    Array([0.90219818, 0.67544544, 2.4794663 ])
+    """
+    kind, sigma = float_dtype(dtype, "lognormal"), parameter(sigma, "lognormal", "sigma")
+    shape = shape_with(shape, "lognormal", sigma=sigma)
+    return _lognormal(one_key(key, "lognormal"), sigma, shape=shape, dtype=kind)
+
+
+def _lengths(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    return fnp.sqrt(fnp.sum(stream.normal(word, (*shape, 3), dtype) ** 2, axis=-1))
+
+
+@compiled
+def _maxwell(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    return _lengths(words(key), shape, dtype)
+
+
+@checked
+def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Draw Maxwell numbers: lengths of three-dimensional standard normal vectors.
+
+    Parameters
+    ----------
+    key : key
+    shape : int or tuple of int
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> random.maxwell(random.key(0), 3)
+    Array([1.98906991, 0.42460738, 1.24030791])
+    """
+    kind = float_dtype(dtype, "maxwell")
+    return _maxwell(one_key(key, "maxwell"), shape=shape_of_result(shape, "maxwell"), dtype=kind)
+
+
+@compiled
+def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    first, second = stream.children(words(key))
+    signed = stream.random_sign(second, shape, dtype) * _lengths(first, shape, dtype)
+    return signed * cast(scale, dtype) + cast(loc, dtype)
+
+
+@checked
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Draw Maxwell numbers with random signs, scaled and shifted.
+
+    Parameters
+    ----------
+    key : key
+    loc, scale : array_like
+        They have derivatives.
+    shape : int or tuple of int
+        The axes in front of those of the parameters. Without any, and with parameters that have axes, these appear
+        twice, as in JAX.
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> random.double_sided_maxwell(random.key(0), 1.0, 2.0, 3)
+    Array([ 4.96922408, -3.9564148 , -2.26696301])
+    """
+    kind = float_dtype(dtype, "double_sided_maxwell")
+    loc = parameter(loc, "double_sided_maxwell", "loc")
+    scale = parameter(scale, "double_sided_maxwell", "scale")
+    own = shape_with(None, "double_sided_maxwell", loc=loc, scale=scale)
+    extents = (*(shape_of_result(shape, "double_sided_maxwell") or own), *own)
+    return _double_sided_maxwell(one_key(key, "double_sided_maxwell"), loc, scale, shape=extents, dtype=kind)
+
+
+@compiled
+def _multivariate_normal(
+    key: Any, mean: Any, cov: Any, *, shape: tuple[int, ...], dtype: np.dtype, method: str
+) -> Any:
+    kind = np.result_type(aval_of(mean).dtype, aval_of(cov).dtype)
+    mean, cov = cast(mean, kind), cast(cov, kind)
+    if method == "svd":
+        u, s, _ = fnp.linalg.svd(cov)
+        factor = u * fnp.sqrt(s[..., None, :])
+    elif method == "eigh":
+        w, v = fnp.linalg.eigh(cov)
+        factor = v * fnp.sqrt(w[..., None, :])
+    else:
+        factor = fnp.linalg.cholesky(cov)
+    drawn = stream.normal(words(key), (*shape, aval_of(mean).shape[-1]), dtype)
+    return mean + fnp.einsum("...ij,...j->...i", factor, drawn)
+
+
+@checked
+def multivariate_normal(
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: None = None,
+) -> Any:
+    """Draw normal vectors.
+
+    Parameters
+    ----------
+    key : key
+    mean : array_like, shape (..., n)
+    cov : array_like, shape (..., n, n)
+        Positive definite; for 'svd' and 'eigh' it may be singular. Both have derivatives.
+    shape : int or tuple of int, optional
+        The axes of the result in front of the last one; by default those of the parameters, which must broadcast to
+        them.
+    dtype : dtype-like
+        A float dtype, by default that of the parameters.
+    method : {'cholesky', 'svd', 'eigh'}
+        How the covariance is factored.
+
+    Raises
+    ------
+    ShapeError
+        If the parameters do not have these shapes.
+    LinAlgError
+        If `cov` is not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from functrans import random
+    >>> random.multivariate_normal(random.key(0), np.zeros(2), np.array([[2.0, 1.0], [1.0, 2.0]]))
+    Array([-0.29110475, -1.10669023])
+    """
+    name = "multivariate_normal"
+    mean, cov = parameter(mean, name, "mean"), parameter(cov, name, "cov")
+    mean, cov = (x if is_float(aval_of(x).dtype) else cast(x, FLOAT64) for x in (mean, cov))
+    of_mean, of_cov = aval_of(mean).shape, aval_of(cov).shape
+    if not of_mean or of_cov[-2:] != (of_mean[-1], of_mean[-1]):
+        raise ShapeError(
+            f"random.{name}: mean must have shape (..., n) and cov (..., n, n), got {of_mean} and {of_cov}"
+        )
+    kind = (
+        np.result_type(aval_of(mean).dtype, aval_of(cov).dtype) if dtype is None else float_dtype(dtype, name)
+    )
+    extents = shapes_broadcast(shape, name, mean=of_mean[:-1], cov=of_cov[:-2])
+    choice_of(method, ("cholesky", "svd", "eigh"), name, "method")
+    return _multivariate_normal(one_key(key, name), mean, cov, shape=extents, dtype=kind, method=method)
+
+
+@compiled
+def _orthogonal(key: Any, *, n: int, m: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    drawn = normal_of(words(key), (*shape, max(n, m), min(n, m)), dtype)
+    q, r = fnp.linalg.qr(drawn)
+    x = q * fnp.sign(fnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
+    return fnp.swapaxes(x, -1, -2) if n < m else x
+
+
+@checked
+def orthogonal(
+    key: Any,
+    n: int,
+    shape: Any = (),
+    dtype: Any = None,
+    m: int | None = None,
+    *,
+    out_sharding: None = None,
+) -> Any:
+    """Draw orthogonal matrices, uniformly (by Haar's measure).
+
+    Parameters
+    ----------
+    key : key
+    n, m : int
+        Rows and columns; by default the matrices are square. Otherwise the shorter of rows and columns are orthonormal.
+    shape : int or tuple of int
+        The axes in front of the matrices.
+    dtype : dtype-like
+        A float or complex dtype (for unitary matrices), by default float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from functrans import random
+    >>> q = random.orthogonal(random.key(0), 3)
+    >>> np.allclose(q @ q.T, np.eye(3))
+    True
+    """
+    columns = n if m is None else m
+    if n < 0 or columns < 0:
+        raise ArgumentValueError(f"random.orthogonal: n and m must not be negative, got {n} and {columns}")
+    extents, kind = shape_of_result(shape, "orthogonal"), inexact_dtype(dtype, "orthogonal")
+    return _orthogonal(one_key(key, "orthogonal"), n=n, m=columns, shape=extents, dtype=kind)

@@ -35,7 +35,7 @@ def _bits(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @checked
-def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
     """Draw random bits, as unsigned integers.
 
     Parameters
@@ -65,7 +65,15 @@ def _unit(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @checked
-def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
+def uniform(
+    key: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    minval: Any = 0.0,
+    maxval: Any = 1.0,
+    *,
+    out_sharding: None = None,
+) -> Any:
     """Draw uniform numbers in ``[minval, maxval)``.
 
     Parameters
@@ -110,6 +118,11 @@ def _clipped(x: Any, dtype: np.dtype) -> Any:
 @compiled
 def _randint(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     low, high = (cast(x, aval_of(x).dtype) for x in (minval, maxval))
+    return integers(words(key), low, high, shape, dtype)
+
+
+def integers(word: Any, low: Any, high: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """Integers in ``[low, high)``; the ends are clipped to the range of the dtype."""
     drawn = dtype
     if dtype.itemsize < 4:  # in int32, where the range's end fits
         drawn, info = np.dtype(np.int32), np.iinfo(dtype)
@@ -123,8 +136,8 @@ def _randint(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtyp
     beyond = ops.gt_p.bind(high, most)
     low, high = _clipped(low, drawn), _clipped(high, drawn)
     unsigned = np.dtype(f"u{drawn.itemsize}")
-    first, second = stream.children(words(key))
-    upper, lower = (stream.bits(word, shape, unsigned) for word in (first, second))
+    first, second = stream.children(word)
+    upper, lower = (stream.bits(w, shape, unsigned) for w in (first, second))
     span = ops.convert_element_type_p.bind(ops.sub_p.bind(high, low), dtype=unsigned)
     one = unsigned.type(1)
     rising = ops.gt_p.bind(high, low)
@@ -148,7 +161,9 @@ def _rem(x: Any, span: Any) -> Any:
 
 
 @checked
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+def randint(
+    key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: None = None
+) -> Any:
     """Draw integers in ``[minval, maxval)``.
 
     Parameters
@@ -193,7 +208,9 @@ def _bernoulli(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
 
 
 @checked
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
+def bernoulli(
+    key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: None = None
+) -> Any:
     """Draw True with probability `p`.
 
     Parameters
@@ -225,7 +242,7 @@ def _rademacher(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @checked
-def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
     """Draw 1 or -1, with equal probability.
 
     Parameters

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import Atom, Aval, Block, Eqn, Linear, Literal, Primitive, ShapeError, Zero
+from ...core import Atom, Aval, Block, Eqn, Linear, Literal, Primitive, ShapeError, Zero, refused_keys
 from ...passes.rewriter import Rewriter
 from ..axes import check_axes, same_dtype
 from ..families import mul_p, of_product
@@ -32,6 +32,8 @@ def free_axes(ndim: int, contract: Axes, batch: Axes) -> Axes:
 
 def _dot_abstract(x: Aval, y: Aval, *, dimension_numbers: DimensionNumbers) -> Aval:
     dtype = x.dtype if x.dtype is y.dtype else same_dtype("dot_general", (x, y))
+    if dtype.kind == "V":
+        raise refused_keys("a matrix product")
     return Aval(_dot_shape(x.shape, y.shape, dimension_numbers), dtype)
 
 
@@ -89,6 +91,8 @@ def _plan(x_ndim: int, y_ndim: int, dimension_numbers: DimensionNumbers) -> _Dot
 
 
 def _dot_impl(x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> Any:
+    if x.dtype.kind == "V":
+        raise refused_keys("a matrix product")
     plan = _plan(x.ndim, y.ndim, dimension_numbers)
     if plan.x_order is not None:
         x = x.transpose(plan.x_order)

@@ -15,7 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Aval, Block, BlockEmitter, Buffer, Linear, Pointwise, Primitive, Scalar, Zero
+from ...core import (
+    KEY,
+    Aval,
+    Block,
+    BlockEmitter,
+    Buffer,
+    Linear,
+    Pointwise,
+    Primitive,
+    Scalar,
+    Zero,
+    refused_keys,
+)
 from ...core.errors import DtypeError, ShapeError
 from ..axes import check_axes, same_dtype
 from ..elementwise.arithmetic import Pair, max_p, min_p, mul_p, share_p, sub_p
@@ -42,6 +54,8 @@ Step = Callable[..., Scalar]
 def _check(name: str, x: Aval, axis: int, kinds: str) -> Aval:
     check_axes(name, (axis,), x.shape)
     if x.dtype.kind not in kinds:
+        if x.dtype == KEY:
+            raise refused_keys(name)
         raise DtypeError(f"{name}: dtype {x.dtype} is not supported; convert the operand with .astype first")
     return x.strong()
 

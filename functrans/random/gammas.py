@@ -1,0 +1,451 @@
+"""The gamma distribution, and those that follow from it; with derivatives in their parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import lax
+from .. import numpy as fnp
+from ..arrays.array import unwrap
+from ..core import aval_of
+from ..core.errors import ArgumentValueError, ShapeError
+from ..frontend.checked import checked
+from ..primitives import ops
+from . import stream
+from .arguments import (
+    cast,
+    compiled,
+    float_dtype,
+    one_key,
+    parameter,
+    shape_of_result,
+    shape_with,
+    shapes_broadcast,
+    spread,
+    words,
+)
+
+__all__ = [
+    "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "t", "wald",
+]  # fmt: skip
+
+
+# --- gamma ------------------------------------------------------------------------------------------------------
+
+
+def _accepted(word: Any, d: Any, dtype: np.dtype) -> Any:
+    """The cube ``v**3`` of G. Marsaglia's and W. W. Tsang's method (2000), for shape ``d + 1 / 3``."""
+    scale = dtype.type(1 / 3) / fnp.sqrt(d)
+    one = dtype.type(1)
+
+    def rejected(state: Any) -> Any:
+        _, square, cube, u = state
+        slow = fnp.log(u) >= square * 0.5 + d * (one - cube + fnp.log(cube))
+        return (u >= one - dtype.type(0.0331) * (square * square)) & slow
+
+    def draw(state: Any) -> Any:
+        word, own, second = stream.children(state[0], 3)
+        _, x, v = lax.while_loop(lambda s: s[2] <= 0, positive, (own, dtype.type(0), dtype.type(-1)))
+        return word, x * x, v * v * v, stream.uniform(second, (), dtype)
+
+    def positive(state: Any) -> Any:
+        word, own = stream.children(state[0])
+        x = stream.normal(own, (), dtype)
+        return word, x, one + x * scale
+
+    return lax.while_loop(rejected, draw, (word, dtype.type(0), one, dtype.type(2)))[2]
+
+
+def _one_gamma(word: Any, a: Any, dtype: np.dtype, log: bool) -> Any:
+    boosted = a < 1
+    d = fnp.where(boosted, a + dtype.type(1), a) - dtype.type(1 / 3)
+    word, own = stream.children(word)
+    cube = _accepted(word, d, dtype)
+    # A sample for shape a + 1 times a power of a uniform number is one for shape a.
+    if log:
+        exponent = -stream.exponential(own, (), dtype)
+        boost = fnp.where(~boosted | (exponent == 0), dtype.type(0), exponent * (dtype.type(1) / a))
+        return fnp.log(d) + fnp.log(cube) + boost
+    u = dtype.type(1) - stream.uniform(own, (), dtype)
+    return d * cube * fnp.where(boosted, fnp.power(u, dtype.type(1) / a), dtype.type(1))
+
+
+def gamma_of(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype, log: bool = False) -> Any:
+    """Samples of the gamma distribution, or their logarithms, with derivatives in the parameter."""
+    a = spread(a, shape, dtype)
+    fixed = ops.stop_gradient_p.bind(a)
+    size = int(np.prod(shape, dtype=np.int64))
+    keys = stream.split(word, size)
+    drawn = lax.map(lambda pair: _one_gamma(pair[0], pair[1], dtype, log), (keys, fnp.reshape(fixed, (size,))))
+    samples = fnp.reshape(drawn, shape)
+    return (ops.log_gamma_sample_p if log else ops.gamma_sample_p).bind(a, unwrap(samples))
+
+
+@compiled
+def _gamma(key: Any, a: Any, *, shape: tuple[int, ...], dtype: np.dtype, log: bool) -> Any:
+    return gamma_of(words(key), a, shape, dtype, log)
+
+
+@checked
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Draw gamma numbers of shape `a` and scale 1.
+
+    Parameters
+    ----------
+    key : key
+    a : array_like
+        Positive. It has derivatives.
+    shape : int or tuple of int, optional
+        By default that of `a`, which must broadcast to it.
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Notes
+    -----
+    By the method of G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables" (2000). The
+    derivative in `a` is that of the quantile at a fixed probability (M. Figurnov, S. Mohamed, A. Mnih, "Implicit
+    reparameterization gradients", 2018), see `functrans.lax.random_gamma_grad`. It may be taken twice.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans import random
+    >>> random.gamma(random.key(0), 3.0, 3)
+    Array([2.26291139, 1.96213947, 5.13055813])
+    >>> ft.grad(lambda a: random.gamma(random.key(0), a))(3.0)
+    Array(0.91461171)
+    """
+    kind, a = float_dtype(dtype, "gamma"), parameter(a, "gamma", "a", low=0.0)
+    return _gamma(one_key(key, "gamma"), a, shape=shape_with(shape, "gamma", a=a), dtype=kind, log=False)
+
+
+@checked
+def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Draw logarithms of gamma numbers, which do not underflow where `a` is small.
+
+    Parameters
+    ----------
+    key : key
+    a : array_like
+        Positive. It has derivatives, as that of `gamma`.
+    shape : int or tuple of int, optional
+        By default that of `a`, which must broadcast to it.
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> random.loggamma(random.key(0), 1e-4, 3)
+    Array([-11123.58601393, -22795.89144003,  -8540.69551995])
+    """
+    kind, a = float_dtype(dtype, "loggamma"), parameter(a, "loggamma", "a", low=0.0)
+    shape = shape_with(shape, "loggamma", a=a)
+    return _gamma(one_key(key, "loggamma"), a, shape=shape, dtype=kind, log=True)
+
+
+# --- ratios -----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def _beta(key: Any, a: Any, b: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    first, second = stream.children(words(key))
+    x, y = (gamma_of(w, p, shape, dtype, log=True) for w, p in ((first, a), (second, b)))
+    largest = fnp.maximum(x, y)
+    x, y = fnp.exp(x - largest), fnp.exp(y - largest)
+    return x / (x + y)
+
+
+@checked
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Draw beta numbers.
+
+    Parameters
+    ----------
+    key : key
+    a, b : array_like
+        Positive. They have derivatives, through two gamma numbers (see `gamma`).
+    shape : int or tuple of int, optional
+        By default that of the parameters, which must broadcast to it.
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> random.beta(random.key(0), 2.0, 3.0, 3)
+    Array([0.32795607, 0.61380901, 0.76013421])
+    """
+    kind = float_dtype(dtype, "beta")
+    a, b = parameter(a, "beta", "a", low=0.0), parameter(b, "beta", "b", low=0.0)
+    return _beta(one_key(key, "beta"), a, b, shape=shape_with(shape, "beta", a=a, b=b), dtype=kind)
+
+
+@compiled
+def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    logs = gamma_of(words(key), alpha, (*shape, aval_of(alpha).shape[-1]), dtype, log=True)
+    shares = fnp.exp(logs - fnp.max(logs, axis=-1, keepdims=True))
+    return shares / fnp.sum(shares, axis=-1, keepdims=True)
+
+
+@checked
+def dirichlet(
+    key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
+) -> Any:
+    """Draw vectors of positive numbers that add up to 1.
+
+    Parameters
+    ----------
+    key : key
+    alpha : array_like, shape (..., n)
+        Positive. It has derivatives, through gamma numbers (see `gamma`).
+    shape : int or tuple of int, optional
+        The axes of the result in front of the last one; by default those of `alpha`, which must broadcast to them.
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from functrans import random
+    >>> random.dirichlet(random.key(0), np.array([1.0, 2.0, 3.0]))
+    Array([0.07065346, 0.16705569, 0.76229085])
+    """
+    kind, alpha = float_dtype(dtype, "dirichlet"), parameter(alpha, "dirichlet", "alpha", low=0.0)
+    own = aval_of(alpha).shape
+    if not own:
+        raise ShapeError("random.dirichlet: alpha must have at least one axis, got a number")
+    extents = shapes_broadcast(shape, "dirichlet", alpha=own[:-1])
+    return _dirichlet(one_key(key, "dirichlet"), alpha, shape=extents, dtype=kind)
+
+
+# --- chi-square, t, f -------------------------------------------------------------------------------------------
+
+
+def _chisquare_of(word: Any, df: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    half = cast(df, dtype) / dtype.type(2)
+    return fnp.exp(gamma_of(word, half, shape, dtype, log=True)) * dtype.type(2)
+
+
+@compiled
+def _chisquare(key: Any, df: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    return _chisquare_of(words(key), df, shape, dtype)
+
+
+@checked
+def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Draw chi-square numbers.
+
+    Parameters
+    ----------
+    key : key
+    df : array_like
+        Degrees of freedom, positive. It has derivatives, through gamma numbers (see `gamma`).
+    shape : int or tuple of int, optional
+        By default that of `df`, which must broadcast to it.
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> random.chisquare(random.key(0), 4.0, 3)
+    Array([2.70406159, 2.2487189 , 7.46480832])
+    """
+    kind, df = float_dtype(dtype, "chisquare"), parameter(df, "chisquare", "df", above=0.0)
+    shape = shape_with(shape, "chisquare", df=df)
+    return _chisquare(one_key(key, "chisquare"), df, shape=shape, dtype=kind)
+
+
+@compiled
+def _t(key: Any, df: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    first, second = stream.children(words(key))
+    half = cast(df, dtype) / dtype.type(2)
+    return stream.normal(first, shape, dtype) * fnp.sqrt(half / gamma_of(second, half, shape, dtype))
+
+
+@checked
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Draw numbers of Student's t distribution.
+
+    Parameters
+    ----------
+    key : key
+    df : array_like
+        Degrees of freedom, positive. It has derivatives, through gamma numbers (see `gamma`).
+    shape : int or tuple of int, optional
+        By default that of `df`, which must broadcast to it.
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> random.t(random.key(0), 4.0, 3)
+    Array([ 1.43881401, -0.57618965,  0.90480371])
+    """
+    kind, df = float_dtype(dtype, "t"), parameter(df, "t", "df", above=0.0)
+    return _t(one_key(key, "t"), df, shape=shape_with(shape, "t", df=df), dtype=kind)
+
+
+@compiled
+def _f(key: Any, dfnum: Any, dfden: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    second, first = stream.children(words(key))
+    numerator, denominator = (
+        _chisquare_of(w, df, shape, dtype) / cast(df, dtype) for w, df in ((first, dfnum), (second, dfden))
+    )
+    return numerator / denominator
+
+
+@checked
+def f(
+    key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
+) -> Any:
+    """Draw numbers of the F distribution.
+
+    Parameters
+    ----------
+    key : key
+    dfnum, dfden : array_like
+        Degrees of freedom of the numerator and the denominator, positive. They have derivatives, through gamma numbers
+        (see `gamma`).
+    shape : int or tuple of int, optional
+        By default that of the parameters, which must broadcast to it.
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> random.f(random.key(0), 3.0, 10.0, 3)
+    Array([1.57375366, 0.40850782, 0.1016132 ])
+    """
+    kind = float_dtype(dtype, "f")
+    dfnum, dfden = parameter(dfnum, "f", "dfnum", above=0.0), parameter(dfden, "f", "dfden", above=0.0)
+    shape = shape_with(shape, "f", dfnum=dfnum, dfden=dfden)
+    return _f(one_key(key, "f"), dfnum, dfden, shape=shape, dtype=kind)
+
+
+# --- others -----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def _wald(key: Any, mean: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    first, second = stream.children(words(key))
+    mean = spread(mean, shape, dtype)
+    m = ops.stop_gradient_p.bind(mean)
+    y = stream.normal(first, shape, dtype) ** 2
+    u = stream.uniform(second, shape, dtype)
+    x = m + m**2 * y / 2 - m / 2 * fnp.sqrt(4 * m * y + m**2 * y**2)
+    return ops.wald_sample_p.bind(mean, unwrap(fnp.where(u <= m / (m + x), x, m**2 / x)))
+
+
+@checked
+def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+    """Draw numbers of Wald's (the inverse Gaussian) distribution of scale 1.
+
+    Parameters
+    ----------
+    key : key
+    mean : array_like
+        Positive. It has derivatives.
+    shape : int or tuple of int, optional
+        By default that of `mean`, which must broadcast to it.
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Notes
+    -----
+    By the method of J. R. Michael, W. R. Schucany, R. W. Haas (1976). It chooses between two roots, and the choice
+    depends on `mean`, so the derivative is that at a fixed probability, as for `gamma`:
+    ``2 x**1.5 / mean**2`` times Mills's ratio at ``(x / mean + 1) / sqrt(x)``. (JAX differentiates the chosen root.)
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> random.wald(random.key(0), 2.0, 3)
+    Array([0.22327945, 3.90085525, 3.56995724])
+    """
+    kind, mean = float_dtype(dtype, "wald"), parameter(mean, "wald", "mean", above=0.0)
+    return _wald(one_key(key, "wald"), mean, shape=shape_with(shape, "wald", mean=mean), dtype=kind)
+
+
+def _generalized_normal_of(word: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    first, second = stream.children(word)
+    inverse = dtype.type(1) / cast(p, dtype)
+    size = gamma_of(first, inverse, shape, dtype)
+    return stream.random_sign(second, shape, dtype) * fnp.power(size, inverse)
+
+
+@compiled
+def _generalized_normal(key: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    return _generalized_normal_of(words(key), p, shape, dtype)
+
+
+@checked
+def generalized_normal(
+    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None
+) -> Any:
+    """Draw numbers of density proportional to ``exp(-abs(x)**p)``.
+
+    Parameters
+    ----------
+    key : key
+    p : float
+        Positive; may be traced. It has derivatives.
+    shape : int or tuple of int
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> random.generalized_normal(random.key(0), 3.0, 3)
+    Array([ 0.74663734, -1.07920374, -0.1386478 ])
+    """
+    kind = float_dtype(dtype, "generalized_normal")
+    p = parameter(p, "generalized_normal", "p", above=0.0)
+    shape = shape_with(shape_of_result(shape, "generalized_normal"), "generalized_normal", p=p)
+    return _generalized_normal(one_key(key, "generalized_normal"), p, shape=shape, dtype=kind)
+
+
+@compiled
+def _ball(key: Any, p: Any, *, d: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    first, second = stream.children(words(key))
+    p = cast(p, dtype)
+    g = _generalized_normal_of(first, p, (*shape, d), dtype)
+    e = stream.exponential(second, shape, dtype)
+    return g / fnp.power(fnp.sum(fnp.power(fnp.abs(g), p), axis=-1) + e, dtype.type(1) / p)[..., None]
+
+
+@checked
+def ball(
+    key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: None = None
+) -> Any:
+    """Draw points of the unit ball, uniformly.
+
+    Parameters
+    ----------
+    key : key
+    d : int
+        The dimension.
+    p : float
+        Which norm makes the ball; positive, may be traced.
+    shape : int or tuple of int
+        The axes in front of the vectors.
+    dtype : dtype-like
+        A float dtype, by default float64.
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> random.ball(random.key(0), 2)
+    Array([-0.87015073, -0.45473046])
+    """
+    kind, p = float_dtype(dtype, "ball"), parameter(p, "ball", "p", above=0.0)
+    if d < 0:
+        raise ArgumentValueError(f"random.ball: d must not be negative, got {d}")
+    shapes_broadcast((), "ball", p=aval_of(p).shape)
+    return _ball(one_key(key, "ball"), p, d=d, shape=shape_of_result(shape, "ball"), dtype=kind)
