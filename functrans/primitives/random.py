@@ -119,7 +119,7 @@ _MILLS = tuple([(-1.0) ** k * math.prod(range(1, 2 * k, 2)) for k in range(15)])
 def _mills_ratio(b: Any) -> Any:
     b = np.asarray(b)
     wide = scipy.special.erfcx(b.astype(np.float64) / math.sqrt(2))
-    return (math.sqrt(math.pi / 2) * wide).astype(b.dtype)[()]
+    return np.where(b >= 0, math.sqrt(math.pi / 2) * wide, np.nan).astype(b.dtype)[()]
 
 
 def _mills_ratio_kernel(k: Any, b: Any) -> Any:
@@ -132,7 +132,8 @@ def _mills_ratio_kernel(k: Any, b: Any) -> Any:
     series = k.const(0, FLOAT64)
     for c in reversed(_MILLS):
         series = series * y + c
-    return k.cast(k.where(wide < 12.0, near, series / wide), b.dtype)
+    value = k.where(wide < 12.0, near, series / wide)
+    return k.cast(k.where(wide >= 0.0, value, k.const(math.nan, FLOAT64)), b.dtype)
 
 
 #: The ratio of the normal distribution's tail beyond `b` to its density there, for positive `b`.

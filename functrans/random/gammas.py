@@ -78,7 +78,9 @@ def gamma_of(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype, log: bo
     fixed = ops.stop_gradient_p.bind(a)
     size = int(np.prod(shape, dtype=np.int64))
     keys = stream.split(word, size)
-    drawn = lax.map(lambda pair: _one_gamma(pair[0], pair[1], dtype, log), (keys, fnp.reshape(fixed, (size,))))
+    drawn = lax.map(
+        lambda pair: _one_gamma(pair[0], pair[1], dtype, log), (keys, fnp.reshape(fixed, (size,)))
+    )
     samples = fnp.reshape(drawn, shape)
     return (ops.log_gamma_sample_p if log else ops.gamma_sample_p).bind(a, unwrap(samples))
 
