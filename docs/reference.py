@@ -42,6 +42,7 @@ NAMESPACES = (
     "functrans.tree",
     "functrans.tree_util",
     "functrans.flatten_util",
+    "functrans.ref",
     "functrans.export",
     "functrans.testing",
     "functrans.errors",

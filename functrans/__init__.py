@@ -38,10 +38,12 @@ from .api.hooks import (
 from .api.jacobian import hessian, jacfwd, jacrev
 from .api.jit import clear_caches, disable_jit, jit
 from .api.progress import progress
+from .api.refs import empty_ref, free_ref, freeze, new_ref
 from .api.stages import eval_shape, make_jaxpr
 from .api.vmap import vmap
 from .arrays.array import Array
 from .arrays.donation import donate
+from .arrays.ref import Ref
 from .core import BackwardState, Device, FunctionError, Zero, errors, float0
 from .core.config import config
 from .core.module_getattr import module_attributes as _module_attributes
@@ -69,6 +71,7 @@ _LAZY = (
     "nn",
     "ops",
     "random",
+    "ref",
     "testing",
     "tree",
     "tree_util",
@@ -81,6 +84,7 @@ __all__ = [
     "Function",
     "FunctionError",
     "MultiHandle",
+    "Ref",
     "RemovableHandle",
     "ShapeDtypeStruct",
     "Zero",
@@ -110,12 +114,15 @@ __all__ = [
     "donate",
     "dtypes",
     "effects_barrier",
+    "empty_ref",
     "errors",
     "eval_shape",
     "experimental",
     "export",
     "flatten_util",
     "float0",
+    "free_ref",
+    "freeze",
     "grad",
     "hessian",
     "hookable",
@@ -132,6 +139,7 @@ __all__ = [
     "local_devices",
     "make_jaxpr",
     "named_scope",
+    "new_ref",
     "nn",
     "numpy",
     "once_differentiable",
@@ -142,6 +150,7 @@ __all__ = [
     "progress",
     "pure_callback",
     "random",
+    "ref",
     "register_group_hooks",
     "register_hook",
     "register_multi_grad_hook",

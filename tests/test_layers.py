@@ -32,6 +32,7 @@ ROOMS = {
         "tree",
         "tree_util",
         "flatten_util",
+        "ref",
         "cache",
         "export",
         "testing",

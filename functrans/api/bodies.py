@@ -11,16 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays.ref import Ref
 from ..control.body_cache import interned
 from ..core import WEAK_KEYS, Attachment, Aval, Jaxpr, Source, Var, aval_of, last_line, user_source
 from ..core.errors import CarryTypeError
 from ..frontend.arguments import Flat, name_of, result
 from ..frontend.pytree import PyTreeDef
 from ..frontend.tree_spec import TreeSpec
+from ..passes.masks import split
 from ..passes.toolkit import lift_constants
 from ..primitives.elementwise.arithmetic import weakly
 from ..primitives.operands import strong
-from ..transforms.stage import attach_to, stage
+from ..transforms.stage import Uses, attach_to, stage
 
 
 class Body(NamedTuple):
@@ -39,6 +41,9 @@ class Body(NamedTuple):
         The user's line that each output comes from.
     hooks : list of Attachment
         Those that it registers on values of enclosing traces; to be attached once, however often it is traced.
+    uses : Uses
+        The refs from outside that it uses, which follow the inputs and outputs of the jaxpr; `outs` and `sources` leave
+        them out.
     """
 
     jaxpr: Jaxpr
@@ -47,6 +52,7 @@ class Body(NamedTuple):
     outs: list[Aval]
     sources: list[Source | None]
     hooks: list[Attachment]
+    uses: Uses = Uses()
 
 
 def trace_body(
@@ -55,18 +61,72 @@ def trace_body(
     treedef: PyTreeDef,
     call: Callable[..., Any],
     expected: Sequence[Aval] = (),
+    uses: Uses | None = None,
 ) -> Body:
     """Trace a body. Leading outputs that are Python numbers take the dtype of `expected`, if it is of their kind."""
     flat = Flat(fun, treedef, call)
+    uses = Uses() if uses is None else uses
 
     def body(*values: Any) -> list[Any]:
         outs = flat(*[weakly(x) if a.weak else x for x, a in zip(values, avals)])
         return [_as_expected(x, a) for x, a in zip(outs, expected)] + outs[len(expected) :]
 
     hooks: list[Attachment] = []
-    staged = stage(body, [a.strong() for a in avals], name_of(fun), hooks=hooks, hoist=False)
+    staged = stage(body, [a.strong() for a in avals], name_of(fun), hooks=hooks, hoist=False, uses=uses)
     opened, consts = lift_constants(staged)
-    return Body(interned(opened), consts, flat.out_tree, staged.out_avals, _sources(staged, fun), hooks)
+    count = len(staged.outvars) - sum(uses.written)
+    outs, sources = staged.out_avals[:count], _sources(staged, fun)[:count]
+    return Body(interned(opened), consts, flat.out_tree, outs, sources, hooks, uses)
+
+
+class LoopBody(NamedTuple):
+    """A body of a loop whose refs are carried, after its own carry; those that it only reads are constants.
+
+    Attributes
+    ----------
+    jaxpr : Jaxpr
+    consts, carried : list
+        Its constants, and the first values of the refs in its carry.
+    refs : list of Ref
+        Those in the carry.
+    """
+
+    jaxpr: Jaxpr
+    consts: list[Any]
+    carried: list[Any]
+    refs: list[Ref]
+
+    def put_back(self, outs: Sequence[Any], carry: int) -> list[Any]:
+        """Store the last values of the refs, which follow `carry` values; return the other results."""
+        count = len(self.refs)
+        for ref, value in zip(self.refs, outs[carry : carry + count]):
+            ref.put(value)
+        return [*outs[:carry], *outs[carry + count :]]
+
+
+def loop_body(body: Body, carry: int, rows: int = 0) -> LoopBody:
+    """The body of a loop that carries refs. It has `carry` values of its own, and `rows` input rows."""
+    uses = body.uses
+    if not uses.refs:
+        return LoopBody(body.jaxpr, list(body.consts), [], [])
+    written = tuple(uses.written)
+
+    def build() -> Jaxpr:
+        invars, outvars = body.jaxpr.invars, body.jaxpr.outvars
+        first = len(body.consts)
+        consts, own, of_rows, refs = split(invars, first, carry, rows)
+        own_outs, out_rows, out_refs = split(outvars, carry, len(outvars) - carry - sum(written))
+        read = [v for v, w in zip(refs, written) if not w]
+        changed = [v for v, w in zip(refs, written) if w]
+        return body.jaxpr.replace(
+            invars=[*consts, *read, *own, *changed, *of_rows], outvars=[*own_outs, *out_refs, *out_rows]
+        )
+
+    jaxpr = body.jaxpr.derive(("refs in the carry", len(body.consts), carry, rows, written), build)
+    values = [ref.take() for ref in uses.refs]
+    read = [x for x, w in zip(values, written) if not w]
+    changed = [x for x, w in zip(values, written) if w]
+    return LoopBody(jaxpr, [*body.consts, *read], changed, [r for r, w in zip(uses.refs, written) if w])
 
 
 def _sources(jaxpr: Jaxpr, fun: Callable[..., Any]) -> list[Source | None]:

@@ -103,7 +103,7 @@ class Cache:
                     return traced
                 self.stats.miss()
                 traced = trace()
-                if not traced.captured:
+                if traced.is_lasting:
                     self.traced[key] = traced
                 return traced
             finally:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..control.checkpoint import bind
-from ..core import ArgumentError, Attachment, Transformed, aval_of
+from ..core import ArgumentError, Attachment, RefError, Transformed, aval_of
 from ..frontend.arguments import (
     Flat,
     argument_at,
@@ -22,7 +22,8 @@ from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.identities import name_p
-from ..transforms.stage import attach_to, stage
+from ..transforms.stage import Uses, attach_to, stage
+from .refs import put_back, with_values
 from .static import StaticArguments
 
 
@@ -121,14 +122,22 @@ class _Checkpointed(Transformed):
         """The results of the function."""
         fun = self._fun
         split = self._signature.split(fun, args, kwargs)
-        values, treedef = flatten_values(split.dynamic, partial(argument_at, "checkpoint", fun))
+        try:
+            values, treedef = flatten_values(split.dynamic, partial(argument_at, "checkpoint", fun))
+        except RefError:
+            return with_values("checkpoint", fun, self._of_values, args, kwargs)
         flat = Flat(fun, treedef, split.call)
         hooks: list[Attachment] = []
         avals = [aval_of(x) for x in values]
-        jaxpr, captured = lift_tracers(stage(flat, avals, name_of(fun), hooks=hooks))
+        uses = Uses()
+        jaxpr, captured = lift_tracers(stage(flat, avals, name_of(fun), hooks=hooks, uses=uses))
         attach_to(hooks, values)
-        outs = bind(jaxpr, [*captured, *values], policy=self._policy, prevent_cse=self._prevent_cse)
+        operands = [*captured, *values, *[ref.take() for ref in uses.refs]]
+        outs = put_back(uses, bind(jaxpr, operands, policy=self._policy, prevent_cse=self._prevent_cse))
         return results(flat.out_tree, outs, {id(x) for x in values})
+
+    def _of_values(self, fun: Callable[..., Any], _: Any) -> _Checkpointed:
+        return _Checkpointed(fun, self._signature, self._policy, self._prevent_cse)
 
 
 remat = checkpoint

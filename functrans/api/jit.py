@@ -17,6 +17,7 @@ from ..core.attachment import Attachment
 from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
 from ..core.context import run_with
+from ..core.errors import RefError
 from ..core.module_getattr import lazy_import
 from ..core.named_axes import named_axes
 from ..core.portable import Portable, in_words
@@ -35,12 +36,13 @@ from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..frontend.pytree.nodes import kind_of
 from ..passes.toolkit import lift_tracers
-from ..transforms.stage import attach_to, stage
+from ..transforms.stage import Uses, attach_to, stage
 from .caches import Cache, CacheInfo, caches
 from .donation import donating, warn_unused, with_arrays
 from .fast_path import Runner, add_types, is_swapped
 from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced
+from .refs import put_back, with_values
 from .static import DonatedArguments, Split, StaticArguments
 from .traced_blocks import TraceInProgress, traces
 
@@ -123,17 +125,26 @@ class Jitted(Portable):
         if config.disable_jit:
             return self._fun(*args, **kwargs)
         split = self._signature.split(self._fun, args, kwargs)
-        values, treedef = flatten_values(split.dynamic, partial(argument_at, "jit", self._fun))
+        try:
+            values, treedef = flatten_values(split.dynamic, partial(argument_at, "jit", self._fun))
+        except RefError:
+            return with_values("jit", self._fun, self._of_values, args, kwargs)
         traced = self._traced(split, [aval_of(x) for x in values], treedef)
         if current_trace.get() is not eval_trace:
             attach_to(traced.hooks, values)
-            outs = call_p.bind(*traced.captured, *values, jaxpr=traced.jaxpr)
+            used = [ref.take() for ref in traced.uses.refs]
+            outs = call_p.bind(*traced.captured, *values, *used, jaxpr=traced.jaxpr)
+            outs = put_back(traced.uses, outs)
             return tree_unflatten(traced.out_tree, [wrap(x) for x in outs])
         for x in filter(_is_tracer, values):
             raise leaked(x)
         run = donating(traced.jaxpr, traced.donated)
         values = with_arrays(values, split.dynamic, traced.donated)
-        outs = run(*values)
+        if traced.uses.refs:
+            outs = put_back(traced.uses, run(*values, *[ref.take() for ref in traced.uses.refs]))
+            fast_key = None
+        else:
+            outs = run(*values)
         numbers = [a.is_number for a in traced.jaxpr.out_avals]
         if fast_key is not None and not is_swapped(fast_key):
             self._runners[fast_key] = Runner(run, traced.out_tree, numbers, self._guarded)
@@ -154,16 +165,24 @@ class Jitted(Portable):
             check_states("jit", self._fun, avals, treedef)
             hooks: list[Attachment] = []
             now = TraceInProgress(cache, key)
-            staged = run_with(traces, now, stage, flat, avals, name_of(self._fun), cache.stats, hooks)
+            uses, name = Uses(), name_of(self._fun)
+            staged = run_with(traces, now, stage, flat, avals, name, cache.stats, hooks, True, uses)
             closed, captured = lift_tracers(staged)
             self._after_tracing()
             donated = self._donated.leaves(split, treedef)
             if donated:
                 paths = [path for path, _ in tree_flatten_with_path(split.dynamic)[0]]
                 warn_unused(closed, donated, lambda i: argument_at("jit", self._fun, paths[i]))
-            return Traced(closed, flat.out_tree, captured, tuple(hooks), donated, tuple(now.blocks))
+            return Traced(closed, flat.out_tree, captured, tuple(hooks), donated, tuple(now.blocks), uses)
 
         return cache.get(key, trace)
+
+    def _of_values(self, fun: Callable[..., Any], key: Hashable) -> Jitted:
+        """`fun`, which does the same with values in the place of refs, jitted in the same way."""
+        jitted = object.__new__(Jitted)
+        vars(jitted).update(_fun=fun, _signature=self._signature, _donated=self._donated)
+        jitted._use(self._cache.derived(key))
+        return jitted
 
     def _after_tracing(self) -> None:
         """Hook that runs before a new program is cached."""

@@ -9,7 +9,9 @@ from ..core import Attachment, Jaxpr, Unportable, current_trace, eval_trace
 from ..frontend.arguments import flatten_values, results
 from ..frontend.pytree import PyTreeDef
 from ..frontend.pytree.nodes import keystr
+from ..transforms.stage import Uses
 from .donation import donating, with_arrays
+from .refs import put_back
 from .static import check_types
 from .traced_blocks import MetBlock
 
@@ -18,7 +20,8 @@ class Traced(NamedTuple):
     """A traced function: its jaxpr, the structure of its result, and values of enclosing traces that it captured.
 
     `hooks` are those that it registers on its arguments, which they name by place. `donated` are the numbers of the
-    leaves whose memory the result may take. `blocks` are the hookable functions that it calls.
+    leaves whose memory the result may take. `blocks` are the hookable functions that it calls. `uses` are the refs from
+    outside that it uses, which follow the inputs and outputs of the jaxpr.
     """
 
     jaxpr: Jaxpr
@@ -27,6 +30,12 @@ class Traced(NamedTuple):
     hooks: tuple[Attachment, ...] = ()
     donated: tuple[int, ...] = ()
     blocks: tuple[MetBlock, ...] = ()
+    uses: Uses = Uses()
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether it refers to nothing of a function that is being traced."""
+        return not self.captured and all(ref.is_lasting for ref in self.uses.refs)
 
 
 class Lowered(Unportable):
@@ -76,13 +85,14 @@ class Compiled(Unportable):
             (args, kwargs), lambda path: f"compiled {self._traced.jaxpr.name}: the arguments" + keystr(path)
         )
         check_types(self._traced.jaxpr, self._in_tree, treedef, values)
-        jaxpr, donated = self._traced.jaxpr, self._traced.donated
+        jaxpr, donated, uses = self._traced.jaxpr, self._traced.donated, self._traced.uses
+        used = [ref.take() for ref in uses.refs]
         if donated and current_trace.get() is eval_trace:
             values = with_arrays(values, (args, kwargs), donated)
-            outs = donating(jaxpr, donated)(*values)
+            outs = donating(jaxpr, donated)(*values, *used)
         else:
-            outs = call_p.bind(*self._traced.captured, *values, jaxpr=jaxpr)
-        return results(self._traced.out_tree, outs)
+            outs = call_p.bind(*self._traced.captured, *values, *used, jaxpr=jaxpr)
+        return results(self._traced.out_tree, put_back(uses, outs))
 
     def as_text(self) -> str:
         """As `Lowered.as_text`."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.ref import refs_among
 from ..core import AxisSize, StateAval, Transformed, aval_of, errors
 from ..frontend.arguments import (
     Flat,
@@ -19,9 +20,10 @@ from ..frontend.arguments import (
     results,
 )
 from ..frontend.checked import checked
-from ..frontend.pytree import flatten_axes, tree_flatten_with_path, tree_structure
+from ..frontend.pytree import flatten_axes, tree_flatten_with_path, tree_leaves, tree_structure
 from ..primitives.structure.linear import batched_first, move_axis, shape_of
 from ..transforms.batch import batch
+from .refs import with_values
 
 
 @checked
@@ -118,7 +120,10 @@ class _Mapped(Transformed):
             raise errors.ArgumentValueError(
                 f"vmap of {name_of(fun)}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments"
             )
-        values, treedef = flatten_values((args, kwargs), partial(argument_at, "vmap", fun))
+        try:
+            values, treedef = flatten_values((args, kwargs), partial(argument_at, "vmap", fun))
+        except errors.RefError:
+            return self._with_refs(args, kwargs)
         axes = _argument_axes(fun, args, kwargs, in_axes)
         places = partial(_places, fun, (args, kwargs))
         dims = [_checked_axis(fun, x, d, places, i) for i, (x, d) in enumerate(zip(values, axes))]
@@ -129,6 +134,25 @@ class _Mapped(Transformed):
         axes_out = flatten_axes(f"vmap of {name_of(fun)}: out_axes", flat.out_tree, self._out_axes)
         ids = {id(x) for x in values}
         return results(flat.out_tree, [_placed(fun, size, *p) for p in zip(outs, out_dims, axes_out)], ids)
+
+    def _with_refs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The results of a function of refs: each example has its own part of a ref that is mapped."""
+        leaves = tree_leaves((args, kwargs))
+        axes = _argument_axes(self._fun, args, kwargs, self._in_axes)
+        places = refs_among(leaves)
+        for i in places:
+            if axes[i] is not None and not -leaves[i].ndim <= axes[i] < leaves[i].ndim:
+                _checked_axis(
+                    self._fun, leaves[i].get(), axes[i], partial(_places, self._fun, (args, kwargs)), i
+                )
+        mapped = [axes[i] for i in places if axes[i] is not None]
+
+        def transform(fun: Callable[..., Any], _: Any) -> _Mapped:
+            name, size = self._axis_name, self._axis_size
+            return _Mapped(fun, self._in_axes, (self._out_axes, mapped), name, size)
+
+        shared = [i for i in places if axes[i] is None]
+        return with_values("vmap", self._fun, transform, args, kwargs, shared)
 
 
 def _argument_axes(

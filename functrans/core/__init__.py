@@ -25,4 +25,3 @@ from .source import *
 from .tape import *
 from .trace import *
 from .tracebacks import *
-from .traced_row import *

@@ -24,10 +24,9 @@ from .config import Config, config
 from .debug_nans import check_results
 from .explicit_float import asker, is_explicit
 from .module_getattr import nearest_names
-from .operators import OperatorMethods, operators
+from .operators import OperatorMethods, asked_to_join, operators, traced_row
 from .portable import Unportable
 from .source import Source
-from .traced_row import asked_to_join, traced_row
 
 if TYPE_CHECKING:
     from .attachment import Attachment

@@ -11,11 +11,12 @@ import numpy as np
 
 from ..arrays.arguments import Parameters
 from ..arrays.array import Array, WeakArray, read_only_copy, unwrap, wrap
+from ..arrays.ref import Ref, refused
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval, state_value
 from ..core.device import CPU
 from ..core.dtypes import HELD, native
-from ..core.errors import ArgumentError, BackwardStateError, DtypeError
+from ..core.errors import ArgumentError, BackwardStateError, DtypeError, RefError
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
 from ..primitives.axes import positive_shape
 from ..primitives.operands import PYTHON_KEYS, has_protocol, plain
@@ -133,6 +134,8 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
         return x if kind is np.ndarray or isinstance(x, np.generic) else plain(x, where())
     if kind is BackwardState:
         return state_value(x)
+    if kind is Ref:
+        raise refused(x, where())
     if has_protocol(x):
         return value_of(plain(x, where()), where)
     cure = "Bind other values with functools.partial, or make the argument static under jit"
@@ -149,7 +152,7 @@ def flatten_values(tree: PyTree, where: Callable[[KeyPath], str]) -> tuple[list[
     leaves, treedef = tree_flatten(tree)
     try:
         return [value_of(x, _unnamed) for x in leaves], treedef
-    except (ArgumentError, DtypeError):
+    except (ArgumentError, DtypeError, RefError):
         for path, leaf in tree_flatten_with_path(tree)[0]:
             value_of(leaf, lambda path=path: where(path))  # type: ignore[misc]
         raise

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..api.bodies import Body, carry_out, trace_body
+from ..api.refs import put_back
 from ..control import cond as cond_primitive
 from ..core import INT64, Aval, aval_of, boundary, concrete, is_abstract, last_line
 from ..core.config import config
@@ -18,6 +19,7 @@ from ..frontend.pytree import PyTreeDef, first_difference, leaf_path, tree_unfla
 from ..frontend.pytree.nodes import keystr
 from ..primitives import ops
 from ..primitives.operands import strong
+from ..transforms.stage import Uses
 
 __all__ = ["cond", "switch"]
 _ABSENT: Any = object()
@@ -177,15 +179,26 @@ def _branch(what: str, index: Any, branches: list[Callable[..., Any]], operands:
             hook.source,
         )
     _check_structures(what, branches, bodies)
+    uses = _common_uses(bodies)
     outs = [_joined([b.outs[i] for b in bodies]) for i in range(len(bodies[0].outs))]
     for k, body in enumerate(bodies):
-        if any(a.dtype != b.dtype for a, b in zip(body.outs, outs)):
-            bodies[k] = trace_body(branches[k], avals, tree, _call, outs)
+        own = body.uses.refs == uses.refs and body.uses.written == uses.written
+        if not own or any(a.dtype != b.dtype for a, b in zip(body.outs, outs)):
+            bodies[k] = trace_body(branches[k], avals, tree, _call, outs, Uses(uses.refs, uses.written))
     _check_types(what, branches, bodies)
     given = [strong(x, a.dtype) for x, a in zip(values, avals)]
+    given += [ref.take() for ref in uses.refs]
     results = cond_primitive.bind(index, [(b.jaxpr, b.consts) for b in bodies], given)
+    results = put_back(uses, results)
     weak = [all(b.outs[i].weak for b in bodies) for i in range(len(outs))]
     return tree_unflatten(bodies[0].out_tree, carry_out(results, weak))
+
+
+def _common_uses(bodies: Sequence[Body]) -> Uses:
+    """The refs that any branch uses, and those that any writes."""
+    refs = list(dict.fromkeys([ref for body in bodies for ref in body.uses.refs]))
+    written = {ref for body in bodies for ref, w in zip(body.uses.refs, body.uses.written) if w}
+    return Uses(refs, [ref in written for ref in refs])
 
 
 def _call(fun: Callable[..., Any], operands: tuple[Any, ...]) -> Any:

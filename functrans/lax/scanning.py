@@ -149,15 +149,17 @@ class ScanLoop(NamedTuple):
             return self._in_python(range(length)[:: -1 if reverse else 1])
         carried = self.traced()
         bind = scan_primitive.bind if every is None else partial(checkpointed_scan.bind, every=every)
+        body = bodies.loop_body(carried.body, len(self.carry), len(self.rows))
         outs = bind(
-            carried.body.jaxpr,
-            carried.body.consts,
-            carried.init,
+            body.jaxpr,
+            body.consts,
+            [*carried.init, *body.carried],
             [_counters(x) if type(x) is range else x for x in self.rows],
             length=length,
             reverse=reverse,
             unroll=unroll,
         )
+        outs = body.put_back(outs, len(self.carry))
         ys_tree = carried.body.out_tree.children()[1]
         return self.last(outs, carried), tree_unflatten(ys_tree, [result(y) for y in outs[len(self.carry) :]])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..api.bodies import Body, carry_out, trace_body, trace_carry
+from ..api.bodies import Body, carry_out, loop_body, trace_body, trace_carry
 from ..api.progress import Progress
 from ..control import scan as scan_primitive
 from ..control import while_loop as while_primitive
@@ -21,7 +21,7 @@ from ..frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..primitives import ops
 from ..primitives.operands import strong
-from ..transforms.stage import attach_to
+from ..transforms.stage import Uses, attach_to
 from .loops import name_of_any, unrolled
 from .scanning import COUNTER, START, Carry, ScanLoop, pair, reporting
 
@@ -154,14 +154,16 @@ def _counted(
         return trace_body(fun, [*avals, COUNTER], in_tree, call, avals)
 
     carried = trace_carry("fori_loop", fun, init, tree, trace, lambda out: out.children()[0])
+    body = loop_body(carried.body, len(init) + 1)
     outs = scan_primitive.bind(
-        carried.body.jaxpr,
-        carried.body.consts,
-        [*carried.init, start],
+        body.jaxpr,
+        body.consts,
+        [*carried.init, start, *body.carried],
         [],
         length=length,
         **options,
     )
+    outs = body.put_back(outs, len(init) + 1)
     return tree_unflatten(tree, carry_out(outs[: len(init)], carried.weak))
 
 
@@ -233,17 +235,25 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
                 return carry.last
             carry.replace(body_fun(carry.value))
 
+    used: Uses = Uses()
+
     def trace(avals: list[Aval]) -> Body:
-        return trace_body(body_fun, avals, tree, _call, avals)
+        uses = Uses(used.refs, [True] * len(used.refs))
+        return trace_body(body_fun, avals, tree, _call, avals, uses)
 
     carried = trace_carry("while_loop", body_fun, init, tree, trace)
     avals = [Aval(a.shape, a.dtype, w) for a, w in zip(map(aval_of, carried.init), carried.weak)]
-    test = trace_body(cond_fun, avals, tree, _call)
+    test = trace_body(cond_fun, avals, tree, _call, uses=Uses(carried.body.uses.refs, read_only=True))
+    if not all(carried.body.uses.written) or len(test.uses.refs) > len(carried.body.uses.refs):
+        used = test.uses  # the condition and the body have one carry
+        carried = trace_carry("while_loop", body_fun, init, tree, trace)
     attach_to(test.hooks)
     _check_condition(cond_fun, test.out_tree, test.outs, test.sources)
+    body = loop_body(carried.body, len(carried.init))
     outs = while_primitive.bind(
-        test.jaxpr, test.consts, carried.body.jaxpr, carried.body.consts, carried.init
+        test.jaxpr, test.consts, body.jaxpr, body.consts, [*carried.init, *body.carried]
     )
+    outs = body.put_back(outs, len(carried.init))
     return tree_unflatten(tree, carry_out(outs[: len(carried.init)], carried.weak))
 
 

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import read_only_copy, unwrap
+from ..arrays.ref import Ref, Region, current_region
 from ..core.attachment import Attachment
 from ..core.aval import PYTHON_SCALARS, Aval
 from ..core.backward_state import BackwardState, StateAval, stand_in
+from ..core.context import run_with
 from ..core.dtypes import check_supported, native
 from ..core.errors import HookError
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
@@ -195,6 +197,42 @@ def attach_to(hooks: Sequence[Attachment], values: Sequence[Any] = ()) -> None:
         current_trace.get().attach(a.on([values[x] if type(x) is int else x for x in a.values], state))
 
 
+class Uses:
+    """The refs from outside that a function uses: additional inputs, and outputs for those that it writes.
+
+    Parameters
+    ----------
+    refs : sequence of Ref
+        Refs to begin with, whether it uses them or not.
+    written : sequence of bool
+        Which of these are outputs in any case.
+    read_only : bool
+        Whether it may not write any.
+
+    Attributes
+    ----------
+    refs, written
+        All that it uses, in the order of inputs and outputs, and which of them are outputs.
+    """
+
+    def __init__(self, refs: Sequence[Ref] = (), written: Sequence[bool] = (), read_only: bool = False):
+        self.refs = list(refs)
+        self.written = list(written)
+        self.read_only = read_only
+
+    def run(
+        self, region: Region, trace: StageTrace, fun: Callable[..., Sequence[Any]], inputs: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Trace the function in its region."""
+        for ref in self.refs:
+            region.value(ref)
+        region.written.update(ref for ref, w in zip(self.refs, self.written) if w)
+        outs = tracing(trace, fun, *inputs)
+        self.refs = list(region.values)
+        self.written = [ref in region.written for ref in self.refs]
+        return [*outs, *[region.values[ref] for ref in self.refs if ref in region.written]]
+
+
 def stage(
     fun: Callable[..., Sequence[Any]],
     avals: Sequence[Aval],
@@ -202,6 +240,7 @@ def stage(
     stats: Any = None,
     hooks: list[Attachment] | None = None,
     hoist: bool = True,
+    uses: Uses | None = None,
 ) -> Jaxpr:
     """The jaxpr of a function of flat values.
 
@@ -217,10 +256,17 @@ def stage(
         Receives the hooks on values of enclosing traces, which the caller attaches. By default they are attached now.
     hoist : bool
         Whether it also receives those on arguments; otherwise they stay in the jaxpr.
+    uses : Uses, optional
+        Receives the refs from outside that the function uses. They follow the inputs and outputs of the jaxpr.
     """
     trace = StageTrace(current_trace.get(), name)
     inputs = [trace.input(a) for a in avals]
-    outs = tracing(trace, fun, *inputs)
+    if uses is None:
+        outs = tracing(trace, fun, *inputs)
+    else:
+        region = Region(trace, name, trace.input, uses.read_only)
+        outs = run_with(current_region, region, uses.run, region, trace, fun, inputs)
+        inputs += region.inputs
     if trace.attached:
         taken = trace.take_hooks(inputs if hoist and hooks is not None else ())
         if hooks is None:

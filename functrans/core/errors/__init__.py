@@ -59,6 +59,7 @@ __all__ = [
     "OnceDifferentiableError",
     "PicklingError",
     "PytreeError",
+    "RefError",
     "SavedValuesFreedError",
     "ShapeError",
     "SolverError",

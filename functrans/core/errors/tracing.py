@@ -152,6 +152,20 @@ class UnboundAxisError(FunctransError, NameError):
     """
 
 
+class RefError(FunctransError, ValueError):
+    """A `Ref` was used where or when it cannot be: passed twice, returned, used as an array, or after `freeze`.
+
+    >>> import functrans as ft
+    >>> r = ft.new_ref(1.0)
+    >>> ft.jit(lambda a, b: a[...] + b[...])(r, r)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.RefError: jit of <lambda>: argument 0 ('a') and argument 1 ('b') are the same Ref...
+
+    The message says what to do instead. Return the value ``r[...]`` instead of the `Ref`, and pass each `Ref` once.
+    """
+
+
 class StaticArgumentError(FunctransError, ValueError):
     """A static argument of ``jit`` is not hashable, or `static_argnums` does not match an argument.
 

@@ -140,7 +140,7 @@ def _pass_by_address(fn: KernelFunction, a: Any) -> str:
         return name
     if type(a) is ir.LocalVar:
         return fn.locals[a]
-    if type(a) is ir.Ref:
+    if type(a) is ir.Address:
         return fn.element(a.buffer, fn.operand(a.offset))
     if isinstance(a, tuple):
         return _complex_by_address(fn, a)

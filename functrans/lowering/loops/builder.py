@@ -260,14 +260,14 @@ class Builder(Arithmetic):
         if isinstance(a, LocalHandle):
             return a.var
         if isinstance(a, ir.BufferDecl):
-            return ir.Ref(a)
+            return ir.Address(a)
         if isinstance(a, View):
-            return ir.Ref(a.buffer, self._offset(a).operand)
+            return ir.Address(a.buffer, self._offset(a).operand)
         if isinstance(a, tuple):
             buffer, offset = a
             if isinstance(buffer, View):
-                return ir.Ref(buffer.buffer, (self._offset(buffer) + offset).operand)
-            return ir.Ref(buffer, self.scalar(offset).operand)
+                return ir.Address(buffer.buffer, (self._offset(buffer) + offset).operand)
+            return ir.Address(buffer, self.scalar(offset).operand)
         if isinstance(a, (bool, int, np.integer)):
             return ir.Extent(int(a))
         return a.operand if isinstance(a, ScalarHandle) else make_const(a, dtype)

@@ -114,7 +114,7 @@ def _buffers_in(x: Any) -> Iterator[ir.BufferDecl]:
     """The buffers that a field of a statement holds."""
     if isinstance(x, ir.BufferDecl):
         yield x
-    elif type(x) is ir.Ref:
+    elif type(x) is ir.Address:
         yield x.buffer
     elif isinstance(x, tuple):
         for part in x:
@@ -349,7 +349,7 @@ class _Verifier:
             elif type(a) is ir.LocalVar:
                 if a not in scope:
                     self.fail("the local is not declared here")
-            elif type(a) is ir.Ref:
+            elif type(a) is ir.Address:
                 self.operand(a.offset, ir.INT64, scope)
             elif isinstance(a, tuple):  # the parts of a complex number
                 for part in a:

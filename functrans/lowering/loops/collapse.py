@@ -101,4 +101,4 @@ def _pairs(body: ir.StatementList, i: ir.Value, j: ir.Value, m: int) -> list[_Si
 
 def _all_operands(s: Any) -> Iterator[Any]:
     for x in ir.operands_of(s):
-        yield x.offset if type(x) is ir.Ref else x
+        yield x.offset if type(x) is ir.Address else x

@@ -182,7 +182,7 @@ class LocalVar:
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class Address:
     """The address of a buffer's element with number `offset`, as an argument of a routine."""
 
     buffer: BufferDecl
@@ -298,7 +298,7 @@ class Call:
     """``value = routine(*args)`` in Fortran's convention; `letter` is the routine's type.
 
     Arguments: one-character strings, operands (by address; int64 as int32, others unchanged),
-    `Ref` (arrays), `LocalVar` (int32, written by the routine). `value` is None for a subroutine.
+    `Address` (arrays), `LocalVar` (int32, written by the routine). `value` is None for a subroutine.
     """
 
     routine: str
@@ -323,7 +323,7 @@ class HostCall:
     """
 
     number: Operand
-    refs: tuple[Ref, ...]
+    refs: tuple[Address, ...]
     reads: int
 
 
@@ -478,7 +478,7 @@ def touches_of(statement: Statement) -> tuple[Touch, ...]:
         case Copy(target=target, source=source):
             return (Touch(target, True, 0), Touch(source, False, 0))
         case Call(args=args):
-            return tuple([Touch(a.buffer, True, len(a.buffer.shape)) for a in args if type(a) is Ref])
+            return tuple([Touch(a.buffer, True, len(a.buffer.shape)) for a in args if type(a) is Address])
         case HostCall(refs=refs, reads=reads):
             return tuple([Touch(a.buffer, i >= reads, len(a.buffer.shape)) for i, a in enumerate(refs)])
         case Let() | For() | While() | If() | Declare() | Get() | Set() | Fail():

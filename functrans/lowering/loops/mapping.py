@@ -40,8 +40,8 @@ class Mapping:
         """An argument of a routine."""
         if isinstance(a, (str, ir.LocalVar)):
             return a
-        if type(a) is ir.Ref:
-            return ir.Ref(self.buffers[id(a.buffer)], self.f(a.offset))
+        if type(a) is ir.Address:
+            return ir.Address(self.buffers[id(a.buffer)], self.f(a.offset))
         return self.f(a)
 
     def statement(self, s: ir.Statement) -> ir.Statement:

@@ -124,8 +124,8 @@ class _Outline(Mapping):
         return ir.BufferDecl(b.name, b.dtype, tuple(shape), b.role, b.storage)
 
     def argument(self, a: Any) -> Any:
-        if type(a) is ir.Ref:
-            return ir.Ref(self.buffers[id(a.buffer)], self.alone(a.offset))
+        if type(a) is ir.Address:
+            return ir.Address(self.buffers[id(a.buffer)], self.alone(a.offset))
         return a if isinstance(a, (str, ir.LocalVar)) else self.alone(a)
 
     def number(self, x: Any) -> ir.Param:

@@ -72,7 +72,7 @@ class _KernelPrinter:
             return f"{x.value!r}:{short(x.dtype)}"
         if kind is ir.LocalVar:
             return f"&{self.locals[x]}"
-        if kind is ir.Ref:
+        if kind is ir.Address:
             return f"&{self.buffers[id(x.buffer)]}+{self.operand(x.offset)}"
         return repr(x)
 

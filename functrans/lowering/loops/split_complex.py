@@ -113,7 +113,7 @@ class _Splitter:
 
     def call(self, s: ir.Call) -> None:
         def argument(a: Any) -> Any:
-            if isinstance(a, (str, ir.LocalVar, ir.Ref)) or a.dtype.kind != "c":
+            if isinstance(a, (str, ir.LocalVar, ir.Address)) or a.dtype.kind != "c":
                 return a
             return tuple(x.operand for x in self.pair(a))
 

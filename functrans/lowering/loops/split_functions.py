@@ -250,6 +250,6 @@ def _uses(chunk: list[ir.Statement]) -> Iterator[Any]:
     """Values and variables used in a chunk, at any depth."""
     for s in ir.walk(ir.StatementList(chunk)):
         for x in ir.operands_of(s):
-            yield from x if isinstance(x, tuple) else (x.offset,) if type(x) is ir.Ref else (x,)
+            yield from x if isinstance(x, tuple) else (x.offset,) if type(x) is ir.Address else (x,)
         if isinstance(s, (ir.Get, ir.Set)):
             yield s.var

@@ -99,7 +99,7 @@ class _SourceWriter:
         """How often each value is used; a use inside a block counts as several."""
         for s in body.statements:
             for x in ir.operands_of(s):
-                x = x.offset if type(x) is ir.Ref else x
+                x = x.offset if type(x) is ir.Address else x
                 if type(x) is ir.Value:
                     self.uses[x] = self.uses.get(x, 0) + 1
                 elif type(x) is ir.LocalVar:
@@ -421,7 +421,7 @@ class _SourceWriter:
             return repr(a)
         if type(a) is ir.LocalVar:
             return self.exprs[a].text.removesuffix("[0]")
-        if type(a) is ir.Ref:
+        if type(a) is ir.Address:
             offset = self.operand(a.offset).text
             name = self.buffers[id(a.buffer)]
             return name if offset == "0" else f"({name}, {offset})"
