@@ -11,10 +11,10 @@ import numpy as np
 from ..arrays.array import Array
 from ..core.config import config
 from ..core.errors import ContextAttributeError, FunctionContractError, FunctionDefinitionError
+from ..frontend.partition import NUMBERS, is_array
 from ..frontend.pytree import tree_leaves
 from ..frontend.pytree.nodes import kind_of
 from .dirty import Marks
-from .partition import NUMBERS, is_array
 
 #: Types of what is saved as it is.
 SAVED_AS_IS = NUMBERS | {type(None)}

@@ -21,6 +21,7 @@ from ..control.callback import FlatCallback, pure_callback_p
 from ..core import PYTHON_KEYS, Aval, aval_of, canonical, concrete, eval_trace, last_line, tracing
 from ..core.errors import CallbackError, FunctionContractError, FunctionDefinitionError
 from ..frontend.arguments import given, struct_of
+from ..frontend.partition import SINGLE, Arguments, Outputs, own_value
 from ..frontend.pytree import tree_map, tree_structure
 from ..transforms.batch import BatchTracer
 from ..transforms.jvp import JVPTracer
@@ -28,7 +29,6 @@ from .closures import StandInTracer
 from .context import Phase, Record, new_context
 from .dirty import Marks, replacements, warn_of_old_values
 from .function_class import Definition
-from .partition import SINGLE, Arguments, Outputs, own_value
 from .rule import Again, CustomRule, Forward, Mask, Values
 from .saving import Kept, Known, hooked, is_traced
 

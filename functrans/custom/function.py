@@ -10,11 +10,11 @@ from ..arrays.array import Array, unwrap
 from ..core import ArgumentError, MissingRuleError, boundary
 from ..frontend.arguments import result, value_of
 from ..frontend.checked import checked
+from ..frontend.partition import SINGLE, Arguments, taken_apart
 from ..transforms.jvp import JVPTracer
 from .dirty import hand_over
 from .function_call import FunctionCall
 from .function_class import BackwardFunction, FunctionMeta, definition_of
-from .partition import SINGLE, Arguments, taken_apart
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core import Aval, Linear, Zero, aval_of, blamed, debug_nans_active, errors, last_line
 from ..frontend.arguments import given
+from ..frontend.partition import SIMPLE, Arguments, Outputs, own_value
 from ..frontend.pytree import flatten_axes, tree_structure
 from ..frontend.pytree.nodes import KeyPath, keystr
 from ..passes.masks import chosen, perturbed, scatter
@@ -19,7 +20,6 @@ from .context import Phase
 from .custom_call import bind_rule
 from .forward import HostForward, Run, run_and_keep
 from .function_class import Definition
-from .partition import SIMPLE, Arguments, Outputs, own_value
 from .returned import GRADIENT, TANGENT, Gradients, Tangents, exact, gradient_given
 from .rule import Again, CustomRule, Dims, Forward, Mask, Pushed, UserFunction, Values
 from .saving import Kept

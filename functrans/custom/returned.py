@@ -22,6 +22,7 @@ from ..core.dtypes import is_float0, is_inexact
 from ..core.source import last_line
 from ..core.trace import PYTHON_KEYS, concrete
 from ..frontend.arguments import given
+from ..frontend.partition import NUMBERS, Layout, Part, Static, is_array, own_value
 from ..frontend.pytree import PyTree, PyTreeDef, leaf_path, tree_leaves, tree_structure
 from ..frontend.pytree.nodes import KeyPath, SequenceKey, keystr
 from ..frontend.tree_spec import Mismatch, derivative_leaves, leaf_mismatch, real_for_real
@@ -29,7 +30,6 @@ from ..primitives.elementwise.complexes import conj_p
 from ..primitives.elementwise.identities import check_nans
 from ..primitives.operands import strong
 from ..primitives.structure.linear import instantiate, unbroadcast
-from .partition import NUMBERS, Layout, Part, Static, is_array, own_value
 
 
 def sum_to_shape(x: Any, aval: Aval) -> Any:

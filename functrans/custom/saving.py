@@ -16,10 +16,10 @@ from ..arrays.array import Array, read_only_copy, unwrap
 from ..core import Aval, Override, Tracer, errors
 from ..frontend.arguments import given
 from ..frontend.checked import checked
+from ..frontend.partition import Outputs, is_array, own_value
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from .closures import StandInTracer
 from .context import SAVED_AS_IS, Context, Phase, Record, new_context
-from .partition import Outputs, is_array, own_value
 
 #: Types of attributes that hold no array.
 _SIMPLE = SAVED_AS_IS | {str}

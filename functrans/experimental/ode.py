@@ -18,13 +18,13 @@ from ..core.evaluation import evaluate
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..custom.closures import Sealed
 from ..custom.function import Function
-from ..custom.solution import SolutionSpec
 from ..flatten_util import ravel_pytree
 from ..frontend.arguments import flatten_values, given, name_of, value_of
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..frontend.tree_spec import same_kind
+from ..lax.solution import SolutionSpec
 from ..passes.toolkit import lift_tracers
 from ..primitives import ops
 from ..scipy.callbacks import is_differentiable

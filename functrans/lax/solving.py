@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.tracebacks import boundary
-from ..custom.implicit import linear_solve, root
 from ..frontend.checked import checked
+from .implicit import linear_solve, root
 
 __all__ = ["custom_linear_solve", "custom_root"]
 

@@ -17,6 +17,8 @@ from typing import Any
 
 from ..core import Aval, Jaxpr, Linear, Zero, current_trace, errors, eval_trace, tracing
 from ..core.evaluation import evaluate
+from ..custom.custom_call import bind_rule
+from ..custom.rule import Again, CustomRule, Pushed, Values
 from ..frontend.arguments import check_function
 from ..frontend.pytree import PyTree
 from ..passes.masks import perturbed, with_zeros
@@ -26,8 +28,6 @@ from ..transforms import jvp as forward
 from ..transforms.linearize import LinearizedJaxpr, LinearTracer, TangentTrace, linearize_jaxpr
 from ..transforms.stage import stage
 from ..transforms.transpose import backward, transpose_jaxpr
-from .custom_call import bind_rule
-from .rule import Again, CustomRule, Pushed, Values
 from .solution import Checked, Solution, SolutionSpec, Solver, TracedTree, trace_map
 
 

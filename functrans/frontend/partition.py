@@ -13,10 +13,10 @@ import numpy as np
 
 from ..arrays.array import Array, read_only_copy, unwrap
 from ..core import PytreeError, Tracer
-from ..frontend.arguments import value_of
-from ..frontend.pytree import LEAF, PyTreeDef, leaf_path, tree_flatten, tree_structure, tree_unflatten
-from ..frontend.pytree.nodes import KeyPath, keystr
 from ..passes.masks import chosen
+from .arguments import value_of
+from .pytree import LEAF, PyTreeDef, leaf_path, tree_flatten, tree_structure, tree_unflatten
+from .pytree.nodes import KeyPath, keystr
 
 _MOST = 4096
 
