@@ -12,10 +12,10 @@ from .. import numpy as fnp
 from ..arrays.arguments import shown
 from ..core import Tracer, aval_of, is_complex, last_line
 from ..core.errors import ArgumentError, DtypeError, PytreeError, ShapeError
-from ..custom.solution import SolutionSpec
 from ..flatten_util import ravel_pytree
 from ..frontend.arguments import flatten_values, name_of
 from ..frontend.pytree import LEAF, tree_structure
+from ..lax.solution import SolutionSpec
 
 
 class Vector:
