@@ -1,15 +1,21 @@
 """The distributions of scipy.stats: all functions of one together, since they share their code and one compilation."""
 
+import doctest
+import importlib
 import inspect
+import pickle
+import subprocess
 import sys
 import warnings
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.stats
 
 import functrans as ft
+from functrans.core.errors import ArgumentError, DtypeError, NoAttributeError, ShapeError
 from functrans.scipy import stats
 from functrans.testing.finite_difference import directional_derivative
 
@@ -51,8 +57,8 @@ SCIPY_FAILS = {
     ("poisson", "entropy"): (1e4,),
     **dict.fromkeys([("vonmises", f) for f in ("cdf", "sf", "logcdf", "logsf", "ppf", "isf")], (40.0,)),
     ("geom", "ppf"): (1.0,),
-    ("norm", "logcdf"): ...,
-    ("norm", "logsf"): ...,
+    ("truncnorm", "isf"): ...,
+    ("halfnorm", "ppf"): ...,
 }
 
 
@@ -144,6 +150,110 @@ def test_beyond_the_support_and_with_invalid_parameters(name):
     if name not in DISCRETE:
         for scale in (0.0, -1.0, NAN):
             assert np.isnan(getattr(stats, name).pdf(X, *SHAPES[name][0], 0.0, scale)).all()
+
+
+#: Values in the tails, where SciPy's are 0, infinite, NaN or rounded: the distribution, the function, its arguments.
+TAILS = [
+    ("cauchy", "logpdf", (1e200,), lambda x: -mpmath.log(mpmath.pi * (1 + x * x))),
+    ("cauchy", "ppf", (1e-200,), lambda q: -mpmath.cot(mpmath.pi * q)),
+    ("cauchy", "sf", (1e20,), lambda x: mpmath.atan(1 / x) / mpmath.pi),
+    ("gumbel_l", "logcdf", (-800.0,), lambda x: mpmath.log(-mpmath.expm1(-mpmath.exp(x)))),
+    ("gumbel_r", "logsf", (800.0,), lambda x: mpmath.log(-mpmath.expm1(-mpmath.exp(-x)))),
+    ("halfnorm", "logcdf", (1e-10,), lambda x: mpmath.log(mpmath.erf(x / mpmath.sqrt(2)))),
+    ("halfnorm", "ppf", (1e-20,), lambda q: mpmath.sqrt(2) * mpmath.erfinv(q)),
+    ("laplace", "logcdf", (-800.0,), lambda x: x - mpmath.log(2)),
+    ("logistic", "logsf", (800.0,), lambda x: -mpmath.log1p(mpmath.exp(x))),
+    ("norm", "logsf", (300.0,), lambda x: mpmath.log(mpmath.erfc(x / mpmath.sqrt(2)) / 2)),
+    ("norm", "logcdf", (9.0,), lambda x: mpmath.log(mpmath.ncdf(x))),
+    ("poisson", "logsf", (2.0, 60.0), lambda k, mu: mpmath.log1p(-mpmath.gammainc(k + 1, mu, regularized=True))),
+    ("rayleigh", "logcdf", (1e-160,), lambda x: mpmath.log(-mpmath.expm1(-x * x / 2))),
+    ("t", "isf", (1e-200, 2.0), lambda q, df: (1 - 2 * q) / mpmath.sqrt(2 * q * (1 - q))),
+    ("truncnorm", "isf", (1e-20, 3.0, 10.0), lambda q, a, b: mpmath.findroot(
+        lambda x: (mpmath.ncdf(-x) - mpmath.ncdf(-b)) / (mpmath.ncdf(-a) - mpmath.ncdf(-b)) / q - 1, 9.9)),
+    ("vonmises", "cdf", (-1.0, 40.0), lambda x, k: mpmath.quad(
+        lambda u: mpmath.exp(k * mpmath.cos(u)), mpmath.linspace(-mpmath.pi, x, 20)
+    ) / (2 * mpmath.pi * mpmath.besseli(0, k))),
+    ("weibull_min", "logcdf", (1e-200, 2.5), lambda x, c: mpmath.log(-mpmath.expm1(-(x**c)))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "function", "arguments", "exact"), TAILS, ids=lambda v: str(v)[:12])
+def test_tails(name, function, arguments, exact):
+    with mpmath.workdps(450 if arguments[0] in (9.0, 60.0) else 60):
+        expected = float(exact(*map(mpmath.mpf, arguments)))
+    got = getattr(getattr(stats, name), function)(*arguments)
+    assert abs(got - expected) <= 2e-13 * abs(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"), [("nbinom", (0.5, 0.01)), ("poisson", (1e4,)), ("binom", (2000, 0.4))]
+)
+def test_entropy_of_counts(name, shapes):
+    """SciPy stops some of these sums early."""
+    log = getattr(scipy.stats, name).logpmf(np.arange(20000), *shapes)
+    expected = -np.sum(np.where(log > -700, log, 0.0) * np.exp(log))
+    assert abs(getattr(stats, name).entropy(*shapes) - expected) < 1e-10
+
+
+# --- dtypes, names, documentation ------------------------------------------------------------------------------
+
+
+def test_dtypes():
+    """float32 stays; Python numbers have no influence; integers count as float64."""
+    single = np.float32([0.3, 0.6])
+    assert stats.gamma.logpdf(single, 2.0, loc=0.1, scale=3).dtype == np.float32
+    assert stats.binom.pmf(np.float32(1), 3, 0.5).dtype == np.float32
+    assert stats.gamma.logpdf(single, np.array([2, 3])).dtype == np.float64
+    assert stats.norm.cdf(np.array([1, 2])).dtype == stats.norm.cdf(1).dtype == np.float64
+    for name in SHAPES:
+        everything = all_of(name)(single + 1, single, *SHAPES[name][0])
+        assert {y.dtype for y in everything} == {np.dtype(np.float32)}, (name, [y.dtype for y in everything])
+
+
+def test_namespaces():
+    assert importlib.import_module("functrans.scipy.stats.norm") is stats.norm
+    assert str(inspect.signature(stats.gamma.logpdf)) == "(x, a, loc=0, scale=1)"
+    assert str(inspect.signature(stats.poisson.ppf)) == "(q, mu, loc=0)"
+    assert pickle.loads(pickle.dumps(stats.beta.cdf)) is stats.beta.cdf
+    with pytest.raises(NoAttributeError, match="Nearest: logpdf"):
+        stats.norm.logpd
+    with pytest.raises(ArgumentError, match=r"norm\.cdf: argument 0"):
+        stats.norm.cdf("a")
+    with pytest.raises(TypeError, match=r"norm\.cdf.*scal"):
+        stats.norm.cdf(1.0, scal=2.0)
+    with pytest.raises(DtypeError, match="complex"):
+        stats.norm.cdf(1j)
+    with pytest.raises(ShapeError, match="gamma"):
+        stats.gamma.cdf(np.ones(2), np.ones(3))
+
+
+def test_signatures_of_jax():
+    """Arguments have the names and the order of JAX's, where JAX has the function."""
+    jax_stats = importlib.import_module("jax.scipy.stats")
+    for name in [n for n in stats.__all__ if inspect.ismodule(getattr(stats, n)) and hasattr(jax_stats, n)]:
+        ours, theirs = getattr(stats, name), getattr(jax_stats, name)
+        for function in [f for f in ours.__all__ if hasattr(theirs, f)]:
+            expected = list(inspect.signature(getattr(theirs, function)).parameters)
+            if function in ("ppf", "isf"):
+                expected[0] = "q"  # as in SciPy
+            got = list(inspect.signature(getattr(ours, function)).parameters)
+            assert got[: len(expected)] == expected, f"{name}.{function}"
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_examples(name):
+    """Those of the docstrings, which are put together."""
+    module, runner = getattr(stats, name), doctest.DocTestRunner()
+    for function in module.__all__:
+        f = getattr(module, function)
+        runner.run(doctest.DocTestParser().get_doctest(f.__doc__, {}, function, None, 0))
+        assert inspect.cleandoc(f.__doc__).splitlines()[0].endswith(".")
+    assert runner.summarize(verbose=False) == (0, 3 * len(module.__all__))
+
+
+def test_scipys_own_is_not_loaded():
+    program = "import sys, functrans.scipy.stats; sys.exit('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 # --- transformations: all functions of a distribution in one program -----------------------------------------

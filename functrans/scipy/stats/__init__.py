@@ -23,7 +23,7 @@ from .exponentials import (
 from .gammas import chi2, gamma, gennorm, invgamma
 from .kde import gaussian_kde
 from .multivariate import dirichlet, multinomial, multivariate_normal
-from .normals import norm
+from .normals import halfnorm, lognorm, norm, truncnorm
 from .summary import kurtosis, mode, rankdata, sem, skew, zscore
 
 __all__ = [
@@ -42,10 +42,12 @@ __all__ = [
     "geom",
     "gumbel_l",
     "gumbel_r",
+    "halfnorm",
     "invgamma",
     "kurtosis",
     "laplace",
     "logistic",
+    "lognorm",
     "mode",
     "multinomial",
     "multivariate_normal",
@@ -58,6 +60,7 @@ __all__ = [
     "sem",
     "skew",
     "t",
+    "truncnorm",
     "uniform",
     "vonmises",
     "weibull_min",

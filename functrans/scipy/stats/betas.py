@@ -112,7 +112,9 @@ def _t_logpdf(x: Any, df: Any) -> Any:
     size = np.where(huge, 1.0, x)
     log = np.where(huge, 2 * np.log(np.where(huge, np.abs(x), 1.0)) - np.log(n), np.log1p(size * size / n))
     power = 0.5 * (n + 1) * log
-    return np.where(finite, -sp.betaln(0.5 * n, 0.5) - 0.5 * np.log(n) - power, -0.5 * x * x - LOG_ROOT_TAU)
+    return np.where(
+        finite, -sp.betaln(0.5 * n, 0.5 + 0 * n) - 0.5 * np.log(n) - power, -0.5 * x * x - LOG_ROOT_TAU
+    )
 
 
 def _t_smooth_cdf(x: Any, df: Any) -> Any:

@@ -159,8 +159,8 @@ class Continuous:
         first, last = ends if function == "ppf" else ends[::-1]
         between = (q > 0) & (q < 1)
         value = moved(self.formulas[function](np.where(between, q, 0.5), *shapes))
-        beyond = np.where(q == 0, moved(first), np.where(q == 1, moved(last), math.nan))
-        return np.where(between, value, beyond)
+        value = np.where(between, value, math.nan)
+        return np.where(q == 0, moved(first), np.where(q == 1, moved(last), value))
 
 
 def _infinite(end: Any) -> bool:

@@ -70,12 +70,12 @@ bernoulli = Distribution(
         support=lambda p: (0.0, 1.0),
         valid=_is_probability,
         conditions="0 <= p <= 1",
-        inside=lambda p: np.where(p < 1, 0.0, 1.0),
+        inside=lambda p: np.where(p < 1, 0.0 * p, 1.0),
         logpmf=lambda k, p: sp.xlogy(k, p) + sp.xlog1py(1 - k, -p),
         pmf=lambda k, p: np.where(k == 0, 1 - p, p),
         cdf=lambda k, p: 1 - p,
         sf=lambda k, p: p,
-        ppf=lambda q, p: np.where(q > 1 - p, 1.0, 0.0),
+        ppf=lambda q, p: np.where(q > 1 - p, 1.0, 0.0 * q),
         entropy=lambda p: sp.entr(p) + sp.entr(1 - p),
     )
 )

@@ -162,7 +162,7 @@ def complete(
         elif p not in f and rest in f:
             f[p] = _complement(f[rest])
     for p, rest in _COMPLEMENTS:
-        if f"log{p}" not in f and f"log{rest}" in given:
+        if f"log{p}" not in f and f"log{rest}" in given and p not in given:
             f[f"log{p}"] = _guarded(f[f"log{rest}"], inside, log1mexp, 0.0)
         elif f"log{p}" not in f and p in f:
             f[f"log{p}"] = _log_of(f[p], f[rest])

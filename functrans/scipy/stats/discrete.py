@@ -126,6 +126,5 @@ class Discrete:
         cdf = self.formulas["cdf"]
         after = np.where((k < high) & (cdf(k, *shapes) < inner), k + 1, k)
         k = np.where(cdf(before, *shapes) >= inner, before, after)
-        beyond = np.where(q == 0, low - 1, np.where(q == 1, high, math.nan))
-        k = np.where(between, k, beyond)
+        k = np.where(q == 0, low - 1, np.where(q == 1, high, np.where(between, k, math.nan)))
         return k if loc is None else k + loc

@@ -106,7 +106,8 @@ def _cot(q: Any) -> Any:
     low, high = q < 0.25, q > 0.75
     tan = np.tan(math.pi * np.where(low, q, np.where(high, 1 - q, 0.5 - q)))
     steep = low | high
-    return np.where(steep, np.where(low, 1.0, -1.0) / np.where(steep, tan, 1.0), tan)
+    steeply = 1 / np.where(steep, tan, 1.0)
+    return np.where(steep, np.where(low, steeply, -steeply), tan)
 
 
 cauchy = Distribution(
