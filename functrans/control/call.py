@@ -106,6 +106,12 @@ def call_primitive(
         outs = results[: len(jaxpr.outvars)]
         return outs, nested(nonzero, results[len(outs) :], outs)
 
+    def checked(
+        check: Callable[..., Any], args: Sequence[Any], *, jaxpr: Jaxpr, **options: Any
+    ) -> tuple[list[Any], Any]:
+        inner = check(jaxpr)
+        return inner.separate(prim.bind(*args, jaxpr=inner.jaxpr, **options))
+
     def linearize(
         primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **options: Any
     ) -> tuple[list[Any], list[Any]]:
@@ -140,6 +146,7 @@ def call_primitive(
         jvp=jvp,
         linearize=linearize,
         jet=jet,
+        checked=checked,
         transpose=transpose,
         batch=batch,
         effects=effects_of_bodies,

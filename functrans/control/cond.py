@@ -7,7 +7,7 @@ not take.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..core import Aval, Block, BlockEmitter, Buffer, Jaxpr, Linear, Primitive, TapeAval, Var, aval_of
@@ -38,6 +38,7 @@ from .call import effects_of_bodies
 from .run_body import computed
 from .scan import over_lanes
 
+checking = lazy_import("functrans.control.checked_bodies")
 taylor = lazy_import("functrans.transforms.jet")
 Branches = tuple[Jaxpr, ...]
 
@@ -159,6 +160,22 @@ def _with_zeros(jaxpr: Jaxpr, first: int, has: Mask, complete: Mask, avals: Sequ
         return new.finish("branches of a cond", [*jaxpr.outvars[:first], *outs])
 
     return jaxpr.derive(("with zeros", first, has, complete), build)
+
+
+# --- errors as values ---------------------------------------------------------------------------------------
+
+
+def _checked(check: Callable[..., Any], args: Sequence[Any], *, branches: Branches) -> tuple[list[Any], Any]:
+    inner = [check(b) for b in branches]
+    index, *operands = args
+
+    def build() -> list[tuple[Jaxpr, tuple[Any, ...]]]:
+        return checking.branches_with_state(inner)
+
+    key = ("checked", *[c.jaxpr for c in inner])
+    results = bind(index, derive_from_all(branches, key, build), operands)
+    count = len(branches[0].outvars)
+    return results[:count], checking.all_checks(inner).with_flat(results[count:])
 
 
 # --- reverse mode -------------------------------------------------------------------------------------------
@@ -311,6 +328,7 @@ cond_p: Primitive = Primitive(
     jvp=_jvp,
     linearize=_linearize,
     jet=_jet,
+    checked=_checked,
     transpose=_transpose,
     batch=_batch,
     kernel=Block(_kernel),

@@ -15,7 +15,7 @@ of constants become part of the carry, since every iteration adds to them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -39,6 +39,7 @@ from ..core import (
 )
 from ..core.config import config
 from ..core.evaluation import evaluate
+from ..core.module_getattr import lazy_import
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import live_equations, narrowed, single_equation, variables_read
 from ..primitives.elementwise.arithmetic import lt_p
@@ -60,6 +61,8 @@ from .body_transforms import (
 from .call import effects_of_bodies
 from .run_body import run_compiled
 from .scan_loops import carry_places, head_of, in_python, kernel
+
+checking = lazy_import("functrans.control.checked_bodies")
 
 
 def bind(
@@ -175,6 +178,33 @@ def _jet(
     carry, s_carry, rows, s_rows = split(results, num_carry, moving, len(nonzero) - num_carry)
     outs = [*carry, *rows]
     return outs, nested(nonzero, [*s_carry, *s_rows], outs)
+
+
+# --- errors as values ---------------------------------------------------------------------------------------
+
+
+def _checked(
+    check: Callable[..., Any],
+    args: Sequence[Any],
+    *,
+    jaxpr: Jaxpr,
+    length: int | None,
+    num_consts: int,
+    num_carry: int,
+    **params: Any,
+) -> tuple[list[Any], Any]:
+    head, args = head_of(args, length)
+    params.update(length=length, count=head[0] if head else None)
+    inner = check(jaxpr)
+    consts, carry, rows = split(args, num_consts, num_carry)
+    body, captured = jaxpr.derive(
+        ("checked scan", inner.jaxpr, num_consts, num_carry),
+        lambda: checking.loop_body_with_state(inner, num_consts, num_carry),
+    )
+    start = checking.all_checks([inner])
+    results = bind(body, [*captured, *consts], [*start.flat(), *carry], rows, **params)
+    state, outs = split(results, len(start.flat()))
+    return outs, start.with_flat(state)
 
 
 # --- reverse mode -------------------------------------------------------------------------------------------
@@ -384,6 +414,7 @@ scan_p: Primitive = Primitive(
     jvp=_jvp,
     linearize=_linearize,
     jet=_jet,
+    checked=_checked,
     transpose=_transpose,
     batch=_batch,
     kernel=Block(kernel, reuse=carry_places),

@@ -7,7 +7,7 @@ same trip count that reads them; derivatives of any order follow from `scan`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from ..core import (
 )
 from ..core.config import config
 from ..core.evaluation import evaluate
+from ..core.module_getattr import lazy_import
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, split, with_zeros
 from ..passes.toolkit import lift_constants
 from ..primitives.elementwise.arithmetic import convert
@@ -51,6 +52,8 @@ from .run_body import computed, run_compiled
 from .scan import bind as bind_scan
 from .scan import no_common_tape, over_lanes
 from .vectorized_while import in_step
+
+checking = lazy_import("functrans.control.checked_bodies")
 
 
 def bind(
@@ -202,6 +205,42 @@ def _jet(
     return outs, nested(has, [*s_last, *s_rows], outs)
 
 
+def _checked(
+    check: Callable[..., Any],
+    args: Sequence[Any],
+    *,
+    cond_jaxpr: Jaxpr,
+    body_jaxpr: Jaxpr,
+    num_cond: int,
+    num_consts: int,
+) -> tuple[list[Any], Any]:
+    """The loop ends when a check fails; those of its condition run before it, and after each iteration."""
+    test, inner = check(cond_jaxpr), check(body_jaxpr)
+    cond_consts, consts, carry = split(args, num_cond, num_consts)
+    start = checking.all_checks([inner, test])
+    if not start.checks:
+        outs = bind(test.quiet, cond_consts, inner.quiet, consts, carry)
+        return outs, start
+
+    def build() -> tuple[Any, ...]:
+        state_test, captured = lift_constants(checking.test_with_state(test.quiet, num_cond, start))
+        body = checking.loop_body_with_state(inner, num_consts, len(carry), test, num_cond)
+        return state_test, captured, *body
+
+    key = ("checked while", test.jaxpr, inner.jaxpr, num_cond, num_consts)
+    state_test, test_captured, body, captured = derive_from_all([cond_jaxpr, body_jaxpr], key, build)
+    before = checking.all_checks([inner]).then(test.apply([*cond_consts, *carry])[1])
+    results = bind(
+        state_test,
+        [*test_captured, *cond_consts],
+        body,
+        [*captured, *cond_consts, *consts],
+        [*before.flat(), *carry],
+    )
+    state, outs = split(results, len(start.flat()))
+    return outs, start.with_flat(state)
+
+
 def _with_tangents(cond_jaxpr: Jaxpr, avals: Sequence[Aval]) -> Jaxpr:
     """The condition, for a carry with tangents, which it ignores."""
 
@@ -347,6 +386,7 @@ while_p: Primitive = Primitive(
     jvp=_jvp,
     linearize=_linearize,
     jet=_jet,
+    checked=_checked,
     batch=_batch,
     kernel=Block(_kernel, reuse=_carry_places, over_lanes=in_step),
     effects=effects_of_bodies,

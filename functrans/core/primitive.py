@@ -15,6 +15,8 @@ slot           call                                                        retur
 ``linearize``  ``(primals, tangents, **params)``, higher-order only        ``(outs, tangents)``
 ``taylor``     ``(prim, out, operands, params)``, all series               an iterator over coefficients 1, 2, ...
 ``jet``        ``(primals, series, **params)``, higher-order only          ``(outs, series)``
+``guard``      ``(categories, args, params)``, what can fail               ``(failures, params)`` that do not raise
+``checked``    ``(check, args, **params)``, higher-order only              ``(outs, Errors)``
 ``narrow``     ``(eqn, needed, strict)``, of several outputs               an Eqn for the `needed` ones, or None
 ``simplify``   ``(rewriter, eqn)``, see `functrans.passes.rewriter`          an Atom, an Eqn, or None
 ``call``       see `CallRules`; for equations that apply a jaxpr
@@ -200,6 +202,8 @@ class Primitive:
     linearize: Callable[..., Any] | None = None
     taylor: Callable[..., Any] | None = None
     jet: Callable[..., Any] | None = None
+    guard: Callable[..., Any] | None = None
+    checked: Callable[..., Any] | None = None
     effects: Callable[..., Effect] = _no_effects
     multiple_results: bool = False
     call: CallRules | None = None

@@ -13,7 +13,7 @@ Front ends build a `CustomRule` and apply it by `bind_rule`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,10 +24,12 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
 from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
+from ..core.module_getattr import lazy_import
 from ..core.primitive import CallRules, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
 from ..passes.masks import chosen, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import lift_tracers
+from ..primitives.elementwise.arithmetic import stop_gradient_p
 from ..primitives.structure.linear import instantiate, zeros
 from ..transforms import batch as batching
 from ..transforms import jvp as forward
@@ -36,7 +38,9 @@ from ..transforms.stage import stage
 from .closures import Capture, captured_tracers
 from .dirty import refuse_old_residuals
 from .pullback import Pullback, independent, recorded_jvp, transposed_bwd
-from .rule import Applied, CustomRule, Mask, Values
+from .rule import Applied, CustomRule, Mask, Values, lowered
+
+checking = lazy_import("functrans.transforms.checks")
 
 
 def bind_rule(
@@ -234,6 +238,50 @@ def _linear_transpose(cts: Values, *args: Any, pull: Pullback) -> list[Any]:
     return [None] * pull.known + pull.pulled(args[:count], args[count : count + pull.residuals], cts)
 
 
+# --- errors as values ----------------------------------------------------------------------------------------
+
+
+class _Unchecked(CustomRule):
+    """A rule whose functions neither raise nor return the state of their checks."""
+
+    def __init__(self, rule: CustomRule, categories: tuple[str, ...]):
+        for name, value in vars(CustomRule).items():
+            if name.startswith("_"):
+                continue
+            own = getattr(rule, name)
+            setattr(self, name, partial(_unchecked, categories, own) if callable(value) else own)
+        self.name, self.arity = rule.name, rule.arity
+
+
+def _unchecked(categories: tuple[str, ...], slot: Callable[..., Any], *args: Any) -> Any:
+    trace = checking.CheckTrace(current_trace.get(), categories)
+    return lowered(tracing(trace, slot, *args), trace)
+
+
+def _checked(
+    check: Callable[..., Any], args: Values, *, rule: Applied, jaxpr: Jaxpr | None = None
+) -> tuple[list[Any], Any]:
+    """The state by the traced forward pass, and the results by the rule, so that it still decides derivatives."""
+    params: dict[str, Any] = {"rule": rule} if jaxpr is None else {"rule": rule, "jaxpr": jaxpr}
+    args, params = _stage(current_trace.get(), args, params)
+    inner = check(params["jaxpr"])
+    if not inner.errors.checks:
+        return custom_call_p.bind(*args, **params), inner.errors
+    fixed = [stop_gradient_p.bind(x) for x in args]
+    _, errors = inner.separate(call_p.bind(*fixed, jaxpr=inner.jaxpr))
+    applied = params["rule"]
+    quiet = Applied(_Unchecked(applied.rule, inner.categories), applied.captures, applied.lanes)
+    return custom_call_p.bind(*args, rule=quiet, jaxpr=inner.quiet), errors
+
+
+def _linear_checked(check: Callable[..., Any], args: Values, *, pull: Pullback) -> tuple[list[Any], Any]:
+    jaxpr, captured = lift_tracers(stage(partial(_pushed, pull), [aval_of(x) for x in args], pull.name))
+    inner = check(jaxpr)
+    if not inner.errors.checks:
+        return custom_linear_p.bind(*args, pull=pull), inner.errors
+    return inner.separate(call_p.bind(*captured, *args, jaxpr=inner.jaxpr))
+
+
 # --- batching ------------------------------------------------------------------------------------------------
 
 
@@ -264,6 +312,7 @@ custom_call_p: Primitive = Primitive(
     effects=effects_of_bodies,
     multiple_results=True,
     call=CallRules(opaque=True, trace=_stage),
+    checked=_checked,
 )
 
 
@@ -294,6 +343,7 @@ custom_linear_p: Primitive = Primitive(
     jvp=lambda primals, tangents, *, pull: forward.jvp(partial(_pushed, pull), primals, tangents),
     transpose=_linear_transpose,
     batch=lambda size, args, dims, *, pull: batching.batch(partial(_pushed, pull), size, args, dims),
+    checked=_linear_checked,
     call=CallRules(opaque=True, expand=lambda *avals, pull: stage(partial(_pushed, pull), avals, pull.name)),
     multiple_results=True,
 )

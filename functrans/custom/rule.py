@@ -276,7 +276,7 @@ class Applied(UserCode):
                 replayed.set(None)
             if trace is None:
                 return slot(values, *rest)
-            return _lowered(tracing(trace, slot, values, *rest), trace)
+            return lowered(tracing(trace, slot, values, *rest), trace)
         except UnexpectedTracerError as error:
             raise CapturedTracerError(
                 f"{self.name}: its rules read a traced value from where functrans does not look for one: a global "
@@ -293,12 +293,12 @@ class Applied(UserCode):
         return _Lane(*self.lanes[0]), Applied(self.rule, self.captures, self.lanes[1:])
 
 
-def _lowered(result: Any, trace: StandInTrace) -> Any:
-    """What a slot returned (values, a pair of sequences, a `Forward`) with the values that stand-ins stand for."""
+def lowered(result: Any, trace: Any) -> Any:
+    """What a slot returned (values, a pair of sequences, a `Forward`), with values instead of a trace's tracers."""
     if type(result) is Forward:
-        outs, residuals = _lowered(result.outs, trace), _lowered(result.residuals, trace)
+        outs, residuals = lowered(result.outs, trace), lowered(result.residuals, trace)
         return result._replace(outs=outs, residuals=residuals)
-    return [_lowered(x, trace) if isinstance(x, list | tuple) else trace.lower(x) for x in result]
+    return [lowered(x, trace) if isinstance(x, list | tuple) else trace.lower(x) for x in result]
 
 
 def _strong(x: Any) -> Any:

@@ -177,7 +177,7 @@ def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False, **kwa
         raise ArgumentError(
             f"debug.print: expected a format string, got {type(fmt).__name__}: write debug.print('{{}}', x)"
         )
-    fields = _checked(fmt, args, kwargs)
+    fields = check_format("debug.print", fmt, args, kwargs)
     call, values = host_call("debug.print", _Print(fmt, fields), args, kwargs, None)
     debug_callback_p.bind(*values, call=call, ordered=bool(ordered))
     return None
@@ -228,22 +228,22 @@ class _Fields(string.Formatter):
         return ""
 
 
-def _checked(fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def check_format(what: str, fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a format string has fields; raises `FormatError` if these and the arguments do not match."""
     fields = _Fields()
     try:
         fields.vformat(fmt, args, kwargs)
         has_fields = any(name is not None for _, name, _, _ in fields.parse(fmt))
     except ValueError as error:
-        raise FormatError(f"debug.print: {fmt!r} is not a format string: {error}") from None
+        raise FormatError(f"{what}: {fmt!r} is not a format string: {error}") from None
     if fields.missing:
-        raise FormatError(f"debug.print: {fmt!r} asks for {_named(fields.missing[0])}, which is missing")
+        raise FormatError(f"{what}: {fmt!r} asks for {_named(fields.missing[0])}, which is missing")
     unused: list[int | str] = [name for name in kwargs if name not in fields.used]
     if has_fields:
         unused += [i for i in range(len(args)) if i not in fields.used]
     if unused:
         raise FormatError(
-            f"debug.print: {fmt!r} does not use {', '.join(map(_named, unused))}. Name it in braces; and pass a plain "
+            f"{what}: {fmt!r} does not use {', '.join(map(_named, unused))}. Name it in braces; and pass a plain "
             "string, not an f-string"
         )
     return has_fields

@@ -1,7 +1,9 @@
-"""Tools that JAX keeps under ``jax.experimental``: an ODE solver, Taylor mode, calls of Python with effects."""
+"""Tools that JAX keeps under ``jax.experimental``: an ODE solver, Taylor mode, checks, calls of Python with effects."""
 
 from ..api.callback import io_callback
 from ..core.module_getattr import module_attributes as _module_attributes
 
-__all__ = ["io_callback", "jet", "ode"]
-__getattr__, __dir__ = _module_attributes("functrans.experimental", globals(), parts=("jet", "ode"))
+__all__ = ["checkify", "io_callback", "jet", "ode"]
+__getattr__, __dir__ = _module_attributes(
+    "functrans.experimental", globals(), parts=("checkify", "jet", "ode")
+)

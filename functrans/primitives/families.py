@@ -45,6 +45,7 @@ def elementwise(
     transposes: Sequence[Rule | None] = (),
     linear: bool = False,
     taylor: Rule | None = None,
+    guard: Rule | None = None,
     kernel: Rule | KernelRule | None = None,
     kinds: str = "biufc",
     out: Callable[[np.dtype], np.dtype] | None = None,
@@ -72,6 +73,8 @@ def elementwise(
         Whether it is linear in its only operand; then `factors` and `terms` are not needed.
     taylor : callable, optional
         The recurrence of its Taylor coefficients, if that of its jvp rule takes more operations.
+    guard : callable, optional
+        What can fail; see `functrans.core.primitive`.
     kernel : callable or KernelRule
         ``emit(k, *scalars, **params)``.
     kinds : str
@@ -98,6 +101,7 @@ def elementwise(
         factors=None if factors is None else tuple(factors),
         linear=linear,
         taylor=taylor,
+        guard=guard,
         transpose=_elementwise_transpose(transposes) if transposes else None,
         batch=lambda size, args, dims, **params: elementwise_batch(prim, args, dims, **params),
         kernel=Pointwise(kernel) if callable(kernel) else kernel,

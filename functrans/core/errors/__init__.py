@@ -23,6 +23,7 @@ __all__ = [
     "CallbackError",
     "CapturedTracerError",
     "CarryTypeError",
+    "CheckError",
     "ConcretizationTypeError",
     "ConditionTypeError",
     "ConfigError",

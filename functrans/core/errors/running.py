@@ -43,6 +43,24 @@ class NaNError(FunctransError, FloatingPointError):
     """
 
 
+class CheckError(JaxRuntimeError, ValueError):
+    """A condition that `functrans.experimental.checkify.check` states does not hold.
+
+    >>> import functrans as ft
+    >>> from functrans.experimental.checkify import check
+    >>> @ft.jit
+    ... def f(x):
+    ...     check(x > 0, "x must be positive, got {}", x)
+    ...     return 1 / x
+    >>> f(-3.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.CheckError: x must be positive, got -3.0...
+
+    The line is that of the check. `functrans.experimental.checkify.checkify` returns errors as values instead.
+    """
+
+
 class SolverError(FunctransError, RuntimeError):
     """A SciPy solver found no solution, but its derivative is needed.
 

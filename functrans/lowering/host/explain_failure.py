@@ -62,8 +62,9 @@ def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
     except (errors.FunctransError, IndexError, np.linalg.LinAlgError) as error:
         if is_from_callback(error):  # raised by a callback inside a loop
             raise
-        if has_body and isinstance(error, errors.FunctransError) and error.source is not None:
-            raise  # it already names the line in the body
+        located = has_body or isinstance(error, errors.CheckError)
+        if located and isinstance(error, errors.FunctransError) and error.source is not None:
+            raise  # it already names the line in the body, or that of the check
         raise _at(error, eqn.source) from None
     return tuple(outs) if eqn.primitive.multiple_results else (outs,)
 

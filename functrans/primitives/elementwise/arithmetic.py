@@ -81,6 +81,13 @@ sub_p: Primitive = elementwise(
 )
 
 
+def divides(categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+    """The slot ``guard`` of divisions: the divisor may be zero."""
+    if "div" not in categories:
+        return [], params
+    return [("div", ne_p.bind(args[1], literal(0, args[1])), "division by zero", [])], params
+
+
 def _div_taylor(
     prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
 ) -> Iterator[Any]:
@@ -107,6 +114,7 @@ div_p: Primitive = elementwise(
     ),
     transposes=(lambda ct, x, y: div_p.bind(ct, y), None),
     taylor=_div_taylor,
+    guard=divides,
     kernel=lambda k, x, y: x / y,
     kinds="fc",
     cheap=True,

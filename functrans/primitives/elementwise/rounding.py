@@ -13,7 +13,7 @@ import numpy as np
 from ...core import BOOL, Primitive
 from ..families import elementwise, literal
 from ..structure.linear import Rule
-from .arithmetic import eq_p, mul_p, neg_p, select_p
+from .arithmetic import divides, eq_p, mul_p, neg_p, select_p
 
 # --- rounding -----------------------------------------------------------------------------------------------
 
@@ -107,7 +107,12 @@ def _fmod_kernel(k: Any, x: Any, y: Any) -> Any:
 
 
 floor_divide_p: Primitive = elementwise(
-    "floor_divide", np.floor_divide, factors=(None, None), kernel=_floor_divide_kernel, kinds="iuf"
+    "floor_divide",
+    np.floor_divide,
+    factors=(None, None),
+    guard=divides,
+    kernel=_floor_divide_kernel,
+    kinds="iuf",
 )
 
 remainder_p: Primitive = elementwise(
@@ -117,6 +122,7 @@ remainder_p: Primitive = elementwise(
         lambda t, ans, x, y: t,
         lambda t, ans, x, y: mul_p.bind(t, neg_p.bind(floor_divide_p.bind(x, y))),
     ),
+    guard=divides,
     kernel=_remainder_kernel,
     kinds="iuf",
 )
@@ -128,6 +134,7 @@ fmod_p: Primitive = elementwise(
         lambda t, ans, x, y: t,
         lambda t, ans, x, y: mul_p.bind(t, neg_p.bind(_truncated_quotient(x, y))),
     ),
+    guard=divides,
     kernel=_fmod_kernel,
     kinds="iuf",
 )

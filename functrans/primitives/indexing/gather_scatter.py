@@ -291,6 +291,7 @@ gather_p: Primitive = Primitive(
     batch=_gather_batch,
     kernel=Indexed(_gather_kernel),
     effects=index_shapes.raises,
+    guard=index_shapes.guard,
 )
 
 
@@ -356,6 +357,7 @@ scatter_p: Primitive = Primitive(
     batch=scatter_batch(lambda: scatter_p),
     kernel=scatter_kernel(None),
     effects=index_shapes.raises,
+    guard=index_shapes.guard,
     moves_data=True,
 )
 
@@ -383,4 +385,5 @@ scatter_add_p: Primitive = Primitive(
     batch=scatter_batch(lambda: scatter_add_p),
     kernel=scatter_kernel(add_p),
     effects=index_shapes.raises,
+    guard=index_shapes.guard,
 )

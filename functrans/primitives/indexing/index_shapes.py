@@ -9,7 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from ...core import KEY, ArgumentValueError, Aval, DtypeError, Effect, IndexOutOfBoundsError, ShapeError
+from ...core import (
+    INT64,
+    KEY,
+    ArgumentValueError,
+    Aval,
+    DtypeError,
+    Effect,
+    IndexOutOfBoundsError,
+    ShapeError,
+)
+from ..elementwise.arithmetic import convert, ge_p, lt_p
+from ..elementwise.bits import and_p
 from ..structure.linear import batched_first, shape_of
 from ..structure.shape import iota
 
@@ -122,6 +133,20 @@ def checked_mode(mode: Any) -> str:
 def raises(*, mode: str, **params: Any) -> Effect:
     """Return the effects of a gather or scatter."""
     return Effect.RAISE if mode == "raise" else Effect.NONE
+
+
+def guard(categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+    """The slot ``guard`` of gathers and scatters: an index may be out of bounds, where it would otherwise raise."""
+    axes = params["axes"]
+    if params["mode"] != "raise" or "index" not in categories:
+        return [], params
+    failures = []
+    for i, d in zip(args[len(args) - len(axes) :], axes):
+        n = shape_of(args[0])[d]
+        i = convert(i, INT64)
+        ok = and_p.bind(ge_p.bind(i, np.int64(-n)), lt_p.bind(i, np.int64(n)))
+        failures.append(("index", ok, f"index {{}} is out of bounds for axis {d} with size {n}", [i]))
+    return failures, {**params, "mode": "fill"}
 
 
 def resolve(

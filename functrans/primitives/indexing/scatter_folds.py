@@ -52,7 +52,7 @@ from .gather_scatter import (
     scatter_kernel,
     scatter_p,
 )
-from .index_shapes import raises, resolve
+from .index_shapes import guard, raises, resolve
 
 
 def flat_places(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Any:
@@ -271,6 +271,7 @@ scatter_mul_p: Primitive = Primitive(
     batch=scatter_batch(lambda: scatter_mul_p),
     kernel=scatter_kernel(mul_p),
     effects=raises,
+    guard=guard,
 )
 
 
@@ -302,6 +303,7 @@ scatter_div_p: Primitive = Primitive(
     batch=scatter_batch(lambda: scatter_div_p),
     kernel=scatter_kernel(div_p),
     effects=raises,
+    guard=guard,
 )
 
 
@@ -334,6 +336,7 @@ def _extremal(name: str, ufunc: np.ufunc, combine: Primitive) -> Primitive:
         batch=scatter_batch(lambda: prim),
         kernel=scatter_kernel(combine),
         effects=raises,
+        guard=guard,
     )
     return prim
 

@@ -13,7 +13,15 @@ from ..elementwise.arithmetic import mul_p, neg_p, sub_p
 from ..elementwise.complexes import conj_p
 from ..structure.linear import add_p, batched_first, dtype_of, move_axis
 from ..structure.shape import loops
-from .matrices import check_kind, check_square, matrix_product, matrix_transpose, offset_of, triangle
+from .matrices import (
+    check_kind,
+    check_square,
+    matrix_product,
+    matrix_transpose,
+    nan_instead,
+    offset_of,
+    triangle,
+)
 from .triangular import solve, triangular_solve_p
 
 __all__ = [
@@ -287,4 +295,5 @@ cholesky_p: Primitive = Primitive(
     batch=_cholesky_batch,
     kernel=Block(_cholesky_kernel, reuse=0),
     effects=lambda *, on_error: Effect.RAISE if on_error == "raise" else Effect.NONE,
+    guard=nan_instead,
 )

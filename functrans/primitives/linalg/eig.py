@@ -15,7 +15,7 @@ from ..structure.linear import add_p, batched_first, broadcast_in_dim_p, dtype_o
 from ..structure.shape import diagonal_mask, iota
 from . import spectral
 from .lu import lu_p
-from .matrices import check_kind, check_square, diagonal_of, matrix_product
+from .matrices import check_kind, check_square, diagonal_of, matrix_product, nan_instead
 from .solve import lu_solve
 
 
@@ -112,6 +112,7 @@ eig_p: Primitive = Primitive(
     jvp=_jvp,
     batch=_batch,
     effects=spectral.may_raise,
+    guard=nan_instead,
     multiple_results=True,
     narrow=spectral.values_alone(0),
 )

@@ -13,7 +13,7 @@ from ..elementwise.arithmetic import mul_p
 from ..structure.linear import batched_first, dtype_of, shape_of
 from ..structure.shape import loops
 from . import spectral
-from .matrices import check_kind, check_square, columns_of, matrix_product, matrix_transpose
+from .matrices import check_kind, check_square, columns_of, matrix_product, matrix_transpose, nan_instead
 
 Columns = tuple[int, int] | None
 """The range of eigenvectors to compute, by default all.
@@ -146,6 +146,7 @@ eigh_p: Primitive = Primitive(
     batch=_batch,
     kernel=Block(_kernel),
     effects=spectral.may_raise,
+    guard=nan_instead,
     multiple_results=True,
     narrow=spectral.values_alone(0),
 )

@@ -17,7 +17,14 @@ from ..elementwise.arithmetic import neg_p, sub_p
 from ..structure.linear import add_p, batched_first, shape_of
 from ..structure.shape import loops
 from . import spectral
-from .matrices import check_kind, check_matrix, check_right_side, matrix_product, matrix_transpose
+from .matrices import (
+    check_kind,
+    check_matrix,
+    check_right_side,
+    matrix_product,
+    matrix_transpose,
+    nan_instead,
+)
 from .svd import Workspace, svd_p
 
 _PROBLEM = "the singular values did not converge"
@@ -139,6 +146,7 @@ pinv_p: Primitive = Primitive(
     batch=_pinv_batch,
     kernel=Block(_pinv_kernel),
     effects=spectral.may_raise,
+    guard=nan_instead,
 )
 
 
@@ -253,5 +261,6 @@ lstsq_p: Primitive = Primitive(
     batch=_lstsq_batch,
     kernel=Block(_lstsq_kernel),
     effects=spectral.may_raise,
+    guard=nan_instead,
     multiple_results=True,
 )

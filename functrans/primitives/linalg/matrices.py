@@ -54,6 +54,13 @@ def check_matrix(name: str, a: Any) -> None:
         )
 
 
+def nan_instead(categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+    """The slot ``guard`` of decompositions: where NaN is an error, they return it instead of raising."""
+    if "nan" in categories and params["on_error"] == "raise":
+        params = {**params, "on_error": "nan"}
+    return [], params
+
+
 def check_square(name: str, a: Any) -> None:
     """Refuse anything but square matrices or stacks of them."""
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:

@@ -17,7 +17,15 @@ from ..structure.linear import batched_first, move_axis, reshape_p, shape_of
 from ..structure.shape import loops
 from .cholesky import triangular_solve_p
 from .lu import factored, lu_p
-from .matrices import check_kind, check_right_side, check_square, matrix_product, matrix_transpose, substitute
+from .matrices import (
+    check_kind,
+    check_right_side,
+    check_square,
+    matrix_product,
+    matrix_transpose,
+    nan_instead,
+    substitute,
+)
 
 # --- lu_solve -----------------------------------------------------------------------------------------------
 
@@ -217,6 +225,7 @@ lu_solve_p: Primitive = Primitive(
     batch=_lu_solve_batch,
     kernel=Block(_lu_solve_kernel),
     effects=lambda *, on_error, **params: Effect.RAISE if on_error == "raise" else Effect.NONE,
+    guard=nan_instead,
 )
 
 
@@ -302,4 +311,5 @@ solve_p: Primitive = Primitive(
     batch=_solve_batch,
     kernel=Block(_solve_kernel, reuse=1),
     effects=lambda *, on_error, **params: Effect.RAISE if on_error == "raise" else Effect.NONE,
+    guard=nan_instead,
 )

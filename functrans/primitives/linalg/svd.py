@@ -15,7 +15,7 @@ from ..elementwise.arithmetic import mul_p, sub_p
 from ..structure.linear import add_p, batched_first, dtype_of, shape_of
 from ..structure.shape import concatenate_p, loops, slice_p
 from . import spectral
-from .matrices import check_kind, check_matrix, matrix_product, matrix_transpose
+from .matrices import check_kind, check_matrix, matrix_product, matrix_transpose, nan_instead
 
 
 def _abstract(x: Aval, *, full_matrices: bool, vectors: bool, on_error: str) -> tuple[Aval, ...]:
@@ -250,6 +250,7 @@ svd_p: Primitive = Primitive(
     batch=_batch,
     kernel=Block(_kernel),
     effects=spectral.may_raise,
+    guard=nan_instead,
     multiple_results=True,
     narrow=spectral.values_alone(1),
 )
@@ -319,4 +320,5 @@ polar_p: Primitive = Primitive(
     ),
     kernel=Block(_polar_kernel),
     effects=spectral.may_raise,
+    guard=nan_instead,
 )

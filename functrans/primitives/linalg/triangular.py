@@ -120,6 +120,11 @@ def _solve_taylor(
         yield Zero(out[0]) if type(right) is Zero else prim.bind(a[0], right, **{**params, "check": False})
 
 
+def _guard(categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+    """Where NaN is an error, a singular matrix gives it instead of raising."""
+    return [], {**params, "check": False} if "nan" in categories else params
+
+
 def _solve_transpose(ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: Any) -> list[Any]:
     assert type(a) is not Linear, "triangular_solve is not linear in the matrix"
     back = {**params, "transpose_a": not transpose_a, "check": False}
@@ -196,4 +201,5 @@ triangular_solve_p: Primitive = Primitive(
     batch=_solve_batch,
     kernel=Block(_solve_kernel, reuse=1),
     effects=lambda *, check, **params: Effect.RAISE if check else Effect.NONE,
+    guard=_guard,
 )
