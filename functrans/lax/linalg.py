@@ -11,12 +11,22 @@ from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import finish, shape_of
+from .condensed import hessenberg, ormqr, qdwh, schur, tridiagonal, tridiagonal_solve
 from .elementwise import operands
-from .spectra import eig, eigh, svd, symmetric_product
+from .spectra import (
+    EighImplementation,
+    EigImplementation,
+    SvdAlgorithm,
+    eig,
+    eigh,
+    svd,
+    symmetric_product,
+)
 
 __all__ = [
-    "cholesky", "cholesky_update", "eig", "eigh", "householder_product", "lu",
-    "lu_pivots_to_permutation", "qr", "svd", "symmetric_product", "triangular_solve",
+    "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_update", "eig", "eigh",
+    "hessenberg", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qdwh", "qr", "schur", "svd",
+    "symmetric_product", "triangular_solve", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip
 
 

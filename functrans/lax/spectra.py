@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from ..core.config import config
@@ -10,6 +11,32 @@ from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, literal, shape_of
 from .elementwise import operands
+
+
+class EigImplementation(enum.Enum):
+    """JAX's names of routines for `eig`; the result does not depend on it."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+class EighImplementation(enum.Enum):
+    """JAX's names of algorithms for `eigh`; the result does not depend on it."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class SvdAlgorithm(enum.Enum):
+    """JAX's names of algorithms for `svd`; the result does not depend on it."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
 
 
 @checked
@@ -150,7 +177,10 @@ def svd(
 
 @checked
 def eig(
-    x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True
+    x: Any,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
 ) -> list[Any]:
     """Eigenvalues and eigenvectors of square matrices; always complex.
 

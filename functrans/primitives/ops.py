@@ -22,6 +22,7 @@ from .indexing.placed_windows import *
 from .indexing.scatter_folds import *
 from .linalg.cholesky import *
 from .linalg.cofactors import *
+from .linalg.condensed import *
 from .linalg.det import *
 from .linalg.eig import *
 from .linalg.eigh import *
@@ -34,6 +35,7 @@ from .linalg.spectral import *
 from .linalg.svd import *
 from .linalg.sylvester import *
 from .linalg.triangular import *
+from .linalg.tridiagonal import *
 from .operands import *
 from .products.dot import *
 from .products.matmul import *
