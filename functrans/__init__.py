@@ -21,6 +21,7 @@ from .api.devices import (
     effects_barrier,
     local_device_count,
     local_devices,
+    named_call,
     named_scope,
     process_count,
     process_index,
@@ -35,7 +36,7 @@ from .api.hooks import (
     register_hook,
     register_multi_grad_hook,
 )
-from .api.jacobian import hessian, jacfwd, jacrev
+from .api.jacobian import fwd_and_bwd, hessian, jacfwd, jacobian, jacrev
 from .api.jit import clear_caches, disable_jit, jit
 from .api.progress import progress
 from .api.refs import empty_ref, free_ref, freeze, new_ref
@@ -123,11 +124,13 @@ __all__ = [
     "float0",
     "free_ref",
     "freeze",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "hookable",
     "io_callback",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jit",
     "jvp",
@@ -138,6 +141,7 @@ __all__ = [
     "local_device_count",
     "local_devices",
     "make_jaxpr",
+    "named_call",
     "named_scope",
     "new_ref",
     "nn",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from ..arrays.array import Array, read_only_copy, unwrap, wrap
 from ..core import CPU, ArgumentError, ArgumentValueError, Device, Tracer, aval_of
+from ..frontend.arguments import check_function, name_of
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, tree_map
 from ..primitives.ops import operand
@@ -240,6 +242,28 @@ def named_scope(name: str) -> Iterator[None]:
     if not isinstance(name, str):
         raise ArgumentError(f"named_scope: name must be a string, got {name!r} of type {type(name).__name__}")
     yield
+
+
+@checked
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """The function in a `named_scope`, under its own name by default.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.named_call(lambda x: 2.0 * x, name="double")(3.0)
+    6.0
+    """
+    check_function("named_call", fun)
+    title = name_of(fun) if name is None else name
+
+    @functools.wraps(fun, updated=())
+    def named(*args: Any, **kwargs: Any) -> Any:
+        with named_scope(title):
+            return fun(*args, **kwargs)
+
+    named.__name__ = title
+    return named
 
 
 def typeof(x: Any) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import Aval, GradientError, Zero, aval_of, is_complex, is_inexact
-from ..frontend.arguments import Flat, name_of, results
+from ..core import ArgumentError, Aval, GradientError, Zero, aval_of, is_complex, is_inexact
+from ..frontend.arguments import Flat, check_function, name_of, results
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, PyTreeDef, tree_unflatten
 from ..primitives.structure.linear import batched_first, instantiate, move_axis, reshape_p
@@ -14,7 +15,9 @@ from ..primitives.structure.shape import eye
 from ..transforms.batch import batch
 from ..transforms.linearize import Linearized, linearize, replay
 from ..transforms.transpose import backward
-from .grad import Argnums, Differentiated, derivative_in, select
+from .derivatives import VJP, vjp
+from .grad import Argnums, Differentiated, checked_argnums, derivative_in, select
+from .jit import jit
 
 
 @checked
@@ -84,6 +87,10 @@ def jacrev(
            [2., 1.]])
     """
     return _Jacobian("jacrev", fun, argnums, has_aux, holomorphic, allow_int)
+
+
+#: JAX's name for the Jacobian in reverse mode.
+jacobian = jacrev
 
 
 @checked
@@ -193,3 +200,66 @@ def _rows(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> list
 def _assembled(out_tree: PyTreeDef, in_tree: PyTreeDef, blocks: list[list[Any]], single: bool) -> PyTree:
     parts = [results(in_tree, row) for row in blocks]
     return tree_unflatten(out_tree, [p[0] for p in parts] if single else parts)
+
+
+@checked
+def fwd_and_bwd(
+    fun: Callable[..., Any], argnums: Argnums, has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The forward and the backward pass of a function, as two functions that compile once each.
+
+    Parameters
+    ----------
+    fun : callable
+    argnums : int or tuple of int
+        The positional arguments to differentiate.
+    has_aux : bool
+        Whether `fun` returns a pair whose second part is not differentiated.
+    jitted : bool
+        Whether both are jitted.
+
+    Returns
+    -------
+    fwd : callable
+        ``fwd(*args)`` returns ``(out, residuals)``, or ``(out, residuals, aux)``.
+    bwd : callable
+        ``bwd(residuals, cotangent)`` returns the cotangent of the argument, or a tuple of them for several `argnums`.
+
+    Notes
+    -----
+    As with `vjp`, whose pullback is `residuals`. But each call of a jitted `vjp` inside a loop in Python returns a new
+    pullback, and `bwd` compiles that program only once.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> fwd, bwd = ft.fwd_and_bwd(lambda x, w: fnp.sum(fnp.sin(x) * w), argnums=(0, 1))
+    >>> out, residuals = fwd(0.0, 2.0)
+    >>> bwd(residuals, 1.0)
+    (Array(2.), Array(0.))
+    """
+    check_function("fwd_and_bwd", fun)
+    several = not isinstance(argnums, int)
+
+    def fwd(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        numbers = checked_argnums("fwd_and_bwd", fun, argnums, len(args))
+
+        @functools.wraps(fun, assigned=("__name__", "__qualname__"), updated=())
+        def of(*parts: Any) -> Any:
+            full = list(args)
+            for i, part in zip(numbers, parts):
+                full[i] = part
+            return fun(*full, **kwargs)
+
+        return vjp(of, *[args[i] for i in numbers], has_aux=has_aux)
+
+    def bwd(residuals: Any, cotangent: Any) -> Any:
+        if not isinstance(residuals, VJP):
+            raise ArgumentError(
+                "bwd: residuals must be what fwd returned after the output, got a value of type "
+                f"{type(residuals).__name__}"
+            )
+        cotangents = residuals(cotangent)
+        return cotangents if several else cotangents[0]
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)

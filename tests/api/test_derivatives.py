@@ -292,3 +292,47 @@ def test_linear_transpose_of_a_function_that_captured_traced_values(wrap):
 def test_copies_of_a_value_under_differentiation_keep_its_derivative():
     for copied in (copy.copy, copy.deepcopy):
         assert ft.grad(lambda x, copied=copied: copied(x) ** 2)(3.0) == 6.0
+
+
+# --- forward and backward apart -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jitted", [True, False])
+def test_fwd_and_bwd(jitted):
+    traced = []
+
+    def f(x, w, scale):
+        traced.append(1)
+        return fnp.sum(fnp.sin(x) @ w) * scale["by"]
+
+    x, w = np.linspace(0.0, 1.0, 6).reshape(2, 3), np.arange(3.0)
+    fwd, bwd = ft.fwd_and_bwd(f, argnums=(0, -2), jitted=jitted)
+    for k in range(3):
+        out, residuals = fwd(x + k, w, {"by": 2.0})
+        np.testing.assert_allclose(out, 2.0 * (np.sin(x + k) @ w).sum())
+        of_x, of_w = bwd(residuals, 3.0)
+        np.testing.assert_allclose(of_x, 6.0 * np.cos(x + k) * w)
+        np.testing.assert_allclose(of_w, 6.0 * np.sin(x + k).sum(0))
+    assert len(traced) == (1 if jitted else 3)
+    fwd, bwd = ft.fwd_and_bwd(lambda x: (x**2, {"seen": x}), 0, True, jitted)
+    out, residuals, aux = fwd(x)
+    np.testing.assert_array_equal(aux["seen"], x)
+    np.testing.assert_allclose(bwd(residuals, w * out), 2.0 * x * w * x**2)
+
+
+def test_fwd_and_bwd_refuse():
+    fwd, bwd = ft.fwd_and_bwd(lambda x: x**2, 1)
+    with pytest.raises(ft.errors.ArgumentValueError, match="fwd_and_bwd of <lambda>: argnums=1"):
+        fwd(2.0)
+    with pytest.raises(ft.errors.ArgumentError, match="bwd: residuals must be what fwd returned"):
+        bwd(2.0, 1.0)
+    fwd, bwd = ft.fwd_and_bwd(lambda x: x**2, 0)
+    with pytest.raises(ft.errors.FunctransError, match="shape"):
+        bwd(fwd(2.0)[1], np.ones(2))
+
+
+def test_other_names():
+    assert ft.jacobian is ft.jacrev
+    named = ft.named_call(lambda x: 2.0 * x, name="double")
+    assert named.__name__ == "double"
+    assert ft.jit(named)(3.0) == ft.grad(lambda x: 3.0 * named(x))(1.0) == 6.0

@@ -1,4 +1,4 @@
-"""Valid calls of the functions of refs, each with a new one."""
+"""Valid calls of the functions of refs, each with a new one, and of what splits or names a function."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from calls_transformations import then
 
 import functrans as ft
 
@@ -18,12 +19,26 @@ def made(function: Callable[..., Any], ref: Any, *args: Any, **kwargs: Any) -> A
     return function(ft.new_ref(X) if ref is X else ref, *args, **kwargs)
 
 
+def square(x: Any) -> Any:
+    return x * x
+
+
+def passed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Both passes."""
+    fwd, bwd = function(*args, **kwargs)
+    out, residuals, *_ = fwd(X)
+    return bwd(residuals, out)
+
+
 OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[str, Any]]]] = {
     "functrans": [
         ("new_ref", None, (X,), {}),
         ("empty_ref", None, (STRUCT,), {}),
         ("freeze", made, (X,), {}),
         ("free_ref", made, (X,), {}),
+        ("fwd_and_bwd", passed, (square, 0), {}),
+        ("jacobian", then(X), (square,), {}),
+        ("named_call", then(X), (square,), {"name": "squares"}),
     ],
     "functrans.ref": [
         ("get", made, (X, 0), {}),
