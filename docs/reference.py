@@ -36,6 +36,8 @@ NAMESPACES = (
     *[f"functrans.scipy.stats.{name}" for name in stats.__all__ if inspect.ismodule(getattr(stats, name))],
     "functrans.experimental",
     "functrans.experimental.ode",
+    "functrans.example_libraries.optimizers",
+    "functrans.example_libraries.stax",
     "functrans.dtypes",
     "functrans.random",
     "functrans.debug",
