@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import numpy as fnp
 from ..arrays.arguments import shown
-from ..core import aval_of, concrete
+from ..core import Tracer, aval_of, concrete
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
-from ..frontend.arguments import value_of
 from ..frontend.checked import checked
 
 Schedule = Callable[[Any], Any]
@@ -25,8 +26,8 @@ def check_numbers(name: str, **numbers: Any) -> None:
     """
     for parameter, x in numbers.items():
         where = f"{name}: {parameter}"
-        aval = aval_of(value_of(x, lambda where=where: where))  # type: ignore[misc]
-        if aval.shape or aval.dtype.kind not in "iuf":
+        aval = aval_of(x) if isinstance(x, Tracer | np.ndarray | np.generic | int | float) else None
+        if aval is None or aval.shape or aval.dtype.kind not in "iuf":
             raise ArgumentError(f"{where} must be a real number, got {shown(x)}")
         if parameter == "decay_steps" and concrete(x) == 0:
             raise ArgumentValueError(f"{where} must not be zero")
