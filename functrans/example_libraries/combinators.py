@@ -56,7 +56,14 @@ FanInSum = without_params(lambda shapes: shapes[0], lambda inputs: functools.red
 
 @checked
 def FanOut(num: int) -> Layer:
-    """The layer that returns a list of `num` times its inputs, for `parallel`."""
+    """The layer that returns a list of `num` times its inputs, for `parallel`.
+
+    Examples
+    --------
+    >>> from functrans.example_libraries.stax import FanOut
+    >>> FanOut(2)[1]((), 1.5)
+    [1.5, 1.5]
+    """
     if not 0 < num <= _MANY:
         raise ArgumentValueError(f"FanOut: num must be between 1 and {_MANY}, got {num}")
     return without_params(lambda shape: [shape] * num, lambda inputs: [inputs] * num)
@@ -64,7 +71,15 @@ def FanOut(num: int) -> Layer:
 
 @checked
 def FanInConcat(axis: int = -1) -> Layer:
-    """The layer that concatenates a list of inputs along an axis."""
+    """The layer that concatenates a list of inputs along an axis.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans.example_libraries.stax import FanInConcat
+    >>> FanInConcat()[1]((), [fnp.ones(1), fnp.zeros(2)])
+    Array([1., 0., 0.])
+    """
 
     def shape(shapes: Sequence[Shape]) -> Shape:
         first = list(shapes[0])
@@ -107,6 +122,13 @@ def serial(*layers: Layer) -> Layer:
     ------
     ArgumentError
         If a layer is no such pair.
+
+    Examples
+    --------
+    >>> from functrans.example_libraries.stax import Exp, Tanh, serial
+    >>> init, apply = serial(Tanh, Exp)
+    >>> apply([(), ()], 0.0)
+    Array(1.)
     """
     inits, applies = _separated("serial", layers)
 
@@ -179,6 +201,14 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
     Returns
     -------
     init_fun, apply_fun
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> from functrans.example_libraries.stax import Dense, shape_dependent
+    >>> init, apply = shape_dependent(lambda shape: Dense(2 * shape[-1]))
+    >>> init(random.key(0), (-1, 3))[0]
+    (-1, 6)
     """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:

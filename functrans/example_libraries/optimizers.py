@@ -88,6 +88,13 @@ def sgd(step_size: Any) -> Any:
     Returns
     -------
     Optimizer
+
+    Examples
+    --------
+    >>> from functrans.example_libraries.optimizers import sgd
+    >>> init, update, get_params = sgd(0.1)
+    >>> get_params(update(0, 2.0, init(1.0))).round(6)
+    Array(0.8)
     """
     rate = make_schedule(step_size)
     return lambda x: x, lambda i, g, x: x - rate(i) * g, lambda x: x
@@ -107,6 +114,13 @@ def momentum(step_size: Any, mass: float) -> Any:
     Returns
     -------
     Optimizer
+
+    Examples
+    --------
+    >>> from functrans.example_libraries.optimizers import momentum
+    >>> init, update, get_params = momentum(0.1, 0.9)
+    >>> get_params(update(0, 2.0, init(1.0))).round(6)
+    Array(0.8)
     """
     check_numbers("momentum", mass=mass)
     rate = make_schedule(step_size)
@@ -131,6 +145,13 @@ def nesterov(step_size: Any, mass: float) -> Any:
     Returns
     -------
     Optimizer
+
+    Examples
+    --------
+    >>> from functrans.example_libraries.optimizers import nesterov
+    >>> init, update, get_params = nesterov(0.1, 0.9)
+    >>> get_params(update(0, 2.0, init(1.0))).round(6)
+    Array(0.62)
     """
     check_numbers("nesterov", mass=mass)
     rate = make_schedule(step_size)
@@ -168,6 +189,13 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
     ----------
     J. Duchi, E. Hazan & Y. Singer: Adaptive subgradient methods for online learning and stochastic optimization.
     JMLR 12, 2121-2159, 2011.
+
+    Examples
+    --------
+    >>> from functrans.example_libraries.optimizers import adagrad
+    >>> init, update, get_params = adagrad(0.1)
+    >>> get_params(update(0, 2.0, init(1.0))).round(6)
+    Array(0.99)
     """
     check_numbers("adagrad", momentum=momentum)
     rate = make_schedule(step_size)
@@ -197,6 +225,13 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
     Returns
     -------
     Optimizer
+
+    Examples
+    --------
+    >>> from functrans.example_libraries.optimizers import rmsprop
+    >>> init, update, get_params = rmsprop(0.1)
+    >>> get_params(update(0, 2.0, init(1.0))).round(6)
+    Array(0.683772)
     """
     check_numbers("rmsprop", gamma=gamma, eps=eps)
     rate = make_schedule(step_size)
@@ -223,6 +258,13 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, mome
     Returns
     -------
     Optimizer
+
+    Examples
+    --------
+    >>> from functrans.example_libraries.optimizers import rmsprop_momentum
+    >>> init, update, get_params = rmsprop_momentum(0.1)
+    >>> get_params(update(0, 2.0, init(1.0))).round(6)
+    Array(0.683772)
     """
     check_numbers("rmsprop_momentum", gamma=gamma, eps=eps, momentum=momentum)
     rate = make_schedule(step_size)
@@ -256,6 +298,13 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
     References
     ----------
     D. P. Kingma & J. Ba: Adam, a method for stochastic optimization. ICLR 2015, algorithm 1.
+
+    Examples
+    --------
+    >>> from functrans.example_libraries.optimizers import adam
+    >>> init, update, get_params = adam(0.1)
+    >>> get_params(update(0, 2.0, init(1.0))).round(6)
+    Array(0.9)
     """
     check_numbers("adam", b1=b1, b2=b2, eps=eps)
     rate = make_schedule(step_size)
@@ -287,6 +336,13 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
     References
     ----------
     D. P. Kingma & J. Ba: Adam, a method for stochastic optimization. ICLR 2015, algorithm 2.
+
+    Examples
+    --------
+    >>> from functrans.example_libraries.optimizers import adamax
+    >>> init, update, get_params = adamax(0.1)
+    >>> get_params(update(0, 2.0, init(1.0))).round(6)
+    Array(0.9)
     """
     check_numbers("adamax", b1=b1, b2=b2, eps=eps)
     rate = make_schedule(step_size)
@@ -316,6 +372,13 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
     References
     ----------
     R. Anil, V. Gupta, T. Koren & Y. Singer: Memory-efficient adaptive optimization. NeurIPS 2019.
+
+    Examples
+    --------
+    >>> from functrans.example_libraries.optimizers import sm3
+    >>> init, update, get_params = sm3(0.1)
+    >>> get_params(update(0, 2.0, init(1.0))).round(6)
+    Array(0.99)
     """
     check_numbers("sm3", momentum=momentum)
     rate = make_schedule(step_size)

@@ -88,6 +88,14 @@ def GeneralConv(
     Returns
     -------
     init_fun, apply_fun
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> from functrans.example_libraries.stax import GeneralConv
+    >>> init, apply = GeneralConv(("NCHW", "OIHW", "NCHW"), 5, (3, 3))
+    >>> init(random.key(0), (-1, 1, 8, 8))[0]
+    (-1, 5, 6, 6)
     """
     one = (1,) * len(filter_shape)
 
@@ -112,7 +120,16 @@ def GeneralConvTranspose(
     W_init: Callable[..., Any] | None = None,
     b_init: Callable[..., Any] = _SMALL,
 ) -> Layer:
-    """A transposed convolution with a bias; the arguments are those of `GeneralConv`."""
+    """A transposed convolution with a bias; the arguments are those of `GeneralConv`.
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> from functrans.example_libraries.stax import GeneralConvTranspose
+    >>> init, apply = GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), 5, (2, 2), strides=(2, 2))
+    >>> init(random.key(0), (-1, 4, 4, 1))[0]
+    (-1, 8, 8, 5)
+    """
     one = (1,) * len(filter_shape)
 
     def convolve(inputs: Any, weights: Any) -> Any:
@@ -167,6 +184,14 @@ def MaxPool(
     Returns
     -------
     init_fun, apply_fun
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans.example_libraries.stax import MaxPool
+    >>> init, apply = MaxPool((2,))
+    >>> apply((), fnp.asarray([1.0, 5.0, 3.0, 2.0]).reshape(1, 4, 1)).ravel()
+    Array([5., 5., 3.])
     """
     return _pooling(
         window_shape, strides, spec, lambda x, w, s: lax.reduce_window(x, -np.inf, lax.max, w, s, padding)
@@ -180,7 +205,16 @@ def SumPool(
     padding: Any = "VALID",
     spec: str | None = None,
 ) -> Layer:
-    """The sum of each window; the arguments are those of `MaxPool`."""
+    """The sum of each window; the arguments are those of `MaxPool`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans.example_libraries.stax import SumPool
+    >>> init, apply = SumPool((2,))
+    >>> apply((), fnp.asarray([1.0, 5.0, 3.0, 2.0]).reshape(1, 4, 1)).ravel()
+    Array([6., 8., 5.])
+    """
     return _pooling(
         window_shape, strides, spec, lambda x, w, s: lax.reduce_window(x, 0.0, lax.add, w, s, padding)
     )
@@ -193,7 +227,16 @@ def AvgPool(
     padding: Any = "VALID",
     spec: str | None = None,
 ) -> Layer:
-    """The mean of each window, without its padding; the arguments are those of `MaxPool`."""
+    """The mean of each window, without its padding; the arguments are those of `MaxPool`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans.example_libraries.stax import AvgPool
+    >>> init, apply = AvgPool((2,))
+    >>> apply((), fnp.asarray([1.0, 5.0, 3.0, 2.0]).reshape(1, 4, 1)).ravel()
+    Array([3. , 4. , 2.5])
+    """
 
     def mean(x: Any, window: Sequence[int], steps: Sequence[int]) -> Any:
         one = fnp.ones([1 if w == 1 else n for n, w in zip(x.shape, window)], x.dtype)

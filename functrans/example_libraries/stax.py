@@ -95,6 +95,15 @@ def Dense(out_dim: int, W_init: Callable[..., Any] = _GLOROT, b_init: Callable[.
     Returns
     -------
     init_fun, apply_fun
+
+    Examples
+    --------
+    >>> from functrans import random
+    >>> from functrans.example_libraries.stax import Dense
+    >>> init, apply = Dense(3)
+    >>> shape, (weights, start) = init(random.key(0), (-1, 2))
+    >>> shape, weights.shape, start.shape
+    ((-1, 3), (2, 3), (3,))
     """
 
     def init_fun(rng: Any, input_shape: Shape) -> Any:
@@ -133,6 +142,15 @@ def BatchNorm(
     Returns
     -------
     init_fun, apply_fun
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans import random
+    >>> from functrans.example_libraries.stax import BatchNorm
+    >>> init, apply = BatchNorm(axis=0)
+    >>> apply(init(random.key(0), (2, 1))[1], fnp.asarray([[1.0], [3.0]])).round(4).ravel()
+    Array([-1.,  1.])
     """
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
@@ -171,6 +189,15 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     ------
     ArgumentValueError
         From ``apply_fun``, if there is no key.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans import random
+    >>> from functrans.example_libraries.stax import Dropout
+    >>> apply = Dropout(0.5)[1]
+    >>> bool(fnp.isin(apply((), fnp.ones(8), rng=random.key(0)), fnp.asarray([0.0, 2.0])).all())
+    True
     """
 
     def apply_fun(params: Any, inputs: Any, rng: Any = None, **kwargs: Any) -> Any:
