@@ -101,7 +101,7 @@ def unwrap(x: Any) -> Any:
 
 
 def unwrap_all(x: Any) -> Any:
-    """`unwrap`, also inside tuples, lists and dicts, and inside other sequences, which become lists."""
+    """`unwrap`, also inside tuples, lists and dicts."""
     kind = type(x)
     if kind is Array:
         return _view(x, _ndarray)
@@ -109,32 +109,7 @@ def unwrap_all(x: Any) -> Any:
         return kind([unwrap_all(part) for part in x])
     if kind is dict:
         return {key: unwrap_all(part) for key, part in x.items()}
-    if kind is WeakArray:
-        return x.item()
-    return [unwrap_all(part) for part in x] if _holds_array(x) else x
-
-
-def _holds_array(x: Any) -> bool:
-    """Whether a sequence that is not a tuple or list, or an array of objects, has an `Array` for an element."""
-    if type(x) in PYTHON_SCALARS or isinstance(x, Tracer):
-        return False
-    if isinstance(x, _ndarray):
-        return x.dtype.kind == "O" and any(isinstance(part, Array) for part in x.flat)
-    return any(isinstance(part, Array) for part in _elements(x))
-
-
-def _elements(x: Any) -> Sequence[Any]:
-    """The elements of a sequence that NumPy reads one by one; empty for anything else."""
-    if type(x) is list or type(x) is tuple:
-        return x
-    if isinstance(x, range) or not is_sequence(x) or has_buffer(x):
-        return ()
-    if getattr(x, "dtype", np.dtype(object)) != np.dtype(object):  # a pandas Series of numbers
-        return ()
-    try:
-        return list(x)
-    except Exception:  # a user's class with keys of its own
-        return ()
+    return x.item() if kind is WeakArray else x
 
 
 def read_only_copy(x: Any) -> Any:
@@ -150,21 +125,36 @@ def read_only_copy(x: Any) -> Any:
 
 
 def has_tracer(x: Any) -> bool:
-    """Whether a value is traced, or contains a traced one: in any sequence, a dict, or an array of objects."""
+    """Whether a value is traced, or contains a traced one: in any sequence, or a dict; not in an array of objects."""
     kind = type(x)
-    if kind is Array or kind in _INDICES:
+    if kind in _PLAIN:
         return False
+    if kind is tuple or kind is list:
+        return any(has_tracer(part) for part in x)
     if isinstance(x, Tracer):
         return True
-    if isinstance(x, _ndarray):
-        return x.dtype.kind == "O" and any(map(has_tracer, x.flat))
     if isinstance(x, dict):
         return any(map(has_tracer, x.values()))
     return any(map(has_tracer, _elements(x)))
 
 
-#: Classes of index expressions that hold nothing.
-_INDICES = PYTHON_SCALARS | {slice, type(None), type(Ellipsis)}
+def holds_tracers(x: Any) -> bool:
+    """Whether an array of objects, also in a pandas Series, has traced elements."""
+    dtype = getattr(x, "dtype", None)
+    return isinstance(dtype, np.dtype) and dtype.kind == "O" and any(map(has_tracer, np.asarray(x).flat))
+
+
+def _elements(x: Any) -> Sequence[Any]:
+    """The elements of a sequence that NumPy reads one by one; empty for anything else."""
+    if isinstance(x, range | _ndarray) or not is_sequence(x) or has_buffer(x):
+        return ()
+    if getattr(x, "dtype", np.dtype(object)) != np.dtype(object):  # a pandas Series of numbers
+        return ()
+    try:
+        return list(x)
+    except Exception:  # a user's class with keys of its own
+        return ()
+
 
 _NO_SEQUENCES = (dict, str, bytes, np.dtype, np.generic)
 
@@ -324,6 +314,8 @@ class Array(np.ndarray, metaclass=_ArrayType):
         try:
             part = _getitem(plain, index)
         except (IndexError, MemoryError) as error:
+            if holds_tracers(index):
+                return operators.operator["getitem"](self, index)
             raise refusals.refused(error, "getitem", operators.operator["getitem"], plain, index) from None
         return part if _flags(self).writeable else wrap(part)
 
@@ -464,3 +456,5 @@ WeakArray.__name__ = WeakArray.__qualname__ = "Array"
 
 #: Classes whose arrays NumPy's functions compute with directly.
 _OWN = frozenset((_ndarray, Array, WeakArray))
+#: Classes that hold nothing.
+_PLAIN = PYTHON_SCALARS | {_ndarray, Array, slice, type(None), type(Ellipsis)}

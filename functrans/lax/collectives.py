@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays.arguments import shown
 from ..control import collectives as prims
 from ..control.collectives import Groups
 from ..core import ArgumentError, ArgumentValueError, ShapeError, Tracer, named_axes
@@ -65,7 +67,7 @@ def _groups(function: str, axes: _Axes, groups: Any) -> Groups:
         return None
     if len(axes.named) != 1 or axes.positions:
         raise ArgumentError(f"{function}: axis_index_groups needs a single axis name")
-    checked_groups = tuple([tuple([int(i) for i in group]) for group in groups])
+    checked_groups = tuple([_integers(function, "axis_index_groups", group) for group in groups])
     ((_, size),) = axes.named
     if sorted([i for group in checked_groups for i in group]) != list(range(size)):
         raise ArgumentValueError(
@@ -468,13 +470,31 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     if len(axes.named) != 1:
         raise ArgumentError(f"ppermute: axis_name must be a single name, got {axis_name!r}")
     ((name, size),) = axes.named
-    pairs = tuple([(int(source), int(target)) for source, target in perm])
+    pairs = _pairs(perm)
     for which, numbers in zip(("source", "target"), zip(*pairs) if pairs else ()):
         if len(set(numbers)) < len(numbers) or not all(0 <= i < size for i in numbers):
             raise ArgumentValueError(
                 f"ppermute: perm must have each {which} once, from 0 to {size - 1}, got {perm!r}"
             )
     return _each("ppermute", x, lambda v: prims.ppermute_p.bind(_array(v), axis_name=name, perm=pairs))
+
+
+def _pairs(perm: Any) -> tuple[tuple[int, int], ...]:
+    """Pairs of source and target."""
+    try:
+        numbers = [_integers("ppermute", "perm", pair) for pair in perm]
+    except TypeError:
+        numbers = [()]
+    if any(len(pair) != 2 for pair in numbers):
+        raise ArgumentError(f"ppermute: perm must be a sequence of pairs (source, target), got {shown(perm)}")
+    return tuple([(source, target) for source, target in numbers])
+
+
+def _integers(function: str, parameter: str, values: Any) -> tuple[int, ...]:
+    try:
+        return tuple([operator.index(i) for i in values])
+    except TypeError:
+        raise ArgumentError(f"{function}: {parameter} must contain integers, got {shown(values)}") from None
 
 
 @checked
@@ -489,7 +509,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
     >>> ft.vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(x)
     Array([4., 1., 2.])
     """
-    order = [int(i) for i in perm]
+    order = list(_integers("pshuffle", "perm", perm))
     size = _axes("pshuffle", axis_name).size
     if sorted(order) != list(range(size)):
         raise ArgumentValueError(f"pshuffle: perm must be a permutation of range({size}), got {perm!r}")

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..arrays.arguments import too_large
-from ..arrays.array import Array, WeakArray, has_buffer, has_tracer, is_sequence, wrap
+from ..arrays.array import Array, WeakArray, has_buffer, has_tracer, holds_tracers, is_sequence, wrap
 from ..core import HELD, PYTHON_KEYS, Tracer, aval_of, check_supported, native, promote
 from ..core.errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
 from .elementwise.arithmetic import convert, convert_element_type_p
@@ -66,7 +66,7 @@ def operand(x: Any, name: str, position: int = 0) -> Any:
         x = plain(x, f"{name}: argument {position}")
     if x.dtype in HELD:
         return x
-    if has_tracer(x):  # in an array or a pandas Series of objects
+    if holds_tracers(x):
         return stacked(x.tolist(), name, position)
     return native(x, f"{name}: argument {position}")
 

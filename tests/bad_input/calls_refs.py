@@ -15,8 +15,8 @@ STRUCT = ft.ShapeDtypeStruct((2,), "float64")
 
 
 def made(function: Callable[..., Any], ref: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call the function with a new ref instead of the array that stands for it."""
-    return function(ft.new_ref(X) if ref is X else ref, *args, **kwargs)
+    """Call the function with a new ref of the array that stands for it."""
+    return function(ft.new_ref(ref) if type(ref) is np.ndarray else ref, *args, **kwargs)
 
 
 def square(x: Any) -> Any:

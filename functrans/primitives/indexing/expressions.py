@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...arrays.array import has_tracer, unwrap
+from ...arrays.array import has_tracer, holds_tracers, unwrap
 from ...core import INT64, Tracer, errors, is_abstract, operators
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import convert
@@ -170,7 +170,7 @@ def _entry(e: Any) -> Any:
         if e.dtype.kind == "b":
             return _mask(_concrete_mask(e))
         raise _not_an_index(f"an array of dtype {e.dtype}")
-    if isinstance(e, (list, tuple)) or has_tracer(e):
+    if isinstance(e, (list, tuple)) or has_tracer(e) or holds_tracers(e):
         e = _from_sequence(e)
         if isinstance(e, Tracer):
             return _entry(e)
@@ -232,7 +232,7 @@ def _mask(a: np.ndarray) -> _Mask:
 
 def _from_sequence(e: Any) -> Any:
     """Convert a nested list to an index array; traced elements are stacked."""
-    if not has_tracer(e):
+    if not (has_tracer(e) or holds_tracers(e)):
         return _plain_indices(e)
     rows = [row if isinstance(row, Tracer) else _from_sequence(row) for row in e]
     shapes = {shape_of(row) for row in rows}
