@@ -12,6 +12,18 @@ def map_coordinates(x, coordinates, order, mode="constant", **options):
 
 INDEX = "SciPy fails with an IndexError"
 
+
+def recorded(*args, **kwargs):
+    """There is none."""
+    raise NotImplementedError
+
+
+#: Of images.
+IMAGES = {
+    "value": "tests/image compares with values recorded from JAX",
+    **dict.fromkeys(("0-d", "empty", "strides", "float32", "int"), "shapes are constants; see tests/image"),
+}
+
 TABLES = {
     "functrans.scipy.fft": [
         Entry(
@@ -143,6 +155,16 @@ TABLES = {
             Call(R(6, 3), R(2, 3)),
             Call(R(5), R(3)),
             skip={"0-d": INDEX, "empty": "there are no codes", "int": "SciPy counts in int64 there"},
+        ),
+    ],
+    "functrans.image": [
+        Entry("resize", Call(R(4, 6), (2, 9), "linear"), oracle=recorded, order=1, skip=IMAGES),
+        Entry(
+            "scale_and_translate",
+            Call(R(4, 3), (5, 3), (0,), R(1, low=0.6, high=0.7), R(1, low=0.1, high=0.2), "cubic"),
+            oracle=recorded,
+            order=1,
+            skip=IMAGES,
         ),
     ],
 }

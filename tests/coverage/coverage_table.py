@@ -41,6 +41,7 @@ NAMESPACES: dict[str, Any] = {
     "functrans.scipy.fft": scipy.fft,
     "functrans.scipy.integrate": scipy.integrate,
     "functrans.scipy.ndimage": scipy.ndimage,
+    "functrans.image": None,
     "functrans.scipy.cluster.vq": scipy.cluster.vq,
     "functrans.scipy.stats": scipy.stats,
     **{f"functrans.scipy.stats.{name}": getattr(scipy.stats, name) for name in DISTRIBUTIONS},
