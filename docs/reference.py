@@ -31,6 +31,8 @@ NAMESPACES = (
     "functrans.scipy.linalg",
     "functrans.scipy.fft",
     "functrans.scipy.signal",
+    "functrans.scipy.sparse",
+    "functrans.scipy.sparse.linalg",
     "functrans.scipy.integrate",
     "functrans.scipy.interpolate",
     "functrans.scipy.ndimage",

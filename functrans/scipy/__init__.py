@@ -13,6 +13,7 @@ __all__ = [
     "optimize",
     "patch",
     "signal",
+    "sparse",
     "spatial",
     "special",
     "stats",
