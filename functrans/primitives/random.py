@@ -103,7 +103,7 @@ def _log_gamma_slope(ans: Any, a: Any) -> Any:
     # Far below 1, log x is (log u + lgamma(a + 1)) / a up to a term of order x, also where x underflows.
     far = lt_p.bind(ans, literal(_FAR, ans))
     x = exp_p.bind(select_p.bind(far, literal(0.0, ans), ans))
-    near = div_p.bind(gamma_quantile_slope_p.bind(a, x), x)
+    near = div_p.bind(gamma_quantile_slope_p.bind(a, x, order=0), x)
     shifted = digamma_p.bind(add_p.bind(a, literal(1.0, a)))
     return select_p.bind(far, div_p.bind(sub_p.bind(shifted, ans), a), near)
 
@@ -155,6 +155,6 @@ def _wald_slope(ans: Any, mean: Any) -> Any:
 
 
 #: Samples of the gamma distribution, of its logarithm, and of Wald's distribution, with a parameter.
-gamma_sample_p = _sample_of("gamma_sample", lambda ans, a: gamma_quantile_slope_p.bind(a, ans))
+gamma_sample_p = _sample_of("gamma_sample", lambda ans, a: gamma_quantile_slope_p.bind(a, ans, order=0))
 log_gamma_sample_p = _sample_of("log_gamma_sample", _log_gamma_slope)
 wald_sample_p = _sample_of("wald_sample", _wald_slope)

@@ -112,8 +112,8 @@ def test_special_functions_at_their_edges():
 def test_derivatives_that_do_not_exist_are_refused():
     with pytest.raises(NoRuleError, match="no closed form"):
         ft.grad(lax.zeta)(1.5, 2.0)
-    with pytest.raises(NoRuleError, match="the third derivative"):
-        ft.grad(ft.grad(ft.grad(lax.igamma)))(1.5, 2.0)
+    with pytest.raises(NoRuleError, match="derivative 4 of"):
+        ft.grad(ft.grad(ft.grad(ft.grad(lax.igamma))))(1.5, 2.0)
     with pytest.raises(NoRuleError, match="in its parameters a and b"):
         ft.jit(ft.grad(ft.grad(lax.betainc, argnums=1)))(1.5, 2.0, 0.5)
     held = lambda q: lax.zeta(lax.stop_gradient(q), q)

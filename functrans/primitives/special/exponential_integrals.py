@@ -38,7 +38,7 @@ expi_complex_p: Primitive = of_scipy_complex("expi", _growth)
 @quietly
 def _expn(n: Any, x: Any, *, below: int) -> Any:
     dtype = np.result_type(n, x)
-    n, x = np.asarray(n, np.float64) - below, np.asarray(x, np.float64)
+    n, x = np.trunc(np.asarray(n, np.float64)) - below, np.asarray(x, np.float64)
     out = scipy.special.expn(n, x)
     if below:
         power = 1 - np.minimum(n, 0)
@@ -49,7 +49,7 @@ def _expn(n: Any, x: Any, *, below: int) -> Any:
 
 def _expn_kernel(k: Any, n: Any, x: Any, *, below: int) -> Any:
     dtype = x.dtype
-    n, x = k.cast(n, FLOAT64) - float(below), k.cast(x, FLOAT64)
+    n, x = k.call("trunc", k.cast(n, FLOAT64)) - float(below), k.cast(x, FLOAT64)
     out = k.call("expn", n, x)
     if below:
         power = 1 - k.call("min", n, k.const(0.0, FLOAT64))
@@ -58,8 +58,8 @@ def _expn_kernel(k: Any, n: Any, x: Any, *, below: int) -> Any:
     return k.cast(out, dtype)
 
 
-#: The function of order ``n - below``. SciPy's orders are not negative; those of derivatives may be, and are
-#: ``gamma(1 - n, x) x**(n - 1)`` (DLMF 8.19.1).
+#: The function of order ``n - below``. SciPy's orders are integers and not negative; those of derivatives may be
+#: negative, with the values ``gamma(1 - n, x) x**(n - 1)`` (DLMF 8.19.1).
 expn_p: Primitive = elementwise(
     "expn",
     _expn,

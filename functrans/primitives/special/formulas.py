@@ -7,7 +7,9 @@ no branches: it combines alternatives by ``f.where``, and sums over tables by ``
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, Protocol
@@ -16,7 +18,7 @@ import numpy as np
 
 from ...core import FUNCTIONS, quietly
 from ...core.libraries import scipy
-from .functions import positive_gap
+from .functions import positive_gap, positive_polygamma
 
 #: Abscissas and weights of Gauss's and Legendre's rule with 48 points, those with positive abscissas (DLMF 3.5(v)).
 _GAUSS_LEGENDRE = (
@@ -188,11 +190,19 @@ def _drop_gamma(f: FormulaArithmetic, a: Any, x: Any, sign: Any, rate: Any) -> A
     return s
 
 
+def _polygamma(f: FormulaArithmetic, a: Any, m: int) -> Any:
+    """The polygamma function of order `m`, for positive `a`."""
+    if m == 0:
+        return f.call("digamma", a)
+    return positive_polygamma(a / a, a, m) * (1.0 if m % 2 else -1.0)
+
+
 def _gamma_far(f: FormulaArithmetic, a: Any, x: Any, order: int, when: Any) -> Any:
     """`_gamma_quantile_slope` for ``x > 1.5``: the integral over the side on which it does not change sign.
 
     With ``t = x exp(s)`` above (and ``x exp(-s)`` below), it is x times the integral of ``s + c`` (of ``s - c``), where
-    ``c = log(x) - digamma(a)``, weighted with a log-concave function of `s` that is 1 at 0.
+    ``c = log(x) - digamma(a)``, weighted with a log-concave function of `s` that is 1 at 0 and whose logarithm has the
+    derivative `s` (or `-s`) in `a`.
     """
     near = (x < 1.5 * a) & (x > 0.5 * a)
     ratio = f.where(near, f.call("log1p", (x - a) / a), f.call("log", x) - f.call("log", a))
@@ -200,46 +210,55 @@ def _gamma_far(f: FormulaArithmetic, a: Any, x: Any, order: int, when: Any) -> A
     sign = f.where(c > 0.0, 1.0, -1.0)
     rate = (x - a) * sign
     end = _drop_gamma(f, a, x, sign, rate)
-    width = f.call("trigamma", a) if order else None
+    # Leibniz' rule: the derivatives of c are minus polygamma.
+    lower = [-sign * _polygamma(f, a, k) * float(math.comb(order, k)) for k in range(1, order + 1)]
 
     def terms(u: Any, w: Any) -> list[Any]:
         s = end * u
-        weight = w * f.call("exp", -(rate * s + x * _exp_rest(f, sign * s)))
-        return [weight * (s + sign * c if order == 0 else sign * (s * s - width) + c * s)]
+        powers = [1.0, *itertools.accumulate([sign * s] * order, operator.mul)]
+        value = (s + sign * c) * powers[order]
+        for k, slope in enumerate(lower, start=1):
+            value = value + slope * powers[order - k]
+        return [w * f.call("exp", -(rate * s + x * _exp_rest(f, sign * s))) * value]
 
     (total,) = f.sums((NODES, WEIGHTS), terms, when)
-    return f.where(x > 1e150, c, x * end * total)
+    out = x * end * total
+    return f.where(x > 1e150, c, out) if order == 0 else out
 
 
 def _gamma_near(f: FormulaArithmetic, a: Any, x: Any, order: int, when: Any) -> Any:
     """`_gamma_quantile_slope` for ``x <= 1.5``: the integral from 0 to x, of which the leading term is subtracted.
 
-    So nothing cancels as `a` vanishes, where the result grows as 1 / a.
+    So nothing cancels as `a` vanishes, where the result grows as 1 / a. With I(j) the integral of
+    ``s**j exp(-a s) (exp(-x exp(-s)) - 1)``, it is ``x exp(x)`` times
+    ``(digamma(a + 1) - log(x)) (1 / a + I(0)) - I(0) / a + I(1)``.
     """
     end = DROP / (a + 1.0)
 
     def terms(u: Any, w: Any) -> list[Any]:
         s = end * u
         g = w * f.call("exp", -(a * s)) * f.call("expm1", -(x * f.call("exp", -s)))
-        return [g, g * s, g * s * s][: order + 2]
+        return list(itertools.accumulate([s] * (order + 1), operator.mul, initial=g))
 
-    first, second, *third = [end * t for t in f.sums((NODES, WEIGHTS), terms, when)]
-    gap = f.call("digamma", a + 1.0) - f.call("log", x)
-    unit = 1.0 / a
-    if order == 0:
-        total = gap * (unit + first) - first * unit + second
-    else:
-        total = f.call("trigamma", a + 1.0) * (unit + first) - gap * (unit * unit + second)
-        total = total + second * unit + first * unit * unit - third[0]
+    integrals = [end * t for t in f.sums((NODES, WEIGHTS), terms, when)]
+    units = list(itertools.accumulate([1.0 / a] * (order + 1), operator.mul))
+    total = integrals[order + 1] * (-1.0) ** order
+    for k in range(order + 1):
+        rest = order - k
+        falling = math.factorial(order) // math.factorial(rest)
+        total = total - units[k] * integrals[rest] * ((-1.0) ** order * falling)
+        gap = _polygamma(f, a + 1.0, k) - f.call("log", x) if k == 0 else _polygamma(f, a + 1.0, k)
+        first = (units[rest] * float(math.factorial(rest)) + integrals[rest]) * (-1.0) ** rest
+        total = total + gap * first * float(math.comb(order, k))
     return x * f.call("exp", x) * total
 
 
-def _gamma_quantile_slope(f: FormulaArithmetic, a: Any, x: Any, order: int) -> Any:
-    """The derivative of order ``order + 1`` in `a` of the quantile `x` at a fixed probability, or of its first one.
+def _gamma_quantile_slope(order: int, f: FormulaArithmetic, a: Any, x: Any) -> Any:
+    """The derivative in `a` of the quantile `x` at a fixed probability, and its partial derivative of `order` in `a`.
 
-    The first is minus the derivative of the incomplete gamma function P(a, x) in `a` over the density: the integral of
+    It is minus the derivative of the incomplete gamma function P(a, x) in `a` over the density: the integral of
     ``(digamma(a) - log(t)) (t / x)**(a - 1) exp(x - t)`` from 0 to x, or of its negative from x to infinity (DLMF
-    8.2.4, differentiated under the integral). `order` 1 gives its partial derivative in `a`.
+    8.2.4, differentiated under the integral).
     """
     given, a = a, f.where(a > 0.0, a, 1.0)
     near = x <= 1.5
@@ -248,16 +267,6 @@ def _gamma_quantile_slope(f: FormulaArithmetic, a: Any, x: Any, order: int) -> A
     out = f.where(near, close, far)
     out = f.where(f.equal(x, 0.0), 0.0, f.where(f.equal(x, math.inf), x, out))
     return f.where(given > 0.0, f.where(x >= 0.0, out, math.nan), math.nan)
-
-
-def gamma_quantile_slope(f: FormulaArithmetic, a: Any, x: Any) -> Any:
-    """See `_gamma_quantile_slope`."""
-    return _gamma_quantile_slope(f, a, x, 0)
-
-
-def gamma_quantile_bend(f: FormulaArithmetic, a: Any, x: Any) -> Any:
-    """The partial derivative in `a` of `gamma_quantile_slope`."""
-    return _gamma_quantile_slope(f, a, x, 1)
 
 
 # --- incomplete beta function --------------------------------------------------------------------------------
@@ -379,11 +388,14 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
         gamma_density,
-        gamma_quantile_slope,
-        gamma_quantile_bend,
         beta_density,
         beta_slope_a,
         beta_slope_b,
         erfcx_moment,
     )
 }
+#: Orders of the derivatives of `_gamma_quantile_slope`.
+QUANTILE_ORDERS = 3
+FORMULAS.update(
+    {f"gamma_quantile_slope{n}": partial(_gamma_quantile_slope, n) for n in range(QUANTILE_ORDERS)}
+)

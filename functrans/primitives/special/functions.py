@@ -176,9 +176,8 @@ def _sign(m: int) -> float:
     return 1.0 if m % 2 else -1.0
 
 
-def _positive_polygamma(k: Any, x: Any, m: int) -> Any:
+def positive_polygamma(one: Any, x: Any, m: int) -> Any:
     """``m! zeta(m + 1, x)`` for ``x > 0``: 10 steps, then the asymptotic series (DLMF 5.15.8)."""
-    one = k.const(1, x.dtype)
     total = multiplied(one / x, m + 1)
     for step in range(1, _SHIFT):
         total = total + multiplied(one / (x + float(step)), m + 1)
@@ -199,7 +198,7 @@ def _polygamma_kernel(k: Any, x: Any, *, m: int) -> Any:
     wide = k.cast(x, FLOAT64)
     zero = k.const(0, FLOAT64)
     left = wide < zero
-    value = _positive_polygamma(k, k.where(left, 1 - wide, wide), m)
+    value = positive_polygamma(k.const(1, FLOAT64), k.where(left, 1 - wide, wide), m)
     angle = (wide - k.call("rint", wide)) * math.pi
     negative = _reflected(wide, k.call("cos", angle) / k.call("sin", angle), value, m)
     pole = (wide <= zero) & k.call("floor", wide).eq(wide)
@@ -221,7 +220,7 @@ polygamma_p: Primitive = elementwise(
 def positive_gap(one: Any, log1p: Rule, a: Any, b: Any, m: int) -> Any:
     """``polygamma(m, a) - polygamma(m, a + b)`` for positive numbers, without cancellation.
 
-    The series of `_positive_polygamma` and of digamma (DLMF 5.11.2), term by term: differences of powers of
+    The series of `positive_polygamma` and of digamma (DLMF 5.11.2), term by term: differences of powers of
     ``u = 1 / (a + k)`` and ``v = 1 / (a + b + k)`` contain the factor ``u - v = u / (1 + (a + k) / b)``.
     """
     total = None

@@ -11,7 +11,7 @@ from ..elementwise.bits import or_p
 from ..elementwise.exp_log import log1p_p, log_p
 from ..families import elementwise, literal
 from ..structure.linear import Rule, add_p
-from .formulas import FORMULAS, on_arrays
+from .formulas import FORMULAS, QUANTILE_ORDERS, on_arrays
 from .from_scipy import of_scipy, refused
 from .functions import digamma_p, polygamma_gap_p, polygamma_p
 
@@ -51,25 +51,30 @@ gamma_density_p: Primitive = _of_formula(
 )
 
 
-def _quantile_slope_in_x(ans: Any, a: Any, x: Any) -> Any:
-    # The density times `ans` is minus the derivative of P in a, whose derivative in x is that of the density in a.
-    return sub_p.bind(sub_p.bind(digamma_p.bind(a), log_p.bind(x)), mul_p.bind(ans, _relative_slope(a, x)))
+def _quantile_slope_in_a(ans: Any, a: Any, x: Any, *, order: int) -> Any:
+    if order + 1 == QUANTILE_ORDERS:
+        refused(f"derivative {order + 2} of the incomplete gamma function in its parameter a")(ans)
+    return gamma_quantile_slope_p.bind(a, x, order=order + 1)
 
 
-def _quantile_bend_in_x(ans: Any, a: Any, x: Any) -> Any:
-    slope = gamma_quantile_slope_p.bind(a, x)
-    rest = add_p.bind(mul_p.bind(ans, _relative_slope(a, x)), div_p.bind(slope, x))
-    return sub_p.bind(polygamma_p.bind(a, m=1), rest)
+def _quantile_slope_in_x(ans: Any, a: Any, x: Any, *, order: int) -> Any:
+    # The density times the slope of order 0 is minus the derivative of P in a, whose derivative in x is that of the
+    # density in a.
+    psi = digamma_p.bind(a) if order == 0 else polygamma_p.bind(a, m=order)
+    total = mul_p.bind(ans, _relative_slope(a, x))
+    if order == 0:
+        return sub_p.bind(sub_p.bind(psi, log_p.bind(x)), total)
+    below = mul_p.bind(gamma_quantile_slope_p.bind(a, x, order=order - 1), literal(float(order), x))
+    return sub_p.bind(psi, add_p.bind(total, div_p.bind(below, x)))
 
 
-#: The derivative in `a` of the quantile `x` at a fixed probability, and that derivative's own in `a`.
-gamma_quantile_slope_p: Primitive = _of_formula(
-    "gamma_quantile_slope", lambda ans, a, x: gamma_quantile_bend_p.bind(a, x), _quantile_slope_in_x
-)
-gamma_quantile_bend_p: Primitive = _of_formula(
-    "gamma_quantile_bend",
-    refused("the third derivative of the incomplete gamma function in its parameter a"),
-    _quantile_bend_in_x,
+#: The derivative in `a` of the quantile `x` at a fixed probability, and that derivative's own of `order` in `a`.
+gamma_quantile_slope_p: Primitive = elementwise(
+    "gamma_quantile_slope",
+    lambda a, x, *, order: on_arrays(FORMULAS[f"gamma_quantile_slope{order}"])(a, x),
+    factors=(_quantile_slope_in_a, _quantile_slope_in_x),
+    kernel=lambda k, a, x, *, order: k.call(f"gamma_quantile_slope{order}", a, x),
+    kinds="f",
 )
 
 
@@ -77,7 +82,7 @@ def gammainc_slope(a: Any, x: Any) -> Any:
     """The derivative of the incomplete gamma function P(a, x) in `a`: minus density times slope of the quantile."""
     # As `a` vanishes, the density does, and the slope grows without bound; their product has a limit.
     a = select_p.bind(eq_p.bind(a, literal(0.0, a)), literal(1e-30, a), a)
-    slope = mul_p.bind(gamma_density_p.bind(a, x), gamma_quantile_slope_p.bind(a, x))
+    slope = mul_p.bind(gamma_density_p.bind(a, x), gamma_quantile_slope_p.bind(a, x, order=0))
     zero, infinite = literal(0.0, x), literal(math.inf, x)
     edge = or_p.bind(or_p.bind(eq_p.bind(x, zero), eq_p.bind(x, infinite)), eq_p.bind(a, infinite))
     return select_p.bind(edge, zero, neg_p.bind(slope))
@@ -96,7 +101,7 @@ gammaincc_p = of_scipy(
 
 
 def _quantile_in_a(ans: Any, a: Any, p: Any) -> Any:
-    return gamma_quantile_slope_p.bind(a, ans)
+    return gamma_quantile_slope_p.bind(a, ans, order=0)
 
 
 #: Quantiles: ``gammainc(a, x) = p``, ``gammaincc(a, x) = p``.

@@ -66,23 +66,23 @@ binom = binary(
     ("5.0, [2.0, 2.5]", "Array([10.        , 10.86497745])"),
 )
 
-_TWICE = "Differentiable at most twice in `x`."
+_THRICE = "Differentiable at most three times in `x`."
 _ONCE = "Differentiable at most once in `x`, `y`."
 gammainc = binary(
     sp.gammainc,
     special_ops.gammainc_p.bind,
-    f"Regularised lower incomplete gamma function, of a shape and an argument. {_TWICE}",
+    f"Regularised lower incomplete gamma function, of a shape and an argument. {_THRICE}",
 )
 gammaincc = binary(
     sp.gammaincc,
     special_ops.gammaincc_p.bind,
-    f"Regularised upper incomplete gamma function, of a shape and an argument. {_TWICE}",
+    f"Regularised upper incomplete gamma function, of a shape and an argument. {_THRICE}",
 )
 gammaincinv = binary(
-    sp.gammaincinv, special_ops.gammaincinv_p.bind, f"Inverse of ``gammainc(x, .)``. {_TWICE}"
+    sp.gammaincinv, special_ops.gammaincinv_p.bind, f"Inverse of ``gammainc(x, .)``. {_THRICE}"
 )
 gammainccinv = binary(
-    sp.gammainccinv, special_ops.gammainccinv_p.bind, f"Inverse of ``gammaincc(x, .)``. {_TWICE}"
+    sp.gammainccinv, special_ops.gammainccinv_p.bind, f"Inverse of ``gammaincc(x, .)``. {_THRICE}"
 )
 betainc = ternary(
     sp.betainc,

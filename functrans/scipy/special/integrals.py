@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import scipy.special as sp
@@ -149,7 +150,15 @@ boxcox1p = binary(
 
 def _log_inverse(y: Any, lmbda: Any) -> Any:
     """``log(1 + lmbda y) / lmbda``."""
-    return ops.mul_p.bind(y, special_ops.quotient_p.bind(ops.mul_p.bind(lmbda, y), of="log1p", m=0))
+    product = ops.mul_p.bind(lmbda, y)
+    far = ops.is_inf_p.bind(product)
+    one = literal(1.0, y)
+    scale = ops.select_p.bind(far, lmbda, one)
+    sizes = [ops.log_p.bind(ops.abs_p.bind(x)) for x in (scale, ops.select_p.bind(far, y, one))]
+    large = ops.div_p.bind(ops.add_p.bind(*sizes), scale)
+    large = ops.select_p.bind(ops.lt_p.bind(product, literal(0.0, y)), literal(math.nan, y), large)
+    quotient = special_ops.quotient_p.bind(ops.select_p.bind(far, one, product), of="log1p", m=0)
+    return ops.select_p.bind(far, large, ops.mul_p.bind(y, quotient))
 
 
 inv_boxcox = binary(
@@ -208,9 +217,10 @@ def _pseudo_huber(delta: Any, r: Any) -> Any:
     zero, one = literal(0.0, delta), literal(1.0, delta)
     none = ops.eq_p.bind(delta, zero)
     ratio = ops.div_p.bind(r, ops.select_p.bind(none, one, delta))
-    square = ops.mul_p.bind(ratio, ratio)
-    root = ops.sqrt_p.bind(ops.add_p.bind(one, square))
-    value = ops.div_p.bind(ops.mul_p.bind(r, r), ops.add_p.bind(one, root))
+    root = ops.hypot_p.bind(one, ratio)
+    far = ops.is_inf_p.bind(r)
+    value = ops.mul_p.bind(r, ops.div_p.bind(ops.select_p.bind(far, one, r), ops.add_p.bind(one, root)))
+    value = ops.select_p.bind(far, ops.abs_p.bind(r), value)
     return _of_positive(delta, ops.select_p.bind(none, zero, value))
 
 
