@@ -219,3 +219,11 @@ def test_bounds_may_be_traced():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_io_callback_is_where_jax_has_it():
+    seen = []
+    show = lambda x: ft.experimental.io_callback(lambda v: seen.append(float(v)), None, x)
+    ft.jit(lambda x: show(2.0 * x))(3.0)
+    assert seen == [6.0]
+    assert ft.experimental.io_callback is ft.io_callback
