@@ -100,11 +100,7 @@ def softplus(x: Any) -> Any:
     >>> nn.softplus([-1000.0, 0.0, 1000.0])
     Array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
     """
-    return _softplus(x)
-
-
-def _softplus(x: Any) -> Any:
-    return ops.logaddexp_p.bind(x, dtype_of(x).type(0))
+    return ops.softplus_p.bind(x)
 
 
 @activation
@@ -117,7 +113,7 @@ def log_sigmoid(x: Any) -> Any:
     >>> nn.log_sigmoid([-1000.0, 0.0])
     Array([-1.00000000e+03, -6.93147181e-01])
     """
-    return -_softplus(-x)
+    return -ops.softplus_p.bind(-x)
 
 
 @checked

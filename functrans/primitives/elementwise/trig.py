@@ -307,6 +307,17 @@ logaddexp_p: Primitive = elementwise(
     kinds="f",
 )
 
+#: ``log(1 + exp(x))``.
+softplus_p: Primitive = elementwise(
+    "softplus",
+    lambda x: np.logaddexp(x, x.dtype.type(0)),
+    factors=(lambda ans, x: logistic_p.bind(x),),
+    kernel=lambda k, x: (
+        k.call("max", x, k.const(0, x.dtype)) + k.call("log1p", k.call("exp", -k.call("abs", x)))
+    ),
+    kinds="f",
+)
+
 logaddexp2_p: Primitive = elementwise(
     "logaddexp2",
     np.logaddexp2,

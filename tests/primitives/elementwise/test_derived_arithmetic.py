@@ -121,6 +121,7 @@ EXPONENTIALS = {
     # Near 0 the result is a difference of larger numbers.
     sigmoid.logaddexp_p: _binary(kinds="f", atol=4e-16),
     sigmoid.logaddexp2_p: _binary(kinds="f", atol=4e-16),
+    sigmoid.softplus_p: _unary(kinds="f"),
     exp_log.sqrt_p: _unary(POSITIVE),
     exp_log.cbrt_p: _unary(kinds="f"),
     # NumPy multiplies where the exponent is a complex integer, and C's cpow does not: infinite bases and signs of

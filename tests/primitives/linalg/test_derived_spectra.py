@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from functrans.primitives.linalg import eig, eigh, least_squares, svd, sylvester
+from functrans.primitives.linalg import eig, eigh, least_squares, svd, sylvester, tridiagonal
 from functrans.testing import Case, Domain, Numbers, PositiveDefinite, check_primitive
 
 N = Numbers
@@ -39,6 +39,17 @@ class Cutoff:
 
     def draw(self, random, dtype):
         return np.full(self.shape, 1e-6)
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """Numbers larger than the sum of two others."""
+
+    shape: tuple[int, ...]
+    fixed = False
+
+    def draw(self, random, dtype):
+        return (random.uniform(2.5, 4.0, self.shape) * random.choice([-1, 1], self.shape)).astype(dtype)
 
 
 # Eigenvectors and singular vectors of complex matrices have free phases: derivatives of functions without are in
@@ -97,6 +108,22 @@ DOMAINS = {
     sylvester.sqrtm_p: Domain(
         cases=tuple(Case((PositiveDefinite(s),)) for s in ((3, 3), (2, 2, 2), (1, 1), (0, 0), (0, 2, 2))),
         **{**REAL, "kinds": "fc"},
+    ),
+    tridiagonal.tridiagonal_solve_p: Domain(
+        cases=tuple(
+            Case((N((*b, n)), Diagonal((*b, n)), N((*b, n)), N((*b, n, m))))
+            for b, n, m in (((), 4, 2), ((2,), 3, 1), ((), 1, 2), ((), 2, 0), ((0,), 3, 2))
+        ),
+        linear=((3,),),
+        **{**REAL, "kinds": "fc"},
+    ),
+    tridiagonal.eigh_tridiagonal_p: Domain(
+        cases=tuple(
+            Case((N((*b, n)), N((*b, n - 1))), {"vectors": vectors, "on_error": "raise"})
+            for b, n in (((), 3), ((2,), 4), ((), 1), ((0,), 2))
+            for vectors in (True, False)
+        ),
+        **REAL,
     ),
     svd.polar_p: Domain(
         cases=tuple(Case((Graded(s),), {"on_error": "raise"}) for s in RECTANGLES),
