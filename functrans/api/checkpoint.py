@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..control.checkpoint import bind
-from ..core import ArgumentError, Attachment, RefError, Transformed, aval_of
+from ..core import ArgumentError, Attachment, Transformed, aval_of
 from ..frontend.arguments import (
     Flat,
     argument_at,
@@ -23,7 +23,7 @@ from ..frontend.pytree import tree_map
 from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.identities import name_p
 from ..transforms.stage import Uses, attach_to, stage
-from .refs import put_back, with_values
+from .refs import has_refs, put_back, with_values
 from .static import StaticArguments
 
 
@@ -122,10 +122,9 @@ class _Checkpointed(Transformed):
         """The results of the function."""
         fun = self._fun
         split = self._signature.split(fun, args, kwargs)
-        try:
-            values, treedef = flatten_values(split.dynamic, partial(argument_at, "checkpoint", fun))
-        except RefError:
+        if has_refs(split.dynamic):
             return with_values("checkpoint", fun, self._of_values, args, kwargs)
+        values, treedef = flatten_values(split.dynamic, partial(argument_at, "checkpoint", fun))
         flat = Flat(fun, treedef, split.call)
         hooks: list[Attachment] = []
         avals = [aval_of(x) for x in values]

@@ -17,7 +17,6 @@ from ..core.attachment import Attachment
 from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
 from ..core.context import run_with
-from ..core.errors import RefError
 from ..core.module_getattr import lazy_import
 from ..core.named_axes import named_axes
 from ..core.portable import Portable, in_words
@@ -42,7 +41,7 @@ from .donation import donating, warn_unused, with_arrays
 from .fast_path import Runner, add_types, is_swapped
 from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced
-from .refs import put_back, with_values
+from .refs import has_refs, put_back, with_values
 from .static import DonatedArguments, Split, StaticArguments
 from .traced_blocks import TraceInProgress, traces
 
@@ -125,10 +124,9 @@ class Jitted(Portable):
         if config.disable_jit:
             return self._fun(*args, **kwargs)
         split = self._signature.split(self._fun, args, kwargs)
-        try:
-            values, treedef = flatten_values(split.dynamic, partial(argument_at, "jit", self._fun))
-        except RefError:
+        if has_refs(split.dynamic):
             return with_values("jit", self._fun, self._of_values, args, kwargs)
+        values, treedef = flatten_values(split.dynamic, partial(argument_at, "jit", self._fun))
         traced = self._traced(split, [aval_of(x) for x in values], treedef)
         if current_trace.get() is not eval_trace:
             attach_to(traced.hooks, values)

@@ -34,6 +34,11 @@ def put_back(uses: Uses, outs: Sequence[Any]) -> list[Any]:
     return outs
 
 
+def has_refs(tree: Any) -> bool:
+    """Whether a pytree of arguments contains a ref."""
+    return any(type(leaf) is Ref for leaf in tree_leaves(tree))
+
+
 def with_values(
     what: str,
     fun: Callable[..., Any],

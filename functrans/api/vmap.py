@@ -23,7 +23,7 @@ from ..frontend.checked import checked
 from ..frontend.pytree import flatten_axes, tree_flatten_with_path, tree_leaves, tree_structure
 from ..primitives.structure.linear import batched_first, move_axis, shape_of
 from ..transforms.batch import batch
-from .refs import with_values
+from .refs import has_refs, with_values
 
 
 @checked
@@ -120,10 +120,9 @@ class _Mapped(Transformed):
             raise errors.ArgumentValueError(
                 f"vmap of {name_of(fun)}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments"
             )
-        try:
-            values, treedef = flatten_values((args, kwargs), partial(argument_at, "vmap", fun))
-        except errors.RefError:
+        if has_refs((args, kwargs)):
             return self._with_refs(args, kwargs)
+        values, treedef = flatten_values((args, kwargs), partial(argument_at, "vmap", fun))
         axes = _argument_axes(fun, args, kwargs, in_axes)
         places = partial(_places, fun, (args, kwargs))
         dims = [_checked_axis(fun, x, d, places, i) for i, (x, d) in enumerate(zip(values, axes))]
