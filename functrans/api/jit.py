@@ -42,7 +42,7 @@ from .fast_path import Runner, add_types, is_swapped
 from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced
 from .refs import has_refs, put_back, with_values
-from .static import DonatedArguments, Split, StaticArguments
+from .static import DonatedArguments, DonatedLeaves, Split, StaticArguments
 from .traced_blocks import TraceInProgress, traces
 
 #: Loads when something is first compiled: transformations outside `jit` do without.
@@ -59,7 +59,9 @@ class Jitted(Portable):
 
     _transient = frozenset(("_bound", "_unheld", "_cache", "_runners", "_hit", "_plain", "_of_methods"))
 
-    def __init__(self, fun: Callable[..., Any], signature: StaticArguments, donated: DonatedArguments):
+    def __init__(
+        self, fun: Callable[..., Any], signature: StaticArguments, donated: DonatedArguments | DonatedLeaves
+    ):
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._signature = signature
@@ -125,7 +127,8 @@ class Jitted(Portable):
             return self._fun(*args, **kwargs)
         split = self._signature.split(self._fun, args, kwargs)
         if has_refs(split.dynamic):
-            return with_values("jit", self._fun, self._of_values, args, kwargs)
+            donate = current_trace.get() is eval_trace and not self._signature
+            return with_values("jit", self._fun, self._of_values, args, kwargs, donate=donate)
         values, treedef = flatten_values(split.dynamic, partial(argument_at, "jit", self._fun))
         traced = self._traced(split, [aval_of(x) for x in values], treedef)
         if current_trace.get() is not eval_trace:
@@ -175,10 +178,12 @@ class Jitted(Portable):
 
         return cache.get(key, trace)
 
-    def _of_values(self, fun: Callable[..., Any], key: Hashable) -> Jitted:
+    def _of_values(self, fun: Callable[..., Any], key: tuple[Any, ...]) -> Jitted:
         """`fun`, which does the same with values in the place of refs, jitted in the same way."""
         jitted = object.__new__(Jitted)
-        vars(jitted).update(_fun=fun, _signature=self._signature, _donated=self._donated)
+        _, places, _, donate = key
+        donated = DonatedLeaves(self._donated, places) if donate else self._donated
+        vars(jitted).update(_fun=fun, _signature=self._signature, _donated=donated)
         jitted._use(self._cache.derived(key))
         return jitted
 
@@ -209,7 +214,7 @@ class Jitted(Portable):
         return bound
 
     @cached_property
-    def _of_methods(self) -> tuple[StaticArguments, DonatedArguments]:
+    def _of_methods(self) -> tuple[StaticArguments, DonatedArguments | DonatedLeaves]:
         return self._signature.bound(), self._donated.bound()
 
     def _cache_of_equal(self, instance: Any) -> Cache:

@@ -7,7 +7,7 @@ last values.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..arrays.array import unwrap, wrap
@@ -22,7 +22,7 @@ from ..primitives.structure.linear import zeros
 from ..transforms.stage import Uses
 
 #: From a function of values, and a key for what it makes of a function, to the transformed function.
-Transform = Callable[[Callable[..., Any], Hashable], Callable[..., Any]]
+Transform = Callable[[Callable[..., Any], tuple[Any, ...]], Callable[..., Any]]
 
 
 def put_back(uses: Uses, outs: Sequence[Any]) -> list[Any]:
@@ -46,8 +46,12 @@ def with_values(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     shared: Sequence[int] = (),
+    donate: bool = False,
 ) -> Any:
-    """Call a transformed function whose arguments contain refs: those at `shared` leaves as captured values."""
+    """Call a transformed function whose arguments contain refs.
+
+    Those at `shared` leaves are captured values. With `donate`, the function may write into the memory of the others.
+    """
     leaves, tree = tree_flatten((args, kwargs))
     places = refs_among(leaves)
     _check_distinct(what, fun, args, kwargs, leaves, places)
@@ -67,24 +71,26 @@ def with_values(
         for leaf in tree_leaves(out):
             if type(leaf) is Ref:
                 raise refused(leaf, f"the result of {name_of(fun)}")
-        return out, [None if ref.is_unchanged(x) else ref.end("an argument") for ref, x in zip(made, first)]
+        kept = [not donate and ref.is_unchanged(x) for ref, x in zip(made, first)]
+        return out, [None if k else ref.end("an argument") for ref, k in zip(made, kept)]
 
+    with_refs = transform(of_values, ("refs", tuple(passed), tree, donate))
     for i in captured:
         leaves[i] = 0.0
-    for i, ref in zip(passed, refs):
-        leaves[i] = wrap(ref.take())
-    given, named = tree_unflatten(tree, leaves)
-    with_refs = transform(of_values, ("refs", tuple(passed), tree))
-    for ref in refs:
-        ref.lend(True)
+    lent = [ref.lend(donate) for ref in refs]
     try:
+        for i, value in zip(passed, lent):
+            leaves[i] = value
+        given, named = tree_unflatten(tree, leaves)
         out, last = with_refs(*given, **named)
-    finally:
-        for ref in refs:
-            ref.lend(False)
-    for ref, value in zip(refs, last):
-        if value is not None:
-            ref.put(unwrap(value))
+    except BaseException:
+        for ref, value in zip(refs, lent):
+            ref.return_loan(value)
+        raise
+    for ref, value, new in zip(refs, lent, last):
+        ref.return_loan(value if new is None else new)
+        if new is not None:
+            ref.put(unwrap(new))
     return out
 
 

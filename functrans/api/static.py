@@ -178,6 +178,27 @@ class DonatedArguments(ChosenArguments):
         return tuple(numbers)
 
 
+class DonatedLeaves:
+    """Donated leaves besides those of donated arguments, of a function without static arguments."""
+
+    def __init__(self, others: DonatedArguments | DonatedLeaves, numbers: Sequence[int]):
+        self._others = others
+        self._numbers = tuple(numbers)
+
+    @property
+    def key(self) -> Hashable:
+        """The key that distinguishes sets of options."""
+        return self._others.key, self._numbers
+
+    def bound(self) -> Self:
+        """Itself: leaves of a call do not include the instance."""
+        return self
+
+    def leaves(self, split: Split, treedef: PyTreeDef) -> tuple[int, ...]:
+        """As of `DonatedArguments`."""
+        return tuple(sorted({*self._others.leaves(split, treedef), *self._numbers}))
+
+
 def _check_hashable(fun: Callable[..., Any], place: int | str, value: Any) -> None:
     try:
         hash(value)

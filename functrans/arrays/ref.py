@@ -260,9 +260,27 @@ class Ref(Unportable):
             "value r[...] from that function instead of storing the Ref"
         )
 
-    def lend(self, lent: bool) -> None:
-        """Mark the ref as an argument of a function that runs, and may not use it from outside as well."""
-        self._lent = lent
+    def lend(self, donate: bool) -> Any:
+        """The value, for a function whose argument the ref is, and which may not use it from outside as well.
+
+        With `donate`, nothing else refers to its memory, unless something does that was read before.
+        """
+        value = wrap(self.take())
+        self._lent = True
+        if donate:
+            self._value = None
+        return value
+
+    def return_loan(self, value: Any) -> None:
+        """The end of the function, with the value that it left; the memory is lost if the function failed meanwhile."""
+        self._lent = False
+        if self._value is not None:
+            return
+        if type(value) is Array:
+            self._value = unwrap(value)
+        else:
+            self._value = np.zeros(self.shape, self.dtype)
+            self._over = "a call failed that had overwritten it"
 
     def is_unchanged(self, first: Any) -> bool:
         """Whether the value is still the first one."""

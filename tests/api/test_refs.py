@@ -245,6 +245,35 @@ def test_arguments(form):
     np.testing.assert_array_equal(unused[...], X)
 
 
+def test_compiled_functions_write_into_the_memory_of_an_argument():
+    f = ft.jit(lambda r, i: r.addupdate(1.0, i))
+    r = ft.new_ref(np.zeros(1000))
+    f(r, 0)
+    before = r[...]
+    f(r, 1)
+    assert before[1] == 0.0  # what was read keeps its memory
+    del before
+    f(r, 2)
+    addresses = set()
+    for i in range(3, 9):
+        f(r, i)
+        addresses.add(r._value.ctypes.data)
+    assert len(addresses) == 1
+    np.testing.assert_array_equal(r[...], [1.0] * 9 + [0.0] * 991)
+    _, pullback = ft.vjp(lambda y: fnp.sum(y * r[...]), np.ones(1000))
+    f(r, 9)
+    assert pullback(1.0)[0][9] == 0.0  # nor does a residual lose its own
+    r[9] = 0.0
+    both = ft.jit(lambda r, x: (r.set(x), r[...])[1])
+    out = both(r, 3.0)
+    both(r, 4.0)
+    assert out[0] == 3.0
+    failing = ft.jit(lambda r, i: r.set(5.0, i))
+    with pytest.raises(errors.IndexOutOfBoundsError):
+        failing(r, 5000)
+    np.testing.assert_array_equal(r[...], [4.0] * 1000)
+
+
 def test_arguments_compile_once_and_types_are_distinguished():
     f = ft.jit(lambda r: r.set(r[...] * 2))
     for x in (X, X + 1.0, np.arange(3), X):
