@@ -11,7 +11,7 @@ import scipy.special as sp
 from ...lax.while_loops import fori_loop
 from ...primitives import ops
 from .continuous import Continuous
-from .derived import inverse
+from .derived import inverse, together
 from .namespaces import Distribution
 
 TAU = 2 * math.pi
@@ -71,7 +71,7 @@ def _turns(x: Any) -> tuple[Any, Any]:
 
 
 def _vonmises_logcdf(x: Any, kappa: Any) -> Any:
-    x, kappa = np.broadcast_arrays(x, kappa)
+    x, kappa = together(x, kappa)
     angle, turns = _turns(x)
     left = angle < 0
     tail = _log_tail(np.abs(angle), kappa)
@@ -83,7 +83,7 @@ def _vonmises_logcdf(x: Any, kappa: Any) -> Any:
 
 
 def _vonmises_cdf(x: Any, kappa: Any) -> Any:
-    x, kappa = np.broadcast_arrays(x, kappa)
+    x, kappa = together(x, kappa)
     angle, turns = _turns(x)
     tail = np.exp(_log_tail(np.abs(angle), kappa))
     return np.where(angle < 0, tail, 1 - tail) + turns
@@ -91,7 +91,7 @@ def _vonmises_cdf(x: Any, kappa: Any) -> Any:
 
 def _vonmises_ppf(q: Any, kappa: Any) -> Any:
     """By bisection, up to rounding."""
-    q, kappa = np.broadcast_arrays(q, kappa)
+    q, kappa = together(q, kappa)
     log_tail = np.log(np.minimum(q, 1 - q))
 
     def halve(_: Any, ends: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -12,7 +12,8 @@ import scipy.special as sp
 from ...api.vmap import vmap
 from ...lax.while_loops import while_loop
 from ...primitives import ops, special_ops
-from .derived import log1mexp
+from .betas import betaincc
+from .derived import log1mexp, together
 from .discrete import Discrete, whole
 from .namespaces import Distribution
 
@@ -30,11 +31,11 @@ def _log_binomial(n: Any, k: Any) -> Any:
 
 def _each(function: Callable[..., Any], *operands: Any) -> Any:
     """A function of numbers of each element of the operands, which are broadcast; loops run as long as each needs."""
-    operands = np.broadcast_arrays(*operands)
-    shape = np.shape(operands[0])
+    arrays = together(*operands)
+    shape = np.shape(arrays[0])
     if 0 in shape:
-        return operands[0]
-    return np.reshape(vmap(function)(*[np.reshape(x, -1) for x in operands]), shape)
+        return arrays[0]
+    return np.reshape(vmap(function)(*[np.reshape(x, -1) for x in arrays]), shape)
 
 
 def _entropy(logpmf: Callable[..., Any], window: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,7 +103,7 @@ binom = Distribution(
         conditions="n is an integer >= 0 and 0 <= p <= 1",
         logpmf=_binom_logpmf,
         inside=lambda n, p: np.where(p < 1, 0.0, n),
-        cdf=lambda k, n, p: sp.betaincc(k + 1, np.maximum(n - k, 1.0), p),
+        cdf=lambda k, n, p: betaincc(k + 1, np.maximum(n - k, 1.0), p),
         sf=lambda k, n, p: sp.betainc(k + 1, np.maximum(n - k, 1.0), p),
         ppf=lambda q, n, p: special_ops.bdtrik_p.bind(q, n, p),
         entropy=_entropy(_binom_logpmf, _binom_window),
@@ -147,7 +148,7 @@ nbinom = Distribution(
         conditions="n > 0 and 0 < p <= 1",
         logpmf=_nbinom_logpmf,
         cdf=lambda k, n, p: sp.betainc(n, k + 1, p),
-        sf=lambda k, n, p: sp.betaincc(n, k + 1, p),
+        sf=lambda k, n, p: betaincc(n, k + 1, p),
         ppf=lambda q, n, p: np.where(p < 1, special_ops.nbdtrik_p.bind(q, n, p), 0.0),
         entropy=_entropy(_nbinom_logpmf, _nbinom_window),
     )
@@ -199,7 +200,7 @@ def _betabinom_log(lower: bool) -> Callable[..., Any]:
     """The logarithm of the probability up to `k`, or above it: the sum of the smaller side."""
 
     def formula(k: Any, n: Any, a: Any, b: Any) -> Any:
-        k, n, a, b = np.broadcast_arrays(k, np.maximum(n, 1.0), a, b)
+        k, n, a, b = together(k, np.maximum(n, 1.0), a, b)
         below = k * (a + b) < n * a
         # n - k has the same distribution with a and b exchanged.
         near = np.where(below, k, np.maximum(n - k - 1, 0.0))
@@ -212,7 +213,7 @@ def _betabinom_log(lower: bool) -> Callable[..., Any]:
 
 def _betabinom_ppf(q: Any, n: Any, a: Any, b: Any) -> Any:
     """By bisection."""
-    q, n, a, b = np.broadcast_arrays(q, n, a, b)
+    q, n, a, b = together(q, n, a, b)
     logcdf = _betabinom_log(lower=True)
 
     def halve(ends: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -26,6 +26,12 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     return np.where(condition, x, y)
 
 
+def together(*operands: Any) -> list[Any]:
+    """The operands, broadcast to one shape."""
+    shape = ops.broadcast_shapes("broadcast", *map(ops.shape_of, operands))
+    return [ops.broadcast_to(x, shape) for x in operands]
+
+
 def every(*conditions: Any) -> Any:
     """Whether all hold, element by element."""
     result: Any = True
@@ -122,6 +128,19 @@ def inverse(f: Formula, of: Formula, logpdf: Formula, sign: float = 1.0) -> Form
     return ruled
 
 
+def _symmetric_log_of(cdf: Formula) -> Formula:
+    """The logarithm of a distribution function that is that of ``-x``, too: from the smaller tail."""
+
+    def formula(x: Any, *shapes: Any) -> Any:
+        left = x < 0
+        tail = cdf(np.where(left, x, -x), *shapes)
+        lost = tail == 0
+        log = np.where(lost, -math.inf, np.log(np.where(lost, 0.5, tail)))
+        return np.where(left, log, np.log1p(-tail))
+
+    return formula
+
+
 _COMPLEMENTS = (("cdf", "sf"), ("sf", "cdf"))
 
 
@@ -147,6 +166,8 @@ def complete(
     for density in ("pdf", "pmf"):
         if f"log{density}" in f and density not in f:
             f[density] = _guarded(given[f"log{density}"], inside, np.exp, 0.0)
+    if symmetric and "logcdf" not in f and "cdf" in f:
+        f["logcdf"] = _symmetric_log_of(f["cdf"])
     for p, rest in _COMPLEMENTS if symmetric else ():
         for name, other in ((p, rest), (f"log{p}", f"log{rest}")):
             if other in f and name not in f:

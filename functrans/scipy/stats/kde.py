@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import numpy as fnp
+from ... import random
 from ...core import ArgumentError, ArgumentValueError, ShapeError
 from ...frontend.checked import checked
 from ...frontend.pytree.register import register_pytree_node_class
@@ -194,9 +195,30 @@ class gaussian_kde:
 
     def _energy(self, name: str, points: Any) -> Any:
         """Half the squared distance between each point and each of the sample, in units of the bandwidth: (m, n)."""
-        x = solve_triangular(self._factored, self._points(name, points), lower=True)
-        centres = solve_triangular(self._factored, self.dataset, lower=True)
+        x = solve_triangular(self._factored, self._points(name, points), lower=True, check_finite=False)
+        centres = solve_triangular(self._factored, self.dataset, lower=True, check_finite=False)
         return 0.5 * np.sum(np.square(x[:, :, None] - centres[:, None, :]), axis=0)
+
+    def resample(self, key: Any, shape: Any = ()) -> Any:
+        """Points drawn from the density.
+
+        Parameters
+        ----------
+        key : Array
+            A key of `functrans.random`.
+        shape : tuple of int
+            How many points.
+
+        Returns
+        -------
+        Array, shape (d, *shape)
+        """
+        which, noise = random.split(key)
+        centres = random.choice(which, self.n, tuple(shape), p=self.weights)
+        steps = random.multivariate_normal(
+            noise, np.zeros(self.d, self.covariance.dtype), self.covariance, tuple(shape)
+        )
+        return finish(self.dataset[:, centres] + np.moveaxis(steps, -1, 0))
 
     # --- integrals
 
@@ -245,7 +267,9 @@ class gaussian_kde:
 
     def _overlap(self, deviations: Any, weights: Any, cov: Any) -> Any:
         factor = cholesky(cov)
-        energy = 0.5 * np.sum(np.square(solve_triangular(factor, deviations, lower=True)), axis=0)
+        energy = 0.5 * np.sum(
+            np.square(solve_triangular(factor, deviations, lower=True, check_finite=False)), axis=0
+        )
         log_norm = -0.5 * self.d * LOG_TAU - np.sum(np.log(np.diagonal(factor)))
         return finish(np.sum(weights * np.exp(log_norm - energy)))
 

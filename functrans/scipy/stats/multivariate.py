@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from ...core import ShapeError
+from ...core import LinAlgError, ShapeError
 from ...core.module_getattr import module_attributes
 from ...frontend.checked import checked
 from ...numpy.linalg import cholesky, eigh
@@ -109,7 +109,7 @@ def multivariate_normal_entropy(mean: Any = None, cov: Any = 1) -> Any:
     mean = 0.0 if mean is None else mean
     _, _, cov = _vectors("multivariate_normal.entropy", mean, mean, cov)
     n = shape_of(cov)[-1]
-    return finish(0.5 * n * (LOG_TAU + 1) + _log_diagonal(cholesky(cov)))
+    return finish(0.5 * n * (LOG_TAU + 1) + _log_diagonal(_factor(cov)))
 
 
 def _vectors(name: str, x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any]:
@@ -139,12 +139,21 @@ def _vectors(name: str, x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any]:
     return x, mean, 0.5 * (cov + np.swapaxes(cov, -1, -2))
 
 
+def _factor(cov: Any) -> Any:
+    try:
+        return cholesky(cov)
+    except LinAlgError:
+        raise LinAlgError(
+            "multivariate_normal: cov is not positive definite. With allow_singular=True it may be singular"
+        ) from None
+
+
 def _log_diagonal(factor: Any) -> Any:
     return np.sum(np.log(np.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
 
 
 def _regular_logpdf(deviation: Any, cov: Any) -> Any:
-    factor, n = cholesky(cov), shape_of(cov)[-1]
+    factor, n = _factor(cov), shape_of(cov)[-1]
     return (
         -0.5 * n * LOG_TAU
         - _log_diagonal(factor)
@@ -156,8 +165,10 @@ def _solved(factor: Any, deviation: Any) -> Any:
     """The solutions of the triangular systems, in the last axis."""
     if len(shape_of(factor)) == 2:  # one factor, all points in one call
         rows = np.reshape(deviation, (-1, shape_of(factor)[-1]))
-        return np.reshape(solve_triangular(factor, rows.T, lower=True).T, shape_of(deviation))
-    return solve_triangular(factor, deviation[..., None], lower=True)[..., 0]
+        return np.reshape(
+            solve_triangular(factor, rows.T, lower=True, check_finite=False).T, shape_of(deviation)
+        )
+    return solve_triangular(factor, deviation[..., None], lower=True, check_finite=False)[..., 0]
 
 
 def _singular_logpdf(deviation: Any, cov: Any) -> Any:

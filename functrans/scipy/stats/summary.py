@@ -30,7 +30,7 @@ def _sample(name: str, a: Any, axis: int | None, nan_policy: str) -> tuple[Any, 
         )
     x = ops.operand(a, name)
     if dtype_of(x).kind == "c":
-        raise DtypeError(f"{name}: the sample is complex; take its real part, or its absolute value")
+        raise DtypeError(f"{name}: a is complex; take its real part, or its absolute value")
     x = ops.strong(x, dtype_of(x))
     if axis is None or not shape_of(x):
         x, axis = ops.flat(x), 0
@@ -46,7 +46,7 @@ def _sample(name: str, a: Any, axis: int | None, nan_policy: str) -> tuple[Any, 
                 "look for NaN in the result"
             )
         if known.any():
-            raise ArgumentValueError(f"{name}: the sample contains NaN, and nan_policy is 'raise'")
+            raise ArgumentValueError(f"{name}: a contains NaN, and nan_policy is 'raise'")
     return x, axis, bad
 
 
@@ -198,7 +198,8 @@ class _Moments:
             self.n: Any = dtype.type(shape_of(self.x)[self.axis])
         else:
             self.n = self._sum(np.ones_like(self.x))
-        self.mean = self._sum(self.x) / self.n
+        with np.errstate(all="ignore"):
+            self.mean = self._sum(self.x) / self.n
         self.deviation = self.x - self.mean
 
     def _sum(self, terms: Any) -> Any:
