@@ -79,6 +79,8 @@ _LAZY = (
     "testing",
     "tree",
     "tree_util",
+    "typing",
+    "sharding",
 )
 
 __all__ = [
@@ -166,10 +168,12 @@ __all__ = [
     "remat",
     "saved_values_hooks",
     "scipy",
+    "sharding",
     "testing",
     "tree",
     "tree_util",
     "typeof",
+    "typing",
     "value_and_grad",
     "vjp",
     "vmap",

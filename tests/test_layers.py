@@ -26,6 +26,8 @@ ROOMS = {
         "ops",
         "image",
         "dtypes",
+        "sharding",
+        "typing",
         "experimental",
         "example_libraries",
         "ad_checkpoint",

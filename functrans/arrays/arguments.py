@@ -245,7 +245,10 @@ def _sequence(element: ArgumentKind, length: int | None = None) -> ArgumentKind:
             return x
         if isinstance(x, str | bytes | dict) and element is not _ANYTHING:
             raise Unfit
-        if isinstance(x, Tracer) or (isinstance(x, np.ndarray) and x.ndim == 0) or not _iterable(x):
+        rows = isinstance(x, Tracer) and x.aval.ndim > 0 and element is _ANYTHING
+        if isinstance(x, Tracer) and not rows:
+            raise Unfit
+        if (isinstance(x, np.ndarray) and x.ndim == 0) or not _iterable(x):
             raise Unfit
         if element is _ANYTHING and length is None:
             return x

@@ -334,6 +334,11 @@ class Array(np.ndarray, metaclass=_ArrayType):
         """The CPU."""
         return CPU
 
+    @property
+    def sharding(self) -> Device:
+        """The CPU, which holds every array."""
+        return CPU
+
     def devices(self) -> set[Device]:
         """The devices that hold the array: the CPU."""
         return {CPU}

@@ -28,7 +28,7 @@ def _is_precision(x: Any) -> bool:
     )
 
 
-_DEVICE = _one_of("'cpu', the only device,", lambda x: isinstance(x, str) and x == "cpu")
+DEVICE = _one_of("'cpu', the only device,", lambda x: isinstance(x, str) and x == "cpu")
 _PRECISION = _one_of("a string, a lax.Precision, a pair of them", _is_precision)
 _ACCURACY = _one_of(
     "a lax.Tolerance, a lax.AccuracyMode", lambda x: not isinstance(x, str | int | float | list)
@@ -45,18 +45,18 @@ _SIZE = kind_of(int | None)
 _ROWS: list[tuple[str, Any, str]] = [
     (
         "out_sharding",
-        _DEVICE,
+        DEVICE,
         """numpy.arange numpy.array numpy.asarray numpy.bincount numpy.broadcast_to numpy.dot numpy.empty numpy.full
         numpy.full_like numpy.ones numpy.ones_like numpy.percentile numpy.quantile numpy.ravel numpy.repeat
         numpy.reshape numpy.tensordot numpy.zeros numpy.zeros_like numpy.einsum numpy.matmul lax.broadcast
         lax.broadcast_in_dim lax.broadcasted_iota lax.dot lax.dot_general lax.empty lax.reduce_sum lax.reshape""",
     ),
-    ("sharding", _DEVICE, "lax.full lax.full_like"),
-    ("in_shardings out_shardings", _DEVICE, "jit"),
-    ("device backend", _DEVICE, "jit"),
+    ("sharding", DEVICE, "lax.full lax.full_like"),
+    ("in_shardings out_shardings", DEVICE, "jit"),
+    ("device backend", DEVICE, "jit"),
     ("inline keep_unused", FLAG, "jit"),
     ("compiler_options", _OPTIONS, "jit"),
-    ("device", _DEVICE, "numpy.array"),
+    ("device", DEVICE, "numpy.array"),
     ("reduce_axes", _EMPTY, "grad value_and_grad vjp linear_transpose"),
     ("concrete", FLAG, "checkpoint remat"),
     ("_split_transpose", FLAG, "lax.scan"),

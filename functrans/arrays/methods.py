@@ -142,6 +142,8 @@ def _plain_method(name: str) -> Callable[..., Any]:
         if has_tracer(args) or (kwargs and has_tracer(kwargs)):
             return operators.method[name](self, *args, **kwargs)
         check_out(name, kwargs)
+        if kwargs and kwargs.get("where", True) is None:  # all elements, as in JAX; to NumPy's methods, none
+            kwargs = {**kwargs, "where": True}
         plain = _view(self, _ndarray)
         try:
             return wrap_all(generic(plain, *unwrap_all(args), **unwrap_all(kwargs)))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .device import CPU
 from .errors import ShapeError
 
 #: Python's numbers, which are weak values (a bool is not), and all Python scalars.
@@ -65,6 +66,11 @@ class Aval:
     def weak_type(self) -> bool:
         """Whether the dtype came from a Python scalar."""
         return self.weak
+
+    @property
+    def sharding(self) -> Any:
+        """The CPU, which holds every array."""
+        return CPU
 
     def strong(self) -> Aval:
         """The same aval without the weakness."""

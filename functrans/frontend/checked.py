@@ -117,7 +117,9 @@ class _Front:
         parts: dict[str, Any] = {"_inner": self.function}
         lines: list[str] = []
         for p in parameters:
-            kind = kind_of(hints.get(p.name, Any))
+            kind = jax_keywords.DEVICE if p.name == "out_sharding" else kind_of(hints.get(p.name, Any))
+            if p.name == "where" and p.default is True:
+                lines.append("if where is None: where = True")
             if kind is None or p.kind is _Parameter.VAR_KEYWORD:
                 continue
             if p.name == "out" and p.default is None:

@@ -216,3 +216,22 @@ def test_gradients_of_a_jitted_function_are_those_of_the_function():
         ft.grad(ft.jit(double))(2)
     with pytest.raises(ft.errors.GradientError, match="must return a scalar"):
         ft.grad(ft.jit(double))(X)
+
+
+@pytest.mark.parametrize("captured", range(8))
+def test_captured_arrays_and_results_in_namedtuples(captured):
+    """The names of captured arrays and of the classes of results are different ones in the generated code."""
+    arrays = [np.full(3, float(i)) for i in range(captured)]
+
+    @ft.jit
+    def step(state):
+        total = sum((state.first * a for a in arrays), state.first)
+        return Pair(total, Pair((state.second, Pair(total, 1.0)), {"a": total}))
+
+    state = Pair(np.ones(3), 2.0)
+    expected = 1.0 + sum(range(captured))
+    for _ in range(4):
+        out = step(state)
+        assert type(out) is Pair
+        np.testing.assert_array_equal(out.first, np.full(3, expected))
+        np.testing.assert_array_equal(out.second.first[1].first, np.full(3, expected))

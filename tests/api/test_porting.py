@@ -349,3 +349,44 @@ def test_breakpoint(monkeypatch):
         (["x", "y"], 0.0),
         (["x", "y"], 2.0),
     ]
+
+
+def test_what_only_has_a_shape():
+    like = ft.ShapeDtypeStruct((2, 3), np.float32)
+    for make, value in ((fnp.zeros_like, 0), (fnp.ones_like, 1), (fnp.empty_like, None)):
+        assert (make(like).shape, make(like).dtype) == ((2, 3), np.float32)
+        if value is not None:
+            np.testing.assert_array_equal(make(like), value)
+    assert fnp.full_like(like, 3).dtype == np.float32
+
+
+def test_rows_of_a_traced_array_as_leaves():
+    tree = ft.tree.structure({"a": 0, "b": 0})
+    f = ft.jit(lambda x: ft.tree.unflatten(tree, x))
+    np.testing.assert_array_equal(f(X)["b"], X[1])
+    keys = ft.jit(lambda k: ft.tree.unflatten(tree, ft.random.split(k, 2)))(ft.random.key(0))
+    assert keys["b"] == ft.random.split(ft.random.key(0), 2)[1]
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "std", "var", "any", "all"])
+def test_where_none_is_everywhere(name):
+    extra = {"initial": 0.0} if name in ("max", "min") else {}
+    expected = getattr(np, name)(X, axis=1)
+    for f in (
+        lambda x: getattr(fnp, name)(x, axis=1, where=None, **extra),
+        lambda x: getattr(fnp.asarray(x), name)(axis=1, where=None, **extra),
+    ):
+        if name == "min":
+            expected = np.min(X, axis=1, initial=0.0)
+        np.testing.assert_allclose(f(X), expected)
+        np.testing.assert_allclose(ft.jit(f)(X), expected)
+
+
+def test_shardings():
+    x = fnp.zeros(2)
+    cpu = ft.sharding.SingleDeviceSharding(ft.devices()[0])
+    assert isinstance(x.sharding, ft.sharding.Sharding)
+    assert x.sharding == ft.typeof(x).sharding == cpu
+    assert fnp.zeros(3, out_sharding=x.sharding).shape == (3,)
+    with pytest.raises(AttributeError, match="one CPU"):
+        _ = ft.sharding.NamedSharding

@@ -49,9 +49,11 @@ OWN: dict[str, list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]] = {
         ("scalar_type_of", None, (X,), {}),
     ],
     "functrans.ad_checkpoint": [("print_saved_residuals", None, (np.sum, X), {})],
+    "functrans.sharding": [("SingleDeviceSharding", None, (ft.devices()[0],), {})],
     "functrans.debug": [("breakpoint", stopped, (), {})],
 }
 LEFT_OUT: dict[str, set[str]] = {
     "functrans": {"Device"},
+    "functrans.sharding": {"Sharding"},
     "functrans.dtypes": {"TypePromotionError", "extended", "finfo", "iinfo", "issubdtype", "prng_key"},
 }

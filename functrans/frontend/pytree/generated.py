@@ -65,7 +65,10 @@ def _is_plain(treedef: PyTreeDef) -> bool:
 
 
 def _constant(names: dict[str, Any], value: Any) -> str:
-    name = f"c{len(names)}"
+    """A name for `value` that `names` does not have yet: callers have names of their own in it."""
+    name = f"node{len(names)}"
+    while name in names:
+        name += "_"
     names[name] = value
     return name
 

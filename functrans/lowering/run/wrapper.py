@@ -315,10 +315,8 @@ class _Writer:
             self.lines.append(f"{result} = {f'weak({text})' if is_weak else f'view({text}, Array)'}")
             if not is_weak:
                 self.lines.append(f"setflags({result}, False)")  # by position: half the time of write=False
-        constants: dict[str, Any] = {}
         flat = f"[{', '.join(results)}]"
-        tree = tree_expression(public.out_tree, iter(results), constants)
-        self.names.update(constants)
+        tree = tree_expression(public.out_tree, iter(results), self.names)
         self.lines.append(f"return {tree or f'unflatten({flat})'}")
         self.names["unflatten"] = public.out_tree.unflatten
 

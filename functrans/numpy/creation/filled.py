@@ -10,6 +10,7 @@ import numpy as np
 from ...arrays.arguments import Casting, Device, Like, Order
 from ...arrays.array import Array
 from ...core import FLOAT64, ArgumentError, ArgumentValueError, ShapeError, aval_of, canonical, operators
+from ...frontend.arguments import ShapeDtypeStruct
 from ...primitives import ops
 from ...primitives.ops import finish, operand, positive_shape, shape_of, strong
 from ..dispatch import array_operand, implements, on_cpu, owned, staging
@@ -229,11 +230,10 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
 
 
 def _like(a: Any, dtype: Any, shape: Any, name: str) -> tuple[tuple[int, ...], np.dtype]:
-    aval = aval_of(operand(a, name))
-    return (
-        aval.shape if shape is None else positive_shape(shape, name),
-        _dtype(dtype, name, aval.dtype),
-    )
+    # Only shape and dtype matter: a `ShapeDtypeStruct` will do.
+    aval = a if isinstance(a, ShapeDtypeStruct) else aval_of(operand(a, name))
+    extents = aval.shape if shape is None else positive_shape(shape, name)
+    return extents, _dtype(dtype, name, aval.dtype)
 
 
 @implements(np.zeros_like)

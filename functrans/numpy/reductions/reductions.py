@@ -39,7 +39,7 @@ def _summed_in(dtype: np.dtype, promote_integers: bool) -> np.dtype:
 
 def masked(x: Any, where: Any, neutral: Any, name: str) -> Any:
     """Replace `x` by a neutral element where the mask is false."""
-    if given(where, True) is True or where is None:
+    if given(where, True) is True:
         return x
     return ops.select_p.bind(mask_operand(where, shape_of(x), name), x, dtype_of(x).type(neutral))
 
