@@ -226,5 +226,5 @@ def _is_library_descriptor(kind: type) -> bool:
 
 
 def _may_be_read(name: str, value: Any) -> bool:
-    """Whether an entry of a class is an attribute of its instances."""
-    return not name.startswith("__") or type(value) is types.FunctionType
+    """Whether an entry of a class is an attribute of its instances; ``_abc_impl`` is what `abc` notes of subclasses."""
+    return (name != "_abc_impl" and not name.startswith("__")) or type(value) is types.FunctionType

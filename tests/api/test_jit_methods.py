@@ -1,5 +1,6 @@
 """Jitted methods: what they read from an instance is a constant, and a call is refused once that has changed."""
 
+import abc
 import dataclasses
 import enum
 import functools
@@ -724,3 +725,34 @@ def test_instances_without_weak_references_are_traced_once():
     for n in range(20):
         model.w = fnp.full(3, float(n))
         np.testing.assert_array_equal(model.times(x), np.full(3, float(n)))
+
+
+class Solver(abc.ABC):
+    """A class with abstract methods, whose method reads all of `self`."""
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    @abc.abstractmethod
+    def direction(self, x): ...
+
+    def step(self, x):
+        return update(self, x)
+
+
+class Descent(Solver):
+    def direction(self, x):
+        return -2.0 * x
+
+
+def update(solver, x):
+    return x + solver.rate * solver.direction(x)
+
+
+def test_methods_of_abstract_classes():
+    solver = Descent(0.25)
+    step = ft.jit(solver.step)
+    np.testing.assert_array_equal(step(np.ones(2)), [0.5, 0.5])
+    solver.rate = 0.5
+    with pytest.raises(ft.errors.StaleInstanceError, match="rate"):
+        step(np.ones(2))
