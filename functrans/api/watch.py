@@ -130,7 +130,7 @@ class _NodeBuilder:
         kind = type(x)
         if kind is np.ndarray and not x.dtype.hasobject:
             return snapshots.WritableArray(x)
-        if kind in (list, deque) or (isinstance(x, tuple) and not hasattr(x, "__dict__")):
+        if kind in (list, deque) or (isinstance(x, tuple) and not getattr(x, "__dict__", None)):
             return snapshots.Items(kind, [self.node(v, f"{path}[{i}]") for i, v in enumerate(x)])
         if kind in (set, frozenset) and all(isinstance(v, _NUMBERS) for v in x):
             return snapshots.Members(kind(x))

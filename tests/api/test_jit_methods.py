@@ -11,6 +11,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -756,3 +757,28 @@ def test_methods_of_abstract_classes():
     solver.rate = 0.5
     with pytest.raises(ft.errors.StaleInstanceError, match="rate"):
         step(np.ones(2))
+
+
+class Rules(NamedTuple):
+    init: Callable
+    update: Callable
+
+
+class MoreRules(Rules):
+    """A subclass, whose instances have a dictionary of their own, which is empty."""
+
+
+def test_named_tuples_of_functions():
+    class Loop:
+        def __init__(self, rules):
+            self.rules = rules
+
+        def step(self, x):
+            return self.rules.update(x)
+
+    loop = Loop(MoreRules(None, lambda x: 2.0 * x))
+    step = ft.jit(loop.step)
+    assert step(3.0) == 6.0
+    loop.rules = MoreRules(None, lambda x: 3.0 * x)
+    with pytest.raises(ft.errors.StaleInstanceError, match="rules"):
+        step(3.0)
