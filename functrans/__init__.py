@@ -38,6 +38,7 @@ from .api.hooks import (
 )
 from .api.jacobian import fwd_and_bwd, hessian, jacfwd, jacobian, jacrev
 from .api.jit import clear_caches, disable_jit, jit
+from .api.key_reuse import debug_key_reuse
 from .api.progress import progress
 from .api.refs import empty_ref, free_ref, freeze, new_ref
 from .api.stages import eval_shape, make_jaxpr
@@ -110,6 +111,7 @@ __all__ = [
     "custom_vjp",
     "custom_vmap",
     "debug",
+    "debug_key_reuse",
     "default_backend",
     "default_device",
     "device_count",

@@ -252,6 +252,11 @@ class Config:
         "equation, to locate it), and in the gradients that your own rules return. Operations that only move numbers "
         "(indexing, ``where``, ``sort``) pass an existing NaN on; arithmetic with it raises.",
     )
+    debug_key_reuse = Option(
+        False,
+        "Raise `KeyReuseError` when a key of `functrans.random` is used twice, also in compiled functions, which then "
+        "call Python at each use. Keys in the form of `PRNGKey` are not checked.",
+    )
     traceback_filtering = Option(
         True,
         "Show your frames, without the frames of functrans between them, in errors that leave a transformation, a "

@@ -40,12 +40,10 @@ from .operands import *
 from .products.dot import *
 from .products.matmul import *
 from .promotion import *
-from .random import *
 from .reductions.cumulative import *
 from .reductions.reduce import *
 from .sorting.sort import *
 from .special.functions import *
-from .special.inverse_erf import *
 from .structure.dynamic import *
 from .structure.linear import *
 from .structure.shape import *

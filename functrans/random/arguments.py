@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..api.jit import jit
+from ..control import key_uses
 from ..core import FLOAT64, INT64, KEY, Aval, Tracer, aval_of, canonical
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, FunctransError, ShapeError
 from ..primitives import ops
@@ -87,10 +88,11 @@ def one_key(key: Any, name: str) -> Any:
     return value
 
 
-def words(key: Any) -> Any:
-    """Keys as 64-bit numbers, which all bodies compute with."""
+def words(key: Any, name: str = "") -> Any:
+    """Keys as 64-bit numbers, which all bodies compute with; the function `name`, if given, uses them up."""
     if aval_of(key).dtype == KEY:
-        return ops.bitcast_p.bind(key, dtype=U64)
+        numbers = ops.bitcast_p.bind(key, dtype=U64)
+        return key_uses.used(numbers, name) if name else numbers
     swapped = ops.rev_p.bind(key, dimensions=(aval_of(key).ndim - 1,))
     return ops.bitcast_p.bind(swapped, dtype=U64)
 
@@ -101,8 +103,8 @@ def as_given(word: Any, key: Any) -> Any:
 
 
 def typed(word: Any) -> Any:
-    """64-bit numbers as keys."""
-    return ops.bitcast_p.bind(word, dtype=KEY)
+    """64-bit numbers as new keys."""
+    return ops.bitcast_p.bind(key_uses.made(word), dtype=KEY)
 
 
 def raw(word: Any) -> Any:

@@ -40,12 +40,12 @@ def _permuted(word: Any, x: Any, axis: int, independent: bool) -> Any:
 
 @compiled
 def _permutation(key: Any, x: Any, *, axis: int, independent: bool) -> Any:
-    return _permuted(words(key), x, axis, independent)
+    return _permuted(words(key, "permutation"), x, axis, independent)
 
 
 @compiled
 def _permutation_of_range(key: Any, *, n: int) -> Any:
-    return _shuffled(words(key), np.arange(n), 0)
+    return _shuffled(words(key, "permutation"), np.arange(n), 0)
 
 
 def _count(x: Any, name: str, argument: str) -> int:
@@ -110,7 +110,7 @@ def _places(word: Any, p: Any, n: int, draws: tuple[int, ...], replace: bool, mo
 def _choice(
     key: Any, a: Any, p: Any, *, n: int, shape: tuple[int, ...], axis: int, replace: bool, mode: str
 ) -> Any:
-    word = words(key)
+    word = words(key, "choice")
     if p is not None:
         places = _places(word, p, n, shape, replace, mode)
         chosen = places if a is None else fnp.take(a, places, axis)
@@ -208,7 +208,7 @@ def _weights(p: Any, n: int) -> Any:
 def _categorical(
     key: Any, logits: Any, *, axis: int, shape: tuple[int, ...], replace: bool, mode: str
 ) -> Any:
-    word, aval = words(key), aval_of(logits)
+    word, aval = words(key, "categorical"), aval_of(logits)
     prefix = shape[: len(shape) - (aval.ndim - 1)]
     if replace:
         own = list(shape[len(prefix) :])

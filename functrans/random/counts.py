@@ -74,7 +74,7 @@ def _poisson_by_rejection(word: Any, rate: Any, shape: tuple[int, ...], dtype: n
 
 @compiled
 def _poisson(key: Any, lam: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    word, rate = words(key), spread(lam, shape, FLOAT32)
+    word, rate = words(key, "poisson"), spread(lam, shape, FLOAT32)
     small = fnp.isnan(rate) | (rate < 10)
     few = _poisson_by_products(word, fnp.where(small, rate, np.float32(0)), shape, dtype)
     many = _poisson_by_rejection(word, fnp.where(small, np.float32(1e5), rate), shape, dtype)
@@ -200,7 +200,7 @@ def binomial_of(word: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: np.dty
 
 @compiled
 def _binomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return binomial_of(words(key), n, cast(p, aval_of(p).dtype), shape, dtype)
+    return binomial_of(words(key, "binomial"), n, cast(p, aval_of(p).dtype), shape, dtype)
 
 
 @checked
@@ -246,7 +246,7 @@ def _multinomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: np.
         count = binomial_of(word, left, fnp.clip(ratio, 0.0, 1.0), shape[:-1], kind)
         return left - count, count
 
-    keys = stream.split(words(key), categories)
+    keys = stream.split(words(key, "multinomial"), categories)
     _, counts = lax.scan(step, spread(n, shape[:-1], kind), (ratios, keys))
     return fnp.astype(fnp.moveaxis(counts, 0, -1), dtype)
 

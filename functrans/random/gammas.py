@@ -13,6 +13,7 @@ from ..core import aval_of
 from ..core.errors import ArgumentValueError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops
+from ..primitives import random as random_ops
 from . import stream
 from .arguments import (
     cast,
@@ -82,12 +83,12 @@ def gamma_of(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype, log: bo
         lambda pair: _one_gamma(pair[0], pair[1], dtype, log), (keys, fnp.reshape(fixed, (size,)))
     )
     samples = fnp.reshape(drawn, shape)
-    return (ops.log_gamma_sample_p if log else ops.gamma_sample_p).bind(a, unwrap(samples))
+    return (random_ops.log_gamma_sample_p if log else random_ops.gamma_sample_p).bind(a, unwrap(samples))
 
 
 @compiled
 def _gamma(key: Any, a: Any, *, shape: tuple[int, ...], dtype: np.dtype, log: bool) -> Any:
-    return gamma_of(words(key), a, shape, dtype, log)
+    return gamma_of(words(key, "loggamma" if log else "gamma"), a, shape, dtype, log)
 
 
 @checked
@@ -153,7 +154,7 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shar
 
 @compiled
 def _beta(key: Any, a: Any, b: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    first, second = stream.children(words(key))
+    first, second = stream.children(words(key, "beta"))
     x, y = (gamma_of(w, p, shape, dtype, log=True) for w, p in ((first, a), (second, b)))
     largest = fnp.maximum(x, y)
     x, y = fnp.exp(x - largest), fnp.exp(y - largest)
@@ -187,7 +188,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
 
 @compiled
 def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    logs = gamma_of(words(key), alpha, (*shape, aval_of(alpha).shape[-1]), dtype, log=True)
+    logs = gamma_of(words(key, "dirichlet"), alpha, (*shape, aval_of(alpha).shape[-1]), dtype, log=True)
     shares = fnp.exp(logs - fnp.max(logs, axis=-1, keepdims=True))
     return shares / fnp.sum(shares, axis=-1, keepdims=True)
 
@@ -233,7 +234,7 @@ def _chisquare_of(word: Any, df: Any, shape: tuple[int, ...], dtype: np.dtype) -
 
 @compiled
 def _chisquare(key: Any, df: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return _chisquare_of(words(key), df, shape, dtype)
+    return _chisquare_of(words(key, "chisquare"), df, shape, dtype)
 
 
 @checked
@@ -263,7 +264,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
 
 @compiled
 def _t(key: Any, df: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    first, second = stream.children(words(key))
+    first, second = stream.children(words(key, "t"))
     half = cast(df, dtype) / dtype.type(2)
     return stream.normal(first, shape, dtype) * fnp.sqrt(half / gamma_of(second, half, shape, dtype))
 
@@ -294,7 +295,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
 
 @compiled
 def _f(key: Any, dfnum: Any, dfden: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    second, first = stream.children(words(key))
+    second, first = stream.children(words(key, "f"))
     numerator, denominator = (
         _chisquare_of(w, df, shape, dtype) / cast(df, dtype) for w, df in ((first, dfnum), (second, dfden))
     )
@@ -335,13 +336,13 @@ def f(
 
 @compiled
 def _wald(key: Any, mean: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    first, second = stream.children(words(key))
+    first, second = stream.children(words(key, "wald"))
     mean = spread(mean, shape, dtype)
     m = ops.stop_gradient_p.bind(mean)
     y = stream.normal(first, shape, dtype) ** 2
     u = stream.uniform(second, shape, dtype)
     x = m + m**2 * y / 2 - m / 2 * fnp.sqrt(4 * m * y + m**2 * y**2)
-    return ops.wald_sample_p.bind(mean, unwrap(fnp.where(u <= m / (m + x), x, m**2 / x)))
+    return random_ops.wald_sample_p.bind(mean, unwrap(fnp.where(u <= m / (m + x), x, m**2 / x)))
 
 
 @checked
@@ -383,7 +384,7 @@ def _generalized_normal_of(word: Any, p: Any, shape: tuple[int, ...], dtype: np.
 
 @compiled
 def _generalized_normal(key: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return _generalized_normal_of(words(key), p, shape, dtype)
+    return _generalized_normal_of(words(key, "generalized_normal"), p, shape, dtype)
 
 
 @checked
@@ -415,7 +416,7 @@ def generalized_normal(
 
 @compiled
 def _ball(key: Any, p: Any, *, d: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    first, second = stream.children(words(key))
+    first, second = stream.children(words(key, "ball"))
     p = cast(p, dtype)
     g = _generalized_normal_of(first, p, (*shape, d), dtype)
     e = stream.exponential(second, shape, dtype)

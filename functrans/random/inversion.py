@@ -37,7 +37,7 @@ def _limits(dtype: np.dtype) -> Any:
 
 @compiled
 def _exponential(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return stream.exponential(words(key), shape, dtype)
+    return stream.exponential(words(key, "exponential"), shape, dtype)
 
 
 @checked
@@ -105,7 +105,7 @@ def _below_highest_bit(x: Any) -> Any:
 
 @compiled
 def _gumbel(key: Any, *, shape: tuple[int, ...], dtype: np.dtype, mode: str) -> Any:
-    return gumbel_of(words(key), shape, dtype, mode)
+    return gumbel_of(words(key, "gumbel"), shape, dtype, mode)
 
 
 MODES = ("low", "high", "highest")
@@ -140,7 +140,7 @@ def gumbel(
 @compiled
 def _laplace(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     low = float(dtype.type(-1) + _limits(dtype).epsneg)
-    u = stream.uniform(words(key), shape, dtype, low, 1.0)
+    u = stream.uniform(words(key, "laplace"), shape, dtype, low, 1.0)
     return fnp.sign(u) * fnp.log1p(-fnp.abs(u))
 
 
@@ -167,7 +167,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None 
 
 @compiled
 def _logistic(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    u = stream.uniform(words(key), shape, dtype, float(_limits(dtype).tiny), 1.0)
+    u = stream.uniform(words(key, "logistic"), shape, dtype, float(_limits(dtype).tiny), 1.0)
     return fnp.log(u) - fnp.log1p(-u)
 
 
@@ -194,7 +194,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None
 
 @compiled
 def _cauchy(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    u = stream.uniform(words(key), shape, dtype, float(_limits(dtype).eps), 1.0)
+    u = stream.uniform(words(key, "cauchy"), shape, dtype, float(_limits(dtype).eps), 1.0)
     return fnp.tan(dtype.type(math.pi) * (u - dtype.type(0.5)))
 
 
@@ -224,7 +224,7 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None =
 
 @compiled
 def _pareto(key: Any, b: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return fnp.exp(stream.exponential(words(key), shape, dtype) / cast(b, dtype))
+    return fnp.exp(stream.exponential(words(key, "pareto"), shape, dtype) / cast(b, dtype))
 
 
 @checked
@@ -253,7 +253,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
 
 @compiled
 def _rayleigh(key: Any, scale: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    u = stream.uniform(words(key), shape, dtype)
+    u = stream.uniform(words(key, "rayleigh"), shape, dtype)
     return spread(scale, shape, dtype) * fnp.sqrt(fnp.log(u) * dtype.type(-2))
 
 
@@ -287,7 +287,7 @@ def _triangular(
     key: Any, left: Any, mode: Any, right: Any, *, shape: tuple[int, ...], dtype: np.dtype
 ) -> Any:
     left, mode, right = (spread(x, shape, dtype) for x in (left, mode, right))
-    u = stream.uniform(words(key), shape, dtype)
+    u = stream.uniform(words(key, "triangular"), shape, dtype)
     rising = left + fnp.sqrt(u * (right - left) * (mode - left))
     falling = right - fnp.sqrt((1 - u) * (right - left) * (right - mode))
     return fnp.where(u < (mode - left) / (right - left), rising, falling)
@@ -333,7 +333,7 @@ def triangular(
 
 @compiled
 def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    u = stream.uniform(words(key), shape, dtype)
+    u = stream.uniform(words(key, "weibull_min"), shape, dtype)
     return fnp.power(-fnp.log1p(-u), 1.0 / cast(concentration, dtype)) * cast(scale, dtype)
 
 
@@ -366,7 +366,7 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype
 @compiled
 def _geometric(key: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     kind = aval_of(p).dtype
-    u = stream.uniform(words(key), shape, kind)
+    u = stream.uniform(words(key, "geometric"), shape, kind)
     u = fnp.where(u == 0, kind.type(1), u)
     return fnp.astype(fnp.floor(fnp.log(u) / fnp.log1p(-cast(p, kind))) + 1, dtype)
 

@@ -109,7 +109,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
 
 @compiled
 def _split(key: Any, *, shape: tuple[int, ...]) -> Any:
-    return as_given(stream.split(words(key), shape), key)
+    return as_given(stream.split(words(key, "split"), shape), key)
 
 
 @checked
@@ -179,7 +179,8 @@ def clone(key: Any) -> Any:
     >>> bool(random.clone(key) == key)
     True
     """
-    return finish(keys(key, "clone"))
+    value = keys(key, "clone")
+    return finish(typed(words(value)) if aval_of(value).dtype == KEY else value)
 
 
 @checked

@@ -12,6 +12,7 @@ from ..core import FLOAT64, aval_of, is_float
 from ..core.errors import ArgumentValueError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops
+from ..primitives.special.inverse_erf import quick_erfinv_p
 from . import stream
 from .arguments import (
     cast,
@@ -34,7 +35,7 @@ __all__ = [
 
 @compiled
 def _normal(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return normal_of(words(key), shape, dtype)
+    return normal_of(words(key, "normal"), shape, dtype)
 
 
 def normal_of(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -77,8 +78,8 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: tuple[int, ...
     root = dtype.type(math.sqrt(2))
     ends = [cast(x, dtype) for x in (lower, upper)]
     low, high = (ops.erf_p.bind(ops.div_p.bind(x, root)) for x in ends)
-    u = stream.uniform(words(key), shape, dtype, low, high)
-    drawn = ops.mul_p.bind(root, ops.quick_erfinv_p.bind(u))
+    u = stream.uniform(words(key, "truncated_normal"), shape, dtype, low, high)
+    drawn = ops.mul_p.bind(root, quick_erfinv_p.bind(u))
     fixed = [ops.stop_gradient_p.bind(x) for x in ends]
     above = ops.nextafter_p.bind(fixed[0], dtype.type(np.inf))
     below = ops.nextafter_p.bind(fixed[1], dtype.type(-np.inf))
@@ -124,7 +125,7 @@ def truncated_normal(
 
 @compiled
 def _lognormal(key: Any, sigma: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return fnp.exp(stream.normal(words(key), shape, dtype) * cast(sigma, dtype))
+    return fnp.exp(stream.normal(words(key, "lognormal"), shape, dtype) * cast(sigma, dtype))
 
 
 @checked
@@ -160,7 +161,7 @@ def _lengths(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 @compiled
 def _maxwell(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return _lengths(words(key), shape, dtype)
+    return _lengths(words(key, "maxwell"), shape, dtype)
 
 
 @checked
@@ -186,7 +187,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None 
 
 @compiled
 def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    first, second = stream.children(words(key))
+    first, second = stream.children(words(key, "double_sided_maxwell"))
     signed = stream.random_sign(second, shape, dtype) * _lengths(first, shape, dtype)
     return signed * cast(scale, dtype) + cast(loc, dtype)
 
@@ -234,7 +235,7 @@ def _multivariate_normal(
         factor = v * fnp.sqrt(w[..., None, :])
     else:
         factor = fnp.linalg.cholesky(cov)
-    drawn = stream.normal(words(key), (*shape, aval_of(mean).shape[-1]), dtype)
+    drawn = stream.normal(words(key, "multivariate_normal"), (*shape, aval_of(mean).shape[-1]), dtype)
     return mean + fnp.einsum("...ij,...j->...i", factor, drawn)
 
 
@@ -297,7 +298,7 @@ def multivariate_normal(
 
 @compiled
 def _orthogonal(key: Any, *, n: int, m: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    drawn = normal_of(words(key), (*shape, max(n, m), min(n, m)), dtype)
+    drawn = normal_of(words(key, "orthogonal"), (*shape, max(n, m), min(n, m)), dtype)
     q, r = fnp.linalg.qr(drawn)
     x = q * fnp.sign(fnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
     return fnp.swapaxes(x, -1, -2) if n < m else x

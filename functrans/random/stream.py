@@ -8,29 +8,31 @@ from typing import Any
 import numpy as np
 
 from ..primitives import ops
+from ..primitives import random as random_ops
+from ..primitives.special.inverse_erf import quick_erfinv_p
 from .arguments import U32, U64
 
 
 def split(word: Any, shape: int | tuple[int, ...] = 2) -> Any:
     """New keys, along new last axes."""
     shape = (shape,) if isinstance(shape, int) else shape
-    return ops.threefry_p.bind(word, ops.counter_p.bind(shape=shape))
+    return random_ops.threefry_p.bind(word, random_ops.counter_p.bind(shape=shape))
 
 
 def children(word: Any, n: int = 2) -> list[Any]:
     """The same, one by one."""
-    return [ops.threefry_p.bind(word, np.uint64(i)) for i in range(n)]
+    return [random_ops.threefry_p.bind(word, np.uint64(i)) for i in range(n)]
 
 
 def fold(word: Any, data: Any) -> Any:
     """A new key from a key and the lower 32 bits of an integer."""
     low = ops.convert_element_type_p.bind(data, dtype=U32)
-    return ops.threefry_p.bind(word, ops.convert_element_type_p.bind(low, dtype=U64))
+    return random_ops.threefry_p.bind(word, ops.convert_element_type_p.bind(low, dtype=U64))
 
 
 def bits(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Random bits as unsigned integers."""
-    pairs = ops.threefry_p.bind(word, ops.counter_p.bind(shape=shape))
+    pairs = random_ops.threefry_p.bind(word, random_ops.counter_p.bind(shape=shape))
     if dtype == U64:
         return pairs
     mixed = ops.xor_p.bind(ops.shift_right_p.bind(pairs, np.uint64(32)), pairs)
@@ -63,7 +65,7 @@ def normal(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Standard normal random numbers, by inversion."""
     low = float(np.nextafter(dtype.type(-1), dtype.type(0)))
     u = uniform(word, shape, dtype, low, 1.0)
-    return ops.mul_p.bind(dtype.type(math.sqrt(2)), ops.quick_erfinv_p.bind(u))
+    return ops.mul_p.bind(dtype.type(math.sqrt(2)), quick_erfinv_p.bind(u))
 
 
 def exponential(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:

@@ -31,7 +31,7 @@ __all__ = ["bernoulli", "bits", "rademacher", "randint", "uniform"]
 
 @compiled
 def _bits(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return stream.bits(words(key), shape, dtype)
+    return stream.bits(words(key, "bits"), shape, dtype)
 
 
 @checked
@@ -56,12 +56,12 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = N
 
 @compiled
 def _uniform(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return stream.uniform(words(key), shape, dtype, minval, maxval)
+    return stream.uniform(words(key, "uniform"), shape, dtype, minval, maxval)
 
 
 @compiled
 def _unit(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return stream.uniform(words(key), shape, dtype)
+    return stream.uniform(words(key, "uniform"), shape, dtype)
 
 
 @checked
@@ -118,7 +118,7 @@ def _clipped(x: Any, dtype: np.dtype) -> Any:
 @compiled
 def _randint(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     low, high = (cast(x, aval_of(x).dtype) for x in (minval, maxval))
-    return integers(words(key), low, high, shape, dtype)
+    return integers(words(key, "randint"), low, high, shape, dtype)
 
 
 def integers(word: Any, low: Any, high: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -200,8 +200,8 @@ def _bernoulli(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
     dtype = aval_of(p).dtype
     p = cast(p, dtype)
     if mode == "low":
-        return ops.lt_p.bind(stream.uniform(words(key), shape, dtype), p)
-    pairs = stream.uniform(words(key), (2, *shape), dtype)
+        return ops.lt_p.bind(stream.uniform(words(key, "bernoulli"), shape, dtype), p)
+    pairs = stream.uniform(words(key, "bernoulli"), (2, *shape), dtype)
     coarse, fine = (ops.element_along(pairs, 0, i) for i in range(2))
     fine = ops.mul_p.bind(fine, dtype.type(2.0 ** -np.finfo(dtype).nmant))
     return ops.lt_p.bind(fine, ops.sub_p.bind(p, coarse))
@@ -238,7 +238,7 @@ def bernoulli(
 
 @compiled
 def _rademacher(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return stream.random_sign(words(key), shape, dtype)
+    return stream.random_sign(words(key, "rademacher"), shape, dtype)
 
 
 @checked

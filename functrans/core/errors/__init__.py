@@ -50,6 +50,7 @@ __all__ = [
     "JAXTypeError",
     "JaxRuntimeError",
     "JaxprTypeError",
+    "KeyReuseError",
     "LinAlgError",
     "MemoryDamageError",
     "MissingRuleError",

@@ -189,3 +189,21 @@ class BackwardStateError(FunctransError, RuntimeError):
 
     Name the hook, ``ft.cotangent_hook(x, state, "on_x")``, and set it before the backward pass: ``state.on_x = clip``.
     """
+
+
+class KeyReuseError(FunctransError, RuntimeError):
+    """A key of `functrans.random` is used a second time, while ``config.debug_key_reuse`` is on.
+
+    >>> import functrans as ft
+    >>> from functrans import random
+    >>> key = random.key(0)
+    >>> with ft.debug_key_reuse():
+    ...     x = random.normal(key)
+    ...     y = random.uniform(key)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.KeyReuseError: random.uniform: the key 0 was used before...
+
+    The two calls would draw from the same bits. Make a key for each: ``first, second = random.split(key)``, or
+    ``random.fold_in(key, i)`` in a loop. Where the same numbers are wanted, pass ``random.clone(key)``.
+    """
