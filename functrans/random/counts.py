@@ -46,8 +46,8 @@ def _poisson_by_products(word: Any, rate: Any, shape: tuple[int, ...], dtype: np
     return count - 1
 
 
-def _poisson_by_rejection(word: Any, rate: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """W. Hoermann's transformed rejection (PTRS, 1993)."""
+def _poisson_by_rejection(word: Any, rate: Any, unused: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """W. Hörmann's transformed rejection (PTRS, 1993); anything where a number is unused."""
     log_rate = fnp.log(rate)
     b = 0.931 + 2.53 * fnp.sqrt(rate)
     a = -0.059 + 0.02483 * b
@@ -67,7 +67,7 @@ def _poisson_by_rejection(word: Any, rate: Any, shape: tuple[int, ...], dtype: n
         accept = ((us >= 0.07) & (v <= v_r)) | (~outside & (s <= bound))
         return fnp.where(accept, k, value), done | accept, word
 
-    first = (fnp.full(shape, -1.0, FLOAT32), fnp.zeros(shape, bool), word)
+    first = (fnp.full(shape, -1.0, FLOAT32), unused, word)
     value, _, _ = lax.while_loop(lambda state: fnp.any(~state[1]), step, first)
     return fnp.astype(value, dtype)
 
@@ -77,7 +77,7 @@ def _poisson(key: Any, lam: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> 
     word, rate = words(key, "poisson"), spread(lam, shape, FLOAT32)
     small = fnp.isnan(rate) | (rate < 10)
     few = _poisson_by_products(word, fnp.where(small, rate, np.float32(0)), shape, dtype)
-    many = _poisson_by_rejection(word, fnp.where(small, np.float32(1e5), rate), shape, dtype)
+    many = _poisson_by_rejection(word, fnp.where(small, np.float32(1e5), rate), small, shape, dtype)
     return fnp.where(rate == 0, 0, fnp.where(small, few, many))
 
 
@@ -137,8 +137,8 @@ def _binomial_by_gaps(word: Any, n: Any, p: Any, shape: tuple[int, ...]) -> Any:
     return gaps - 1
 
 
-def _binomial_by_rejection(word: Any, n: Any, p: Any, shape: tuple[int, ...]) -> Any:
-    """W. Hoermann's transformed rejection (BTRS, 1993)."""
+def _binomial_by_rejection(word: Any, n: Any, p: Any, unused: Any, shape: tuple[int, ...]) -> Any:
+    """W. Hörmann's transformed rejection (BTRS, 1993); anything where a number is unused."""
     dtype = aval_of(p).dtype
     deviation = fnp.sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * deviation
@@ -170,7 +170,7 @@ def _binomial_by_rejection(word: Any, n: Any, p: Any, shape: tuple[int, ...]) ->
         accept = quick | (~outside & (fnp.log(v * alpha / (a / (us * us) + b)) <= bound))
         return fnp.where(accept, k, value), done | accept, word
 
-    first = (fnp.full(shape, -1.0, dtype), fnp.zeros(shape, bool), word)
+    first = (fnp.full(shape, -1.0, dtype), unused, word)
     return lax.while_loop(lambda state: fnp.any(~state[1]), step, first)[0]
 
 
@@ -189,7 +189,7 @@ def binomial_of(word: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: np.dty
         few,
         fnp.astype(_binomial_by_gaps(word, fnp.where(few, n, 0.0), few_p, shape), dtype),
         fnp.astype(
-            _binomial_by_rejection(word, fnp.where(few, 1e4, n), fnp.where(few, 0.5, few_p), shape),
+            _binomial_by_rejection(word, fnp.where(few, 1e4, n), fnp.where(few, 0.5, few_p), few, shape),
             dtype,
         ),
     )

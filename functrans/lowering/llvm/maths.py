@@ -58,7 +58,8 @@ class Maths:
         self._used: dict[tuple[str, str, bool], MathFunction] = {}
         self._declarations: dict[str, str] = {}
         self._vector: list[str] = []
-        width = cpu.vector_bits
+        self.vector_bits = cpu.vector_bits
+        width = self.vector_bits
         self.function_attributes = f'"prefer-vector-width"="{width}"' if width else ""
 
     def use(self, name: str, dtype: np.dtype, inline: bool = False) -> MathFunction:

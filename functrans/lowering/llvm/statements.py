@@ -157,7 +157,11 @@ class Statements(KernelFunction):
         n = _rounds_of_nest(s)
         if n <= VECTOR or (n <= SHORT and not _calls_maths(s.body)):
             return ""
-        self.loops.append("!0, !1" if _folds_extremes(s.body) else "!0")
+        hints = "!0, !1" if _folds_extremes(s.body) else "!0"
+        width = self.math_routines.vector_bits
+        if width and _is_narrow(s.body):
+            hints += f', !{{!"llvm.loop.vectorize.width", i32 {width // 32}}}'
+        self.loops.append(hints)
         return f", !llvm.loop !{len(self.loops) + 1}"
 
     def repeat(self, s: ir.While) -> None:
@@ -250,6 +254,21 @@ def _folds_extremes(body: ir.StatementList) -> bool:
     simple = not any(s.op in LIBM for s in lets)
     return simple and any(type(s) is ir.Set and s.x in folds for s in body.statements)
 
+
+def _is_narrow(body: ir.StatementList) -> bool:
+    """Whether a loop mostly computes with 32-bit integers, so that its vectors should be full of these.
+
+    LLVM chooses the number of lanes by the widest type of a loop: one double in memory halves all vectors. (Functions
+    of libmvec exist for whole registers only.)
+    """
+    lets = [s for s in body.statements if type(s) is ir.Let]
+    narrow = sum(s.value.dtype.kind in "iu" and s.value.dtype.itemsize == 4 for s in lets)
+    wide = any(s.value.dtype.itemsize == 8 and s.value.dtype.kind in "fu" for s in lets)
+    return narrow >= _NARROW and wide and not any(s.op in LIBM for s in lets)
+
+
+#: So many operations make it worth a wider loop.
+_NARROW = 64
 
 _EMIT: dict[type, Any] = {
     PartCall: Statements.part_call,

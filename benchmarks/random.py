@@ -1,0 +1,66 @@
+"""Drawing random numbers: functrans beside JAX, which draws the same ones, and NumPy's generator."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import functrans as ft
+from functrans import random
+
+from . import backends
+from .measure import alternate, disagreement, number, ratio, table
+
+MANY, SOME = 10**7, 10**6
+F32, F64 = np.float32, np.float64
+
+#: The name, the draw by a module with JAX's names, the same by NumPy's generator, and the largest relative difference.
+Draw = tuple[str, Callable[[Any, Any], Any], Callable[[np.random.Generator], Any], float]
+
+DRAWS: tuple[Draw, ...] = (
+    ("1e7 normal, float32", lambda r, k: r.normal(k, (MANY,), F32), lambda g: g.standard_normal(MANY, F32), 1e-5),
+    ("1e7 normal, float64", lambda r, k: r.normal(k, (MANY,), F64), lambda g: g.standard_normal(MANY), 1e-13),
+    ("1e7 uniform, float32", lambda r, k: r.uniform(k, (MANY,), F32), lambda g: g.random(MANY, F32), 0),
+    ("1e7 uniform, float64", lambda r, k: r.uniform(k, (MANY,), F64), lambda g: g.random(MANY), 0),
+    ("1e7 bits, uint32", lambda r, k: r.bits(k, (MANY,), np.uint32), lambda g: g.bytes(4 * MANY), 0),
+    ("1e7 bits, uint64", lambda r, k: r.bits(k, (MANY,), np.uint64), lambda g: g.bytes(8 * MANY), 0),
+    ("1e7 exponential", lambda r, k: r.exponential(k, (MANY,)), lambda g: g.standard_exponential(MANY), 1e-12),
+    ("1e6 randint below 1000", lambda r, k: r.randint(k, (SOME,), 0, 1000), lambda g: g.integers(0, 1000, SOME), 0),
+    ("1e6 bernoulli", lambda r, k: r.bernoulli(k, 0.3, (SOME,)), lambda g: g.random(SOME) < 0.3, 0),
+    ("1e6 gumbel", lambda r, k: r.gumbel(k, (SOME,)), lambda g: g.gumbel(size=SOME), 1e-12),
+    ("1e6 permutation", lambda r, k: r.permutation(k, SOME), lambda g: g.permutation(SOME), 0),
+    ("1e5 gamma, shape 2.5", lambda r, k: r.gamma(k, 2.5, (10**5,)), lambda g: g.gamma(2.5, size=10**5), 1e-10),
+    ("1e5 poisson, mean 4", lambda r, k: r.poisson(k, 4.0, (10**5,)), lambda g: g.poisson(4.0, 10**5), 0),
+    ("1e5 binomial", lambda r, k: r.binomial(k, 100, 0.3, (10**5,)), lambda g: g.binomial(100, 0.3, 10**5), 0),
+)  # fmt: skip
+
+
+def main(options: argparse.Namespace) -> int:
+    """Print milliseconds of a draw; 1 where the numbers differ from JAX's."""
+    jax = backends.jax()
+    own_key, jax_key = random.key(1), jax.api.random.key(1)
+    generator = np.random.default_rng(1)
+    rows, faults = [], []
+    for name, draw, by_numpy, most in DRAWS:
+        own = ft.jit(lambda key, draw=draw: draw(random, key))
+        other = jax.api.jit(lambda key, draw=draw: draw(jax.api.random, key))
+        calls = {
+            "functrans": lambda own=own: own(own_key),
+            "JAX": lambda other=other: jax.wait(other(jax_key)),
+            "NumPy": lambda by_numpy=by_numpy: by_numpy(generator),
+        }
+        difference = disagreement(calls["functrans"](), calls["JAX"]())
+        if difference > most:
+            faults.append(f"{name}: differs from JAX by {difference:.1e}")
+        times = {key: 1e3 * t for key, t in alternate(calls, options.repeats or 7).items()}
+        mine = times["functrans"]
+        rows.append(
+            [name, *map(number, times.values()), ratio(mine, times["JAX"]), ratio(mine, times["NumPy"])]
+        )
+    print("Median milliseconds of a draw, compiled.\n")
+    print(table(("draw", "functrans", "JAX", "NumPy", "functrans / JAX", "functrans / NumPy"), rows), "")
+    print(*faults, sep="\n")
+    return 1 if faults else 0
