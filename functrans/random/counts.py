@@ -47,7 +47,10 @@ def _poisson_by_products(word: Any, rate: Any, shape: tuple[int, ...], dtype: np
 
 
 def _poisson_by_rejection(word: Any, rate: Any, unused: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """W. Hörmann's transformed rejection (PTRS, 1993); anything where a number is unused."""
+    """W. Hörmann's transformed rejection (PTRS, 1993).
+
+    As in JAX, a number may be replaced until all are accepted; only if every number is unused, there is nothing to do.
+    """
     log_rate = fnp.log(rate)
     b = 0.931 + 2.53 * fnp.sqrt(rate)
     a = -0.059 + 0.02483 * b
@@ -67,7 +70,7 @@ def _poisson_by_rejection(word: Any, rate: Any, unused: Any, shape: tuple[int, .
         accept = ((us >= 0.07) & (v <= v_r)) | (~outside & (s <= bound))
         return fnp.where(accept, k, value), done | accept, word
 
-    first = (fnp.full(shape, -1.0, FLOAT32), unused, word)
+    first = (fnp.full(shape, -1.0, FLOAT32), fnp.broadcast_to(fnp.all(unused), shape), word)
     value, _, _ = lax.while_loop(lambda state: fnp.any(~state[1]), step, first)
     return fnp.astype(value, dtype)
 
@@ -138,7 +141,7 @@ def _binomial_by_gaps(word: Any, n: Any, p: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _binomial_by_rejection(word: Any, n: Any, p: Any, unused: Any, shape: tuple[int, ...]) -> Any:
-    """W. Hörmann's transformed rejection (BTRS, 1993); anything where a number is unused."""
+    """W. Hörmann's transformed rejection (BTRS, 1993), with the same treatment of unused numbers."""
     dtype = aval_of(p).dtype
     deviation = fnp.sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * deviation
@@ -170,7 +173,7 @@ def _binomial_by_rejection(word: Any, n: Any, p: Any, unused: Any, shape: tuple[
         accept = quick | (~outside & (fnp.log(v * alpha / (a / (us * us) + b)) <= bound))
         return fnp.where(accept, k, value), done | accept, word
 
-    first = (fnp.full(shape, -1.0, dtype), unused, word)
+    first = (fnp.full(shape, -1.0, dtype), fnp.broadcast_to(fnp.all(unused), shape), word)
     return lax.while_loop(lambda state: fnp.any(~state[1]), step, first)[0]
 
 

@@ -35,6 +35,7 @@ NAMESPACES: dict[str, Any] = {
     "functrans.lax.linalg": None,
     "functrans.nn": None,
     "functrans.ops": None,
+    "functrans.random": None,
     "functrans.scipy.special": scipy.special,
     "functrans.scipy.linalg": scipy.linalg,
     "functrans.scipy.signal": scipy.signal,

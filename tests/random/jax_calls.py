@@ -100,6 +100,7 @@ def _others():
     yield "random.ball(key, 3, 2, (10,))", 256
     yield "random.wald(key, 2.0, (40,))", 256
     yield "random.binomial(key, 100, np.array([0.3, 0.7]), (40, 2))", 0
+    yield "random.binomial(key, np.array([5, 2000]), 0.4, (40, 2))", 0
     yield "random.multinomial(key, 100, np.array([0.2, 0.3, 0.5]))", 0
     yield "random.poisson(key, 4.0, (40,))", 0
     yield "random.poisson(key, np.array([0.5, 20.0, 300.0, 0.0]), (20, 4), 'int32')", 0
