@@ -56,6 +56,7 @@ NAMESPACES = (
     "functrans.typing",
     "functrans.flatten_util",
     "functrans.image",
+    "functrans.test_util",
     "functrans.ref",
     "functrans.export",
     "functrans.testing",

@@ -18,6 +18,7 @@ from .tree_util import tree_leaves_with_path as leaves_with_path
 from .tree_util import tree_map as map
 from .tree_util import tree_map_with_path as map_with_path
 from .tree_util import tree_reduce as reduce
+from .tree_util import tree_reduce_associative as reduce_associative
 from .tree_util import tree_structure as structure
 from .tree_util import tree_transpose as transpose
 from .tree_util import tree_unflatten as unflatten
@@ -33,6 +34,7 @@ __all__ = [
     "map_only",
     "map_with_path",
     "reduce",
+    "reduce_associative",
     "static",
     "structure",
     "transpose",

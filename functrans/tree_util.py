@@ -19,6 +19,8 @@ from .frontend.pytree.nodes import (
     KeyEntry,
     KeyPath,
     SequenceKey,
+    is_node_type,
+    keyed_children,
     keystr,
     kind_of,
     register_kind,
@@ -43,6 +45,10 @@ __all__ = [
     "SequenceKey",
     "all_leaves",
     "build_tree",
+    "default_registry",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
+    "is_tree_node",
     "keystr",
     "register_dataclass",
     "register_pytree_node",
@@ -60,6 +66,7 @@ __all__ = [
     "tree_map",
     "tree_map_with_path",
     "tree_reduce",
+    "tree_reduce_associative",
     "tree_structure",
     "tree_transpose",
     "tree_unflatten",
@@ -126,6 +133,118 @@ def tree_reduce(
     if not leaves:
         raise PytreeError("tree_reduce: the tree has no leaves; pass an initializer")
     return functools.reduce(function, leaves)
+
+
+@checked
+def tree_reduce_associative(
+    operation: Callable[[Any, Any], Any], tree: PyTree, *, identity: Any = _MISSING, is_leaf: IsLeaf = None
+) -> Any:
+    """Combine the leaves with an associative function of two arguments, neighbours first.
+
+    Parameters
+    ----------
+    operation : callable
+    tree : pytree
+    identity : optional
+        The result for a tree without leaves.
+    is_leaf : callable, optional
+
+    Raises
+    ------
+    PytreeError
+        If the tree has no leaves and there is no `identity`.
+
+    Examples
+    --------
+    >>> tree_reduce_associative(lambda a, b: f"({a}{b})", list("abcde"))
+    '(((ab)(cd))e)'
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    if not leaves:
+        if identity is _MISSING:
+            raise PytreeError("tree_reduce_associative: the tree has no leaves; pass an identity")
+        return identity
+    while len(leaves) > 1:
+        pairs = [operation(a, b) for a, b in zip(leaves[::2], leaves[1::2])]
+        leaves = pairs + leaves[len(pairs) * 2 :]
+    return leaves[0]
+
+
+@checked
+def flatten_one_level(tree: PyTree) -> tuple[list[PyTree], Any]:
+    """The children of the root and its aux data; see `tree_flatten_one_level`, which returns None for a leaf.
+
+    Raises
+    ------
+    PytreeError
+        If the tree is a leaf.
+
+    Examples
+    --------
+    >>> flatten_one_level({"a": [1, 2], "b": 3})
+    ([[1, 2], 3], ('a', 'b'))
+    """
+    found = tree_flatten_one_level(tree)
+    if found is None:
+        raise PytreeError(
+            f"flatten_one_level: tree must be a node, but is a leaf of type {type(tree).__name__}"
+        )
+    return found
+
+
+@checked
+def flatten_one_level_with_keys(tree: PyTree) -> tuple[list[tuple[KeyEntry, PyTree]], Any]:
+    """The children of the root with their keys, and its aux data.
+
+    Raises
+    ------
+    PytreeError
+        If the tree is a leaf.
+
+    Examples
+    --------
+    >>> flatten_one_level_with_keys((1, 2))
+    ([(SequenceKey(idx=0), 1), (SequenceKey(idx=1), 2)], None)
+    """
+    kind = kind_of(tree)
+    if kind is None:
+        raise PytreeError(
+            f"flatten_one_level_with_keys: tree must be a node, but is a leaf of type {type(tree).__name__}"
+        )
+    return keyed_children(kind, tree, ())
+
+
+@checked
+def is_tree_node(typ: type) -> bool:
+    """Whether objects of a class are nodes of pytrees: containers, None, namedtuples and registered classes.
+
+    Examples
+    --------
+    >>> is_tree_node(list), is_tree_node(float)
+    (True, False)
+    """
+    return is_node_type(typ)
+
+
+class PyTreeRegistry:
+    """The registry of node types, of which there is one: `default_registry`.
+
+    Examples
+    --------
+    >>> default_registry.flatten_one_level([1, (2, 3)])
+    ([1, (2, 3)], None)
+    """
+
+    flatten = staticmethod(tree_flatten)
+    flatten_one_level = staticmethod(tree_flatten_one_level)
+    flatten_one_level_with_keys = staticmethod(flatten_one_level_with_keys)
+    flatten_with_path = staticmethod(tree_flatten_with_path)
+    register_node = staticmethod(register_pytree_node)
+    register_dataclass_node = staticmethod(register_dataclass)
+    is_node = staticmethod(is_tree_node)
+
+
+default_registry = PyTreeRegistry()
 
 
 @checked

@@ -38,6 +38,7 @@ ROOMS = {
         "cache",
         "export",
         "testing",
+        "test_util",
         "debug",
         "checkpoint_policies",
         "custom_batching",

@@ -248,3 +248,22 @@ def test_public_names_exist_and_have_docstrings(name):
     assert value is not None
     if callable(value) and name != "KeyPath":
         assert value.__doc__
+
+
+def test_one_level_and_associative_reductions_as_in_jax():
+    node = {"a": [1, 2], "b": (3, None)}
+    assert tree_util.flatten_one_level(node) == ([[1, 2], (3, None)], ("a", "b"))
+    keyed, aux = tree_util.flatten_one_level_with_keys(node)
+    assert [str(key) for key, _ in keyed] == ["['a']", "['b']"]
+    assert aux == ("a", "b")
+    for cls, expected in ((dict, True), (type(None), True), (int, False), (set, False)):
+        assert tree_util.is_tree_node(cls) is expected
+    for f in (tree_util.flatten_one_level, tree_util.flatten_one_level_with_keys):
+        with pytest.raises(PytreeError, match="leaf"):
+            f(3.0)
+    add = lambda a, b: f"({a}{b})"
+    assert tree.reduce_associative(add, list("abcdefg")) == "(((ab)(cd))((ef)g))"
+    assert tree_util.tree_reduce_associative(add, [], identity="") == ""
+    with pytest.raises(PytreeError, match="identity"):
+        tree_util.tree_reduce_associative(add, [])
+    assert tree_util.default_registry.flatten([1, 2])[0] == [1, 2]

@@ -16,7 +16,7 @@ Array([3., 6.])
 from ..core.module_getattr import module_attributes as _module_attributes
 from . import (
     arrays, associative, bitwise, branching, collectives, convolution, elementwise, gathering,
-    linalg, loops, reducing, scattering, slicing, solving, sorting, special, while_loops, windows,
+    linalg, loops, patches, reducing, scattering, shapes, slicing, solving, sorting, special, while_loops, windows,
 )
 from .arrays import *  # noqa: F403
 from .associative import *  # noqa: F403
@@ -27,9 +27,11 @@ from .convolution import *  # noqa: F403
 from .elementwise import *  # noqa: F403
 from .gathering import *  # noqa: F403
 from .loops import *  # noqa: F403
+from .patches import *  # noqa: F403
 from .primitive_names import primitive as _primitive
 from .reducing import *  # noqa: F403
 from .scattering import *  # noqa: F403
+from .shapes import *  # noqa: F403
 from .slicing import *  # noqa: F403
 from .solving import *  # noqa: F403
 from .sorting import *  # noqa: F403
@@ -57,5 +59,7 @@ __all__ += associative.__all__
 __all__ += branching.__all__
 __all__ += collectives.__all__
 __all__ += solving.__all__
+__all__ += shapes.__all__
+__all__ += patches.__all__
 
 __getattr__, __dir__ = _module_attributes("functrans.lax", globals(), further=_primitive)

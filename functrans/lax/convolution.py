@@ -110,7 +110,7 @@ def _axes(spec: str, channels: str, rhs: str) -> Ints:
     )
 
 
-def _permuted(x: Any, order: Sequence[int]) -> Any:
+def permuted(x: Any, order: Sequence[int]) -> Any:
     return (
         x if tuple(order) == tuple(range(len(order))) else ops.transpose_p.bind(x, permutation=tuple(order))
     )
@@ -193,7 +193,7 @@ def conv_general_dilated(
             "with .astype"
         )
     layout = conv_dimension_numbers(shape_of(x), shape_of(w), dimension_numbers)
-    x, w = _permuted(x, layout.lhs_spec), _permuted(w, layout.rhs_spec)
+    x, w = permuted(x, layout.lhs_spec), permuted(w, layout.rhs_spec)
     rank = len(shape_of(x)) - 2
     strides = of_rank(window_strides, rank, "lax.conv: window_strides")
     base = of_rank(lhs_dilation, rank, "lax.conv: lhs_dilation")
@@ -211,7 +211,7 @@ def conv_general_dilated(
         pads = given_padding(padding, rank, "lax.conv")
     out = _grouped(x, w, feature_group_count, batch_group_count, strides, pads, base, dilation)
     order = sorted(range(rank + 2), key=tuple(layout.out_spec).__getitem__)
-    return finish(_permuted(out, order))
+    return finish(permuted(out, order))
 
 
 def _grouped(x: Any, w: Any, features: int, batches: int, *params: Any) -> Any:
@@ -367,7 +367,7 @@ def conv_transpose(
     steps = of_rank(strides, ndim - 2, "lax.conv_transpose: strides")
     window = [ops.dilated(shape_of(w)[d], e) for d, e in zip(layout.rhs_spec[2:], dilation)]
     if isinstance(padding, str):
-        pads: Any = tuple([_transposed_padding(k, s, padding) for k, s in zip(window, steps)])
+        pads: Any = tuple([transposed_padding(k, s, padding) for k, s in zip(window, steps)])
     else:
         pads = given_padding(padding, ndim - 2, "lax.conv_transpose")
         if use_consistent_padding:
@@ -385,7 +385,7 @@ def conv_transpose(
     )
 
 
-def _transposed_padding(window: int, stride: int, padding: str) -> tuple[int, int]:
+def transposed_padding(window: int, stride: int, padding: str) -> tuple[int, int]:
     """Padding before and after, from the padding string of the convolution that is transposed."""
     if padding.upper() == "SAME":
         total = window + stride - 2

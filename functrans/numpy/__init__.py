@@ -30,6 +30,7 @@ from . import fft, linalg
 from . import methods as _methods
 from . import ufunc_methods as _ufunc_methods
 from .calling import apply_along_axis, apply_over_axes, choose, fromfunction, piecewise, vectorize
+from .custom_ufuncs import frompyfunc, ufunc
 from .creation.filled import (
     array, asarray, astype, copy, empty, empty_like, eye, full, full_like, identity, ones, ones_like,
     tri, zeros, zeros_like,
@@ -83,8 +84,8 @@ from .sorting.sorting import (
     argpartition, argsort, digitize, lexsort, partition, searchsorted, sort, sort_complex,
 )
 from .standard import (
-    array_repr, array_str, asanyarray, ascontiguousarray, common_type, from_dlpack, frombuffer, fromiter,
-    fromstring, may_share_memory, min_scalar_type, real_if_close, shares_memory,
+    array_repr, array_str, asanyarray, ascontiguousarray, common_type, from_dlpack, frombuffer, fromfile, fromiter,
+    fromstring, load, may_share_memory, min_scalar_type, real_if_close, shares_memory,
 )
 from .statistics.averages import average, corrcoef, cov, mean, std, var
 from .statistics.histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
@@ -110,6 +111,14 @@ bool_ = bool = np.bool_
 int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
 uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
 float32, float64, complex64, complex128 = np.float32, np.float64, np.complex64, np.complex128
+single, double, csingle, cdouble = np.single, np.double, np.csingle, np.cdouble
+float_, complex_, int_, uint = np.float64, np.complex128, np.int64, np.uint64
+character, flexible, object_, ComplexWarning = (
+    np.character,
+    np.flexible,
+    np.object_,
+    np.exceptions.ComplexWarning,
+)
 number, inexact, floating, complexfloating = np.number, np.inexact, np.floating, np.complexfloating
 integer, signedinteger, unsignedinteger, generic = (
     np.integer,
@@ -139,7 +148,13 @@ __getattr__, __dir__ = _module_attributes(
         "poly1d": "Write coefficients as arrays, and polyval(p, x), polyadd, polymul, polyder",
         "copyto": "Arrays are immutable: write broadcast_to(v, x.shape), or where(mask, v, x)",
         "float16": "float16 is not supported: use float32",
+        "bfloat16": "bfloat16 is not supported: use float32",
+        **dict.fromkeys(
+            ("int1", "uint1"), "Integers of one bit are not supported: use bool_, or int8 and uint8"
+        ),
+        **dict.fromkeys(
+            ("int2", "uint2", "int4", "uint4"), "Integers of so few bits are not supported: use int8 or uint8"
+        ),
         "longdouble": "longdouble is not supported: use float64",
-        "object_": "Object arrays are not supported: use tuples and dictionaries of arrays",
     },
 )

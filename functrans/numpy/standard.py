@@ -23,8 +23,10 @@ __all__ = [
     "common_type",
     "from_dlpack",
     "frombuffer",
+    "fromfile",
     "fromiter",
     "fromstring",
+    "load",
     "may_share_memory",
     "min_scalar_type",
     "real_if_close",
@@ -114,6 +116,42 @@ def frombuffer(
     Array([1, 0, 2], dtype=uint8)
     """
     return asarray(np.frombuffer(buffer, dtype, count, offset))
+
+
+@checked
+def fromfile(
+    file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0, *, like: Like = None
+) -> Any:
+    """Read the numbers in a file; see `numpy.fromfile`.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import numpy as np, tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     np.arange(3.0).tofile(file.name)
+    ...     fnp.fromfile(file.name)
+    Array([0., 1., 2.])
+    """
+    return asarray(np.fromfile(file, dtype, count, sep, offset))
+
+
+@checked
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """Read an array from a file that `save` wrote; see `numpy.load`. Files of several arrays stay NumPy's.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> fnp.save(file, fnp.arange(3))
+    >>> _ = file.seek(0)
+    >>> fnp.load(file)
+    Array([0, 1, 2])
+    """
+    found = np.load(file, *args, **kwargs)
+    return asarray(found) if isinstance(found, np.ndarray) else found
 
 
 @checked

@@ -277,4 +277,12 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "outer": _outer,
 }
 
+
+def ufunc_method(
+    method: str, function: Callable[..., Any], ufunc: Any, name: str, *args: Any, **options: Any
+) -> Any:
+    """A method of any ufunc: of NumPy, or with its attributes."""
+    return _METHODS[method](function, ufunc, name, *args, **options)
+
+
 operators.function[np.ufunc] = _ufunc_method

@@ -21,7 +21,7 @@ from ..custom.custom_call import custom_call_p
 from ..passes.toolkit import map_subjaxprs
 from . import laws as _laws
 from .finite_difference import directional_derivative, jacobian
-from .report import LawViolation, Tolerance
+from .report import LawViolation, Margin
 from .setting import Setting, Wrt, proving
 
 #: The errors of differentiating a forward pass that runs on the host.
@@ -91,7 +91,7 @@ def rule_is_derivative(
             _check_second(s, modes, weights, tolerance)
 
 
-def _check_second(s: Setting, modes: tuple[str, ...], weights: Sequence[Any], tolerance: Tolerance) -> None:
+def _check_second(s: Setting, modes: tuple[str, ...], weights: Sequence[Any], tolerance: Margin) -> None:
     """Second derivatives in a direction, by the last of the modes and then by each."""
     u = s.like(s.primals)
     plain = without_rules(s.smooth)
@@ -259,7 +259,7 @@ def rules_repeat(
         for what, run in maps.items():
             for k, (x, y) in enumerate(zip(run(), run(), strict=True)):
                 names = ("first", "then")
-                s.report.close(f"{what} {k}", x, y, Tolerance(atol=nondet_tol), names=names)
+                s.report.close(f"{what} {k}", x, y, Margin(atol=nondet_tol), names=names)
 
 
 # --- parts --------------------------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def _close(
     where: str,
     x: Any,
     y: Any,
-    tolerance: Tolerance,
+    tolerance: Margin,
     names: tuple[str, str] = ("got", "expected"),
     error: Any = 0.0,
 ) -> None:

@@ -15,7 +15,7 @@ from ..frontend.checked import checked
 from . import laws as _laws
 from .custom_rules import cotangents_count, rules_repeat
 from .finite_difference import directional_derivative, jacobian
-from .report import LawViolation, Tolerance
+from .report import LawViolation, Margin
 from .setting import Setting, pairing, proving
 
 _EXAMPLES = 3
@@ -105,7 +105,7 @@ def gradcheck(
     try:
         if check_backward_ad:
             with proving("gradients = finite differences", "gradcheck", func, args, rng) as s:
-                (_check_projection if fast_mode else _check_jacobian)(s, Tolerance(rtol, atol))
+                (_check_projection if fast_mode else _check_jacobian)(s, Margin(rtol, atol))
         if check_forward_ad:
             _laws.jvp_is_slope(func, *args, **options)
         rules_repeat(func, *args, rng=rng, nondet_tol=nondet_tol)
@@ -114,7 +114,7 @@ def gradcheck(
         if check_grad_dtypes:
             _laws.gradients_keep_types(func, *args, rng=rng)
         if check_batched_grad and check_backward_ad:
-            _check_batched(func, args, rng, Tolerance(rtol, atol))
+            _check_batched(func, args, rng, Margin(rtol, atol))
     except LawViolation:
         if raise_exception:
             raise
@@ -175,7 +175,7 @@ def gradgradcheck(
 # --- parts --------------------------------------------------------------------------------------------------------
 
 
-def _check_jacobian(s: Setting, tolerance: Tolerance) -> None:
+def _check_jacobian(s: Setting, tolerance: Margin) -> None:
     """Every element of the Jacobian."""
     slopes, errors = jacobian(s.evaluate, s.primals)
     outs, pull = vjp(s.smooth, *s.primals)
@@ -200,7 +200,7 @@ def _check_jacobian(s: Setting, tolerance: Tolerance) -> None:
                     )
 
 
-def _check_projection(s: Setting, tolerance: Tolerance) -> None:
+def _check_projection(s: Setting, tolerance: Margin) -> None:
     """The Jacobian between a random cotangent and random directions."""
     weights = s.like(s.evaluate(s.primals))
     gradients = vjp(s.smooth, *s.primals)[1](tuple(weights))
@@ -216,13 +216,13 @@ def _check_projection(s: Setting, tolerance: Tolerance) -> None:
             f"direction in {where}",
             slope,
             expected,
-            Tolerance(atol=tolerance.atol),
+            Margin(atol=tolerance.atol),
             error=10 * error + tolerance.rtol * max(size, other),
             names=("the gradient gives", "finite differences give"),
         )
 
 
-def _check_batched(func: Callable[..., Any], args: tuple[Any, ...], rng: int, tolerance: Tolerance) -> None:
+def _check_batched(func: Callable[..., Any], args: tuple[Any, ...], rng: int, tolerance: Margin) -> None:
     with proving("vmap of the gradient = loop", "gradcheck", func, args, rng) as s:
         outs, pull = vjp(s.smooth, *s.primals)
         many = [s.like(outs) for _ in range(_EXAMPLES)]

@@ -24,7 +24,7 @@ from ..arrays.array import unwrap
 from ..core.config import config
 from ..frontend.checked import checked
 from .finite_difference import directional_derivative, is_kink
-from .report import Tolerance
+from .report import Margin
 from .setting import Setting, Wrt, pairing, proving
 
 _MIXES = 26
@@ -61,7 +61,7 @@ def jvp_is_slope(
             out, tangent = jvp(s.smooth, tuple(s.primals), tuple(v))
             for k, (slope, error) in enumerate(zip(slopes, errors)):
                 s.report.close(
-                    f"direction in {where}, value {k}", out[k], s.evaluate(s.primals)[k], Tolerance(1e-12)
+                    f"direction in {where}, value {k}", out[k], s.evaluate(s.primals)[k], Margin(1e-12)
                 )
                 s.report.close(
                     f"direction in {where}, output {k}",
@@ -108,7 +108,7 @@ def vjp_is_adjoint(
                     f"direction in {where}",
                     backward,
                     forward,
-                    Tolerance(atol=tolerance.atol),
+                    Margin(atol=tolerance.atol),
                     error=tolerance.rtol * max(size, other),
                     names=("<v, J^T w> is", "<J v, w> is"),
                 )
@@ -360,7 +360,7 @@ def hessian_is_symmetric(
             "two random directions",
             left,
             right,
-            Tolerance(atol=tolerance.atol),
+            Margin(atol=tolerance.atol),
             error=1e-3 * tolerance.rtol * max(size, other),
             names=("<H u, v> is", "<u, H v> is"),
         )

@@ -22,7 +22,7 @@ from ..transforms.jet import jet
 from ..transforms.jvp import jvp
 from . import laws
 from .domain import Domain
-from .report import Report, Tolerance
+from .report import Margin, Report
 from .samples import LAYOUTS, Sample, samples, special_samples, sprinkled_samples
 from .setting import normal, pairing
 
@@ -226,7 +226,7 @@ def _check_tangent_types(report: Report, prim: Primitive, domain: Domain, rng: i
             if wide is not None and type(wide[k]) is not Zero:
                 size = 1e-4 * np.abs(wide[k]).max(initial=0)
                 where = f"{s.describe()}, the tangent in single and double precision"
-                report.close(where, t, wide[k], Tolerance(1e-3, size))
+                report.close(where, t, wide[k], Margin(1e-3, size))
 
 
 def _wide_tangents(prim: Primitive, s: Sample, tangents: Sequence[Any]) -> list[Any] | None:
@@ -327,7 +327,7 @@ def _check_mix(
             where = f"{s.describe()}, batch axes {dims} of size {size}, lane {n}"
             report.same_type(where, one, expected)
             exact = expected.dtype.kind in "biu"
-            report.close(where, one, expected, Tolerance() if exact else Tolerance(1e-10, 1e-10))
+            report.close(where, one, expected, Margin() if exact else Margin(1e-10, 1e-10))
 
 
 # --- kernels ------------------------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ def _compare(report: Report, where: str, s: Sample, actual: Any, y: np.ndarray, 
         where,
         actual,
         y,
-        Tolerance(min(1e-3, domain.rtol * narrow), domain.atol * narrow),
+        Margin(min(1e-3, domain.rtol * narrow), domain.atol * narrow),
         signed_zeros=y.dtype.kind in domain.signed_zeros,
         names=("the kernel gives", "NumPy gives"),
         operands=s.operands,

@@ -28,14 +28,14 @@ class LawViolation(AssertionError):
         self.seed = seed
 
 
-class Tolerance(NamedTuple):
+class Margin(NamedTuple):
     """Relative and absolute tolerance."""
 
     rtol: float = 0.0
     atol: float = 0.0
 
 
-_EXACT = Tolerance()
+_EXACT = Margin()
 
 
 class Report:
@@ -92,7 +92,7 @@ class Report:
         where: str,
         got: Any,
         expected: Any,
-        tolerance: Tolerance = _EXACT,
+        tolerance: Margin = _EXACT,
         *,
         error: Any = 0.0,
         names: tuple[str, str] = ("got", "expected"),

@@ -16,7 +16,7 @@ from ..frontend.arguments import name_of
 from ..frontend.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..primitives.operands import plain
-from .report import Report, Tolerance
+from .report import Margin, Report
 
 Wrt = int | Sequence[int] | None
 
@@ -122,11 +122,11 @@ class Setting:
 
     def tolerance(
         self, rtol: float | None, atol: float | None, double: float, single: float = 1e-3
-    ) -> Tolerance:
+    ) -> Margin:
         """`rtol` and `atol`; by default `double`, or `single` if an input or output has single precision."""
         if rtol is None or atol is None:
             double = single if self.narrow else double
-        return Tolerance(double if rtol is None else rtol, double if atol is None else atol)
+        return Margin(double if rtol is None else rtol, double if atol is None else atol)
 
 
 def _copied(x: Any, where: str) -> np.ndarray:

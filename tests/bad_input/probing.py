@@ -97,6 +97,8 @@ ENDLESS = {
     ("fori_loop", "lower", "-2**62"),
     ("while_loop", "init_val"),
     ("check", "order", "7"),
+    ("check_grads", "order", "7"),
+    ("check_grads", "order", "2**40"),
     ("check", "order", "2**40"),
 }
 

@@ -1,5 +1,9 @@
 """functrans.scipy.fft, and what research code calls for signals, grids and images."""
 
+import tempfile
+from pathlib import Path
+
+import numpy as np
 import scipy.ndimage
 from coverage_table import Call, Entry, I, R, Z
 
@@ -17,6 +21,17 @@ def recorded(*args, **kwargs):
     """There is none."""
     raise NotImplementedError
 
+
+def always(*shape):
+    """A known result, by hand."""
+    return lambda *args: shape
+
+
+FILES = {name: str(Path(tempfile.mkdtemp()) / f"numbers.{name}") for name in ("raw", "npy")}
+np.arange(3.0).tofile(FILES["raw"])
+np.save(FILES["npy"], np.arange(3))
+READ = {"differentiable": False, "skip": {"numpy": "it reads a file"}}
+BROADCAST = "arguments of Python's own function"
 
 #: Of images.
 IMAGES = {
@@ -165,6 +180,77 @@ TABLES = {
             oracle=recorded,
             order=1,
             skip=IMAGES,
+        ),
+    ],
+    "functrans.numpy": [
+        Entry(
+            "frompyfunc",
+            Call(lambda x, y: x * y + x, 2, 1, R(2, 3), R(3)),
+            through=lambda frompyfunc, f, nin, nout, *args: frompyfunc(f, nin, nout)(*args),
+            oracle=lambda f, nin, nout: f,
+            skip={
+                "numpy": "it has no dispatch",
+                **dict.fromkeys(("0-d", "empty", "strides", "int"), BROADCAST),
+            },
+        ),
+        Entry("fromfile", Call(FILES["raw"]), **READ),
+        Entry("load", Call(FILES["npy"]), **READ),
+    ],
+    "functrans.lax": [
+        Entry(
+            "broadcast_like",
+            Call(R(3), np.zeros((2, 3))),
+            oracle=lambda x, y: np.broadcast_to(x, np.shape(y)),
+            skip=dict.fromkeys(("0-d", "empty", "strides"), "the other shape is a constant"),
+        ),
+        Entry(
+            "conv_general_dilated_patches",
+            Call(R(1, 2, 5), (2,), (1,), "VALID"),
+            oracle=lambda x, *rest: np.stack([x[:, c // 2, c % 2 : c % 2 + 4] for c in range(4)], 1),
+            order=1,
+            skip={
+                **dict.fromkeys(("0-d", "empty", "strides"), "shapes are constants"),
+                "int": "moved, not computed",
+            },
+        ),
+        Entry(
+            "conv_general_dilated_local",
+            Call(R(1, 1, 3), R(1, 2, 2), (1,), "VALID", (2,)),
+            oracle=lambda x, w, *rest: x[..., :2] * w[:, 0] + x[..., 1:] * w[:, 1],
+            order=1,
+            skip=dict.fromkeys(("0-d", "empty", "strides", "int"), "shapes are constants"),
+        ),
+        Entry("dtype", Call(1.5), oracle=lambda x: np.dtype(float), differentiable=False),
+        Entry("shape_as_value", Call((2, 3)), oracle=np.asarray, differentiable=False),
+        Entry(
+            "conv_shape_tuple",
+            Call((1, 3, 9), (4, 3, 3), (2,), "SAME"),
+            oracle=always(1, 4, 5),
+            differentiable=False,
+        ),
+        Entry(
+            "conv_general_shape_tuple",
+            Call((1, 10, 3), (3, 3, 4), (2,), "VALID", ("NHC", "HIO", "NHC")),
+            oracle=always(1, 4, 4),
+            differentiable=False,
+        ),
+        Entry(
+            "conv_transpose_shape_tuple",
+            Call((1, 10, 3), (3, 3, 4), (2,), "SAME", ("NHC", "HIO", "NHC")),
+            oracle=always(1, 20, 4),
+            differentiable=False,
+        ),
+        Entry(
+            "conv_general_permutations",
+            Call(("NHC", "HIO", "NHC")),
+            oracle=always((0, 2, 1), (2, 1, 0), (0, 2, 1)),
+            differentiable=False,
+        ),
+        Entry(
+            "reduce_window_shape_tuple",
+            Call((10, 4), (3, 2), (2, 1), [(1, 1), (0, 0)], (2, 1), (1, 2)),
+            oracle=always(10, 2),
+            differentiable=False,
         ),
     ],
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import GenericAlias, ModuleType
 from typing import Any
 
 import numpy as np
@@ -293,7 +293,7 @@ def public(namespace: str) -> dict[str, Callable[..., Any]]:
         name: f
         for name in sorted(module.__all__)
         if callable(f := getattr(module, name))
-        and not isinstance(f, (type, np.dtype))
+        and not isinstance(f, (type, np.dtype, GenericAlias))
         and f is not getattr(theirs, name, None)
         and name not in SOLVERS.get(namespace, ())
     }

@@ -242,6 +242,13 @@ def kind_of_type(cls: type) -> NodeKind:
     return kind or _NAMEDTUPLE
 
 
+def is_node_type(cls: type) -> bool:
+    """Whether objects of a class are nodes."""
+    return (
+        cls in _KINDS or _REGISTRATION in cls.__dict__ or (issubclass(cls, tuple) and hasattr(cls, "_fields"))
+    )
+
+
 def is_namedtuple_kind(kind: NodeKind) -> bool:
     """Whether `kind` is the one shared by all namedtuple classes."""
     return kind is _NAMEDTUPLE
