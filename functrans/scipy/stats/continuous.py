@@ -74,7 +74,7 @@ class Continuous:
     support: tuple[float, float] | Formula = (-math.inf, math.inf)
     at_ends: str = "formula"
     valid: Formula = positive
-    conditions: str = "is positive"
+    conditions: str = "the shape parameters are positive"
     inside: float | Formula = 0.5
     symmetric: bool = False
     logpdf: Formula
@@ -102,12 +102,8 @@ class Continuous:
     @property
     def notes(self) -> str:
         """For the docstrings."""
-        lines = [f"Standard density ``{self.density}``; `loc` shifts it, `scale` stretches it."]
-        if self.shapes:
-            lines.append(
-                f"Each of {', '.join(self.shapes)} {self.conditions}." if len(self.shapes) > 1 else ""
-            )
-        return " ".join(lines)
+        text = f"Standard density ``{self.density}``; `loc` shifts it, `scale` stretches it."
+        return f"{text} Valid if {self.conditions} and ``scale > 0``." if self.shapes else text
 
     def _inside(self, *shapes: Any) -> Any:
         return self.inside(*shapes) if callable(self.inside) else self.inside

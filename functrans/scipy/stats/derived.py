@@ -68,7 +68,7 @@ def _guarded(log: Formula, inside: Formula, then: Formula, dead: float) -> Formu
     return formula
 
 
-def _log_of(small: Formula, large: Formula) -> Formula:
+def log_of_probability(small: Formula, large: Formula) -> Formula:
     """The logarithm of a probability, given its formula and that of its complement."""
 
     def formula(x: Any, *shapes: Any) -> Any:
@@ -186,7 +186,7 @@ def complete(
         if f"log{p}" not in f and f"log{rest}" in given and p not in given:
             f[f"log{p}"] = _guarded(f[f"log{rest}"], inside, log1mexp, 0.0)
         elif f"log{p}" not in f and p in f:
-            f[f"log{p}"] = _log_of(f[p], f[rest])
+            f[f"log{p}"] = log_of_probability(f[p], f[rest])
     for name, other in (("ppf", "isf"), ("isf", "ppf")):
         if name not in f and other in f:
             f[name] = _from_complement(f[other])

@@ -87,8 +87,8 @@ class Discrete:
     def notes(self) -> str:
         """For the docstrings."""
         return (
-            f"Probability ``{self.density}``; `loc` shifts it. Valid if {self.conditions}. Numbers that are no "
-            "integers have probability 0. The derivative in the integer itself is 0."
+            f"Probability ``{self.density}``; `loc` shifts it. Valid if {self.conditions}. "
+            "Numbers with a fraction have probability 0. The derivative in `k` is 0."
         )
 
     def evaluate(self, function: str, x: Any, shapes: Sequence[Any], loc: Any) -> Any:

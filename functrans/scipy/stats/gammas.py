@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.special as sp
 
+from ...lax.branching import cond
+from ...primitives import ops
 from .continuous import Continuous
-from .derived import inverse, with_density
+from .derived import inverse, log_of_probability, together, with_density
 from .namespaces import Distribution
 
 INF = math.inf
@@ -19,6 +22,64 @@ LOG_2 = math.log(2)
 def _gamma_logpdf(x: Any, a: Any) -> Any:
     return sp.xlogy(a - 1, x) - x - sp.gammaln(a)
 
+
+# --- logarithms of tails --------------------------------------------------------------------------------------
+
+_ABSCISSAS, _WEIGHTS = (0.5 * x for x in np.polynomial.legendre.leggauss(40))
+_DROP = 37.5
+"""Integrals end where the integrand has fallen by ``exp(-_DROP)`` or more."""
+_LOST = 1e-290
+"""Probabilities below this have lost digits, or all of them."""
+
+
+def _log_tail(exponent: Callable[..., Any], rate: Any, x: Any, a: Any) -> Any:
+    """The logarithm of the integral of ``exp(exponent(s))`` for positive `s`, which falls at least at a rate at 0."""
+    end = ops.stop_gradient_p.bind(_DROP / rate)
+    s = end[..., None] * (0.5 + _ABSCISSAS).astype(ops.dtype_of(end))
+    total = np.sum(
+        np.exp(exponent(s, x[..., None], a[..., None])) * _WEIGHTS.astype(ops.dtype_of(end)), axis=-1
+    )
+    return np.log(end) + np.log(total)
+
+
+def _log_above(x: Any, a: Any) -> Any:
+    """The logarithm of ``gammaincc(a, x)`` far above `a` (DLMF 8.2.2, with ``t = x + s``)."""
+    log = _log_tail(lambda s, x, a: (a - 1) * np.log1p(s / x) - s, np.minimum((x - a + 1) / x, 1.0), x, a)
+    return _gamma_logpdf(x, a) + log
+
+
+def _log_below(x: Any, a: Any) -> Any:
+    """The logarithm of ``gammainc(a, x)`` far below `a` (DLMF 8.2.1, with ``t = x * exp(-s)``)."""
+    log = _log_tail(lambda s, x, a: -a * s - x * np.expm1(-s), a - x, x, a)
+    return _gamma_logpdf(x, a) + np.log(x) + log
+
+
+def _log_probability(
+    small: Callable[..., Any], large: Callable[..., Any], tail: Callable[..., Any], far: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The logarithm of `small`, computed as that of its `tail` if one of the values has lost digits."""
+    log_of = log_of_probability(small, large)
+
+    def formula(x: Any, a: Any) -> Any:
+        x, a = together(x, a)
+        value = log_of(x, a)
+        lost = small(*map(ops.stop_gradient_p.bind, (x, a))) < _LOST
+        safe = np.where(lost, x, far(a))
+        return np.where(lost, cond(np.any(lost), tail, lambda x, a: 0 * x * a, safe, a), value)
+
+    return formula
+
+
+def _cdf(x: Any, a: Any) -> Any:
+    return sp.gammainc(a, x)
+
+
+def _sf(x: Any, a: Any) -> Any:
+    return sp.gammaincc(a, x)
+
+
+_logcdf = _log_probability(_cdf, _sf, _log_below, lambda a: 0.5 * a)
+_logsf = _log_probability(_sf, _cdf, _log_above, lambda a: 2 * a + 1)
 
 gamma = Distribution(
     Continuous(
@@ -30,8 +91,10 @@ gamma = Distribution(
         support=(0.0, INF),
         at_ends="guarded",
         logpdf=_gamma_logpdf,
-        cdf=lambda x, a: sp.gammainc(a, x),
-        sf=lambda x, a: sp.gammaincc(a, x),
+        cdf=_cdf,
+        sf=_sf,
+        logcdf=_logcdf,
+        logsf=_logsf,
         ppf=lambda q, a: sp.gammaincinv(a, q),
         isf=lambda q, a: sp.gammainccinv(a, q),
         entropy=lambda a: a + sp.gammaln(a) + (1 - a) * sp.psi(a),
@@ -50,6 +113,8 @@ chi2 = Distribution(
         logpdf=lambda x, df: _gamma_logpdf(0.5 * x, 0.5 * df) - LOG_2,
         cdf=lambda x, df: sp.gammainc(0.5 * df, 0.5 * x),
         sf=lambda x, df: sp.gammaincc(0.5 * df, 0.5 * x),
+        logcdf=lambda x, df: _logcdf(0.5 * x, 0.5 * df),
+        logsf=lambda x, df: _logsf(0.5 * x, 0.5 * df),
         ppf=lambda q, df: 2 * sp.gammaincinv(0.5 * df, q),
         isf=lambda q, df: 2 * sp.gammainccinv(0.5 * df, q),
         entropy=lambda df: 0.5 * df + LOG_2 + sp.gammaln(0.5 * df) + (1 - 0.5 * df) * sp.psi(0.5 * df),
@@ -68,6 +133,8 @@ invgamma = Distribution(
         logpdf=lambda x, a: -(a + 1) * np.log(x) - sp.gammaln(a) - 1 / x,
         cdf=lambda x, a: sp.gammaincc(a, 1 / x),
         sf=lambda x, a: sp.gammainc(a, 1 / x),
+        logcdf=lambda x, a: _logsf(1 / x, a),
+        logsf=lambda x, a: _logcdf(1 / x, a),
         ppf=lambda q, a: 1 / sp.gammainccinv(a, q),
         isf=lambda q, a: 1 / sp.gammaincinv(a, q),
         entropy=lambda a: a - (a + 1) * sp.psi(a) + sp.gammaln(a),
