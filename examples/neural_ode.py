@@ -1,8 +1,6 @@
 """Let a neural network be a differential equation, and fit it to fur records of hares and lynxes.
 
-The data are pelts that the Hudson's Bay Company bought from 1900 on (Elton & Nicholson 1942, "The Ten-Year Cycle in
-Numbers of the Lynx in Canada"; numbers as in Howard 2009, "Modeling Basics"). Carpenter 2018 fits the Lotka-Volterra
-model to them (lotka_volterra.py). This model knows no biology::
+The data are those of lotka_volterra.py, 1900 to 1920. This model knows no biology::
 
     dz/dt = network(z),    z = logarithms of both numbers, scaled to mean 0 and deviation 1
 
@@ -13,7 +11,6 @@ gradient of the solution comes from the adjoint equation, or through the steps o
 """
 
 import argparse
-import time
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +30,7 @@ YEARS = np.arange(len(PELTS), dtype=float)
 LOGS = np.log(PELTS)
 MEAN, SPREAD = LOGS.mean(axis=0), LOGS.std(axis=0)
 Z = (LOGS - MEAN) / SPREAD
-PUBLISHED_PERIOD = 9.6  # years, the mean length of the cycle that Elton & Nicholson found
+PUBLISHED_PERIOD = 9.6  # years, of Canada's lynx, by Elton & Nicholson 1942
 PUBLISHED_SPREAD = 0.25  # of the logarithms about the Lotka-Volterra model, by Carpenter
 DECAY = 1e-3  # weight of the squares of the parameters
 
@@ -111,10 +108,9 @@ def main():
     )
     parser.add_argument("--picture", type=Path, default="neural_ode.png", help="file for the picture")
     options = parser.parse_args()
-    start = time.perf_counter()
     params, least = fit(options.gradient)
     error = np.sqrt(np.mean(((solution(params, YEARS) - Z) * SPREAD) ** 2))
-    print(f"loss {least:.4f}, {options.gradient} gradients, {time.perf_counter() - start:.1f} s")
+    print(f"loss {least:.4f} by {options.gradient} gradients")
     print(f"typical error of the logarithms: {error:.3f}; of the published model: {PUBLISHED_SPREAD}")
     print(f"period: {period(params):.2f} years; published: {PUBLISHED_PERIOD}")
     draw(options.picture, params)

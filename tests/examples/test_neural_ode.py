@@ -35,7 +35,7 @@ def test_the_solution_is_scipys(example, params):
     np.testing.assert_allclose(example.solution(params, example.YEARS), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("gradient", ["adjoint", "direct"])
+@pytest.mark.parametrize("gradient", ["adjoint", pytest.param("direct", marks=pytest.mark.slow)])
 def test_gradients(example, params, gradient):
     found = ft.jit(ft.grad(lambda p: example.loss(p, gradient)))(params)
     flat, unravel = ft.flatten_util.ravel_pytree(params)

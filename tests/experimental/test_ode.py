@@ -47,7 +47,7 @@ def forced(y, t, p):
 
 SYSTEMS = {
     "lotka_volterra": (
-        lotka_volterra, [30.0, 4.0], np.linspace(0, 20, 11), np.array([0.55, 0.028, 0.8, 0.024])
+        lotka_volterra, [30.0, 4.0], np.linspace(0, 10, 6), np.array([0.55, 0.028, 0.8, 0.024])
     ),
     "lorenz": (lorenz, [1.0, 2.0, 3.0], np.linspace(0, 2, 5), (10.0, 28.0, 8.0 / 3.0)),
     "forced": (forced, [1.0, 0.0], np.array([0.0, 0.1, 5.0, 5.5]), 2.0),
@@ -97,9 +97,17 @@ def test_single_precision_and_times():
     assert odeint(lambda y, t: y, np.zeros((0, 2)), T).shape == (4, 0, 2)
 
 
-@MODES
-@pytest.mark.parametrize("way", ["jacfwd", "jit", pytest.param("jacrev", marks=pytest.mark.slow)])
-def test_derivatives(gradient, way):
+def combined(ways, *quick):
+    """Ways with gradients, of which all but some are left to slow runs."""
+    rows = [(w, g) for w in ways for g in ("adjoint", "direct")]
+    return [pytest.param(*row, marks=() if row in quick else pytest.mark.slow) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("way", "gradient"),
+    combined(["jacfwd", "jit", "jacrev"], ("jacfwd", "adjoint"), ("jit", "adjoint"), ("jit", "direct")),
+)
+def test_derivatives(way, gradient):
     jacobian = {"jacfwd": ft.jacfwd, "jacrev": ft.jacrev, "jit": lambda f, n: ft.jit(ft.jacrev(f, n))}[way]
     f = lambda rate, y0, t: odeint(grow, y0, t, rate, gradient=gradient)
     found = jacobian(f, (0, 1, 2))(1.3, 0.4, T + 1.0)
@@ -120,11 +128,8 @@ SECOND = {
 }
 
 
-@MODES
-@pytest.mark.parametrize(
-    "way", [pytest.param(w, marks=pytest.mark.slow if w != "jit" else ()) for w in SECOND]
-)
-def test_second_derivatives(gradient, way):
+@pytest.mark.parametrize(("way", "gradient"), combined(SECOND, ("jit", "adjoint")))
+def test_second_derivatives(way, gradient):
     f = lambda p: odeint(grow, p[1], T, p[0], gradient=gradient)[2]
     p = np.array([1.3, 0.4])
     slopes = lambda p: np.array([in_rate(p[0], p[1], T)[2], in_start(p[0], p[1], T)[2]])
@@ -155,7 +160,7 @@ def test_gradients_of_trees_and_closures(gradient):
     np.testing.assert_allclose(ft.flatten_util.ravel_pytree(found)[0] @ direction, expected, rtol=1e-6)
 
 
-@MODES
+@pytest.mark.parametrize("gradient", ["adjoint", pytest.param("direct", marks=pytest.mark.slow)])
 def test_complex_gradients(gradient):
     z0 = np.array([1.0 + 0.5j, 2j])
     f = lambda k, z: fnp.sum((odeint(lambda z, t: 1j * k * z, z, T, gradient=gradient)[-1]).real)
