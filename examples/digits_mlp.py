@@ -15,7 +15,7 @@ import numpy as np
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.scipy.special import logsumexp
+from functrans import nn
 
 DIGITS = Path(__file__).parent / "data" / "digits.csv.gz"
 HELD_OUT = 360  # the last images
@@ -35,7 +35,7 @@ warp_all = ft.jit(ft.vmap(warp))
 
 def logits(params, images):
     """Shapes: images (..., 64), result (..., 10)."""
-    hidden = fnp.maximum(images @ params["w1"] + params["b1"], 0.0)
+    hidden = nn.relu(images @ params["w1"] + params["b1"])
     return hidden @ params["w2"] + params["b2"]
 
 
@@ -44,7 +44,7 @@ def loss(params, images, labels):
     scores = logits(params, images)
     chosen = fnp.take_along_axis(scores, labels[:, None], axis=1)[:, 0]
     weights = fnp.sum(params["w1"] ** 2) + fnp.sum(params["w2"] ** 2)
-    return fnp.mean(logsumexp(scores, axis=1) - chosen) + 1e-4 * weights
+    return fnp.mean(nn.logsumexp(scores, axis=1) - chosen) + 1e-4 * weights
 
 
 @ft.jit

@@ -69,3 +69,7 @@ def activation(body: Callable[[Any], Any]) -> Callable[[Any], Any]:
     function.__name__ = function.__qualname__ = name
     function.__module__ = body.__module__
     return checked(function)
+
+
+#: ``where`` for operands of one dtype, without the conversions of NumPy's function.
+select = ops.select_p.bind

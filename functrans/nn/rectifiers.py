@@ -8,7 +8,7 @@ from .. import numpy as fnp
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives.ops import dtype_of, finish
-from .operands import activation, parameter, real_operand
+from .operands import activation, parameter, real_operand, select
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
@@ -48,7 +48,7 @@ def relu(x: Any) -> Any:
 
 
 def _positive(x: Any) -> Any:
-    return fnp.where(x <= 0, dtype_of(x).type(0), x)  # NaN stays
+    return select(x <= 0, dtype_of(x).type(0), x)  # NaN stays
 
 
 @activation
@@ -69,7 +69,7 @@ def relu6(x: Any) -> Any:
 
 
 def _between(x: Any, high: float) -> Any:
-    return fnp.where(x >= high, dtype_of(x).type(high), _positive(x))
+    return select(x >= high, dtype_of(x).type(high), _positive(x))
 
 
 @activation
@@ -100,8 +100,8 @@ def hard_silu(x: Any) -> Any:
     Array([0.   , 1.125, 4.   ])
     """
     low, high = x <= -3.0, x >= 3.0
-    inner = fnp.where(low | high, dtype_of(x).type(0), x)  # an infinity times 0 would be NaN
-    return fnp.where(high, x, inner * _between(inner + 3.0, 6.0) / 6.0)
+    inner = select(low | high, dtype_of(x).type(0), x)  # an infinity times 0 would be NaN
+    return select(high, x, inner * _between(inner + 3.0, 6.0) / 6.0)
 
 
 hard_swish = hard_silu
@@ -122,7 +122,7 @@ def hard_tanh(x: Any) -> Any:
     Array([-1. ,  0.5,  1. ])
     """
     one = dtype_of(x).type(1)
-    return fnp.where(x > 1.0, one, fnp.where(x < -1.0, -one, x))
+    return select(x > 1.0, one, select(x < -1.0, -one, x))
 
 
 @checked
@@ -257,8 +257,8 @@ def sparse_plus(x: Any) -> Any:
     Array([0.  , 0.25, 2.  ])
     """
     zero = dtype_of(x).type(0)
-    inner = fnp.where((x <= -1.0) | (x >= 1.0), zero, x)
-    return fnp.where(x <= -1.0, zero, fnp.where(x >= 1.0, x, 0.25 * fnp.square(inner + 1.0)))
+    inner = select((x <= -1.0) | (x >= 1.0), zero, x)
+    return select(x <= -1.0, zero, select(x >= 1.0, x, 0.25 * fnp.square(inner + 1.0)))
 
 
 @activation

@@ -12,7 +12,7 @@ from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, shape_of
-from .operands import activation, parameter, real_operand
+from .operands import activation, parameter, real_operand, select
 
 #: Beyond this distance from 0 ``exp(-|x|)`` is 0 in double precision.
 _FAR = 800.0
@@ -86,8 +86,8 @@ def soft_sign(x: Any) -> Any:
     Array([-0.75,  0.5 ])
     """
     far = fnp.isinf(x)
-    inner = fnp.where(far, dtype_of(x).type(0), x)
-    return fnp.where(far, fnp.sign(x), inner / (1.0 + fnp.abs(inner)))
+    inner = select(far, dtype_of(x).type(0), x)
+    return select(far, fnp.sign(x), inner / (1.0 + fnp.abs(inner)))
 
 
 @activation
@@ -154,9 +154,9 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 def _gated(x: Any, gate: Callable[[Any], Any], far: float = _FAR) -> Any:
     """``x * gate(x)`` for a gate that in working precision is 0 below `-far` and 1 above `far`."""
-    outside = fnp.abs(x) > far
-    inner = fnp.where(outside, dtype_of(x).type(0), x)  # an infinity times 0 would be NaN
-    return fnp.where(outside, fnp.where(x <= 0, dtype_of(x).type(0), x), inner * gate(inner))
+    outside = ops.abs_p.bind(x) > far
+    inner = select(outside, dtype_of(x).type(0), x)  # an infinity times 0 would be NaN
+    return select(outside, select(x <= 0, dtype_of(x).type(0), x), inner * gate(inner))
 
 
 @activation
@@ -292,6 +292,6 @@ def log1mexp(x: Any) -> Any:
     """
     small, split = x < math.log(2.0), dtype_of(x).type(math.log(2.0))
     # Each piece gets an argument at which its derivative is finite.
-    low = fnp.log(-fnp.expm1(-fnp.where(small, x, split)))
-    high = fnp.log1p(-fnp.exp(-fnp.where(small, split, x)))
-    return fnp.where(small, low, high)
+    low = fnp.log(-fnp.expm1(-select(small, x, split)))
+    high = fnp.log1p(-fnp.exp(-select(small, split, x)))
+    return select(small, low, high)
