@@ -126,7 +126,7 @@ def save(path: Any, fun: Callable[..., Any], *examples: Any, cpu: str = "native"
     jaxpr.stats = None
     encoded = encode_jaxpr(jaxpr)
     codes: dict[str, ObjectCode] = {}
-    with config.patch(backend="llvm", disable_jit=False, debug_nans=False):
+    with config.patch(backend="llvm", disable_jit=False, debug_nans=False, debug_infs=False):
         run_with(shipped, codes, lambda: Executable(jaxpr, cpu=cpu).compile())
     images = b"".join(code.image for code in codes.values())
     description = {

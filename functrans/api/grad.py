@@ -13,6 +13,7 @@ from ..core import errors
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval
 from ..core.config import config
+from ..core.debug_nans import looks_for_faults
 from ..core.dtypes import dtype_name, float0, is_complex, is_inexact
 from ..core.portable import Transformed
 from ..core.trace import current_trace, eval_trace
@@ -197,7 +198,7 @@ class _OfJitted(Jitted):
         self._use(jitted._cache.derived(key))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast_key: Any) -> Any:
-        if fast_key is None or BackwardState in fast_key or config.disable_jit or config.debug_nans:
+        if fast_key is None or BackwardState in fast_key or config.disable_jit or looks_for_faults():
             return self._fun(*args, **kwargs)
         return Jitted._call(self, args, kwargs, fast_key)
 

@@ -41,6 +41,8 @@ class Option(Generic[T]):
         The valid values of a string.
     traced : bool
         Whether it affects tracing or compilation.
+    fixed : str
+        Why it cannot have another value than the default, if so.
 
     Attributes
     ----------
@@ -52,13 +54,21 @@ class Option(Generic[T]):
     name: str
 
     def __init__(
-        self, default: T, doc: str, *, least: int = 0, choices: tuple[str, ...] = (), traced: bool = True
+        self,
+        default: T,
+        doc: str,
+        *,
+        least: int = 0,
+        choices: tuple[str, ...] = (),
+        traced: bool = True,
+        fixed: str = "",
     ):
         self.default = default
         self.__doc__ = doc
         self.least = least
         self.choices = choices
         self.traced = traced
+        self.fixed = fixed
         self.ever_changed = False
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -104,6 +114,8 @@ class Option(Generic[T]):
         """The value, validated; raises a `ConfigError` if it is invalid."""
         if not self.takes(value):
             raise ConfigError(f"{where or f'config.{self.name}'} must be {self.allowed}, got {value!r}")
+        if self.fixed and value != self.default:
+            raise ConfigError(f"{where or f'config.{self.name}'} can only be {self.default!r}: {self.fixed}")
         self.ever_changed = self.ever_changed or value != self.default
         return value
 
@@ -257,6 +269,47 @@ class Config:
         "Raise `KeyReuseError` when a key of `functrans.random` is used twice, also in compiled functions, which then "
         "call Python at each use. Keys in the form of `PRNGKey` are not checked.",
     )
+    debug_infs = Option(
+        False,
+        "Raise `InfError` when an infinity appears, as `debug_nans` does for NaN.",
+    )
+    check_tracer_leaks = Option(
+        False,
+        "Raise `UnexpectedTracerError` if a traced value outlives its trace, as soon as the trace ends. Slow.",
+    )
+    log_compiles = Option(
+        False,
+        "Log each compilation, with the types of the arguments and the time, as a warning of the logger ``functrans``.",
+        traced=False,
+    )
+    no_tracing = Option(
+        False,
+        "Raise `NoTracingError` where a function would be traced: `jit` may only call programs that it has compiled.",
+        traced=False,
+    )
+    numpy_dtype_promotion = Option(
+        "standard",
+        "Whether arithmetic promotes arrays of different dtypes as NumPy does, or raises `DtypeError`. Python numbers "
+        "are allowed if they do not change the dtype.",
+        choices=("standard", "strict"),
+    )
+    numpy_rank_promotion = Option(
+        "allow",
+        "Whether arithmetic broadcasts arrays of different ranks (not numbers) silently, warns, or raises "
+        "`ShapeError`.",
+        choices=("allow", "warn", "raise"),
+    )
+    enable_x64 = Option(
+        True,
+        "Always true: functrans has 64-bit types, and makes float64 of Python's numbers, as NumPy does.",
+        fixed="functrans always has 64-bit types. For single precision, make the arguments float32 (dtype=float32, "
+        "x.astype(float32)): what is computed from them is float32, too",
+    )
+    default_matmul_precision = Option(
+        "", "Accepted, without effect: on a CPU, products have the precision of their dtype."
+    )
+    platforms = Option("cpu", "The only platform.", choices=("cpu",), traced=False)
+    platform_name = Option("cpu", "The only platform.", choices=("cpu",), traced=False)
     traceback_filtering = Option(
         True,
         "Show your frames, without the frames of functrans between them, in errors that leave a transformation, a "
@@ -331,20 +384,61 @@ class Config:
         overrides = {name: _option(name).checked(value) for name, value in options.items()}
         return Override(self._store.patch, functools.partial(Patch, overrides))
 
+    def update(self, name: str, value: Any) -> None:
+        """Set an option for the process, also by JAX's name.
+
+        Parameters
+        ----------
+        name : str
+            With or without the prefix ``jax_``.
+        value
+            A valid value.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such option (the message names the nearest one), or the value is invalid.
+
+        Examples
+        --------
+        >>> config.update("jax_debug_nans", True)
+        >>> config.debug_nans, config.jax_debug_nans
+        (True, True)
+        >>> config.update("debug_nans", False)
+        """
+        try:
+            option = _option(name)
+        except UnknownOptionError as error:
+            raise ConfigError(error.message) from None
+        if option.name == "default_matmul_precision" and value is None:
+            value = ""
+        setattr(self, option.name, value)
+
+    def read(self, name: str) -> Any:
+        """The value of an option, also by JAX's name.
+
+        Examples
+        --------
+        >>> config.read("jax_enable_x64")
+        True
+        """
+        return getattr(self, _option(name).name)
+
     def trace_key(self) -> tuple[Any, ...]:
         """The values of the options that affect tracing or compilation: part of the key of every cache."""
         return self._store.trace_key()
 
     def __getattr__(self, name: str) -> Any:
-        _option(name)
+        option = _option(name)
+        if option.name != name:  # JAX's name of it
+            return getattr(self, option.name)
         raise AttributeError(name)  # a half-built object, which is being copied
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _option(name)
-        object.__setattr__(self, name, value)
+        object.__setattr__(self, _option(name).name, value)
 
     def __dir__(self) -> list[str]:
-        return [*_OPTIONS, "patch", "trace_key"]
+        return [*_OPTIONS, "patch", "read", "trace_key", "update"]
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{name}={getattr(self, name)!r}' for name in _OPTIONS)})"
@@ -356,11 +450,21 @@ Config.__doc__ = (Config.__doc__ or "").replace(
 )
 
 
+#: JAX's names, besides those that only have the prefix ``jax_``.
+_JAX_NAMES = {
+    "jax_compilation_cache_dir": "cache_dir",
+    "jax_compilation_cache_max_size": "cache_limit",
+    "jax_enable_compilation_cache": "cache",
+    "jax_enable_checks": "verify",
+}
+
+
 def _option(name: str) -> Option[Any]:
-    """The option with that name; raises an `UnknownOptionError` that names the nearest one."""
-    if name in _OPTIONS:
-        return _OPTIONS[name]
-    near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.5)
+    """The option with that name, perhaps JAX's; raises an `UnknownOptionError` that names the nearest one."""
+    own = _JAX_NAMES.get(name) or name.removeprefix("jax_")
+    if own in _OPTIONS:
+        return _OPTIONS[own]
+    near = difflib.get_close_matches(own, _OPTIONS, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(_OPTIONS)}"
     raise UnknownOptionError(f"config has no option {name!r}: {hint}")
 

@@ -1,4 +1,7 @@
-"""NaN as an error, while ``config.debug_nans`` is on. `EvalTrace` checks the results of operations outside `jit`."""
+"""NaN and infinities as errors, while ``config.debug_nans`` or ``config.debug_infs`` is on.
+
+`EvalTrace` checks the results of operations outside `jit`.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .config import Config, config
-from .errors import NaNError
+from .errors import InfError, NaNError
 from .kernel import Indexed, Reshape
 from .source import Source
 
 if TYPE_CHECKING:
     from .primitive import Primitive
 
-_option = Config.debug_nans
+_nans, _infs = Config.debug_nans, Config.debug_infs
 
 
 def has_nan(x: Any) -> bool:
@@ -31,37 +34,48 @@ def only_moves(prim: Primitive) -> bool:
     return prim.moves_data or isinstance(prim.kernel, Indexed | Reshape)
 
 
-def describe(x: Any) -> str:
+def fault_in(x: Any) -> str:
+    """What a value contains that is an error now: ``"NaN"``, ``"inf"``, or nothing."""
+    if config.debug_nans and has_nan(x):
+        return "NaN"
+    if not config.debug_infs or not isinstance(x, float | complex | np.ndarray | np.generic):
+        return ""
+    return "inf" if np.asarray(x).dtype.kind in "fc" and bool(np.isinf(x).any()) else ""
+
+
+def describe(x: Any, fault: str = "NaN") -> str:
     """Where the NaNs of an array are: ``(2 of 5 elements, the first at (1,))``; empty for a number."""
     if not np.ndim(x):
         return ""
-    bad = np.argwhere(np.isnan(x))
+    bad = np.argwhere(np.isnan(x) if fault == "NaN" else np.isinf(x))
     first = ", ".join(map(str, bad[0].tolist()))
     return f" ({len(bad)} of {np.size(x)} elements, the first at ({first}{',' if np.ndim(x) == 1 else ''}))"
 
 
-def nan_of(
+def fault_of(
     name: str, outs: Sequence[Any], operands: Sequence[Any], source: Source | None = None
-) -> NaNError | None:
-    """The error for an operation with these results; None if they contain no NaN."""
+) -> NaNError | InfError | None:
+    """The error for an operation with these results; None if they contain nothing that is an error now."""
     for i, x in enumerate(outs):
-        if has_nan(x):
+        fault = fault_in(x)
+        if fault:
             which = f" in output {i}" if len(outs) > 1 else ""
-            before = [str(k) for k, a in enumerate(operands) if has_nan(a)]
+            before = [str(k) for k, a in enumerate(operands) if fault_in(a) == fault]
             known = f". It was there before: in operand {' and '.join(before)}" if before else ""
-            return NaNError(f"{name} returned NaN{which}{describe(x)}{known}", source)
+            error = NaNError if fault == "NaN" else InfError
+            return error(f"{name} returned {fault}{which}{describe(x, fault)}{known}", source)
     return None
 
 
 @contextmanager
 def blamed(what: str) -> Iterator[None]:
-    """Name a user's rule (``MyOpBackward``) in the errors for NaNs that appear within a ``with`` block."""
+    """Name a user's rule (``MyOpBackward``) in the errors for NaNs and infinities that appear within the block."""
     try:
         yield
-    except NaNError as error:
+    except (NaNError, InfError) as error:
         if what in error.message:
             raise
-        raise NaNError(f"{error.message}, inside {what}", error.source) from None
+        raise type(error)(f"{error.message}, inside {what}", error.source) from None
 
 
 def title(prim: Primitive, params: dict[str, Any]) -> str:
@@ -72,12 +86,17 @@ def title(prim: Primitive, params: dict[str, Any]) -> str:
 
 def debug_nans_active() -> bool:
     """Whether ``config.debug_nans`` is on in this context; fast if it has never been on."""
-    return _option.ever_changed and config.debug_nans
+    return _nans.ever_changed and config.debug_nans
+
+
+def looks_for_faults() -> bool:
+    """Whether NaN or infinities are errors in this context; fast if they have never been."""
+    return (_nans.ever_changed or _infs.ever_changed) and (config.debug_nans or config.debug_infs)
 
 
 def check_results(prim: Primitive, params: dict[str, Any], args: Sequence[Any], out: Any) -> None:
-    """Raise a `NaNError` if an operation outside `jit` produced a NaN."""
+    """Raise an error if an operation outside `jit` produced a NaN or an infinity, where this is one."""
     if not only_moves(prim):
-        error = nan_of(title(prim, params), out if prim.multiple_results else (out,), args)
+        error = fault_of(title(prim, params), out if prim.multiple_results else (out,), args)
         if error is not None:
             raise error

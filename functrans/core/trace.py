@@ -7,13 +7,14 @@ its parent; the outermost, `EvalTrace`, computes with NumPy.
 
 from __future__ import annotations
 
+import gc
 import operator
 import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import partial
-from types import FrameType
+from types import CellType, FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 from . import errors
 from .aval import PYTHON_NUMBERS, Aval
 from .config import Config, config
-from .debug_nans import check_results
+from .debug_nans import check_results, looks_for_faults
 from .explicit_float import asker, is_explicit
 from .module_getattr import nearest_names
 from .operators import OperatorMethods, asked_to_join, operators, traced_row
@@ -79,7 +80,7 @@ class EvalTrace(Trace):
             raise errors.ArrayTooLargeError(f"{prim.name}: {error}") from None
         if weak and args:
             out = out.item()
-        if _debug_nans.ever_changed and config.debug_nans:
+        if (_debug_nans.ever_changed or _debug_infs.ever_changed) and looks_for_faults():
             check_results(prim, params, args, out)
         return out
 
@@ -88,7 +89,7 @@ class EvalTrace(Trace):
         return False
 
 
-_debug_nans = Config.debug_nans
+_debug_nans, _debug_infs = Config.debug_nans, Config.debug_infs
 #: Promotion keys: Python types for Python's numbers, and for weak dtypes by their kind.
 PYTHON_KEYS: dict[type, Any] = {int: int, float: float, complex: complex, bool: np.dtype(bool)}
 WEAK_KEYS: dict[str, type] = {"i": int, "f": float, "c": complex}
@@ -139,6 +140,27 @@ def leaked(tracer: Tracer) -> errors.FunctransError:
         f"(a leak from {tracer.describe()}). Return the value from that function instead of storing it in a global, "
         "a list or an attribute"
     )
+
+
+_leaks = Config.check_tracer_leaks
+
+
+def refuse_leaks(trace: Trace, *known: Any) -> None:
+    """With ``config.check_tracer_leaks``, raise if a tracer outlives its trace, besides those in `known`."""
+    if not (_leaks.ever_changed and config.check_tracer_leaks):
+        return
+    gc.collect()
+    expected = {id(x) for group in known for x in group}
+    for x in gc.get_objects():
+        if issubclass(type(x), Tracer) and getattr(x, "_trace", None) is trace and id(x) not in expected:
+            holders = [
+                type(h).__name__ for h in gc.get_referrers(x) if type(h) in (list, dict, set, CellType)
+            ]
+            held = f", held by a {holders[-1]}" if holders else ""
+            raise errors.UnexpectedTracerError(
+                f"a traced value of type {x.aval} (traced by {x.describe()}) outlives the function it was traced in"
+                f"{held}. Return it from that function instead of storing it in a global, a list or an attribute"
+            )
 
 
 def consume(tracer: Tracer, consumer: Consumer) -> None:

@@ -6,7 +6,7 @@ operands' keys (dtype, or Python type if weak), and after the first call costs o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,9 +14,11 @@ import numpy as np
 
 from ..arrays.arguments import CASTINGS, FLAG, one_of, too_large
 from ..arrays.array import wrap
+from ..core.config import Config, config
 from ..core.dtypes import FLOAT64, KEY, canonical, check_supported, memory_dtype, promote, resolve_ufunc
 from ..core.errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
 from ..core.operators import operators
+from ..core.source import warn_user
 from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
 from .axes import broadcast_shapes
 from .elementwise.arithmetic import convert_element_type_p
@@ -91,9 +93,33 @@ def _common_plan(keys: tuple[Key, ...]) -> tuple[Cast, ...]:
     return tuple([_strong_cast(dtype) if weak else _cast(k, dtype) for k in keys])
 
 
+_dtypes, _ranks = Config.numpy_dtype_promotion, Config.numpy_rank_promotion
+
+
+def check_promotion(name: str, keys: tuple[Key, ...], values: Sequence[Any]) -> None:
+    """Refuse what ``config.numpy_dtype_promotion`` and ``config.numpy_rank_promotion`` do not allow."""
+    if config.numpy_dtype_promotion == "strict":
+        strong = {k for k in keys if k not in WEAK_DTYPES}
+        if strong and strong != {common_dtype(keys)[0]}:
+            raise DtypeError(
+                f"{name}: no promotion from {', '.join(map(_key_name, keys))} with numpy_dtype_promotion='strict'; "
+                "convert the arguments with .astype"
+            )
+    ranks = {len(shape_of(x)) for x in values} - {0}
+    if len(ranks) > 1 and config.numpy_rank_promotion != "allow":
+        shapes = " and ".join([str(shape_of(x)) for x in values])
+        message = f"{name}: operands of shapes {shapes} have different ranks; reshape one of them"
+        if config.numpy_rank_promotion == "raise":
+            raise ShapeError(f"{message} (numpy_rank_promotion='raise')")
+        warn_user(message)
+
+
 def common(*values: Any) -> list[Any]:
     """Cast the values to the dtype that ``np.result_type`` gives, on which Python numbers have no influence."""
-    plan = _common_plan(tuple(map(key_of, values)))
+    keys = tuple(map(key_of, values))
+    if _dtypes.ever_changed:
+        check_promotion("a function of several arrays", keys, ())
+    plan = _common_plan(keys)
     return [x if cast is None else cast(x) for x, cast in zip(values, plan)]
 
 
@@ -262,6 +288,8 @@ def binary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] |
         if not isinstance(y, Tracer):
             y = operand(y, called, 1)
         key = (key_of(x), key_of(y))
+        if _dtypes.ever_changed or _ranks.ever_changed:
+            check_promotion(called, key, (x, y))
         try:
             cast_x, cast_y = plans[key]
         except KeyError:
@@ -301,7 +329,10 @@ def _of_many(ufunc: np.ufunc, body: Body) -> Body:
 
     def apply(*args: Any) -> Any:
         values = [operand(x, ufunc.__name__, i) for i, x in enumerate(args)]
-        casts = plan(tuple(map(key_of, values)))
+        keys = tuple(map(key_of, values))
+        if _dtypes.ever_changed or _ranks.ever_changed:
+            check_promotion(ufunc.__name__, keys, values)
+        casts = plan(keys)
         try:
             return finish(body(*[x if cast is None else cast(x) for x, cast in zip(values, casts)]))
         except (ValueError, OverflowError) as error:
@@ -325,6 +356,8 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
             if y is NotImplemented:
                 return NotImplemented
         key = (key_of(x), key_of(y))
+        if _dtypes.ever_changed or _ranks.ever_changed:
+            check_promotion(called, key, (x, y))
         try:
             cast_x, cast_y = plans[key]
         except KeyError:

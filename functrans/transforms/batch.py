@@ -15,6 +15,7 @@ from ..core import (
     axis_key,
     axis_name,
     current_trace,
+    refuse_leaks,
     subjaxprs,
     tracing,
 )
@@ -98,6 +99,7 @@ def batch(
     """Outputs and their batch axes (None: not batched) of a function of flat values."""
     trace = BatchTrace(current_trace.get(), size)
     outs = tracing(trace, fun, *[trace.lift(x, d) for x, d in zip(args, dims)])
+    refuse_leaks(trace, outs)
     pairs = [trace.lower(x) for x in outs]
     return [x for x, _ in pairs], [d for _, d in pairs]
 

@@ -14,7 +14,7 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
-from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, tracing
+from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, refuse_leaks, tracing
 from ..passes.masks import with_zeros
 from .stage import stage
 
@@ -134,6 +134,7 @@ def jvp(
     """Outputs and output tangents (values or `Zero`) of a function of flat values."""
     trace = JVPTrace(current_trace.get())
     outs = tracing(trace, fun, *[trace.pair(x, t) for x, t in zip(primals, tangents)])
+    refuse_leaks(trace, outs)
     pairs = [trace.split(x) for x in outs]
     return [x for x, _ in pairs], [t for _, t in pairs]
 

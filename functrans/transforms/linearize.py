@@ -20,11 +20,11 @@ import numpy as np
 from ..arrays.array import read_only_copy
 from ..core.attachment import Attachment
 from ..core.aval import Aval, Zero, aval_of
-from ..core.debug_nans import debug_nans_active
+from ..core.debug_nans import looks_for_faults
 from ..core.evaluation import evaluate
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Linear, Primitive
-from ..core.trace import Trace, Tracer, current_trace, tracing
+from ..core.trace import Trace, Tracer, current_trace, refuse_leaks, tracing
 from ..passes.check import verified
 from ..passes.toolkit import backward_slice
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
@@ -373,9 +373,10 @@ def linearize(
     tracers = [trace.tangents.input(aval_of(x).strong()) if p else None for x, p in zip(primals, perturbed)]
     if retain:
         primals = [read_only_copy(x) for x in primals]
-    if debug_nans_active():
+    if looks_for_faults():
         trace.tangents.tape = LocatedTape()
     outs = tracing(trace, fun, *[x if t is None else trace.pair(x, t) for x, t in zip(primals, tracers)])
+    refuse_leaks(trace, outs, [x for a in trace.attached for x in a.values])
     pairs = [trace.split(x) for x in outs]
     tangents = [t if type(t) is Zero else t.linear for _, t in pairs]
     inputs = [None if t is None else t.linear for t in tracers]

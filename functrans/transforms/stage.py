@@ -16,17 +16,20 @@ from ..arrays.ref import Ref, Region, current_region
 from ..core.attachment import Attachment
 from ..core.aval import PYTHON_SCALARS, Aval
 from ..core.backward_state import BackwardState, StateAval, stand_in
+from ..core.config import Config, config
 from ..core.context import run_with
 from ..core.dtypes import check_supported, native
-from ..core.errors import HookError
+from ..core.errors import HookError, NoTracingError
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Primitive
 from ..core.source import user_source
 from ..core.tape import Tape
-from ..core.trace import Trace, Tracer, current_trace, leaked, tracing
+from ..core.trace import Trace, Tracer, current_trace, leaked, refuse_leaks, tracing
 from ..passes.check import verified
 from ..passes.toolkit import live_equations, new_equation, substitute, variables_read
 from .attached import Insertion
+
+_no_tracing = Config.no_tracing
 
 
 class StagedTracer(Tracer):
@@ -261,12 +264,18 @@ def stage(
     """
     trace = StageTrace(current_trace.get(), name)
     inputs = [trace.input(a) for a in avals]
+    if _no_tracing.ever_changed and config.no_tracing:
+        raise NoTracingError(
+            f"{name} would be traced, but config.no_tracing is set: call it first with such arguments"
+        )
     if uses is None:
         outs = tracing(trace, fun, *inputs)
     else:
         region = Region(trace, name, trace.input, uses.read_only)
         outs = run_with(current_region, region, uses.run, region, trace, fun, inputs)
         inputs += region.inputs
+        del region
+    refuse_leaks(trace, inputs, outs, [x for a in trace.attached for x in a.values])
     if trace.attached:
         taken = trace.take_hooks(inputs if hoist and hooks is not None else ())
         if hooks is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core import Eqn, Jaxpr, Linear, Zero, debug_nans_active
+from ..core import Eqn, Jaxpr, Linear, Zero, looks_for_faults
 from ..core.evaluation import bind_equation, evaluate
 from ..passes.masks import with_zeros
 from ..primitives.tape import sum_primitive
@@ -37,7 +37,7 @@ def backward(
     for v, ct in zip(outs, cotangents):
         if type(v) is Linear and type(ct) is not Zero:
             cts[v] = sum_primitive(v.aval).bind(cts[v], ct) if v in cts else ct
-    if debug_nans_active():
+    if looks_for_faults():
         tape = [located(entry) for entry in tape]
     for prim, args, params, results in reversed(tape):
         if prim.multiple_results and len(results) == 1:

@@ -1,4 +1,4 @@
-"""Valid calls of `jet` and `checkify`, for `base_calls`."""
+"""Valid calls of `jet`, `checkify` and the flags, for `base_calls`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,28 @@ from functrans.experimental import checkify
 
 X = np.array([0.25, 0.5, 0.75])
 
+
+def entered(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Enter the context that the function returns."""
+    with function(*args, **kwargs):
+        return fnp.sin(X)
+
+
 #: name in the namespace -> (through, args, kwargs)
 OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[str, Any]]]] = {
+    "functrans": [
+        *[
+            (name, entered, (False,), {})
+            for name in ("debug_nans", "debug_infs", "log_compiles", "check_tracer_leaks")
+        ],
+        ("no_tracing", entered, (False,), {}),
+        ("checking_leaks", entered, (), {}),
+        ("enable_x64", entered, (True,), {}),
+        ("numpy_dtype_promotion", entered, ("standard",), {}),
+        ("numpy_rank_promotion", entered, ("allow",), {}),
+        ("default_matmul_precision", entered, ("float32",), {}),
+        ("ensure_compile_time_eval", entered, (), {}),
+    ],
     "functrans.experimental.jet": [("jet", None, (fnp.sin, (X,), ((X, None),)), {})],
     "functrans.experimental.checkify": [
         ("check", None, (True, "{} {x}", X), {"x": 1.0}),

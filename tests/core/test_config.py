@@ -185,7 +185,7 @@ def test_the_process_reads_its_environment():
 
 def test_every_option_is_documented():
     for name in dir(config):
-        assert f"    {name} : " in Config.__doc__ or name in ("patch", "trace_key")
+        assert f"    {name} : " in Config.__doc__ or name in ("patch", "read", "trace_key", "update")
     assert "backend : {'llvm', 'python'}" in Config.__doc__
     assert "Default 16." in Config.__doc__
 

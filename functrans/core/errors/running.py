@@ -43,6 +43,23 @@ class NaNError(FunctransError, FloatingPointError):
     """
 
 
+class InfError(FunctransError, FloatingPointError):
+    """An operation returned an infinity while ``config.debug_infs`` is on.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> @ft.jit
+    ... def f(x):
+    ...     return fnp.sum(1.0 / x)
+    >>> with ft.debug_infs(True):
+    ...     f(fnp.asarray([1.0, 0.0]))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.InfError: div returned inf (1 of 2 elements, the first at (1,))...
+
+    The message names the operation that returned it (in compiled functions too), and shows your line.
+    """
+
+
 class CheckError(JaxRuntimeError, ValueError):
     """A condition that `functrans.experimental.checkify.check` states does not hold.
 

@@ -139,6 +139,21 @@ class UnexpectedTracerError(JAXTypeError, RuntimeError):
     """
 
 
+class NoTracingError(FunctransError, RuntimeError):
+    """A function would be traced while ``config.no_tracing`` is set.
+
+    >>> import functrans as ft
+    >>> f = ft.jit(lambda x: 2.0 * x)
+    >>> with ft.no_tracing(True):
+    ...     f(1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.NoTracingError: <lambda> would be traced, but config.no_tracing is set...
+
+    Call the function once, with arguments of the same types, before.
+    """
+
+
 class UnboundAxisError(FunctransError, NameError):
     """A collective names an axis that no ``vmap`` around it binds.
 

@@ -1,6 +1,7 @@
 """Locate the origin of a NaN in a compiled function's results: evaluate the jaxpr again, and trace the result back.
 
-Only values that contribute to the result count: a NaN that ``where`` discards is not an error.
+Only values that contribute to the result count: a NaN that ``where`` discards is not an error. With
+``config.debug_infs``, the same for infinities.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from typing import Any
 from ...control.callback import Replay, made_before
 from ...core.config import config
 from ...core.context import run_quietly, run_with
-from ...core.debug_nans import describe, has_nan, nan_of, only_moves, title
-from ...core.errors import NaNError
+from ...core.debug_nans import describe, fault_in, fault_of, only_moves, title
+from ...core.errors import InfError, NaNError
 from ...core.evaluation import run_equations
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, has_subjaxprs
 from .explain_failure import call_host, inputs
 
 
-def any_nan(outs: Sequence[Any]) -> bool:
-    """Whether one of the results contains a NaN."""
-    return any(has_nan(x) for x in outs)
+def any_fault(outs: Sequence[Any]) -> bool:
+    """Whether one of the results contains a NaN or an infinity that is an error now."""
+    return any(fault_in(x) for x in outs)
 
 
 def look(
@@ -31,7 +32,7 @@ def look(
     known: Mapping[Eqn, Sequence[Any]],
     made: Sequence[Any] = (),
 ) -> None:
-    """Raise the `NaNError` for results that contain a NaN.
+    """Raise the error for results that contain a NaN or an infinity.
 
     Parameters
     ----------
@@ -46,14 +47,15 @@ def look(
     -----
     Nothing is raised if an argument contained the NaN, and the program only moved it, as in ``x[::-1]``.
     """
-    env, calls_left = config.patch(debug_nans=False)(_evaluated)(jaxpr, arrays, known, made)
+    env, calls_left = config.patch(debug_nans=False, debug_infs=False)(_evaluated)(jaxpr, arrays, known, made)
     for i, (a, x) in enumerate(zip(jaxpr.outvars, outs)):
-        if not has_nan(x):
+        if not fault_in(x):
             continue
-        if not has_nan(_read(env, a)):
-            raise NaNError(
-                f"{jaxpr.name} returned NaN in output {i}{describe(x)}; evaluated again, operation by operation, it "
-                "does not"
+        if not fault_in(_read(env, a)):
+            fault = fault_in(x)
+            raise (NaNError if fault == "NaN" else InfError)(
+                f"{jaxpr.name} returned {fault} in output {i}{describe(x, fault)}; evaluated again, operation by "
+                "operation, it does not"
             )
         eqn = _origin(jaxpr, env, a)
         if eqn is not None:
@@ -98,18 +100,18 @@ def _origin(jaxpr: Jaxpr, env: Mapping[Atom, Any], a: Atom) -> Eqn | None:
         eqn = producer[at]
         if not only_moves(eqn.primitive):
             origin = eqn
-        at = next((b for b in eqn.invars if has_nan(_read(env, b))), None)
+        at = next((b for b in eqn.invars if fault_in(_read(env, b))), None)
     return origin
 
 
-def _error(eqn: Eqn, env: Mapping[Atom, Any], made: Sequence[Any]) -> NaNError:
+def _error(eqn: Eqn, env: Mapping[Atom, Any], made: Sequence[Any]) -> NaNError | InfError:
     """The error for an equation; for a loop or a branch, the error for the operation in its body."""
     args = [_read(env, a) for a in eqn.invars]
     if has_subjaxprs(eqn.params):
         try:  # as Python, which checks each operation
             run_with(made_before, Replay(made), call_host, eqn, args)
-        except NaNError as inner:
+        except (NaNError, InfError) as inner:
             return inner
-    error = nan_of(title(eqn.primitive, eqn.params), [env[v] for v in eqn.outvars], args, eqn.source)
+    error = fault_of(title(eqn.primitive, eqn.params), [env[v] for v in eqn.outvars], args, eqn.source)
     assert error is not None
     return error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +16,7 @@ from ...control.callback import Replay, made_before
 from ...control.inline_hooks import guard, inline_hooks, specialized, state_among
 from ...core import Eqn, Jaxpr, Source, StateAval, Tape, TapeAval, new_lock, run_with, show, subjaxprs
 from ...core.config import config
+from ...core.debug_nans import looks_for_faults
 from ...frontend.pytree import PyTreeDef
 from ...passes.toolkit import extract
 from ...primitives.tape import tape_is_full
@@ -29,6 +32,8 @@ from ..python.emit import emit_python
 from .cache import kernels
 from .compile import CompiledKernel
 from .wrapper import Public, write_wrapper
+
+_log = logging.getLogger("functrans")
 
 
 def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> Executable:
@@ -102,11 +107,11 @@ class Executable:
         self._stats = jaxpr.stats
         self._options = Options(config.strict, config.backend, config.checked, config.specialize_below, cpu)
         self._donated = donated
-        # Locating the origin of a NaN needs the inputs.
-        program = lower(jaxpr, self._options, () if config.debug_nans else donated)
+        # Locating the origin of a NaN or an infinity needs the inputs.
+        program = lower(jaxpr, self._options, () if looks_for_faults() else donated)
         self.simplified = program.jaxpr
         self.overwrites_last = not any(s.updates for s in program.steps[:-1] if isinstance(s, LoweredKernel))
-        self._debug_nans = config.debug_nans
+        self._debug_nans = looks_for_faults()
         self._lowered = program.steps
         self._steps: list[KernelUnit | HostStep] | None = None
         self._lock = new_lock()
@@ -123,8 +128,13 @@ class Executable:
         """Compile what is not compiled yet; returns the executable itself."""
         with self._lock:
             if self._steps is None:
+                start = time.perf_counter()
                 steps = [s if isinstance(s, HostStep) else self._compiled(s) for s in self._lowered]
                 self._steps = steps
+                if config.log_compiles:
+                    types = ", ".join(map(str, self.simplified.in_avals))
+                    seconds = time.perf_counter() - start
+                    _log.warning("Compiled %s for (%s) in %.3f s", self.simplified.name, types, seconds)
                 self.__dict__["call"] = self._wrapper()
         return self
 

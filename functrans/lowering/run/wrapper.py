@@ -18,7 +18,7 @@ from ...core.tape import Tape, TapeAval, new_pool
 from ...frontend.pytree import PyTreeDef
 from ...frontend.pytree.generated import tree_expression
 from ..backend import Run
-from ..host.debug_nans import any_nan
+from ..host.debug_nans import any_fault
 from ..host.explain_failure import call_host, out_of_memory
 from ..host.host_calls import HostEquation
 from ..jaxpr.partition import HostStep
@@ -300,7 +300,7 @@ class _Writer:
             self.finish(outs, self.public)
             return
         if look is not None:
-            any_ = self.constant("any_nan", any_nan)
+            any_ = self.constant("any_fault", any_fault)
             self.lines += [f"outs = [{', '.join(outs)}]", f"if {any_}(outs):"]
             self.lines += [f"    {self.constant('look', look)}(outs, {self.run_so_far()})", "return outs"]
             return

@@ -1,0 +1,225 @@
+"""Options as context managers, under JAX's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core import Primitive, Trace, Tracer, boundary, errors
+from ..core.config import config
+from ..core.context import Override
+from ..core.trace import current_trace, eval_trace
+from ..frontend.checked import checked
+
+
+@checked
+def debug_nans(new_val: bool = True) -> Override:
+    """Raise `NaNError` where a NaN appears, within a block: ``config.patch(debug_nans=new_val)``.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> with ft.debug_nans(True):
+    ...     ft.jit(lambda x: fnp.sqrt(x) + 1.0)(-1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.NaNError: sqrt returned NaN...
+    """
+    return config.patch(debug_nans=new_val)
+
+
+@checked
+def debug_infs(new_val: bool = True) -> Override:
+    """Raise `InfError` where an infinity appears, within a block: ``config.patch(debug_infs=new_val)``.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> with ft.debug_infs(True):
+    ...     ft.jit(lambda x: 1.0 / x)(0.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.InfError: div returned inf...
+    """
+    return config.patch(debug_infs=new_val)
+
+
+@checked
+def log_compiles(new_val: bool = True) -> Override:
+    """Log compilations to the logger ``functrans``, within a block: ``config.patch(log_compiles=new_val)``.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> with ft.log_compiles():
+    ...     ft.jit(lambda x: x + 1.0)(2.0)
+    Array(3.)
+    """
+    return config.patch(log_compiles=new_val)
+
+
+@checked
+def check_tracer_leaks(new_val: bool = True) -> Override:
+    """Find traced values that outlive their traces, within a block: ``config.patch(check_tracer_leaks=new_val)``.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> kept = []
+    >>> with ft.check_tracer_leaks():
+    ...     ft.jit(lambda x: kept.append(x * 2.0))(1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.UnexpectedTracerError: a traced value of type f64[]* (traced by jit of <lambda>) outlives...
+    """
+    return config.patch(check_tracer_leaks=new_val)
+
+
+@checked
+def checking_leaks() -> Override:
+    """The same as ``check_tracer_leaks(True)``."""
+    return config.patch(check_tracer_leaks=True)
+
+
+@checked
+def no_tracing(new_val: bool = True) -> Override:
+    """Refuse to trace, within a block, so that only compiled programs run: ``config.patch(no_tracing=new_val)``.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> f = ft.jit(lambda x: 2.0 * x)
+    >>> _ = f(1.0)
+    >>> with ft.no_tracing():
+    ...     f(3.0)
+    Array(6.)
+    """
+    return config.patch(no_tracing=new_val)
+
+
+@checked
+def enable_x64(new_val: bool = True) -> Override:
+    """Accepted for compatibility with JAX: 64-bit types are always enabled.
+
+    Raises
+    ------
+    ConfigError
+        For ``enable_x64(False)``: make the arguments float32 instead.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> with ft.enable_x64(True):
+    ...     fnp.ones(2).dtype
+    dtype('float64')
+    """
+    return config.patch(enable_x64=new_val)
+
+
+@checked
+def numpy_dtype_promotion(new_val: str) -> Override:
+    """How arithmetic combines dtypes, within a block: ``config.patch(numpy_dtype_promotion=new_val)``.
+
+    Parameters
+    ----------
+    new_val : {'standard', 'strict'}
+        NumPy's promotion, or an error.
+
+    Notes
+    -----
+    It applies to traced values and functions of ``functrans.numpy``. Operators between arrays outside of
+    transformations are NumPy's own.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> with ft.numpy_dtype_promotion("strict"):
+    ...     fnp.add(fnp.ones(2), fnp.ones(2, "float32"))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.DtypeError: add: no promotion from float64, float32...
+    """
+    return config.patch(numpy_dtype_promotion=new_val)
+
+
+@checked
+def numpy_rank_promotion(new_val: str) -> Override:
+    """How arithmetic combines arrays of different ranks, within a block.
+
+    The same as ``config.patch(numpy_rank_promotion=new_val)``.
+
+    Parameters
+    ----------
+    new_val : {'allow', 'warn', 'raise'}
+
+    Notes
+    -----
+    It applies to traced values and functions of ``functrans.numpy``. Operators between arrays outside of
+    transformations are NumPy's own.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> with ft.numpy_rank_promotion("raise"):
+    ...     fnp.add(fnp.ones((2, 3)), fnp.ones(3))
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.ShapeError: add: operands of shapes (2, 3) and (3,) have different ranks...
+    """
+    return config.patch(numpy_rank_promotion=new_val)
+
+
+@checked
+def default_matmul_precision(new_val: Any) -> Override:
+    """Accepted for compatibility with JAX: on a CPU, products always have the precision of their dtype.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> with ft.default_matmul_precision("float32"):
+    ...     ft.numpy.dot(2.0, 3.0)
+    Array(6.)
+    """
+    return config.patch(default_matmul_precision="" if new_val is None else str(new_val))
+
+
+class _CompileTime(Trace):
+    """Computes operations on known values now, whatever is being traced."""
+
+    __slots__ = ("outer",)
+
+    def __init__(self, outer: _CompileTime | None):
+        self.outer = current_trace.get()
+        self.parent = eval_trace
+
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        for a in args:
+            if isinstance(a, Tracer):
+                raise errors.ConcretizationTypeError(
+                    f"ensure_compile_time_eval: {prim.name} needs the number of a traced value of type {a.aval} "
+                    f"(traced by {a.describe()}), which is not known while tracing. Compute it outside the block"
+                )
+        return eval_trace.process(prim, args, params)
+
+
+@boundary
+@checked
+def ensure_compile_time_eval() -> Override:
+    """Compute at once what a block contains, also while a function is being traced.
+
+    Raises
+    ------
+    ConcretizationTypeError
+        If an operation within the block needs a traced value.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> @ft.jit
+    ... def f(x):
+    ...     with ft.ensure_compile_time_eval():
+    ...         n = int(fnp.sum(fnp.arange(4)))  # a number, not a traced value
+    ...     return x * fnp.ones(n)
+    >>> f(2.0).shape
+    (6,)
+    """
+    return Override(current_trace, _CompileTime)
