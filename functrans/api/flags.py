@@ -76,7 +76,15 @@ def check_tracer_leaks(new_val: bool = True) -> Override:
 
 @checked
 def checking_leaks() -> Override:
-    """The same as ``check_tracer_leaks(True)``."""
+    """The same as ``check_tracer_leaks(True)``.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> with ft.checking_leaks():
+    ...     ft.jit(lambda x: x * 2.0)(1.0)
+    Array(2.)
+    """
     return config.patch(check_tracer_leaks=True)
 
 
