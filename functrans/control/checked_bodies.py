@@ -7,12 +7,15 @@ from typing import Any
 
 from ..core.aval import aval_of
 from ..core.evaluation import evaluate
+from ..core.failures import OneOf
 from ..core.ir import Jaxpr
 from ..passes.masks import split
 from ..passes.toolkit import lift_constants
+from ..primitives.checks import check_p
 from ..primitives.elementwise.arithmetic import eq_p
-from ..primitives.elementwise.bits import and_p
-from ..transforms.checks import NONE, CheckedJaxpr, Errors
+from ..primitives.elementwise.bits import and_p, not_p, or_p
+from ..primitives.structure.linear import batched_first
+from ..transforms.checks import NONE, CheckedJaxpr, Errors, checked_jaxpr
 from ..transforms.stage import stage
 
 #: A jaxpr, and the values of its leading inputs.
@@ -65,6 +68,27 @@ def loop_body_with_state(
     return lift_constants(
         stage(run, [*test_avals, *avals[:num_consts], *states, *avals[num_consts:]], body.jaxpr.name)
     )
+
+
+def lane_of(jaxpr: Jaxpr) -> CheckedJaxpr:
+    """A jaxpr to be mapped, which also runs for lanes whose errors do not count: see `raise_in`."""
+    if jaxpr.effects.may_raise:
+        return checked_jaxpr(jaxpr, ("user", "index"))
+    return CheckedJaxpr(jaxpr, Errors(), ())
+
+
+def raise_in(lanes: Any, errors: Errors) -> None:
+    """Raise the errors of the lanes in a mask; the state has the lanes' axis in front."""
+    if errors.checks:
+        ok = or_p.bind(eq_p.bind(errors.code, NONE), not_p.bind(lanes))
+        check = OneOf(errors.checks, tuple(map(len, errors.values)), native=True)
+        check_p.bind(ok, *errors.flat(), check=check, debug=False)
+
+
+def raise_lanes(lane: CheckedJaxpr, lanes: Any, state: Sequence[Any], dims: Sequence[int | None]) -> None:
+    """The same for the state that a mapped jaxpr returned, with the lanes' axis at `dims`."""
+    size = aval_of(lanes).shape[0]
+    raise_in(lanes, lane.errors.with_flat([batched_first(size, x, d) for x, d in zip(state, dims)]))
 
 
 def test_with_state(test: Jaxpr, num_consts: int, start: Errors) -> Jaxpr:

@@ -294,25 +294,30 @@ def _batch(
     together = mentions_axis(size, branches)
     if (dims[0] is not None and not together) or tapes:
         return over_lanes(cond_p, size, args, dims, {"branches": branches})
+    if dims[0] is not None:
+        return _selected(size, args, dims, branches)
     batched = [batch_jaxpr(b, size, tuple(dims[1:])) for b in branches]
     mask = _any([[d is not None for d in out_dims] for _, out_dims in batched])
-    if dims[0] is not None:
-        mask = tuple([True] * len(mask))
     bodies = [lift_constants(_batched_outputs(body, size, out_dims, mask)) for body, out_dims in batched]
-    if dims[0] is not None:
-        return _selected(args[0], bodies, args[1:]), [0] * len(mask)
     return bind(args[0], bodies, args[1:]), [0 if m else None for m in mask]
 
 
 def _selected(
-    index: Any, bodies: Sequence[tuple[Jaxpr, Sequence[Any]]], operands: Sequence[Any]
-) -> list[Any]:
-    """The results of the branch of each lane. All branches run for all lanes, whose collectives need each other."""
-    outs, *others = [evaluate(jaxpr, [*consts, *operands]) for jaxpr, consts in bodies]
-    for number, results in enumerate(others, 1):
-        here = eq_p.bind(index, aval_of(index).dtype.type(number))
-        outs = [chosen_lanes(here, x, out) for out, x in zip(outs, results)]
-    return outs
+    size: int, args: Sequence[Any], dims: Sequence[int | None], branches: Branches
+) -> tuple[list[Any], list[int | None]]:
+    """The results of the branch of each lane. All branches run for all lanes, whose collectives need each other; errors
+    of lanes that do not take the branch do not count.
+    """
+    outs: list[Any] = []
+    for number, branch in enumerate(branches):
+        lane = checking.lane_of(branch)
+        body, out_dims = batch_jaxpr(lane.jaxpr, size, tuple(dims[1:]))
+        jaxpr, consts = lift_constants(_batched_outputs(body, size, out_dims, (True,) * len(out_dims)))
+        results, errors = lane.separate(evaluate(jaxpr, [*consts, *args[1:]]))
+        here = eq_p.bind(args[0], aval_of(args[0]).dtype.type(number))
+        checking.raise_in(here, errors)
+        outs = [chosen_lanes(here, x, out) for out, x in zip(outs, results)] if number else results
+    return outs, [0] * len(outs)
 
 
 def _batched_outputs(jaxpr: Jaxpr, size: int, dims: Sequence[int | None], mask: Mask) -> Jaxpr:

@@ -336,14 +336,16 @@ def _in_step(
     """
     counts = move_axis(args[0], dims[0] or 0, 0)
     key = (*dims[1 : 1 + sizes[0]], *[0] * sizes[1])
-    body, captured, _, _ = batched_body(jaxpr, size, key, sizes)
+    lane = checking.lane_of(jaxpr)
+    body, captured, _, state_dims = batched_body(lane.jaxpr, size, key, sizes)
     fixed = [*captured, *args[1 : 1 + sizes[0]]]
     init = [batched_first(size, x, d) for x, d in zip(args[1 + sizes[0] :], dims[1 + sizes[0] :])]
 
     def step(counts: Any, *values: Any) -> list[Any]:
         consts, carry, (number,) = split(values, len(fixed), sizes[1])
-        outs = evaluate(body, [*consts, *carry])
+        outs, state = split(evaluate(body, [*consts, *carry]), sizes[1])
         going = lt_p.bind(number, counts)
+        checking.raise_lanes(lane, going, state, state_dims)
         kept = [chosen_lanes(going, new, old) for new, old in zip(outs, carry)]
         return [*kept, add_p.bind(number, np.int64(1))]
 

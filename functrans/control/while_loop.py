@@ -333,6 +333,10 @@ def _together(
         if not varied or all(mask):
             break
         starts = [0] * len(starts)  # what a lane keeps differs between lanes
+    lane = checking.lane_of(body_jaxpr) if varied else None
+    state_dims: Sequence[int | None] = ()
+    if lane is not None:
+        body, captured, mask, state_dims = batched_body(lane.jaxpr, size, key, sizes)
     test, test_consts = lift_constants(test)
     cond_consts = [*test_consts, *[x for x, _ in cond_args]]
     init = [batched_first(size, x, d) if m else x for (x, d), m in zip(carry, mask)]
@@ -341,7 +345,7 @@ def _together(
         results = bind(test, cond_consts, body, body_consts, init)
         return results, [*[0 if m else None for m in mask], None]
     counts = zeros(Aval((size,), INT64))
-    body, body_consts = _where_going(test, cond_consts, body, body_consts)
+    body, body_consts = _where_going(test, cond_consts, body, body_consts, lane, state_dims)
     test = _with_tangents(_any_going(test), [aval_of(counts)])
     return bind(test, cond_consts, body, body_consts, [*init, counts])[:-1], [0] * (len(init) + 1)
 
@@ -357,16 +361,22 @@ def _any_going(test: Jaxpr) -> Jaxpr:
 
 
 def _where_going(
-    test: Jaxpr, cond_consts: Sequence[Any], body: Jaxpr, consts: Sequence[Any]
+    test: Jaxpr,
+    cond_consts: Sequence[Any],
+    body: Jaxpr,
+    consts: Sequence[Any],
+    lane: Any,
+    state_dims: Sequence[int | None],
 ) -> tuple[Jaxpr, list[Any]]:
-    """The body of a loop over all lanes, which keep their values once their condition is false. The last carry counts
-    the iterations of each lane.
+    """The body of a loop over all lanes, which keep their values, and have no errors, once their condition is false.
+    The last carry counts the iterations of each lane.
     """
 
     def step(*values: Any) -> list[Any]:
         of_cond, of_body, carry = split(values[:-1], len(cond_consts), len(consts))
         (going,) = evaluate(test, [*of_cond, *carry])
-        outs = evaluate(body, [*of_body, *carry])
+        outs, state = split(evaluate(body, [*of_body, *carry]), len(carry))
+        checking.raise_lanes(lane, going, state, state_dims)
         counts = add_p.bind(values[-1], convert(going, INT64))
         return [*[chosen_lanes(going, new, old) for new, old in zip(outs, carry)], counts]
 

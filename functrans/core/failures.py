@@ -46,10 +46,14 @@ class Failure:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of several checks: the values are its number, from 1 on, and the values of all."""
+    """One of several checks: the values are its number, from 1 on, and the values of all.
+
+    If `native`, the error has the class that the operation itself raises.
+    """
 
     failures: tuple[Failure | OneOf, ...]
     counts: tuple[int, ...]
+    native: bool = False
     category = "user"
     source = None
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Aval, Block, BlockEmitter, Buffer, Effect, Primitive
-from ..core.errors import CheckError
+from ..core.errors import CheckError, IndexOutOfBoundsError
 from ..core.failures import Failure, OneOf
 from .structure.linear import batched_first
 
@@ -19,7 +19,8 @@ Check = Failure | OneOf
 def raise_failure(check: Check, values: Sequence[Any]) -> None:
     """Raise the `CheckError` of a check that failed."""
     failure, values = check.failed(values)
-    raise CheckError(failure.message(values), failure.source)
+    native = failure.category == "index" and isinstance(check, OneOf) and check.native
+    raise (IndexOutOfBoundsError if native else CheckError)(failure.message(values), failure.source)
 
 
 def _impl(ok: Any, *values: Any, check: Check, debug: bool) -> list[Any]:

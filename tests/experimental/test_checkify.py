@@ -189,6 +189,54 @@ def test_branches_that_are_not_taken_have_no_errors():
         assert ft.jit(run)(xs)[0].get() is None
 
 
+def chosen_together(x):
+    """The branches run for all lanes, because of the collective."""
+
+    def positive(x):
+        ck.check(x > 0, "not positive: {}", x)
+        return fnp.arange(5)[x.astype(int)] + lax.psum(x, "lanes")
+
+    return lax.cond(x < 4, positive, lambda x: lax.cond(x > 8, lambda x: x, positive, x), x)
+
+
+def counted_together(x):
+    def body(c):
+        ck.check(c < 3, "not small: {}", c)
+        return c + 1.0 + 0.0 * lax.psum(x, "lanes")
+
+    return lax.while_loop(lambda c: c < x, body, 0.0 * x)
+
+
+def looped_together(x):
+    def body(i, c):
+        ck.check(i < 3, "not small: {}", i)
+        return c + 1.0 + 0.0 * lax.psum(x, "lanes")
+
+    return lax.fori_loop(0, x.astype(int), body, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("f", "good", "bad", "message"),
+    [
+        (chosen_together, [1.0, 9.0, 30.0], [1.0, 9.0, -2.0], "not positive: -2.0"),
+        (counted_together, [1.0, 3.0], [1.0, 5.0], "not small: 3.0"),
+        (looped_together, [1.0, 3.0], [1.0, 5.0], "not small: 3"),
+    ],
+)
+def test_lanes_that_only_take_part_in_collectives_have_no_errors(f, good, bad, message):
+    mapped = ft.vmap(f, axis_name="lanes")
+    for run in (mapped, ft.jit(mapped)):
+        run(np.array(good))
+        with pytest.raises(CheckError, match=message):
+            run(np.array(bad))
+    for run in (ck.checkify(mapped), ft.jit(ck.checkify(mapped))):
+        assert run(np.array(good))[0].get() is None
+        assert first_line(run(np.array(bad))[0]) == message
+    if f is chosen_together:
+        with pytest.raises(IndexOutOfBoundsError, match="index 7 is out of bounds for axis 0 with size 5"):
+            ft.jit(mapped)(np.array([1.0, 7.0]))
+
+
 def test_an_error_in_the_carry_of_a_loop():
     def body(error, x):
         now, out = ck.checkify(root)(x)

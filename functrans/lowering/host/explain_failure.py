@@ -15,6 +15,7 @@ from ...control.inline_hooks import inline_hook_p
 from ...core import Eqn, Jaxpr, Source, Tape, errors, has_subjaxprs, replayed, run_quietly, run_with
 from ...core.config import config
 from ...core.evaluation import evaluate
+from ...primitives.checks import check_p
 
 _CALLS_OF_USERS = CALLBACKS | {run_hook_p, inline_hook_p}
 
@@ -62,7 +63,7 @@ def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
     except (errors.FunctransError, IndexError, np.linalg.LinAlgError) as error:
         if is_from_callback(error):  # raised by a callback inside a loop
             raise
-        located = has_body or isinstance(error, errors.CheckError)
+        located = has_body or eqn.primitive is check_p
         if located and isinstance(error, errors.FunctransError) and error.source is not None:
             raise  # it already names the line in the body, or that of the check
         raise _at(error, eqn.source) from None
