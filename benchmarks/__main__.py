@@ -21,6 +21,7 @@ COMMANDS = {
     "dispatch": "cost of calling a compiled function",
     "random": "drawing random numbers, beside JAX and NumPy's generator",
     "batch": "further batch sizes: traces and compiles",
+    "taylor": "derivatives of high order by Taylor mode",
 }
 
 #: The modules of commands that have another name.
