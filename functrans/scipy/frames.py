@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..core import FLOAT64, ArgumentValueError, DtypeError, ShapeError, concrete
+from ..core import FLOAT64, ArgumentValueError, DtypeError, ShapeError, Tracer, concrete
 from ..core.dtypes import complex_dtype, real_dtype
 from ..core.libraries import scipy
 from ..numpy.dispatch import array_operand
@@ -128,11 +128,9 @@ def rate(name: str, fs: Any) -> Any:
     if dtype_of(value).kind == "c":
         raise DtypeError(f"{name}: fs must be real, got {dtype_of(value)}")
     known = concrete(value)
-    if known is None:
-        return finish(value)
-    if not 0 < known < np.inf:
+    if known is not None and not 0 < known < np.inf:
         raise ArgumentValueError(f"{name}: fs must be positive and finite, got {known}")
-    return float(known)
+    return finish(value) if isinstance(value, Tracer) else float(value)
 
 
 def signal_of(name: str, x: Any) -> Any:
