@@ -15,7 +15,7 @@ from ..primitives.ops import dtype_of, finish
 from .elementwise import bitwise_xor, operands
 from .windows import reduce
 
-__all__ = ["bitcast_convert_type", "clz", "population_count", "reduce_precision", "reduce_xor"]
+__all__ = ["bitcast_convert_type", "clz", "mulhi", "population_count", "reduce_precision", "reduce_xor"]
 
 
 def _unsigned(name: str, x: Any) -> tuple[Any, np.dtype]:
@@ -159,3 +159,63 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
     (x,) = operands("reduce_xor", operand)
     ops.xor_p.abstract(aval_of(x), aval_of(x))
     return reduce(x, dtype_of(x).type(0), bitwise_xor, axes)
+
+
+@checked
+def mulhi(x: Any, y: Any) -> Any:
+    """The upper half of the bits of the product of integers.
+
+    Parameters
+    ----------
+    x, y : array_like
+        Integers of one dtype of n bits.
+
+    Returns
+    -------
+    Array
+        ``x * y >> n``, computed as if with ``2 * n`` bits.
+
+    Raises
+    ------
+    DtypeError, ShapeError
+        If they are not integers, or differ in dtype, or in shape unless they have no axes.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> import numpy as np
+    >>> lax.mulhi(np.int32(2**30), np.int32(12))
+    Array(3, dtype=int32)
+    """
+    a, b = operands("mulhi", x, y)
+    own = dtype_of(a)
+    if own.kind not in "iu":
+        raise DtypeError(f"lax.mulhi: expected integers, got dtype {own}")
+    width = 8 * own.itemsize
+    if width < 64:
+        wide = np.dtype(f"{own.kind}8")
+        product = ops.mul_p.bind(ops.convert(a, wide), ops.convert(b, wide))
+        return finish(ops.convert(_shifted(product, width), own))
+    return finish(_high_word(a, b, own))
+
+
+def _shifted(x: Any, by: int) -> Any:
+    """Shift right; copies of the sign enter."""
+    return ops.shift_right_p.bind(x, dtype_of(x).type(by))
+
+
+def _high_word(a: Any, b: Any, dtype: np.dtype) -> Any:
+    """The upper 64 of 128 bits, by halves: the upper ones keep the sign, the lower ones have none.
+
+    H. S. Warren, Hacker's Delight, 2nd edition (2012), section 8-2.
+    """
+    mask = dtype.type(2**32 - 1)
+    low_a, low_b = ops.and_p.bind(a, mask), ops.and_p.bind(b, mask)
+    high_a, high_b = _shifted(a, 32), _shifted(b, 32)
+    # The product of the lower halves may use all 64 bits.
+    unsigned = np.dtype(np.uint64)
+    low = ops.mul_p.bind(ops.convert(low_a, unsigned), ops.convert(low_b, unsigned))
+    middle = ops.add_p.bind(ops.mul_p.bind(high_a, low_b), ops.convert(_shifted(low, 32), dtype))
+    other = ops.add_p.bind(ops.mul_p.bind(low_a, high_b), ops.and_p.bind(middle, mask))
+    high = ops.add_p.bind(ops.mul_p.bind(high_a, high_b), _shifted(middle, 32))
+    return ops.add_p.bind(high, _shifted(other, 32))

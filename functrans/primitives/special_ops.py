@@ -8,3 +8,4 @@ from .special.from_scipy import *
 from .special.gammas import *
 from .special.hypergeometric import *
 from .special.incomplete import *
+from .special.spherical import *

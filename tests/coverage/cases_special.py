@@ -2,7 +2,7 @@
 
 import numpy as np
 import scipy.special as sp
-from coverage_table import Call, Entry, R, Z
+from coverage_table import Call, Entry, I, R, Z
 
 PARAMETER = np.array([0.7, 1.6, 2.5])
 STRICT = {
@@ -103,10 +103,22 @@ TABLES["functrans.scipy.special"] += [
     Entry("hyp0f1", Call(1.0 + ORDERS, R(2, 3)), skip=DOUBLE),
     Entry("hyp1f1 hyperu", Call(ORDERS, 1.7, R(2, 3)), skip=DOUBLE),
     Entry("hyp2f1", Call(ORDERS, 0.5, 1.7, R(2, 3, high=0.8)), skip=DOUBLE),
+    Entry(
+        "sph_harm_y", Call(3, np.array([0, 1, -2]), R(2, 3), R(3)), skip={"float32": "the degree is double"}
+    ),
     Entry("ellipk ellipe", Call(R(2, 3, low=-1.0, high=0.9))),
     Entry("multigammaln", Call(R(2, 3, low=1.2, high=4.0), 3), skip=MULTI),
     Entry("factorial", Call(R(2, 3)), skip={"float32": "SciPy computes it in double precision"}),
     Entry("comb", Call(R(2, 3, low=3.0, high=6.0), R(3, high=2.5))),
     Entry("bernoulli", Call(6), differentiable=False),
     Entry("bessel_jn", Call(R(2, 3), v=2), oracle=lambda z, v: np.stack([sp.jv(n, z) for n in range(v + 1)])),
+]
+TABLES["functrans.lax"] += [
+    Entry(
+        "mulhi",
+        Call(I(3, high=9), I(3, high=9)),
+        oracle=lambda x, y: x * y >> 63,
+        differentiable=False,
+        skip={"int": "the oracle has 64 bits", "float32": "no floats"},
+    ),
 ]

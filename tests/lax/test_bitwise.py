@@ -124,3 +124,17 @@ def test_derivatives_that_do_not_exist_are_refused():
         lax.polygamma(-1, 1.0)
     with pytest.raises(ArgumentValueError):
         lax.reduce_precision(1.0, 0, 3)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_mulhi(dtype):
+    info = np.iinfo(dtype)
+    rng = np.random.default_rng(0)
+    ends = np.array([info.min, info.max, 0, 1, info.min, info.max], dtype)
+    x = np.concatenate([rng.integers(info.min, info.max, 50, dtype, endpoint=True), ends])
+    y = np.concatenate([rng.integers(info.min, info.max, 50, dtype, endpoint=True), ends[::-1]])
+    expected = np.array([(int(a) * int(b)) >> info.bits for a, b in zip(x, y)], dtype)
+    for f in (lax.mulhi, ft.jit(lax.mulhi)):
+        np.testing.assert_array_equal(f(x, y), expected)
+    with pytest.raises(DtypeError, match=r"lax\.mulhi: expected integers"):
+        lax.mulhi(1.5, 2.5)

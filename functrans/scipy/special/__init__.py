@@ -30,6 +30,7 @@ from .bessel import (
     kn,
     kv,
     kve,
+    sph_harm_y,
     y0,
     y1,
     yn,
@@ -191,6 +192,7 @@ __all__ = [
     "sici",
     "softmax",
     "spence",
+    "sph_harm_y",
     "wofz",
     "xlog1py",
     "xlogy",
@@ -202,7 +204,7 @@ __all__ = [
 ]
 
 _IN_PYTHON = (
-    "bernoulli", "comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "polygamma", "softmax",
+    "bernoulli", "comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "polygamma", "softmax", "sph_harm_y",
 )  # fmt: skip
 #: Functions of SciPy written in Python, which convert their arguments.
 _operators.converting.update({name: f"Write functrans.scipy.special.{name}" for name in _IN_PYTHON})

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from ...core.errors import ArgumentError
+from ...core.errors import ArgumentError, ArgumentValueError
 from ...frontend.checked import checked
 from ...primitives import ops, special_ops
 from ...primitives.ops import binary, dtype_of, finish, quaternary, shape_of, ternary, unary
-from .arguments import by_kind, count_of, of_floats, real_float
+from .arguments import by_kind, count_of, of_floats, of_parameters, real_float
 
 __all__ = [
     "bessel_jn", "ellipe", "ellipk", "hyp0f1", "hyp1f1", "hyp2f1", "hyperu", "i0", "i0e", "i1", "i1e", "iv", "ive",
-    "j0", "j1", "jn", "jv", "k0", "k0e", "k1", "k1e", "kn", "kv", "kve", "y0", "y1", "yn", "yv",
+    "j0", "j1", "jn", "jv", "k0", "k0e", "k1", "k1e", "kn", "kv", "kve", "sph_harm_y", "y0", "y1", "yn", "yv",
 ]  # fmt: skip
 
 _X_ONLY = "Differentiable in `y` only."
@@ -218,3 +218,45 @@ ellipe = unary(
     "Complete elliptic integral of the second kind.",
     ("[0.0, 0.5]", "Array([1.57079633, 1.35064388])"),
 )
+
+
+@checked
+def sph_harm_y(
+    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
+) -> Any:
+    """Spherical harmonics.
+
+    Parameters
+    ----------
+    n, m : array_like
+        Integers: the degree, and the order from -n to n.
+    theta, phi : array_like
+        The polar angle from 0 to pi, and the azimuth.
+    diff_n : None
+        Only None: take derivatives by `functrans.jvp`.
+    n_max : int, optional
+        Has no effect. It is JAX's.
+
+    Returns
+    -------
+    Array
+        Complex, with the shape to which all four broadcast; 0 where `m` is beyond `n`.
+
+    Raises
+    ------
+    ArgumentValueError
+        If `diff_n` is given.
+
+    References
+    ----------
+    DLMF 14.30.1.
+
+    Examples
+    --------
+    >>> from functrans.scipy.special import sph_harm_y
+    >>> sph_harm_y(1, 0, 0.0, 0.0)
+    Array(0.48860251+0.j)
+    """
+    if diff_n is not None:
+        raise ArgumentValueError(f"sph_harm_y: diff_n must be None, got {diff_n!r}; call functrans.jvp")
+    return of_parameters("sph_harm_y", special_ops.sph_harm_y_p, n, m, theta, phi)

@@ -150,13 +150,14 @@ boxcox1p = binary(
 
 def _log_inverse(y: Any, lmbda: Any) -> Any:
     """``log(1 + lmbda y) / lmbda``."""
-    product = ops.mul_p.bind(lmbda, y)
+    one, zero = literal(1.0, y), literal(0.0, y)
+    none = ops.and_p.bind(ops.eq_p.bind(lmbda, zero), ops.is_inf_p.bind(y))
+    product = ops.mul_p.bind(lmbda, ops.select_p.bind(none, one, y))
     far = ops.is_inf_p.bind(product)
-    one = literal(1.0, y)
     scale = ops.select_p.bind(far, lmbda, one)
     sizes = [ops.log_p.bind(ops.abs_p.bind(x)) for x in (scale, ops.select_p.bind(far, y, one))]
     large = ops.div_p.bind(ops.add_p.bind(*sizes), scale)
-    large = ops.select_p.bind(ops.lt_p.bind(product, literal(0.0, y)), literal(math.nan, y), large)
+    large = ops.select_p.bind(ops.lt_p.bind(product, zero), literal(math.nan, y), large)
     quotient = special_ops.quotient_p.bind(ops.select_p.bind(far, one, product), of="log1p", m=0)
     return ops.select_p.bind(far, large, ops.mul_p.bind(y, quotient))
 
