@@ -15,7 +15,7 @@ Array([3., 6.])
 # isort: off
 from ..core.module_getattr import module_attributes as _module_attributes
 from . import (
-    arrays, associative, bitwise, branching, collectives, convolution, elementwise, gathering,
+    arrays, associative, bitwise, branching, collectives, convolution, elementwise, exchanges, gathering,
     linalg, loops, patches, reducing, scattering, shapes, slicing, solving, sorting, special, while_loops, windows,
 )
 from .arrays import *  # noqa: F403
@@ -25,6 +25,7 @@ from .branching import *  # noqa: F403
 from .collectives import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .elementwise import *  # noqa: F403
+from .exchanges import *  # noqa: F403
 from .gathering import *  # noqa: F403
 from .loops import *  # noqa: F403
 from .patches import *  # noqa: F403
@@ -58,6 +59,7 @@ __all__ += while_loops.__all__
 __all__ += associative.__all__
 __all__ += branching.__all__
 __all__ += collectives.__all__
+__all__ += exchanges.__all__
 __all__ += solving.__all__
 __all__ += shapes.__all__
 __all__ += patches.__all__
