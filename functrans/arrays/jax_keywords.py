@@ -108,7 +108,7 @@ _BY_NAME = {
 
 def take_keywords(function: str, options: dict[str, Any]) -> None:
     """Check and remove those that `function` takes, for a function that has no signature of its own."""
-    for name, kind in WITHOUT_EFFECT[function].items():
+    for name, kind in WITHOUT_EFFECT.get(function, {}).items():
         value = options.pop(name, None)
         if value is not None:
             kind.check(value, function.rpartition(".")[2], name)
