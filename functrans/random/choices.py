@@ -183,7 +183,7 @@ def choice(
         raise ArgumentValueError(f"random.choice: a must have elements to draw from, got {n}")
     if not replace and count > n:
         raise ArgumentValueError(
-            f"random.choice: {count} draws without replacement from {n} elements: draw fewer, or replace=True"
+            f"random.choice: {count} draws without replacement from the {n} elements of a: draw fewer, or replace=True"
         )
     if p is not None:
         p = _weights(p, n)

@@ -16,6 +16,13 @@ RECORDED = np.load(Path(__file__).parents[1] / "random" / "jax_vectors.npz")
 KEY = random.key(SEED)
 
 
+#: Those that compile loops: tests/random draws from them in quick tests.
+LOOPS = [
+    "ball", "beta", "binomial", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "multinomial",
+    "poisson", "t", "wald",
+]  # fmt: skip
+
+
 class Arguments:
     """Stands for the module: a call gives its arguments."""
 
@@ -32,6 +39,7 @@ def entry(place):
         oracle=lambda *args, **kwargs: RECORDED[str(place)],
         differentiable=False,
         skip={"numpy": "NumPy has generators instead"},
+        slow=name in LOOPS,
     )
 
 
@@ -45,14 +53,14 @@ def by_name():
         yield (double or own)[-1]
 
 
-def data(f, *args):
+def data(f, *args, **kwargs):
     """The bits of the keys that a function makes."""
-    return random.key_data(f(*args))
+    return random.key_data(f(*args, **kwargs))
 
 
-def text(f, *args):
+def text(f, *args, **kwargs):
     """What a function returns, as text."""
-    return str(f(*args))
+    return str(f(*args, **kwargs))
 
 
 RAW = np.array([0, SEED], np.uint32)

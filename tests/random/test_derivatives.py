@@ -85,6 +85,7 @@ MEANS = [
 ]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(("name", "sample", "a", "mean"), MEANS, ids=[m[0] for m in MEANS])
 def test_gradients_of_expectations(name, sample, a, mean):
     x, slope = ft.jvp(ft.jit(sample), (a,), (1.0,))

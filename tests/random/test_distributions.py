@@ -40,6 +40,7 @@ CONTINUOUS = {
 }
 
 
+@pytest.mark.wide(8)
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous(name):
     sample, distribution = CONTINUOUS[name]
@@ -79,6 +80,7 @@ DISCRETE = {
 }
 
 
+@pytest.mark.wide(10)
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete(name):
     sample, distribution = DISCRETE[name]
@@ -94,6 +96,7 @@ def test_discrete(name):
     assert seen[~kept].sum() == 0
 
 
+@pytest.mark.slow
 def test_vectors():
     x = np.asarray(
         random.multivariate_normal(KEY, np.array([1.0, -1.0]), np.array([[2.0, 0.6], [0.6, 1.0]]), (N,))

@@ -25,11 +25,24 @@ def _draw(call):
     return eval(call, {"random": random, "key": random.key(SEED), "np": np})
 
 
-@pytest.mark.parametrize("function", sorted({call.partition("(")[0] for call in CALLS}))
+FUNCTIONS = sorted({call.partition("(")[0] for call in CALLS})
+
+
+def _compare(function, most):
+    calls = [call for call in CALLS if call.partition("(")[0] == function]
+    for call in calls[:: -(-len(calls) // most)]:
+        assert distance(_draw(call), RECORDED[PLACES[call]]) <= CALLS[call], call
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_numbers_are_those_of_jax(function):
-    for call, most in CALLS.items():
-        if call.partition("(")[0] == function:
-            assert distance(_draw(call), RECORDED[PLACES[call]]) <= most, call
+    _compare(function, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_all_numbers_are_those_of_jax(function):
+    _compare(function, len(CALLS))
 
 
 @pytest.mark.parametrize(
