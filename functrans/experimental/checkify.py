@@ -17,6 +17,7 @@ from ..core import Tracer, aval_of, boundary, errors
 from ..core.dtypes import BOOL
 from ..core.errors import CheckError
 from ..core.failures import CATEGORIES, Failure, OneOf
+from ..core.module_getattr import module_attributes as _module_attributes
 from ..core.source import user_source
 from ..core.trace import concrete
 from ..debug.host import check_format
@@ -44,6 +45,7 @@ __all__ = [
     "nan_checks",
     "user_checks",
 ]
+__getattr__, __dir__ = _module_attributes("functrans.experimental.checkify", globals())
 
 #: The error that `check` and `Error.throw` raise, under JAX's name.
 JaxRuntimeError = CheckError

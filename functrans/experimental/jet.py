@@ -12,6 +12,7 @@ from typing import Any
 from ..api.derivatives import fit_tree, flatten_primals
 from ..api.grad import as_typed
 from ..core import Zero, aval_of, boundary, errors
+from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.arguments import Flat, argument_name, name_of, result, results
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten, tree_structure, tree_unflatten
@@ -20,6 +21,7 @@ from ..primitives.families import literal
 from ..transforms.jet import jet as jet_flat
 
 __all__ = ["jet"]
+__getattr__, __dir__ = _module_attributes("functrans.experimental.jet", globals())
 
 
 @boundary
