@@ -168,6 +168,8 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "binom": _special("binom", 2),
     "jv": _special("jv", 2),
     "yv": _special("yv", 2),
+    "yn": _special("yn", 2),
+    "loggamma": _special("loggamma"),
     "kv": _special("kv", 2),
     "kve": _special("kve", 2),
     "hyp0f1": _special("hyp0f1", 2),

@@ -1,4 +1,6 @@
-"""Special functions: derivatives to third order against mpmath."""
+"""Special functions: derivatives to third order against mpmath, values at special points against SciPy."""
+
+import itertools
 
 import mpmath as mp
 import numpy as np
@@ -129,3 +131,38 @@ def test_derivatives(name):
 @pytest.mark.parametrize("name", [n for n in ENTRIES if n not in QUICK])
 def test_derivatives_of_more(name):
     check(name)
+
+
+#: Zeros, poles, thresholds, what overflows.
+SPECIAL = np.array([
+    0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 1e-300, -1e-300, 1e-10, 1e10, -1e10, 1e300, -1e300, np.inf,
+    -np.inf, np.nan, 3.7, -3.7, 30.0, -30.0, 170.0, 172.0, -171.5, 700.0, -700.0,
+])  # fmt: skip
+UFUNCS = [
+    name
+    for name in fsp.__all__
+    # SciPy does not end for huge arguments of hypergeometric functions and yn; it is wrong in places of the others.
+    if isinstance(getattr(sp, name, None), np.ufunc)
+    and not name.startswith("hyp")
+    and name not in ("inv_boxcox1p", "pseudo_huber", "kn", "yn")
+]
+
+
+def points_of(ufunc):
+    x = SPECIAL if ufunc.nin < 3 else SPECIAL[[0, 2, 3, 4, 6, 10, 15, 17, 18, 19]]
+    points = np.array(list(itertools.product(x, repeat=ufunc.nin))).T
+    return list(points.astype(complex) if ufunc.types[0].startswith("D") else points)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("how", ["eager", pytest.param("jit", marks=pytest.mark.slow)])
+def test_values_at_special_points(how):
+    for name in UFUNCS:
+        points = points_of(getattr(sp, name))
+        function = getattr(fsp, name)
+        with np.errstate(all="ignore"):
+            expected = getattr(sp, name)(*points)
+            found = (ft.jit(function) if how == "jit" else function)(*points)
+        pairs = zip(found, expected) if isinstance(expected, tuple) else [(found, expected)]
+        for value, reference in pairs:
+            np.testing.assert_allclose(value, reference, rtol=3e-13, err_msg=name)

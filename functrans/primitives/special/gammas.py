@@ -47,13 +47,7 @@ rgamma_complex_p: Primitive = of_scipy_complex(
 #: The principal branch.
 loggamma_complex_p: Primitive = of_scipy_complex("loggamma", lambda ans, z: psi_complex_p.bind(z))
 #: NaN for negative numbers, as SciPy's.
-loggamma_p: Primitive = elementwise(
-    "loggamma",
-    in_double("loggamma"),
-    factors=(lambda ans, x: digamma_p.bind(x),),
-    kernel=lambda k, x: k.where(x < 0.0, k.const(math.nan, x.dtype), k.call("lgamma", x)),
-    kinds="f",
-)
+loggamma_p: Primitive = of_scipy("loggamma", lambda ans, x: digamma_p.bind(x))
 
 
 def _gammasgn_kernel(k: Any, x: Any) -> Any:

@@ -122,7 +122,7 @@ def _of_integer(body: Any) -> Any:
 
 yn = binary(
     sp.yn,
-    _of_integer(special_ops.yv_p.bind),
+    _of_integer(special_ops.yn_p.bind),
     f"Bessel function of the second kind, of the integer order `x` at `y`. {_X_ONLY}",
     ("2, [1.0, 2.0]", "Array([-1.65068261, -0.6174081 ])"),
 )
