@@ -51,6 +51,7 @@ def test_second_derivatives_follow_the_quantile():
     np.testing.assert_allclose(second, expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_logarithms_follow_where_samples_underflow():
     a = 0.002
     x, slope = ft.jvp(lambda a: random.loggamma(KEY, a, (N,)), (a,), (1.0,))
@@ -98,6 +99,7 @@ def test_gradients_of_expectations(name, sample, a, mean):
         assert error < 0.1 * abs(wanted) + 0.02
 
 
+@pytest.mark.slow
 def test_reverse_mode_agrees_and_batches():
     def loss(p):
         drawn = random.gamma(KEY, p["a"], (3, 2)) + random.beta(KEY, p["a"], p["b"], (3, 2))

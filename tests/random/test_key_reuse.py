@@ -50,6 +50,7 @@ REUSES = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", REUSES)
 def test_second_uses_raise(name):
     REUSES[name]()
@@ -85,6 +86,7 @@ USES = {
 }
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("name", USES)
 def test_other_uses_do_not(name):
     with ft.debug_key_reuse():

@@ -120,6 +120,7 @@ DRAWS = [
 ]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("draw", DRAWS)
 def test_vmap_draws_what_a_loop_draws(draw):
     mapped = ft.vmap(draw)(KEYS)
