@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, Primitive
 from ...numpy.dispatch import array_operand
 from ...primitives import ops
@@ -55,6 +57,7 @@ def of_floats(body: Callable[..., Any]) -> Callable[..., Any]:
 
     def converted(*operands: Any) -> Any:
         dtype = dtype_of(operands[-1])
-        return body(*[x if dtype_of(x) == dtype else ops.convert(x, dtype) for x in operands])
+        known = [np.int64(x) if type(x) is int else x for x in operands]  # raises OverflowError
+        return body(*[x if dtype_of(x) == dtype else ops.convert(x, dtype) for x in known])
 
     return converted
