@@ -24,7 +24,7 @@ from functrans.scipy.optimize import minimize
 
 ROSSI = Path(__file__).parent / "data" / "rossi.csv"
 FAMILIES = {"Weibull": stats.gumbel_l, "log-logistic": stats.logistic, "log-normal": stats.norm}
-# Estimates and standard errors of the Weibull model, as published for these data.
+# Estimates and standard errors of the Weibull model, as the library lifelines gives them for these data.
 PUBLISHED = {"intercept": (3.990, 0.419), "fin": (0.272, 0.138), "age": (0.041, 0.016), "race": (-0.225, 0.220),
              "wexp": (0.107, 0.152), "mar": (0.311, 0.273), "paro": (0.059, 0.140),
              "prio": (-0.066, 0.021)}  # fmt: skip
