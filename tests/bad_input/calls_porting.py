@@ -33,6 +33,7 @@ OWN: dict[str, list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]] = {
                 "process_index",
             )
         ],
+        ("debug_key_reuse", entered, (True,), {}),
         ("default_backend", None, (), {}),
         ("default_device", entered, (ft.devices()[0],), {}),
         ("device_get", None, (TREE,), {}),

@@ -1,4 +1,4 @@
-"""Accelerated failure times, run as a newcomer runs it: the fits of another library (lifelines 0.30), SciPy's densities."""
+"""Accelerated failure times, run as a newcomer does: the fits of another library (lifelines), SciPy's densities."""
 
 import importlib.util
 import json
