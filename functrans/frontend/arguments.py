@@ -52,7 +52,7 @@ class ShapeDtypeStruct:
     sharding: InitVar[Any] = field(default=None, kw_only=True)
 
     def __post_init__(self, sharding: Any) -> None:
-        if sharding is not None and sharding != CPU:
+        if sharding is not None and not (isinstance(sharding, str) and sharding == CPU):
             raise ArgumentError(f"ShapeDtypeStruct: sharding must be None or the CPU, got {sharding!r}")
         object.__setattr__(self, "shape", positive_shape(self.shape, "ShapeDtypeStruct"))
         try:
