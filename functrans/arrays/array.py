@@ -22,7 +22,6 @@ import numpy as np
 
 from ..core import (
     CPU,
-    FLOAT64,
     KEY,
     PYTHON_NUMBERS,
     PYTHON_SCALARS,
@@ -38,8 +37,6 @@ from ..core import (
 from . import refusals
 
 _ndarray = np.ndarray
-_float64 = np.float64
-_new = np.ndarray.__new__
 _asarray = np.asarray
 _view = np.ndarray.view
 _setflags = np.ndarray.setflags
@@ -58,8 +55,6 @@ def wrap(x: Any) -> Any:
     The flags of `x` do not change: the array is a read-only view of it.
     """
     kind = type(x)
-    if kind is _float64:
-        return _new(Array, (), FLOAT64, x)  # NumPy numbers lend read-only memory: half the time of a view
     if kind is not _ndarray:
         if kind in PYTHON_NUMBERS:
             return weak(_asarray(x))
