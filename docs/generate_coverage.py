@@ -33,11 +33,11 @@ rules, see [host calls](host_calls.md#scipy-solvers).
 
 No function compiled by `jit` takes more than 1.5 times as long as NumPy's or SciPy's on a million elements, except:
 
-| function | times NumPy's or SciPy's | why |
+| function | ratio | why |
 |---|---|---|
 | `random.randint`, `random.gamma` | 9, 11 | JAX's numbers: remainders of 64-bit integers, and a hash for each trial |
 | `scipy.stats.binom.ppf` | 8 | SciPy's routine inverts in real numbers, and is followed by a search here |
-| `scipy.stats`: `logcdf` and `logsf` of `binom`, `poisson`; `logsf` and `sf` of `nbinom` | 2 | both tails are computed, so that neither loses digits near 1 |
+| `scipy.stats`: log tails of `binom`, `poisson`, `nbinom` | 2 | both tails are computed: neither loses digits |
 | `scipy.special.shichi` | 2 | one call of SciPy's routine for each of its two results |
 | `scipy.linalg.eigh_tridiagonal` (with vectors) | 2 | a host call, and a copy that the derivative needs |
 """

@@ -22,7 +22,7 @@ def printed(capsys):
 
 
 def test_namespace_loads_when_used():
-    assert set(ft.debug.__all__) == {"callback", "print"}
+    assert set(ft.debug.__all__) == {"breakpoint", "callback", "print"}
     assert "debug" in dir(ft)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..arrays.arguments import FLAG
 from ..core.config import config
 from ..core.module_getattr import lazy_import
 
@@ -32,6 +33,7 @@ def debug_key_reuse(val: bool = True) -> Iterator[None]:
     ...     first, second = random.split(random.key(0))
     ...     x = random.normal(first) + random.normal(second)
     """
+    val = FLAG.check(val, "debug_key_reuse", "val")
     if val and not config.debug_key_reuse:
         _uses.forget()
     with config.patch(debug_key_reuse=val):

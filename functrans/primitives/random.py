@@ -40,6 +40,7 @@ def _rounds(key: Sequence[Any], x: Any, y: Any, rotate: Any) -> tuple[Any, Any]:
     return x, y
 
 
+@quietly
 def _threefry(key: Any, counter: Any) -> Any:
     def rotate(y: Any, distance: int) -> Any:
         return (y << np.uint32(distance)) | (y >> np.uint32(32 - distance))
@@ -47,8 +48,7 @@ def _threefry(key: Any, counter: Any) -> Any:
     (first, second), (high, low) = [
         ((z >> np.uint64(32)).astype(_U32), z.astype(_U32)) for z in map(np.asarray, (key, counter))
     ]
-    with np.errstate(over="ignore"):
-        x, y = _rounds((first, second, first ^ second ^ np.uint32(_PARITY)), high, low, rotate)
+    x, y = _rounds((first, second, first ^ second ^ np.uint32(_PARITY)), high, low, rotate)
     return (x.astype(_U64) << np.uint64(32)) | y
 
 

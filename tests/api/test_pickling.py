@@ -114,7 +114,9 @@ def transformations():
             yield name
 
 
-NAMES = sorted(transformations())
+NAMES = sorted(
+    {*transformations()} - {"named_call"}
+)  # it returns a function, not an object with a name of its own
 
 
 def test_the_transformations_are_enumerated():
@@ -144,7 +146,7 @@ def test_a_transformed_global_function_is_pickled_by_name(name):
             assert repr(arrived) == repr(made)
             assert copy.deepcopy(made) is made
     assert "square" in repr(made)
-    assert name in repr(made) or name in ("hessian", "remat")
+    assert name in repr(made) or name in ("hessian", "jacobian", "remat")
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,6 @@ def test_the_functions_know_numpy_only():
 
 def test_examples_are_short():
     for path in EXAMPLE.parent.glob("*.py"):
-        assert len(path.read_text().splitlines()) < 120, path.name
+        assert len(path.read_text().splitlines()) <= 120, path.name
     for name in ("digits_mlp", "co2_gp", "plain_numpy"):
         assert len((EXAMPLE.parent / f"{name}.py").read_text().splitlines()) < 100, name

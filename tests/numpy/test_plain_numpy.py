@@ -21,7 +21,8 @@ NOT_ASKED = {
     "of sources that are no arrays": "frombuffer fromiter fromstring from_dlpack fromfunction vectorize",
     "converts at once; the error says so": "kaiser",
     "Python's isinstance and iter": "isscalar iterable",
-    "writes files": "save savez",
+    "reads or writes files": "fromfile load save savez",
+    "makes a function": "frompyfunc",
 }
 EXCEPTIONS = {name for names in NOT_ASKED.values() for name in names.split()}
 

@@ -30,6 +30,9 @@ DOMAIN = Domain(
 )
 
 
+DOMAINS = {dct_p: DOMAIN}
+
+
 def test_rules():
     check_primitive(dct_p, DOMAIN)
 

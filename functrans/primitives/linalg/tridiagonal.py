@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Aval, Block, BlockEmitter, Buffer, LinAlgError, Linear, Primitive, Zero, aval_of
+from ...core import Aval, Block, BlockEmitter, Buffer, LinAlgError, Linear, Primitive, Zero, aval_of, quietly
 from ...core.errors import DtypeError, ShapeError
 from ...core.libraries import scipy
 from ..axes import same_dtype
@@ -32,14 +32,14 @@ def _abstract(dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:
     return b.strong()
 
 
+@quietly
 def _impl(dl: Any, d: Any, du: Any, b: Any) -> np.ndarray:
     out = np.array(b, order="C")
     n = d.shape[-1]
     if not b.size:
         return out
     if n == 1:  # LAPACK's wrapper wants diagonals of a positive length
-        with np.errstate(all="ignore"):
-            return np.asarray(b / d[..., None])
+        return np.asarray(b / d[..., None])
     gtsv = scipy.linalg.get_lapack_funcs("gtsv", dtype=b.dtype)
     for place in np.ndindex(d.shape[:-1]):
         *_, x, info = gtsv(dl[place][1:], d[place], du[place][:-1], b[place])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from ...core import LinAlgError, ShapeError
+from ...core import LinAlgError, ShapeError, quietly
 from ...core.module_getattr import module_attributes
 from ...frontend.checked import checked
 from ...numpy.linalg import cholesky, eigh
@@ -39,6 +39,7 @@ def _namespace(name: str, summary: str, *functions: Any) -> ModuleType:
 # --- normal ---------------------------------------------------------------------------------------------------
 
 
+@quietly
 def multivariate_normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
     """Logarithm of the probability density of the multivariate normal distribution.
 
@@ -79,8 +80,7 @@ def multivariate_normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_sin
     """
     label = "multivariate_normal.logpdf"
     x, mean, cov = _vectors(label, x, 0.0 if mean is None else mean, cov)
-    with np.errstate(all="ignore"):
-        return finish(_singular_logpdf(x - mean, cov) if allow_singular else _regular_logpdf(x - mean, cov))
+    return finish(_singular_logpdf(x - mean, cov) if allow_singular else _regular_logpdf(x - mean, cov))
 
 
 def multivariate_normal_pdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
@@ -196,6 +196,7 @@ multivariate_normal = _namespace(
 # --- Dirichlet ------------------------------------------------------------------------------------------------
 
 
+@quietly
 def dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     """Logarithm of the probability density of the Dirichlet distribution.
 
@@ -232,17 +233,16 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Any:
         raise ShapeError(
             f"dirichlet: alpha must have shape (k,) and x (k, ...) or (k - 1, ...), got {shape_of(alpha)} and {shape}"
         )
-    with np.errstate(all="ignore"):
-        if shape[0] == k - 1:
-            x = np.concatenate([x, 1 - np.sum(x, axis=0, keepdims=True)])
-        inside = np.all(x >= 0, axis=0) & (np.abs(np.sum(x, axis=0) - 1) < 1e-6)
-        inside = inside & ~np.any((x == 0) & (np.reshape(alpha, (k, *[1] * (len(shape) - 1))) < 1), axis=0)
-        valid = np.all(alpha > 0)
-        a = np.where(valid, alpha, 1.0)
-        column = np.reshape(a, (k, *[1] * (len(shape) - 1)))
-        value = np.sum(sp.xlogy(column - 1, np.where(inside, x, 1 / k)), axis=0)
-        value = value + sp.gammaln(np.sum(a)) - np.sum(sp.gammaln(a))
-        return finish(np.where(valid, np.where(inside, value, -math.inf), math.nan))
+    if shape[0] == k - 1:
+        x = np.concatenate([x, 1 - np.sum(x, axis=0, keepdims=True)])
+    inside = np.all(x >= 0, axis=0) & (np.abs(np.sum(x, axis=0) - 1) < 1e-6)
+    inside = inside & ~np.any((x == 0) & (np.reshape(alpha, (k, *[1] * (len(shape) - 1))) < 1), axis=0)
+    valid = np.all(alpha > 0)
+    a = np.where(valid, alpha, 1.0)
+    column = np.reshape(a, (k, *[1] * (len(shape) - 1)))
+    value = np.sum(sp.xlogy(column - 1, np.where(inside, x, 1 / k)), axis=0)
+    value = value + sp.gammaln(np.sum(a)) - np.sum(sp.gammaln(a))
+    return finish(np.where(valid, np.where(inside, value, -math.inf), math.nan))
 
 
 def dirichlet_pdf(x: Any, alpha: Any) -> Any:
@@ -257,6 +257,7 @@ def dirichlet_pdf(x: Any, alpha: Any) -> Any:
     return finish(np.exp(dirichlet.logpdf(x, alpha)))
 
 
+@quietly
 def dirichlet_entropy(alpha: Any) -> Any:
     """Entropy of the Dirichlet distribution, in nats; `alpha` has shape (k,).
 
@@ -268,10 +269,9 @@ def dirichlet_entropy(alpha: Any) -> Any:
     """
     (a,) = floats("dirichlet.entropy", alpha)
     total = np.sum(a)
-    with np.errstate(all="ignore"):
-        log_beta = np.sum(sp.gammaln(a)) - sp.gammaln(total)
-        value = log_beta + (total - len(a)) * sp.psi(total) - np.sum((a - 1) * sp.psi(a))
-        return finish(np.where(np.all(a > 0), value, math.nan))
+    log_beta = np.sum(sp.gammaln(a)) - sp.gammaln(total)
+    value = log_beta + (total - len(a)) * sp.psi(total) - np.sum((a - 1) * sp.psi(a))
+    return finish(np.where(np.all(a > 0), value, math.nan))
 
 
 dirichlet = _namespace(
@@ -281,6 +281,7 @@ dirichlet = _namespace(
 # --- multinomial ----------------------------------------------------------------------------------------------
 
 
+@quietly
 def multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     """Logarithm of the probability of counts under the multinomial distribution.
 
@@ -317,15 +318,14 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
             f"{shape_of(p)}"
         )
     ops.broadcast_shapes("multinomial.logpmf", shape_of(x)[:-1], shape_of(n), shape_of(p)[:-1])
-    with np.errstate(all="ignore"):
-        k = np.floor(x)
-        inside = np.all((x >= 0) & (k == x), axis=-1)
-        k = np.where(inside[..., None], k, 0.0)
-        valid = np.all((p >= 0) & (p <= 1), axis=-1) & (n >= 0) & (np.floor(n) == n)
-        p = np.where(np.all((p >= 0) & (p <= 1), axis=-1)[..., None], p, 0.5)
-        value = sp.gammaln(np.where(valid, n, 1.0) + 1) + np.sum(sp.xlogy(k, p) - sp.gammaln(k + 1), axis=-1)
-        inside = inside & (np.sum(k, axis=-1) == n)
-        return finish(np.where(valid, np.where(inside, value, -math.inf), math.nan))
+    k = np.floor(x)
+    inside = np.all((x >= 0) & (k == x), axis=-1)
+    k = np.where(inside[..., None], k, 0.0)
+    valid = np.all((p >= 0) & (p <= 1), axis=-1) & (n >= 0) & (np.floor(n) == n)
+    p = np.where(np.all((p >= 0) & (p <= 1), axis=-1)[..., None], p, 0.5)
+    value = sp.gammaln(np.where(valid, n, 1.0) + 1) + np.sum(sp.xlogy(k, p) - sp.gammaln(k + 1), axis=-1)
+    inside = inside & (np.sum(k, axis=-1) == n)
+    return finish(np.where(valid, np.where(inside, value, -math.inf), math.nan))
 
 
 def multinomial_pmf(x: Any, n: Any, p: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...core import FLOAT64, DtypeError
+from ...core import FLOAT64, DtypeError, quietly
 from ...core.module_getattr import module_attributes
 from ...frontend.checked import checked
 from ...primitives import ops
@@ -155,6 +155,7 @@ def _published(record: DistributionRecord, function: str) -> Callable[..., Any]:
     n = len(record.shapes) + bool(first)
     name = f"{record.name}.{function}"
 
+    @quietly
     def evaluate(*arguments: Any) -> Any:
         # A location of 0 and a scale of 1 that are Python numbers need no arithmetic.
         used = [
@@ -166,8 +167,7 @@ def _published(record: DistributionRecord, function: str) -> Callable[..., Any]:
         x = values[0] if first else None
         shapes = [values[i] for i in range(bool(first), n)]
         rest = [values.get(n + i) for i in range(len(record.parameters))]
-        with np.errstate(all="ignore"):
-            value = record.evaluate(function, x, shapes, *rest)
+        value = record.evaluate(function, x, shapes, *rest)
         return finish(np.float64(value) if type(value) is float else value)
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import numpy as fnp
-from ...core import FLOAT64, ArgumentValueError, DtypeError, concrete
+from ...core import FLOAT64, ArgumentValueError, DtypeError, concrete, quietly
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, shape_of
@@ -188,6 +188,7 @@ def _reduced(value: Any, a: Any, axis: int | None, along: int, keepdims: bool) -
 class _Moments:
     """The number of elements along an axis, their mean and central moments. Axes are kept."""
 
+    @quietly
     def __init__(self, name: str, a: Any, axis: int | None, nan_policy: str):
         x, self.axis, bad = _sample(name, a, axis, nan_policy)
         self.given = (a, axis)
@@ -198,8 +199,7 @@ class _Moments:
             self.n: Any = dtype.type(shape_of(self.x)[self.axis])
         else:
             self.n = self._sum(np.ones_like(self.x))
-        with np.errstate(all="ignore"):
-            self.mean = self._sum(self.x) / self.n
+        self.mean = self._sum(self.x) / self.n
         self.deviation = self.x - self.mean
 
     def _sum(self, terms: Any) -> Any:
@@ -220,6 +220,7 @@ class _Moments:
 
 
 @checked
+@quietly
 def sem(
     a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Any:
@@ -249,11 +250,11 @@ def sem(
     Array(0.57735027)
     """
     m = _Moments("sem", a, axis, nan_policy)
-    with np.errstate(all="ignore"):
-        return m.done(np.sqrt(m.variance(ddof)) / np.sqrt(m.n), keepdims)
+    return m.done(np.sqrt(m.variance(ddof)) / np.sqrt(m.n), keepdims)
 
 
 @checked
+@quietly
 def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
     """Deviations from the mean in units of the standard deviation; see `sem` for the arguments.
 
@@ -271,12 +272,12 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
     if axis is not None:
         ops.one_axis(axis, np.ndim(a), "zscore")
     m = _Moments("zscore", a, axis, nan_policy)
-    with np.errstate(all="ignore"):
-        value = m.deviation / np.sqrt(m.variance(ddof))
+    value = m.deviation / np.sqrt(m.variance(ddof))
     return finish(np.reshape(value, np.shape(a)))
 
 
 @checked
+@quietly
 def skew(
     a: Any, axis: int | None = 0, bias: bool = True, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Any:
@@ -301,16 +302,16 @@ def skew(
     Array(0.59517006)
     """
     m = _Moments("skew", a, axis, nan_policy)
-    with np.errstate(all="ignore"):
-        value = m.central(3) / m.central(2) ** 1.5
-        if not bias:
-            enough = m.n > 2
-            n = np.where(enough, m.n, 3.0)
-            value = np.where(enough, np.sqrt(n * (n - 1)) / (n - 2) * value, value)
-        return m.done(value, keepdims)
+    value = m.central(3) / m.central(2) ** 1.5
+    if not bias:
+        enough = m.n > 2
+        n = np.where(enough, m.n, 3.0)
+        value = np.where(enough, np.sqrt(n * (n - 1)) / (n - 2) * value, value)
+    return m.done(value, keepdims)
 
 
 @checked
+@quietly
 def kurtosis(
     a: Any,
     axis: int | None = 0,
@@ -343,11 +344,10 @@ def kurtosis(
     Array(-1.36)
     """
     m = _Moments("kurtosis", a, axis, nan_policy)
-    with np.errstate(all="ignore"):
-        value = m.central(4) / np.square(m.central(2)) - 3
-        if not bias:
-            enough = m.n > 3
-            n = np.where(enough, m.n, 4.0)
-            corrected = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * value + 6)
-            value = np.where(enough, corrected, value)
-        return m.done(value if fisher else value + 3, keepdims)
+    value = m.central(4) / np.square(m.central(2)) - 3
+    if not bias:
+        enough = m.n > 3
+        n = np.where(enough, m.n, 4.0)
+        corrected = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * value + 6)
+        value = np.where(enough, corrected, value)
+    return m.done(value if fisher else value + 3, keepdims)

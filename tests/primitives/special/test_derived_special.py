@@ -80,6 +80,9 @@ SLOW = {
 }
 
 
+DOMAINS = {**QUICK, **SLOW}
+
+
 @pytest.mark.parametrize("prim", QUICK, ids=str)
 def test_primitive(prim):
     check_primitive(prim, QUICK[prim])
