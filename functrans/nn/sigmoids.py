@@ -282,7 +282,7 @@ def log1mexp(x: Any) -> Any:
 
     References
     ----------
-    M. Mächler: Accurately computing log(1 - exp(-|a|)), assessed by the Rmpfr package. 2012.
+    M. Mächler: Accurately computing ``log(1 - exp(-|a|))``, assessed by the Rmpfr package. 2012.
 
     Examples
     --------
