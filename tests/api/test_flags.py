@@ -72,7 +72,20 @@ def test_nan_and_inf_together():
 
 @pytest.mark.parametrize(
     "transformed",
-    [ft.jit, ft.grad, ft.vmap, lambda f: lambda x: lax.map(f, x), lambda f: lambda x: ft.jvp(f, (x,), (x,))],
+    [
+        ft.jit,
+        *[
+            pytest.param(
+                t, marks=pytest.mark.slow
+            )  # each collects garbage, which takes seconds in a large process
+            for t in (
+                ft.grad,
+                ft.vmap,
+                lambda f: lambda x: lax.map(f, x),
+                lambda f: lambda x: ft.jvp(f, (x,), (x,)),
+            )
+        ],
+    ],
 )
 def test_leaks(transformed):
     kept = []

@@ -203,7 +203,7 @@ def check_mixture(program, seed, check, fewest):
         check(program, seed)
 
 
-@settings(max_examples=30, suppress_health_check=QUIET)
+@settings(max_examples=12, suppress_health_check=QUIET)
 @MIXTURES
 def test_mixtures(program, seed, check, fewest):
     check_mixture(program, seed, check, fewest)
