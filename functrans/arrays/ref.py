@@ -182,6 +182,8 @@ class Ref(Unportable):
 
     def _updated(self, method: str, index: Any, value: Any) -> bool:
         """Write into the memory of the ref; false if NumPy cannot, or has a warning or an error to raise."""
+        if self._value.ndim > 32:  # np.add.at would crash
+            return False
         if not self._own:
             self._value, self._own = np.array(self._value), True
         index, value = unwrap_all(index), np.asarray(unwrap_all(value))

@@ -15,6 +15,38 @@ REASONS = {
 
 #: The parameters of functions, by kind.
 KNOWN = {
+    # SciPy's routine computes for hours.
+    "crash": {"scipy.special.hyp1f1": "z"},
+    # What a function of the user's returned is used as a number.
+    "internal": {
+        **{
+            f"example_libraries.optimizers.{name}": "step_size"
+            for name in (
+                [
+                    "adagrad",
+                    "adam",
+                    "adamax",
+                    "momentum",
+                    "nesterov",
+                    "rmsprop",
+                    "rmsprop_momentum",
+                    "sgd",
+                    "sm3",
+                ]
+            )
+        },
+        **{
+            f"example_libraries.stax.{name}": "W_init b_init"
+            for name in [
+                "Conv",
+                "Conv1DTranspose",
+                "ConvTranspose",
+                "Dense",
+                "GeneralConv",
+                "GeneralConvTranspose",
+            ]
+        },
+    },
     "unnamed": {
         "ShapeDtypeStruct": "dtype",
         "custom_gradient": "fun",

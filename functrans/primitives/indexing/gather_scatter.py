@@ -105,6 +105,10 @@ def _write(
         view[place] = updates
     elif unique or np.size(indices[0]) == 1:
         view[place] = ufunc(view[place], updates)
+    elif view.ndim > 32:  # ``ufunc.at`` would crash
+        for i in np.ndindex(np.shape(indices[0])):
+            spot = tuple([index[i] for index in indices])
+            view[spot] = ufunc(view[spot], updates[i])
     else:
         ufunc.at(view, place, updates)
     return out

@@ -198,6 +198,10 @@ def multigammaln(a: Any, d: int) -> Any:
     dimension = count_of(d, "multigammaln", "d")
     if dimension == 0:
         raise ArgumentValueError("multigammaln: d must be at least 1, got 0")
+    if dimension > 10_000:
+        raise ArgumentValueError(
+            f"multigammaln: d must be at most 10000, got {dimension}: it adds as many terms"
+        )
     value = real_float(a, "multigammaln")
     total = literal(dimension * (dimension - 1) / 4 * math.log(math.pi), value)
     for j in range(dimension):

@@ -236,3 +236,17 @@ def test_derivatives_of_multiply_by_many_factors_one_of_them_zero(count, stack):
     np.testing.assert_allclose(second, expected, rtol=1e-12, atol=1e-15)
     assert third[0, 1, 2] == pytest.approx(others / values[60], rel=1e-12)
     assert third[2, 1, 0] == pytest.approx(others / values[60], rel=1e-12)
+
+
+def test_adding_to_an_array_of_many_axes():
+    """``np.add.at`` writes out of bounds where an array has more than 32 axes."""
+    x = np.arange(6.0).reshape((3, 2) + (1,) * 38)
+    places = np.array([0, 2, 0])
+    expected = x.copy()
+    for i in places:
+        expected[i] += 1.5
+    np.testing.assert_array_equal(fnp.asarray(x).at[places].add(1.5), expected)
+    ref = ft.new_ref(x)
+    ref[places] = x[places] * 2.0
+    ft.ref.addupdate(ref, places, 1.5)
+    assert ft.freeze(ref).shape == x.shape
