@@ -15,6 +15,8 @@ REASONS = {
 
 #: The parameters of functions, by kind.
 KNOWN = {
+    # It draws until it has them all.
+    "hang": {"random.ball": "shape"},
     # SciPy's routine computes for hours.
     "crash": {"scipy.special.hyp1f1": "z"},
     # What a function of the user's returned is used as a number.
@@ -48,6 +50,16 @@ KNOWN = {
         },
     },
     "unnamed": {
+        "scipy.special.betaincc": "a b x y",
+        "scipy.special.gammainccinv": "a b x y",
+        "scipy.special.gammaincinv": "a b x y",
+        "scipy.special.betainccinv": "a b x y",
+        "example_libraries.stax.serial": "layers",
+        "example_libraries.stax.parallel": "layers",
+        "scipy.optimize.minimize": "bounds",
+        "scipy.optimize.ridder": "b",
+        "scipy.special.expn": "n x y",
+        "scipy.special.betaincinv": "a b x y",
         "ShapeDtypeStruct": "dtype",
         "custom_gradient": "fun",
         "grad": "fun",
@@ -141,6 +153,9 @@ KNOWN = {
         "value_and_grad": "fun",
     },
     "accepted": {
+        "scipy.special.bernoulli": "n",
+        "scipy.special.multigammaln": "a",
+        "scipy.special.log_ndtr": "x",
         "numpy.all": "axis",
         "numpy.allclose": "atol rtol",
         "numpy.amax": "axis",
@@ -211,19 +226,19 @@ KNOWN = {
         "numpy.logical_xor": "x y",
         "numpy.logspace": "base",
         "numpy.mask_indices": "n",
-        "numpy.max": "axis",
+        "numpy.max": "axis where",
         "numpy.mean": "axis",
-        "numpy.min": "axis",
+        "numpy.min": "axis where",
         "numpy.modf": "x",
         "numpy.nan_to_num": "nan neginf posinf",
         "numpy.nanargmax": "axis",
         "numpy.nanargmin": "axis",
         "numpy.nancumprod": "axis",
         "numpy.nancumsum": "axis",
-        "numpy.nanmax": "axis keepdims",
+        "numpy.nanmax": "axis keepdims where",
         "numpy.nanmean": "axis dtype keepdims where",
         "numpy.nanmedian": "a",
-        "numpy.nanmin": "axis keepdims",
+        "numpy.nanmin": "axis keepdims where",
         "numpy.nanprod": "axis keepdims",
         "numpy.nanstd": "axis correction ddof dtype keepdims mean where",
         "numpy.nansum": "axis keepdims",
@@ -412,6 +427,7 @@ KNOWN = {
         "scipy.special.zeta": "x",
     },
     "differs": {
+        "scipy.special.sici": "x",
         "numpy.all": "where",
         "numpy.any": "where",
         "numpy.append": "arr values",
@@ -487,6 +503,7 @@ KNOWN = {
         "scipy.special.softmax": "x",
     },
     "only while tracing": {
+        "scipy.stats.multivariate_normal.pdf": "cov",
         "lax.gather": "fill_value",
         "lax.polygamma": "m",
         "lax.switch": "index",
