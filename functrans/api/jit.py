@@ -179,7 +179,7 @@ class Jitted(Portable):
         return cache.get(key, trace)
 
     def _of_values(self, fun: Callable[..., Any], key: tuple[Any, ...]) -> Jitted:
-        """`fun`, which does the same with values in the place of refs, jitted in the same way."""
+        """`fun`, which does the same with values instead of refs, jitted in the same way."""
         jitted = object.__new__(Jitted)
         _, places, _, donate = key
         donated = DonatedLeaves(self._donated, places) if donate else self._donated

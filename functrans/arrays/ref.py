@@ -349,7 +349,7 @@ def _traces() -> Iterator[Trace]:
 
 
 def own_value(x: Any) -> Any:
-    """A first value of a ref: one that nobody changes."""
+    """The first value of a ref, as an array that does not change."""
     return np.array(x) if not isinstance(x, Array | Tracer) else unwrap(x)
 
 

@@ -187,7 +187,7 @@ def _permute(x: Any, perm: tuple[tuple[int, int], ...]) -> tuple[Any, bool]:
     return gather_p.bind(x, sources, axes=(0,), mode="fill", fill_value=0), True
 
 
-#: The value of example `source` becomes that of `target`, for each pair; zero where there is no pair.
+#: The value of example `source` becomes that of `target`, for each pair; zero for elements without a pair.
 ppermute_p: Primitive = Primitive(
     "ppermute",
     lambda x, *, axis_name, perm: x.strong(),

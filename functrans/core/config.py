@@ -397,7 +397,7 @@ class Config:
         Raises
         ------
         ConfigError
-            If there is no such option (the message names the nearest one), or the value is invalid.
+            If the option does not exist (the message names the nearest one), or the value is invalid.
 
         Examples
         --------

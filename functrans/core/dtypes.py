@@ -41,7 +41,7 @@ SUPPORTED: tuple[np.dtype, ...] = (
 
 
 class extended(np.void):  # type: ignore[misc]
-    """The scalar type of elements that are no numbers: ``issubdtype(x.dtype, extended)``."""
+    """The scalar type of elements that are not numbers: ``issubdtype(x.dtype, extended)``."""
 
 
 class prng_key(extended):  # type: ignore[misc]

@@ -161,7 +161,7 @@ class OperatorMethods:
 
 
 class TracedRow(np.ndarray):
-    """What ``np.r_[...]`` and ``np.c_[...]`` join in the place of a traced value.
+    """What ``np.r_[...]`` and ``np.c_[...]`` join instead of a traced value.
 
     They convert every row by ``np.array`` before they call ``np.concatenate``, which dispatches. So `Tracer.__array__`
     gives them an array without numbers, of the shape and dtype of the traced value, which remembers it through what

@@ -242,7 +242,7 @@ def _linear_transpose(cts: Values, *args: Any, pull: Pullback) -> list[Any]:
 
 
 class _Unchecked(CustomRule):
-    """A rule whose functions neither raise nor return the state of their checks."""
+    """A rule whose functions do not raise, and do not return the state of their checks."""
 
     def __init__(self, rule: CustomRule, categories: tuple[str, ...]):
         for name, value in vars(CustomRule).items():

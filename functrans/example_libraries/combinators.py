@@ -121,7 +121,7 @@ def serial(*layers: Layer) -> Layer:
     Raises
     ------
     ArgumentError
-        If a layer is no such pair.
+        If a layer is not such a pair.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def parallel(*layers: Layer) -> Layer:
     Raises
     ------
     ArgumentError
-        If a layer is no such pair.
+        If a layer is not such a pair.
 
     Examples
     --------

@@ -137,7 +137,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
     Raises
     ------
     ArgumentError
-        If it is neither.
+        If it is not a number or a function.
 
     Examples
     --------

@@ -181,7 +181,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     Raises
     ------
     PytreeError
-        If a leaf is no `JoinPoint`.
+        If a leaf is not a `JoinPoint`.
 
     Examples
     --------

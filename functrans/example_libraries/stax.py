@@ -188,7 +188,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     Raises
     ------
     ArgumentValueError
-        From ``apply_fun``, if there is no key.
+        From ``apply_fun``, if `rng` is missing.
 
     Examples
     --------

@@ -55,7 +55,7 @@ def jet(
     out : pytree
         ``fun(*primals)``.
     out_series : pytree
-        The structure of `out`, with a list of the derivatives, or coefficients, in the place of each leaf.
+        The structure of `out`, with a list of the derivatives, or coefficients, for each leaf.
 
     Raises
     ------

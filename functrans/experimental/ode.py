@@ -192,7 +192,7 @@ def odeint(
         If `func` returns a tree of another structure, or of other shapes, than `y0`; if an argument is of the wrong
         kind.
     ArgumentValueError
-        If the times are neither ascending nor descending; if a tolerance or a bound is negative.
+        If the times are not monotone; if a tolerance or a bound is negative.
 
     See Also
     --------

@@ -103,7 +103,7 @@ def dot_product_attention(
     ShapeError, DtypeError
         If shapes or dtypes do not match.
     ArgumentValueError
-        If `heads` is no multiple of `own`, or for `implementation='cudnn'`.
+        If `heads` is not a multiple of `own`, or for `implementation='cudnn'`.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Attention in blocks: neither the weights nor their derivatives are ever stored.
+"""Attention in blocks, which never stores the weights or their derivatives.
 
 The softmax of a row of logits is computed online, one block of keys after the other: when the maximum grows, the sums
 so far are scaled down. Reverse mode computes each block of weights again, from the logarithms of the rows' sums.

@@ -2,7 +2,7 @@
 
 With ``w = exp(-2 pi i / n)`` along each axis: ``fft`` is ``y_k = sum_j x_j w^(jk)``, ``rfft`` returns its first
 ``n//2 + 1`` outputs for a real `x`, ``ifft`` and ``irfft`` are the inverses. As in NumPy, `norm` says which direction
-carries the factor ``1/n`` (or that both carry its square root). There are no kernel rules: SciPy's pocketfft runs
+carries the factor ``1/n`` (or that both carry its square root). It has no kernel rule: SciPy's pocketfft runs
 between kernels.
 
 The cosine and sine transforms of types 1 to 4, `dct`, have the matrices of SciPy (Makhoul, IEEE Trans. ASSP 28, 1980).

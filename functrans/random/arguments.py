@@ -73,7 +73,7 @@ def one_key(key: Any, name: str) -> Any:
     Raises
     ------
     ArgumentError
-        If it is no key.
+        If it is not a key.
     ShapeError
         If it is an array of keys.
     """

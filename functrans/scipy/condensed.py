@@ -54,7 +54,7 @@ def schur(
     Raises
     ------
     NoRuleError
-        When differentiated: the vectors that LAPACK chooses are no smooth function of the matrix. (JAX has no rule,
+        When differentiated: the vectors that LAPACK chooses are not a smooth function of the matrix. (JAX has no rule,
         either.)
     LinAlgError
         If the iteration does not converge (NaN instead under ``config.patch(linalg_errors="nan")``), or a matrix is not

@@ -208,7 +208,7 @@ def _by_norm(x: Any) -> Any:
 
 
 def _squared(x: Any, mask: Any) -> Any:
-    """The square where `wanted`; elsewhere the square of zero, so that neither values nor derivatives overflow."""
+    """The square where `wanted`; elsewhere the square of zero, so that values and derivatives do not overflow."""
     mask = ops.broadcast_to(mask, shape_of(x))
     safe = ops.select_p.bind(mask, x, dtype_of(x).type(0))
     return ops.select_p.bind(mask, ops.matrix_product(safe, safe), x)

@@ -39,7 +39,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     AxisError
         If the axis is out of bounds.
     ArgumentValueError
-        If there are no samples, or `initial` is another number.
+        If the samples are empty, or `initial` is not 0 or None.
     ShapeError
         If `x` does not match `y`.
 
@@ -84,7 +84,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     AxisError
         If the axis is out of bounds.
     ArgumentValueError
-        If there are no samples.
+        If the samples are empty.
     ShapeError
         If `x` does not match `y`.
 

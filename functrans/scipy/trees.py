@@ -47,7 +47,7 @@ class Vector:
         return self.unravel(fnp.asarray(x))
 
     def raveled(self, tree: Any, what: str) -> np.ndarray:
-        """A tree of this structure as a vector of numbers; a vector will do, too."""
+        """A tree of this structure as a vector of numbers; it also accepts a vector."""
         if self.is_tree and tree_structure(tree) != self.tree:
             raise PytreeError(
                 f"{self.name}: {what} must be a tree like x0, {self.tree}, got {tree_structure(tree)}"

@@ -44,7 +44,7 @@ class Errors(NamedTuple):
     values: tuple[tuple[Any, ...], ...] = ()
 
     def flat(self) -> list[Any]:
-        """The code, and all values; nothing if there are no checks."""
+        """The code and all values; empty without checks."""
         return [self.code, *[x for own in self.values for x in own]] if self.checks else []
 
     def with_flat(self, flat: Sequence[Any]) -> Errors:
@@ -100,7 +100,7 @@ class CheckedJaxpr(NamedTuple):
 
     @property
     def quiet(self) -> Jaxpr:
-        """The jaxpr that neither raises nor returns the state."""
+        """The jaxpr without checks: it does not raise or return the state."""
         return self.jaxpr.replace(outvars=self.jaxpr.outvars[: self.outputs])
 
     def separate(self, results: Sequence[Any]) -> tuple[list[Any], Errors]:

@@ -18,10 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.array import read_only_copy
-from ..core.attachment import Attachment
-from ..core.aval import Aval, Zero, aval_of
-from ..core.debug_nans import looks_for_faults
-from ..core.evaluation import evaluate
+from ..core import Attachment, Aval, Zero, aval_of, evaluate, looks_for_faults
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Linear, Primitive
 from ..core.trace import Trace, Tracer, current_trace, refuse_leaks, tracing

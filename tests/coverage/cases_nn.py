@@ -52,7 +52,7 @@ def attention(q, k, v):
 
 
 def last(f):
-    """The function along the last axis unless told otherwise."""
+    """The function along the last axis by default."""
     return lambda x, axis=-1: f(x, axis=axis)
 
 

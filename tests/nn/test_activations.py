@@ -37,7 +37,7 @@ LIMITS = {
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_limits(dtype):
-    """Neither NaN nor overflow far from 0, in values and derivatives, eagerly and compiled."""
+    """No NaN or overflow far from 0, in values and derivatives, eagerly and compiled."""
 
     def everything(x):
         return {

@@ -129,7 +129,7 @@ def test_unbounded_and_undefined_functions_fail():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_scipys_methods_with_compiled_derivatives(method):
-    """On a tree; what a method is given is what it needs, so that it neither warns nor fails."""
+    """On a tree, with the arguments that each method needs to run without warnings."""
     fun = lambda p: rosenbrock(fnp.stack([p["a"], p["b"][0]])) + p["b"][1] ** 2
     found = minimize(fun, {"a": 1.1, "b": np.array([1.2, 0.1])}, method=method)
     close = 0.25 if method == "COBYLA" else 1e-2

@@ -1,4 +1,4 @@
-"""Formulas of special functions that neither C nor SciPy has, written once for NumPy and for kernels.
+"""Formulas of special functions that C and SciPy lack, written once for NumPy and for kernels.
 
 A formula is a function ``formula(f, *numbers)`` of a `FormulaArithmetic` and of float64 numbers. Eagerly the numbers
 are arrays (`on_arrays`), in a kernel they are values of an LLVM function (`lowering.llvm.own_maths`). So a formula has

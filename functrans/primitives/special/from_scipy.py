@@ -20,7 +20,7 @@ from ..structure.linear import Rule, add_p
 
 
 def refused(what: str) -> Rule:
-    """The factor of an operand in which there is no derivative; requesting it raises an error."""
+    """The factor of an operand without a derivative: requesting it raises an error."""
 
     def factor(ans: Any, *operands: Any) -> NoReturn:
         raise NoRuleError(

@@ -41,7 +41,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     Raises
     ------
     ShapeError
-        If the shapes do not match, or there are no codes.
+        If the shapes do not match, or the code book is empty.
     ArgumentValueError
         If numbers are not finite.
 

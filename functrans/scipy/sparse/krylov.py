@@ -80,7 +80,7 @@ def bicgstab(a: Product, m: Product, b: Any, x: Any, limit: Any, most: int) -> S
 
 
 def gmres(a: Product, m: Product, b: Any, x: Any, limit: Any, most: int, restart: int) -> Solved:
-    """Generalized minimal residuals, from the right preconditioned, and started anew after `restart` steps.
+    """Generalized minimal residuals with right preconditioning, restarted after `restart` steps.
 
     `most` counts starts.
     """

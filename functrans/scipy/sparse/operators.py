@@ -26,7 +26,7 @@ def matvec_of(matrix: Any, where: str) -> Callable[[Any], Any]:
     Raises
     ------
     ArgumentError
-        If it is neither a function nor a matrix.
+        If it is not a function or a matrix.
     LinAlgError
         If it is not square.
     """

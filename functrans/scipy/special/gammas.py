@@ -218,7 +218,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     n : array_like
         Real numbers.
     exact : bool
-        Only False: Python integers of any size are no arrays.
+        Only False: arrays cannot hold Python integers of any size.
 
     Returns
     -------
@@ -253,7 +253,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
     N, k : array_like
         Real numbers.
     exact : bool
-        Only False: Python integers of any size are no arrays.
+        Only False: arrays cannot hold Python integers of any size.
     repetition : bool
         Whether a thing may be chosen again.
 

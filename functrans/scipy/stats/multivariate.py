@@ -297,8 +297,8 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     Returns
     -------
     Array, shape (...)
-        ``-inf`` where the counts are no integers from 0, or do not sum to `n`; NaN where `n` is no integer from 0 or a
-        probability is not between 0 and 1.
+        ``-inf`` where the counts are not integers from 0, or do not sum to `n`; NaN where `n` is not an integer from 0,
+        or a probability is not between 0 and 1.
 
     Notes
     -----
