@@ -155,7 +155,7 @@ _NO_SEQUENCES = (dict, str, bytes, np.dtype, np.generic)
 
 
 def is_sequence(x: Any) -> bool:
-    """Whether NumPy takes an object for a sequence: it has a length and is read by ``x[i]``, and is not a dict or str."""
+    """Whether NumPy takes an object for a sequence: it has a length and is read by ``x[i]``; not a dict or str."""
     kind = type(x)
     if kind is list or kind is tuple:
         return True
