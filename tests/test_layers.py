@@ -1,6 +1,7 @@
 """The rooms of functrans: imports point downward, in no circle, and stand at the top of their files."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -197,3 +198,12 @@ def test_the_lower_rooms_differentiate_alone():
     code = ALONE.format(path=str(PACKAGE))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_suite_needs_no_library_that_it_does_not_install():
+    """JAX and autograd record the expected numbers in programs of their own; the tests read what these wrote."""
+    tests = [p for p in Path(__file__).parent.rglob("test_*.py") if p != Path(__file__)]
+    named = re.compile(
+        r"""^\s*(import|from) (jax|autograd|torch)\b|import_module\(["'](jax|autograd|torch)\b""", re.M
+    )
+    assert [str(p) for p in tests if named.search(p.read_text())] == []
