@@ -21,6 +21,7 @@ ROOMS = {
         "api",
         "numpy",
         "lax",
+        "interop",
         "scipy",
         "random",
         "nn",
