@@ -335,17 +335,18 @@ def _scatter_transpose(
     mode: str,
     unique_indices: bool = False,
 ) -> list[Any]:
+    """The cotangent is read before zeros are written, so that these can overwrite it in place."""
     cts: list[Any] = [None] * (2 + len(indices))
     common = shape_of(indices[0])
-    if type(x) is Linear:
-        nothing = zeros(Aval(common + index_shapes.rest_of(shape_of(ct), axes), dtype_of(ct)))
-        cts[0] = scatter_p.bind(ct, nothing, *indices, axes=axes, mode=mode, unique_indices=unique_indices)
     if type(updates) is Linear:
         back = gathered(ct, indices, axes, mode)
         if not unique_indices and prod(common) > 1:
             last = _as_rows(_is_last(shape_of(ct), indices, axes, mode), shape_of(back))
             back = select_p.bind(last, back, zeros(aval_of(back)))
         cts[1] = back
+    if type(x) is Linear:
+        nothing = zeros(Aval(common + index_shapes.rest_of(shape_of(ct), axes), dtype_of(ct)))
+        cts[0] = scatter_p.bind(ct, nothing, *indices, axes=axes, mode=mode, unique_indices=unique_indices)
     return cts
 
 

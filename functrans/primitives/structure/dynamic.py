@@ -148,10 +148,10 @@ def _dynamic_update_slice_impl(x: Any, update: Any, *starts: Any) -> np.ndarray:
 def _dynamic_update_slice_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
     cts: list[Any] = [None] * (2 + len(starts))
     shape = update.aval.shape if type(update) is Linear else shape_of(update)
+    if type(update) is Linear:  # read first, so that the zeros can overwrite the cotangent in place
+        cts[1] = dynamic_slice_p.bind(ct, *starts, slice_sizes=shape)
     if type(x) is Linear:
         cts[0] = dynamic_update_slice_p.bind(ct, zeros(Aval(shape, dtype_of(ct))), *starts)
-    if type(update) is Linear:
-        cts[1] = dynamic_slice_p.bind(ct, *starts, slice_sizes=shape)
     return cts
 
 
