@@ -13,7 +13,7 @@ COMMANDS = {
     "compile": "cold compile time of small programs",
     "cache": "first calls in a second process, with the cache on disk",
     "run": "compiled value and gradient of typical workloads",
-    "loops": "loops inside compiled functions, forward and gradient",
+    "loops": "loops inside compiled functions, forward and gradient; those that write arrays",
     "research": "programs that a researcher writes, warm and cold",
     "custom_rules": "what a custom derivative rule costs, compiled and not",
     "hooks": "hooks on cotangents in a backward pass, and an update in place of donated arrays",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from . import backends
+from . import array_tables, backends
 from .loop_handwritten import LOOPS_BY_HAND
 from .loop_workloads import LOOP_WORKLOADS, LoopWorkload
 from .measure import alternate, disagreement, number, ratio, shapes, table
@@ -32,10 +32,12 @@ def main(options: argparse.Namespace) -> int:
         cells = [number(None if t is None else 1e3 * t) for t in cold]
         compiles.append([workload.name, shapes(workload.arguments()), *cells, ratio(*cold)])
         print(f"measured {workload.name}", flush=True)
-    print("\nMedian milliseconds of one call.\n")
-    print(table((*_HEADER, "functrans / JAX", "functrans / Numba"), rows))
-    print("\nMedian milliseconds from a new Python function to its first result.\n")
-    print(table(("workload", "arguments", "functrans", "JAX", "functrans / JAX"), compiles))
+    if rows:
+        print("\nMedian milliseconds of one call.\n")
+        print(table((*_HEADER, "functrans / JAX", "functrans / Numba"), rows))
+        print("\nMedian milliseconds from a new Python function to its first result.\n")
+        print(table(("workload", "arguments", "functrans", "JAX", "functrans / JAX"), compiles))
+    faults += array_tables.report(options.only, options.repeats or 5)
     print("", *faults, sep="\n")
     return 1 if faults else 0
 

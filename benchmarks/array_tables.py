@@ -1,0 +1,149 @@
+"""Loops that write arrays: the time of the program and of its gradient beside Numba by hand, steps, and memory."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import math
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from . import backends
+from .array_loop_workloads import ARRAY_LOOPS, ArrayLoop
+from .measure import alternate, disagreement, number, ratio, table
+
+Call = Callable[[], Any]
+
+#: Numbers of steps for which the cost of one is shown.
+STEPS = (1_000, 8_000, 64_000)
+
+#: With fewer steps, memory is not shown: Linux counts the pages of a process in lots.
+FEWEST_STEPS = 8_000
+
+#: Where a step needs more bytes than this, larger sizes are left out: they might need all of the memory.
+MOST_BYTES = 4_000
+
+TOLERANCE = 1e-8
+
+
+def report(only: str, repeats: int) -> list[str]:
+    """Print the tables; what went wrong."""
+    rows, costs, faults = [], [], []
+    for loop in ARRAY_LOOPS:
+        if only.lower() not in loop.name.lower():
+            continue
+        row, its_faults = ratios(loop, repeats)
+        rows.append(row)
+        faults += [f"{loop.name}: {fault}" for fault in its_faults]
+        if loop.grows:
+            costs.append(cost_of_a_step(loop, repeats))
+        print(f"measured {loop.name}", flush=True)
+    if rows:
+        print("\nMedians, as ratios to the program forward by hand and to JAX. Gradient: value_and_grad.\n")
+        columns = ("Numba, ms", "forward", "gradient", "forward / JAX", "gradient / JAX", "bytes a step")
+        print(table(("loop that writes an array", *columns), rows))
+    if costs:
+        print("\nNanoseconds of a step, and bytes that the gradient needs for it, by the number of steps.\n")
+        header = [f"{kind}, {n:,}" for kind in ("forward", "gradient") for n in STEPS]
+        header += [f"bytes, {n:,}" for n in STEPS if n >= FEWEST_STEPS]
+        print(table(("", *header), costs))
+    return faults
+
+
+def ratios(loop: ArrayLoop, repeats: int) -> tuple[list[str], list[str]]:
+    """A row of the first table, and what went wrong."""
+    faults = []
+    arguments = loop.arguments()
+    reference = loop.by_hand(*arguments)
+    own, jax = backends.functrans(), backends.jax()
+    calls: dict[str, Call] = {
+        "hand": lambda: loop.by_hand(*arguments),
+        "own": forward(loop, own),
+        "own gradient": gradient(loop, own),
+    }
+    if loop.runs_in_jax:
+        calls["jax"] = forward(loop, jax)
+    for name in ("own", "jax"):
+        if name in calls and (difference := disagreement(calls[name](), reference)) > TOLERANCE:
+            faults.append(f"{name} differs from the hand-written result by {difference:.1e} (relative)")
+    times = alternate(calls, repeats)
+    against_jax: dict[str, float] = {}
+    if loop.jax_size is not None:
+        pair = {name: gradient(loop, b, loop.jax_size) for name, b in (("own", own), ("jax", jax))}
+        if (difference := disagreement(pair["own"](), pair["jax"]())) > TOLERANCE:
+            faults.append(f"the gradients differ by {difference:.1e} (relative)")
+        against_jax = alternate(pair, repeats)
+    hand = times["hand"]
+    steps = loop.steps(loop.size)
+    bytes_of_a_step = peak_memory(calls["own gradient"]) / steps if steps >= FEWEST_STEPS else None
+    return [
+        loop.name,
+        number(1e3 * hand),
+        ratio(times["own"], hand),
+        ratio(times["own gradient"], hand),
+        ratio(times["own"], times.get("jax")),
+        ratio(against_jax.get("own"), against_jax.get("jax")),
+        number(bytes_of_a_step),
+    ], faults
+
+
+def cost_of_a_step(loop: ArrayLoop, repeats: int) -> list[str]:
+    """A row of the second table: a dash where memory would run out."""
+    own = backends.functrans()
+    cells: list[list[str]] = [[], [], []]
+    bytes_of_a_step = 0.0
+    for size in STEPS:
+        steps = loop.steps(size)
+        calls = {"forward": forward(loop, own, size)}
+        if bytes_of_a_step < MOST_BYTES:
+            calls["gradient"] = gradient(loop, own, size)
+            calls["gradient"]()
+            bytes_of_a_step = peak_memory(calls["gradient"]) / steps
+        times = alternate(calls, repeats)
+        for column, name in zip(cells, calls, strict=False):
+            column.append(number(1e9 * times[name] / steps))
+        if "gradient" not in calls:
+            cells[1].append("-")
+        if size >= FEWEST_STEPS:
+            cells[2].append(number(bytes_of_a_step) if "gradient" in calls else "-")
+    return [loop.name, *(cell for column in cells for cell in column)]
+
+
+def forward(loop: ArrayLoop, backend: backends.Backend, size: int | None = None) -> Call:
+    """The compiled program as a call without arguments."""
+    compiled = backend.api.jit(backend.bind(loop.f))
+    arguments = backend.arrays(loop.arguments(size))
+    return lambda: backend.wait(compiled(*arguments))
+
+
+def gradient(loop: ArrayLoop, backend: backends.Backend, size: int | None = None) -> Call:
+    """The compiled value and gradient of the sum of the squared results."""
+    program, arguments = backend.bind(loop.f), backend.arrays(loop.arguments(size))
+
+    def loss(*x: Any) -> Any:
+        result = program(*x)
+        return backend.numpy.sum(result * result)
+
+    compiled = backend.api.jit(backend.api.value_and_grad(loss, loop.argnums))
+    return lambda: backend.wait(compiled(*arguments))
+
+
+def peak_memory(call: Call) -> float:
+    """The most bytes that the process holds in addition while a call runs; NaN except on Linux."""
+    if sys.platform != "linux":
+        return math.nan
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts from here
+    before = _status("VmRSS")
+    call()
+    return _status("VmHWM") - before
+
+
+def _status(name: str) -> float:
+    """A number of bytes of /proc/self/status."""
+    found = re.search(rf"^{name}:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return 1024.0 * int(found[1]) if found else math.nan
