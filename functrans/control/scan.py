@@ -59,6 +59,7 @@ from .body_transforms import (
     transposed_body,
 )
 from .call import effects_of_bodies
+from .carried_values import carry_values
 from .run_body import run_compiled
 from .scan_loops import carry_places, head_of, in_python, kernel
 
@@ -423,4 +424,5 @@ scan_p: Primitive = Primitive(
     effects=effects_of_bodies,
     multiple_results=True,
     narrow=_narrow,
+    simplify=carry_values,
 )

@@ -43,6 +43,17 @@ def single_equation(
     return Jaxpr(invars, [eqn], eqn.outvars, name=name or prim.name, stats=stats)
 
 
+def equation_key(eqn: Eqn, operands: Iterable[Atom]) -> Any:
+    """A key that is equal for equations that compute the same, reading these operands; None if there is none."""
+    atoms = tuple([a if isinstance(a, Var) else (repr(a.value), a.aval) for a in operands])
+    key = (eqn.primitive, atoms, tuple(sorted(eqn.params.items())), len(eqn.outvars))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
 def map_subjaxprs(params: dict[str, Any], change: Callable[[Jaxpr], Jaxpr]) -> dict[str, Any]:
     """Parameters with each jaxpr `j` among them replaced by ``change(j)``; the same object if nothing changes."""
     if not has_subjaxprs(params):

@@ -137,8 +137,11 @@ def rewrite(eqns: Iterable[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], li
 
 def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     """The equation after all rules; None if its output is now another variable."""
-    if not eqn.effects.removable or len(eqn.outvars) != 1:
+    rule = eqn.primitive.simplify
+    if not eqn.effects.removable:
         return eqn
+    if len(eqn.outvars) != 1:
+        return (rule(rw, eqn) if rule is not None else None) or eqn
     for _ in range(8):
         out = eqn.outvars[0]
         rule = eqn.primitive.simplify
@@ -171,10 +174,4 @@ def _key(eqn: Eqn) -> Any:
     """A key that is equal for equations that compute the same; None for an equation that must not be shared."""
     if not eqn.effects.shareable or eqn.primitive is barrier_p:
         return None
-    atoms = tuple([a if isinstance(a, Var) else (repr(a.value), a.aval) for a in eqn.invars])
-    key = (eqn.primitive, atoms, tuple(sorted(eqn.params.items())), len(eqn.outvars))
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
+    return toolkit.equation_key(eqn, eqn.invars)

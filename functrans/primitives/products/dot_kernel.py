@@ -19,6 +19,8 @@ _GEMM_FROM, _GEMV_FROM, _DOT_FROM = 200, 64, 16
 """BLAS is faster than loops from this many multiplications per product on: of matrices (a call costs about 40 ns), of a
 matrix and a vector, and of vectors (where a loop adds sequentially, and a call costs 5 ns).
 """
+_SMALL_GEMV_FROM = 200
+"""The same of a matrix and a vector whose extents are all below `_LONG`: LLVM knows them, and unrolls."""
 _LONG = 16
 """Larger extents count as this one there: a kernel serves all sizes, so its form must not depend on a batch size."""
 
@@ -32,7 +34,8 @@ def dot_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, dim
     rows, columns, depth = prod(left.extents(left.free)), prod(right.extents(right.free)), left.depth
     vectors = (rows == 1) + (columns == 1)
     work = min(rows, _LONG) * min(columns, _LONG) * min(depth, _LONG)
-    if x.dtype.kind in "fc" and work >= (_GEMM_FROM, _GEMV_FROM, _DOT_FROM)[vectors]:
+    gemv_from = _SMALL_GEMV_FROM if max(rows, columns, depth) < _LONG else _GEMV_FROM
+    if x.dtype.kind in "fc" and work >= (_GEMM_FROM, gemv_from, _DOT_FROM)[vectors]:
         _by_blas(k, left, right, results[0], rows, columns)
     else:
         _by_loops(k, left, right, results[0])
