@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Atom, BlockEmitter, Buffer, Jaxpr, TapeAval
+from ..core import Atom, Block, BlockEmitter, Buffer, Jaxpr, Pointwise, Reshape, TapeAval, Var
 
 #: A carry of at most this many bytes lives in registers or on the stack.
 SMALL = 256
@@ -18,6 +18,25 @@ def in_place(operands: Sequence[Atom], first: int, count: int) -> list[tuple[int
     """For each large part of the carry the numbers of its operand, counted from `first`, and of its result."""
     sizes = [a.aval.size * a.aval.dtype.itemsize for a in operands[first : first + count]]
     return [(first + i, i) for i, n in enumerate(sizes) if n > SMALL]
+
+
+def source_of(jaxpr: Jaxpr, v: Atom) -> Atom:
+    """The first in the chain of values that ends with `v`, of which each may take the memory of the previous one."""
+    producer = {v: e for e in jaxpr.eqns for v in e.outvars}
+    while isinstance(v, Var) and v in producer:
+        eqn = producer[v]
+        rule = eqn.primitive.kernel
+        if isinstance(rule, Block):
+            place = eqn.outvars.index(v)
+            sources = [eqn.invars[i] for i, k in rule.overwrites(eqn.invars, eqn.params) if k == place]
+        elif isinstance(rule, Pointwise):
+            sources = [a for a in eqn.invars if (a.aval.shape, a.aval.dtype) == (v.aval.shape, v.aval.dtype)]
+        else:
+            sources = [*eqn.invars] if isinstance(rule, Reshape) else []
+        if not sources:
+            break
+        v = sources[0]
+    return v
 
 
 class Carries:

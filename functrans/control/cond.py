@@ -7,10 +7,24 @@ not take.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from ..core import Aval, Block, BlockEmitter, Buffer, Jaxpr, Linear, Primitive, TapeAval, Var, aval_of
+from ..core import (
+    Atom,
+    Aval,
+    Block,
+    BlockEmitter,
+    Buffer,
+    Eqn,
+    Jaxpr,
+    Linear,
+    Primitive,
+    TapeAval,
+    Var,
+    aval_of,
+)
 from ..core.evaluation import evaluate
 from ..core.module_getattr import lazy_import
 from ..passes.masks import (
@@ -24,7 +38,7 @@ from ..passes.masks import (
     terms_mask,
     with_zeros,
 )
-from ..passes.toolkit import lift_constants
+from ..passes.toolkit import lift_constants, live_equations, narrowed, substitute, variables_read
 from ..primitives.elementwise.arithmetic import eq_p
 from ..primitives.structure.linear import instantiate
 from ..transforms.batch import batch_jaxpr, mentions_axis
@@ -35,6 +49,7 @@ from .bodies import JaxprBuilder
 from .body_cache import derive_from_all
 from .body_transforms import chosen_lanes
 from .call import effects_of_bodies
+from .carry_memory import source_of
 from .run_body import computed
 from .scan import over_lanes
 
@@ -98,6 +113,61 @@ def _kernel(
     for number, branch in enumerate(branches):
         with k.if_(index.eq(number)):
             k.inline(branch, operands[1:], results)
+
+
+def _carried(index: Atom, *operands: Atom, branches: Branches) -> list[tuple[int, int]]:
+    """The operands whose memory a result may have: a branch changes them into it, or returns them."""
+    numbers: list[dict[Atom, int]] = [{v: i for i, v in enumerate(b.invars, 1)} for b in branches]
+    pairs: dict[int, int] = {}
+    for k in range(len(branches[0].outvars)):
+        found = [n.get(source_of(b, b.outvars[k])) for b, n in zip(branches, numbers)]
+        for i in sorted({i for i in found if i is not None}, key=lambda i: (-found.count(i), i)):
+            aval = operands[i - 1].aval
+            if i not in pairs and aval.ndim and aval.strong() == branches[0].out_avals[k].strong():
+                pairs[i] = k
+                break
+    return list(pairs.items())
+
+
+def _narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
+    """Drop results that are never read and operands that no branch reads; pass each operand once."""
+    branches: Branches = eqn.params["branches"]
+    index, *operands = eqn.invars
+    kept = tuple([i for i, v in enumerate(eqn.outvars) if v in needed])
+    bodies = []
+    for branch in branches:
+        outvars = [branch.outvars[i] for i in kept]
+        eqns = live_equations(branch.eqns, outvars, partial(narrowed, strict=strict))
+        bodies.append((eqns, outvars, variables_read(eqns, outvars)))
+    used = [
+        any(b.invars[i] in read for b, (_, _, read) in zip(branches, bodies)) for i in range(len(operands))
+    ]
+    first: dict[Atom, int] = {}
+    same = [
+        first.setdefault(a, i) if isinstance(a, Var) and u else i
+        for i, (a, u) in enumerate(zip(operands, used))
+    ]
+    rest = tuple([i for i, u in enumerate(used) if u and same[i] == i])
+    if len(rest) == len(operands) and len(kept) == len(eqn.outvars):
+        return None
+
+    def build() -> Branches:
+        new = []
+        for branch, (eqns, outvars, _) in zip(branches, bodies):
+            env: dict[Atom, Atom] = {
+                v: branch.invars[i] for v, i in zip(branch.invars, same) if v is not branch.invars[i]
+            }
+            outs = [env.get(v, v) for v in outvars]
+            invars = [branch.invars[i] for i in rest]
+            new.append(branch.replace(invars=invars, eqns=substitute(eqns, env), outvars=outs))
+        return tuple(new)
+
+    narrow = derive_from_all(branches, ("narrow", strict, kept, rest, tuple(same)), build)
+    return eqn.replace(
+        invars=[index, *[operands[i] for i in rest]],
+        outvars=[eqn.outvars[i] for i in kept],
+        params={"branches": narrow},
+    )
 
 
 # --- forward mode -------------------------------------------------------------------------------------------
@@ -336,7 +406,8 @@ cond_p: Primitive = Primitive(
     checked=_checked,
     transpose=_transpose,
     batch=_batch,
-    kernel=Block(_kernel),
+    kernel=Block(_kernel, reuse=_carried),
     effects=effects_of_bodies,
     multiple_results=True,
+    narrow=_narrow,
 )

@@ -277,6 +277,10 @@ class Block:
     Operands from number `streamed_from` on are only read with ``k.load``, each element about once. They need not be in
     memory: their computation is inlined at the load.
 
+    ``written(*operands, **params)``, if any, says where a rule with both writes: for each axis of the first result the
+    axis of the first streamed operand that runs along it, or None. It stores each element of that operand once, just
+    after loading it; the axes of further streamed operands are the leading ones of the first.
+
     ``over_lanes(k, jaxpr, consts, rows, out_rows, length)``, if any, writes the loop over `length` lanes whose body
     `jaxpr` is this equation alone, in a form that vectorizes. It returns whether it could.
     """
@@ -284,7 +288,14 @@ class Block:
     emit: Callable[..., None]
     reuse: int | Callable[..., Sequence[tuple[int, int]]] | None = None
     streamed_from: int | None = None
+    written: Callable[..., tuple[int | None, ...]] | None = None
     over_lanes: Callable[..., bool] | None = None
+
+    def overwrites(self, operands: Sequence[Any], params: dict[str, Any]) -> Sequence[tuple[int, int]]:
+        """The operands of an equation whose buffers its results may have: pairs of their numbers."""
+        if self.reuse is None:
+            return ()
+        return [(self.reuse, 0)] if isinstance(self.reuse, int) else self.reuse(*operands, **params)
 
 
 KernelRule = Pointwise | Indexed | Reduction | Reshape | Block

@@ -7,9 +7,10 @@ The stages, in order; each imports only earlier ones:
              failed), `debug_nans` (after one returned NaN).
 `jaxpr`      Jaxpr passes: `simplify` (with the `simplify` rules of the primitives, `reshapes` and
              `sparse_sums`), `partition` (into kernels and host calls, in order).
-`loops`      The loop IR (`ir`, `check`, `show`, `mapping`). A jaxpr becomes loops through `materialize` (which
-             values to store; `read_patterns`: reads and their cost), `fuse` (which of them share loops), `aliasing`
-             (which of them share memory) and `build_loops` (`folds`: reductions), written with `builder` (`arithmetic`,
+`loops`      The loop IR (`ir`, `check`, `show`, `mapping`). A jaxpr becomes loops through `order` (reads before
+             writes), `materialize` (which values to store; `read_patterns`: reads and their cost), `fuse` (which of
+             them share loops), `aliasing` (which of them share memory) and `build_loops` (`folds`:
+             reductions), written with `builder` (`arithmetic`,
              `handles`) and the kernel rules of the primitives. Then passes over the loops: `collapse`
              (adjacent axes), `blocked` (long sums), `plan` (scratch and stack), `outline` (numbers become parameters),
              and for LLVM `split_complex` and `split_functions`.

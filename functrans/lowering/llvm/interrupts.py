@@ -175,8 +175,9 @@ class Work:
                         self.add(s.body, times, (*factors, s.stop))
                     else:
                         self.add(s.body, times * max(ir.rounds(s, UNKNOWN), 1), factors)
-                case ir.Copy(target=target):
-                    self.elements(target.shape, times, factors)
+                case ir.Copy(target=target, source=source):
+                    if target.place != source.place:
+                        self.elements(target.shape, times, factors)
                 case ir.Call(args=args):
                     count += ROUTINE
                     sizes = [a for a in args if type(a) in (ir.Extent, ir.Param) and a.dtype == ir.INT64][:3]

@@ -6,16 +6,17 @@ known to read, and `verify_reads` checks later that the statements access nothin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ...core import Block, Jaxpr, TapeAval, Var
+from ...core import Jaxpr, Var
 from . import ir
 from .check import LoopIRError
 from .fuse import Fusion, Loop, fuse
 from .handles import Place, storages_of
 from .materialize import Root, Roots
+from .order import Updates, in_step, overwritten, reads_first
 
 
 def verify_reads(item: Loop | Root, statements: list[ir.Statement], memory: Mapping[Var, Place]) -> None:
@@ -51,10 +52,6 @@ def home(owner: dict[Var, Var], v: Var) -> Var:
     while v in owner:
         v = owner[v]
     return v
-
-
-#: For each input whose memory may become an output's, the outputs that may have it.
-Updates = Mapping[Var, Collection[Var]]
 
 
 def shared_storage(roots: Roots, fusion: Fusion, updates: Updates) -> dict[Var, Var]:
@@ -116,23 +113,23 @@ class _Sharing:
         """The operands that a block may overwrite."""
         eqn = item.eqn
         assert eqn is not None
-        rule = eqn.primitive.kernel
-        if not isinstance(rule, Block) or rule.reuse is None:
-            return
-        reads = [v for v, _ in item.reads]
-        pairs = [(rule.reuse, 0)] if isinstance(rule.reuse, int) else rule.reuse(*eqn.invars, **eqn.params)
-        for i, k in pairs:
+        for i, k in overwritten(eqn):
             operand, target = eqn.invars[i], eqn.outvars[k]
-            if isinstance(operand.aval, TapeAval):
-                continue
             base = self.roots.base(operand) if isinstance(operand, Var) else self.roots.literals[operand]
             if (
                 self.last[base] is item
-                and reads.count(base) == 1
+                and self._reads_once(item, base)
                 and self.movable(base, target)
                 and self.home(target) is not base
             ):
                 self.owner[base] = self.home(target)
+
+    def _reads_once(self, item: Root, base: Var) -> bool:
+        """Whether a block reads a value as one operand, and otherwise only each element before it is overwritten."""
+        assert item.eqn is not None
+        whole = [v for v, _ in item.reads[: item.in_memory]]
+        streamed = [index for v, index in item.reads[item.in_memory :] if v is base]
+        return whole.count(base) == 1 and all(in_step(item.eqn, index) for index in streamed)
 
     def loop(self, item: Loop) -> None:
         """Values stored by a nest in place of values that it reads for the last time."""
@@ -231,6 +228,6 @@ def schedule(jaxpr: Jaxpr, updates: Updates = MappingProxyType({})) -> Schedule:
     updates : mapping
         Inputs whose memory may become an output's, with the outputs that may have it.
     """
-    roots = Roots(jaxpr)
+    roots = Roots(reads_first(jaxpr, updates))
     fusion = fuse(roots)
     return Schedule(roots, fusion, shared_storage(roots, fusion, updates))

@@ -116,11 +116,17 @@ class _Builder(Builder):
         assert not jaxpr.constvars, (
             "captured values must be operands, so that nothing else writes their memory"
         )
-        body = with_distinct_outputs(with_host_calls(jaxpr))
-        places = dict(zip(body.invars, operands, strict=True))
+        places = dict(zip(jaxpr.invars, operands, strict=True))
+        # An output that is an input, and has its memory, is there already.
+        changed = [
+            (v, m)
+            for v, m in zip(jaxpr.outvars, results, strict=True)
+            if not (isinstance(v, Var) and v in places and memory_key(places[v]) == memory_key(m))
+        ]
+        body = with_distinct_outputs(with_host_calls(jaxpr.replace(outvars=[v for v, _ in changed])))
         inputs = {memory_key(m): v for v, m in places.items()}
         updates = {}
-        for v, m in zip(body.outvars, results, strict=True):
+        for v, (_, m) in zip(body.outvars, changed, strict=True):
             assert isinstance(v, Var)
             places[v] = m
             if memory_key(m) in inputs:
@@ -130,11 +136,13 @@ class _Builder(Builder):
 
     def overwritable(self, jaxpr: Jaxpr, first: int, count: int) -> list[bool]:
         """For each of the first results, whether it may overwrite the operand with its number, counted from `first`."""
-        body = with_distinct_outputs(with_host_calls(jaxpr))
-        pairs = zip(body.invars[first : first + count], body.outvars)
-        updates = {old: (new,) for old, new in pairs if isinstance(new, Var)}
+        carry = jaxpr.invars[first : first + count]
+        changed = [i for i, (old, new) in enumerate(zip(carry, jaxpr.outvars)) if old is not new]
+        outvars = [v for i, v in enumerate(jaxpr.outvars) if i in changed or i >= count]
+        body = with_distinct_outputs(with_host_calls(jaxpr.replace(outvars=outvars)))
+        updates = {carry[i]: (new,) for i, new in zip(changed, body.outvars) if isinstance(new, Var)}
         owner = schedule(body, updates).owner
-        return [home(owner, old) in new for old, new in updates.items()]
+        return [old not in updates or home(owner, old) in updates[old] for old in carry]
 
 
 class _NestOperand:

@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
 
-from ...core import Atom, Block, Eqn, Indexed, Jaxpr, Literal, Reduction, Reshape, Var
+from ...core import Atom, Block, Eqn, Indexed, Literal, Reduction, Reshape, Var
 from ...primitives.elementwise.identities import barrier_p
 from ..jaxpr.reshapes import reshape_inlines
-from .read_patterns import Accesses, IndexMap, accesses, streamed_from
+from .order import Ordered
+from .read_patterns import IndexMap, streamed_from
 
 #: A value with at most this cost (in additions, including loads) is recomputed rather than stored.
 CHEAP = 8
@@ -52,6 +53,8 @@ class Root:
         The stored values and inputs that it reads, and the axes of `space` that index them.
     weight : int
         The number of equations evaluated in the innermost loop.
+    in_memory : int
+        How many of the reads of a block are whole buffers; they come first.
     number : int
         The number of the root's equation.
     after : int
@@ -67,6 +70,7 @@ class Root:
     axes: tuple[int, ...] = ()
     reads: list[tuple[Var, IndexMap]] = field(default_factory=list)
     weight: int = 1
+    in_memory: int = 0
     number: int = -1
     after: int = -1
 
@@ -81,11 +85,12 @@ class Roots:
 
     Parameters
     ----------
-    jaxpr : Jaxpr
-        All its equations have kernel rules; its outputs are distinct variables defined by its equations.
+    ordered : Ordered
+        Of a jaxpr whose equations all have kernel rules; its outputs are distinct variables defined by its equations.
 
     Attributes
     ----------
+    jaxpr : Jaxpr
     roots : list of Root
         In an order in which they can be computed.
     pinned : set of Var
@@ -97,11 +102,11 @@ class Roots:
     producer : dict of Var to Eqn
     """
 
-    def __init__(self, jaxpr: Jaxpr):
-        self.jaxpr = jaxpr
+    def __init__(self, ordered: Ordered):
+        self.jaxpr, self.early, self.accesses = ordered
+        jaxpr = self.jaxpr
         self.inputs = {*jaxpr.invars, *jaxpr.constvars}
         self.producer = {v: e for e in jaxpr.eqns for v in e.outvars}
-        self.accesses: dict[Eqn, Accesses] = {e: accesses(e) for e in jaxpr.eqns}
         self.views: dict[Var, Var] = {}
         self.literals: dict[Literal, Var] = {}
         self.pinned: set[Atom] = set(jaxpr.outvars)
@@ -144,7 +149,8 @@ class Roots:
             v, rule = e.outvars[0], e.primitive.kernel
             if v in self.views:
                 continue
-            stored = isinstance(rule, (Block, Reduction)) or v in self.pinned or e.effects.may_raise
+            kept = v in self.pinned or v in self.early
+            stored = isinstance(rule, (Block, Reduction)) or kept or e.effects.may_raise
             if not stored:
                 reads = {(e.invars[i], index) for i, index in self.accesses[e].reads}
                 own = self.accesses[e].cost + sum(cost.get(x, 1) for x, _ in reads if isinstance(x, Var))
@@ -207,8 +213,10 @@ class Roots:
         if isinstance(rule, Block):
             in_memory = e.invars[: streamed_from(e)]
             reads = [self._whole(a if isinstance(a, Var) else self.literals[a]) for a in in_memory]
-            streamed, weight = self._collect(e, ())
-            yield Root(v, e, "block", reads=reads + streamed, weight=weight)
+            update = e.invars[streamed_from(e) :]
+            along = tuple(range(max([a.aval.ndim for a in update], default=0)))
+            streamed, weight = self._collect(e, along)
+            yield Root(v, e, "block", reads=reads + streamed, weight=weight, in_memory=len(reads))
         elif v in self.views:
             if v in self.jaxpr.outvars:
                 yield Root(v, e, "copy", reads=[self._whole(v)])

@@ -140,7 +140,8 @@ def accesses(eqn: Eqn) -> Accesses:
         return Accesses((Access(0, _reshape_map(eqn.invars[0].aval.shape, out.shape)),), 0)
     if type(rule) is Block:
         streamed = range(len(eqn.invars))[streamed_from(eqn) :]
-        return Accesses(tuple([Access(i, (None,) * eqn.invars[i].aval.ndim) for i in streamed]), 0)
+        # In terms of an element's own index; those that run along the first operand share its leading axes.
+        return Accesses(tuple([Access(i, tuple(range(eqn.invars[i].aval.ndim))) for i in streamed]), 0)
     assert type(rule) is Indexed
     watcher = _CostEmitter()
     operands = [_Operand(watcher, i, a.aval) for i, a in enumerate(eqn.invars)]

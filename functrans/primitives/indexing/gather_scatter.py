@@ -184,7 +184,11 @@ def scatter_kernel(combination: Primitive | None) -> Block:
                 value = k.load(updates, [*at, *others])
                 k.store(out, target, value if combine is None else combine(k, k.load(out, target), value))
 
-    return Block(emit, reuse=0, streamed_from=1)
+    def written(x: Any, updates: Any, index: Any, *others: Any, axes: tuple[int, ...], **params: Any) -> Any:
+        rest = iter(range(index.aval.ndim, updates.aval.ndim))
+        return tuple([None if d in axes else next(rest) for d in range(x.aval.ndim)])
+
+    return Block(emit, reuse=0, streamed_from=1, written=written)
 
 
 # --- gather -------------------------------------------------------------------------------------------------

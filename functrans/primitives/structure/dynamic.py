@@ -179,6 +179,12 @@ def _dynamic_update_slice_kernel(k: BlockEmitter, operands: Any, results: Sequen
         k.store(results[0], [i + b for i, b in zip(index, begin)], k.load(update, index))
 
 
+def _written(x: Any, update: Any, *starts: Any) -> tuple[int | None, ...]:
+    """The axes of the update along those of the array, where it is as long."""
+    pairs = enumerate(zip(x.aval.shape, update.aval.shape))
+    return tuple([d if n == m else None for d, (n, m) in pairs])
+
+
 dynamic_update_slice_p: Primitive = Primitive(
     "dynamic_update_slice",
     _dynamic_update_slice_abstract,
@@ -187,6 +193,6 @@ dynamic_update_slice_p: Primitive = Primitive(
     taylor=of_jointly_linear,
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
-    kernel=Block(_dynamic_update_slice_kernel, reuse=0, streamed_from=1),
+    kernel=Block(_dynamic_update_slice_kernel, reuse=0, streamed_from=1, written=_written),
     moves_data=True,
 )

@@ -10,6 +10,7 @@ from functrans.lowering.loops.aliasing import schedule
 from functrans.lowering.loops.build_loops import build_loops
 from functrans.lowering.loops.fuse import fuse
 from functrans.lowering.loops.materialize import Roots
+from functrans.lowering.loops.order import reads_first
 from functrans.lowering.loops.read_patterns import accesses
 from functrans.primitives.elementwise.arithmetic import div_p, mul_p, neg_p, sub_p
 from functrans.primitives.elementwise.exp_log import exp_p, log_p
@@ -164,7 +165,7 @@ def test_a_loop_body_does_not_grow_without_bound(stage):
         return y
 
     simple = simplify(stage(f, np.ones(40)))
-    roots = Roots(simple)
+    roots = Roots(reads_first(simple, {}))
     assert len(roots.roots) > 3
     assert all(r.weight < 1200 for r in roots.roots)
     assert len(fuse(roots).body) > 3
