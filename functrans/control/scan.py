@@ -40,14 +40,14 @@ from ..core import (
 from ..core.config import config
 from ..core.evaluation import evaluate
 from ..core.module_getattr import lazy_import
-from ..passes.masks import chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
+from ..passes.masks import Mask, chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import live_equations, narrowed, single_equation, variables_read
 from ..primitives.elementwise.arithmetic import lt_p
 from ..primitives.reductions.reduce import reduce_max_p
 from ..primitives.structure.linear import add_p, batched_first, instantiate, move_axis, zeros
 from ..transforms.batch import mentions_axis
 from ..transforms.stage import stage
-from .bodies import invariant_part
+from .bodies import fixpoint, invariant_part
 from .body_cache import derive_from_all
 from .body_transforms import (
     batched_body,
@@ -395,19 +395,42 @@ def over_lanes(
 
 
 def _narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
-    """Drop the stacked rows that are never read."""
-    num_carry, body = eqn.params["num_carry"], eqn.params["jaxpr"]
-    read = tuple([i for i, v in enumerate(eqn.outvars) if i < num_carry or v in needed])
-    if len(read) == len(eqn.outvars):
+    """Drop the stacked rows and carries that are never read, and the constants and rows that the body does not read."""
+    params, body = eqn.params, eqn.params["jaxpr"]
+    num_consts, num_carry = params["num_consts"], params["num_carry"]
+    wanted = tuple([v in needed for v in eqn.outvars])
+    if not any(wanted):  # it is there for its effects
+        return None
+    kept, read = body.derive(("read", wanted, num_consts), lambda: _read(body, wanted, num_consts, num_carry))
+    if all(kept) and all(read):
         return None
 
     def build() -> Jaxpr:
-        outvars = [body.outvars[i] for i in read]
+        outvars = chosen(body.outvars, kept)
         eqns = live_equations(body.eqns, outvars, partial(narrowed, strict=True))
-        return body.replace(eqns=eqns, outvars=outvars)
+        return body.replace(invars=chosen(body.invars, read), eqns=eqns, outvars=outvars)
 
-    narrow = body.derive(("outputs", read), build)
-    return eqn.replace(outvars=[eqn.outvars[i] for i in read], params=eqn.params | {"jaxpr": narrow})
+    head, operands = head_of(eqn.invars, params["length"])
+    consts, carry, _ = split(read, num_consts, num_carry)
+    narrow = body.derive(("narrow", kept, read), build)
+    params = params | {"jaxpr": narrow, "num_consts": sum(consts), "num_carry": sum(carry)}
+    return eqn.replace(
+        invars=[*head, *chosen(operands, read)], outvars=chosen(eqn.outvars, kept), params=params
+    )
+
+
+def _read(body: Jaxpr, wanted: Mask, num_consts: int, num_carry: int) -> tuple[Mask, Mask]:
+    """Which outputs of a body to compute if those in `wanted` are read after the loop, and which inputs that reads."""
+
+    def inputs(kept: Sequence[bool]) -> list[bool]:
+        outvars = chosen(body.outvars, (*kept, *wanted[num_carry:]))
+        used = variables_read(live_equations(body.eqns, outvars, partial(narrowed, strict=True)), outvars)
+        return [v in used for v in body.invars]
+
+    kept = fixpoint(wanted[:num_carry], lambda now: inputs(now)[num_consts : num_consts + num_carry])
+    read = inputs(kept)
+    read[num_consts : num_consts + num_carry] = kept
+    return (*kept, *wanted[num_carry:]), tuple(read)
 
 
 scan_p: Primitive = Primitive(

@@ -243,3 +243,31 @@ def test_an_elementwise_write_takes_numbers_first():
 
     assert "float64[2,n" not in ft.jit(f).lower(np.ones(N)).as_text()
     check(f, RNG.normal(size=N) * 0.1)
+
+
+def test_a_branch_keeps_no_array_for_its_derivative():
+    def f(y, z):
+        return fnp.sum(fnp.sin(maybe(y, z)[0]))
+
+    slope = ft.grad(f)
+    small, large = [step_cost(slope, np.ones(n), np.ones(n)) for n in (N, 2 * N)]
+    assert small == large
+    check(lambda y, z: (slope(y, z),), RNG.normal(size=N), RNG.normal(size=N))
+
+
+def test_carries_that_nothing_reads_are_not_computed():
+    def f(y, z):
+        def step(s, row):
+            a, b, c = s
+            return (fnp.sin(a), b + a, c * b + row), (c, a)
+
+        (_, b, _), (_, kept) = lax.scan(step, (y, y, y), z)
+        return b, kept
+
+    z = RNG.normal(size=(5, N))
+    jaxpr = lower(ft.jit(f).lower(z[0], z).jaxpr, Options()).jaxpr
+    (loop,) = [e for e in jaxpr.eqns if e.primitive.name == "scan"]
+    assert loop.params["num_carry"] == 2
+    assert len(loop.invars) == 2
+    assert "sin" in str(jaxpr)
+    check(f, z[0], z)
