@@ -21,7 +21,7 @@ from ..primitives.tape import sum_primitive
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
-from ..transforms.transpose import transpose_jaxpr
+from ..transforms.transpose import is_large, transpose_jaxpr
 from .bodies import JaxprBuilder, fixpoint, invariant_part
 from .min_cut import economical
 
@@ -191,16 +191,23 @@ def transposed_body(jaxpr: Jaxpr, linear: Mask, nonzero: Mask, sizes: tuple[int,
             return nonzero[count : count + num_carry]
 
         carry = fixpoint(start, step)
-        transposed, has = transpose_jaxpr(jaxpr, linear, (*carry, *ct_rows))
+        has = transpose_jaxpr(jaxpr, linear, (*carry, *ct_rows))[1]
+        avals = [v.aval for v, p in zip(jaxpr.invars, linear) if p]
+        given = tuple([i < count and h and is_large(a) for i, (a, h) in enumerate(zip(avals, has))])
+        transposed, _ = transpose_jaxpr(jaxpr, linear, (*carry, *ct_rows), given)
         opened, captured = lift_constants(transposed)
         new = JaxprBuilder(opened)
         known = num_consts - count, sum(not m for m in masks[2])
-        front, consts, rows, t_carry, t_rows = split(opened.invars, len(captured), *known, sum(carry))
+        front, consts, rows, t_carry, rest = split(opened.invars, len(captured), *known, sum(carry))
+        t_rows, large = split(rest, sum(ct_rows))
         outs = scatter(has, opened.outvars)
         ct_consts, ct_carry, out_rows = split(outs, count, num_carry)
-        totals = [Var(ct.aval) for ct in ct_consts if ct is not None]
-        terms = [ct for ct in ct_consts if ct is not None]
-        sums = [new.bind(sum_primitive(v.aval), v, ct) for v, ct in zip(totals, terms)]
+        own = iter(large)
+        pairs = [
+            (next(own) if g else Var(ct.aval), ct, g) for ct, g in zip(ct_consts, given) if ct is not None
+        ]
+        totals = [v for v, _, _ in pairs]
+        sums = [ct if g else new.bind(sum_primitive(v.aval), v, ct) for v, ct, g in pairs]
         avals = jaxpr.in_avals[num_consts : num_consts + num_carry]
         carried = [
             new.zeros(a.strong()) if ct is None else ct for a, ct, m in zip(avals, ct_carry, carry) if m

@@ -126,11 +126,27 @@ def call_primitive(
         return outs, with_zeros(parts.nonzero, pushed, outs)
 
     def transpose(cts: Sequence[Any], *args: Any, jaxpr: Jaxpr, **options: Any) -> list[Any]:
+        return pulled(cts, None, args, jaxpr, options)
+
+    def accumulate(
+        cts: Sequence[Any], totals: Sequence[Any], *args: Any, jaxpr: Jaxpr, **options: Any
+    ) -> list[Any]:
+        return pulled(cts, totals, args, jaxpr, options)
+
+    def pulled(
+        cts: Sequence[Any],
+        totals: Sequence[Any] | None,
+        args: Sequence[Any],
+        jaxpr: Jaxpr,
+        options: dict[str, Any],
+    ) -> list[Any]:
         linear = tuple([type(a) is Linear for a in args])
         nonzero = perturbed(cts)
-        body, has = transpose_jaxpr(jaxpr, linear, nonzero)
+        given = None if totals is None else tuple([t is not None for t in chosen(totals, linear)])
+        body, has = transpose_jaxpr(jaxpr, linear, nonzero, given)
         known = [a for a in args if type(a) is not Linear]
-        results = prim.bind(*known, *chosen(cts, nonzero), jaxpr=body, **options)
+        before = [t for t in totals or () if t is not None]
+        results = prim.bind(*known, *chosen(cts, nonzero), *before, jaxpr=body, **options)
         return scatter(linear, scatter(has, results))
 
     def batch(
@@ -148,6 +164,7 @@ def call_primitive(
         jet=jet,
         checked=checked,
         transpose=transpose,
+        accumulate=accumulate,
         batch=batch,
         effects=effects_of_bodies,
         multiple_results=True,

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..core import Atom, Block, BlockEmitter, Buffer, Jaxpr, Pointwise, Reshape, TapeAval, Var
-
-#: A carry of at most this many bytes lives in registers or on the stack.
-SMALL = 256
+from ..transforms.transpose import LARGE
 
 
 def in_place(operands: Sequence[Atom], first: int, count: int) -> list[tuple[int, int]]:
     """For each large part of the carry the numbers of its operand, counted from `first`, and of its result."""
     sizes = [a.aval.size * a.aval.dtype.itemsize for a in operands[first : first + count]]
-    return [(first + i, i) for i, n in enumerate(sizes) if n > SMALL]
+    return [(first + i, i) for i, n in enumerate(sizes) if n > LARGE]
 
 
 def source_of(jaxpr: Jaxpr, v: Atom) -> Atom:
@@ -64,7 +62,7 @@ class Carries:
         self.last = last
         self.turn = None
         tapes = [isinstance(a, TapeAval) for a in body.out_avals[: len(last)]]
-        large = [t or prod(b.shape) * b.dtype.itemsize > SMALL for b, t in zip(last, tapes)]
+        large = [t or prod(b.shape) * b.dtype.itemsize > LARGE for b, t in zip(last, tapes)]
         twice = [False] * len(last)
         if any(large):
             over = k.overwritable(body, first, len(last))

@@ -343,14 +343,34 @@ def _linearize(
 
 
 def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -> list[Any]:
+    return _pulled(cts, None, index, args, branches)
+
+
+def _accumulate(
+    cts: Sequence[Any], totals: Sequence[Any], index: Any, *args: Any, branches: Branches
+) -> list[Any]:
+    """A branch adds to the totals of the operands that it reads, and returns the others as they are."""
+    return _pulled(cts, totals[1:], index, args, branches)
+
+
+def _pulled(
+    cts: Sequence[Any], totals: Sequence[Any] | None, index: Any, args: Sequence[Any], branches: Branches
+) -> list[Any]:
     linear = tuple([type(a) is Linear for a in args])
     nonzero = perturbed(cts)
-    transposed = [transpose_jaxpr(b, linear, nonzero) for b in branches]
-    has = _any([mask for _, mask in transposed])
     avals = [a.aval for a in args if type(a) is Linear]
+    given: Mask | None = None
+    before: list[Any] = []
+    if totals is not None:
+        reached = _any([transpose_jaxpr(b, linear, nonzero)[1] for b in branches])
+        own = [t if r else None for t, r in zip(chosen(totals, linear), reached)]
+        given = tuple([t is not None for t in own])
+        before = [t for t in own if t is not None]
+    transposed = [transpose_jaxpr(b, linear, nonzero, given) for b in branches]
+    has = _any([mask for _, mask in transposed])
     bodies = [lift_constants(_with_zeros(body, 0, mask, has, avals)) for body, mask in transposed]
     operands = [a for a in args if type(a) is not Linear]
-    results = bind(index, bodies, [*operands, *chosen(cts, nonzero)])
+    results = bind(index, bodies, [*operands, *chosen(cts, nonzero), *before])
     return [None, *scatter(linear, scatter(has, results))]
 
 
@@ -405,6 +425,7 @@ cond_p: Primitive = Primitive(
     jet=_jet,
     checked=_checked,
     transpose=_transpose,
+    accumulate=_accumulate,
     batch=_batch,
     kernel=Block(_kernel, reuse=_carried),
     effects=effects_of_bodies,

@@ -44,7 +44,7 @@ from ..passes.masks import Mask, chosen, chosen_terms, nested, perturbed, scatte
 from ..passes.toolkit import live_equations, narrowed, single_equation, variables_read
 from ..primitives.elementwise.arithmetic import lt_p
 from ..primitives.reductions.reduce import reduce_max_p
-from ..primitives.structure.linear import add_p, batched_first, instantiate, move_axis, zeros
+from ..primitives.structure.linear import add_p, batched_first, instantiate, move_axis
 from ..transforms.batch import mentions_axis
 from ..transforms.stage import stage
 from .bodies import fixpoint, invariant_part
@@ -254,8 +254,13 @@ def _linearize(
     return outs, with_zeros(halves.nonzero, pushed, outs)
 
 
-def _transpose(
+def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+    return _accumulate(cts, (None,) * len(args), *args, **params)
+
+
+def _accumulate(
     cts: Sequence[Any],
+    before: Sequence[Any],
     *args: Any,
     jaxpr: Jaxpr,
     length: int | None,
@@ -264,6 +269,7 @@ def _transpose(
     reverse: bool,
     **params: Any,
 ) -> list[Any]:
+    """The sums of the cotangents of constants begin with those `before`; that of a carry is added at the end."""
     head, operands = head_of(args, length)
     params.update(length=length, count=head[0] if head else None)
     sizes = num_consts, num_carry
@@ -272,7 +278,9 @@ def _transpose(
     body, captured, carry, has = transposed_body(jaxpr, linear, perturbed(cts), sizes)
     ct_carry, ct_rows = split(cts, num_carry)
     known = [[a for a in group if type(a) is not Linear] for group in (consts, rows)]
-    totals = [zeros(a.aval) for a, h in zip([a for a in consts if type(a) is Linear], has[0]) if h]
+    _, before = head_of(before, length)
+    totals = [(a, total) for a, total in zip(consts, before) if type(a) is Linear]
+    totals = [instantiate(total, a.aval) for (a, total), h in zip(totals, has[0]) if h]
     starts = [instantiate(ct, a.aval) for a, ct, m in zip(jaxpr.outvars, ct_carry, carry) if m]
     given_rows = [ct for ct in ct_rows if type(ct) is not Zero]
     outs = bind(
@@ -286,7 +294,12 @@ def _transpose(
     of_consts, of_carry, of_rows = split(scatter((*has[0], *carry, *has[1]), outs), len(has[0]), num_carry)
     results: list[Any] = [None for _ in head]
     results += scatter([type(a) is Linear for a in consts], of_consts)
-    return [*results, *of_carry, *scatter([type(a) is Linear for a in rows], of_rows)]
+    later = [*of_carry, *scatter([type(a) is Linear for a in rows], of_rows)]
+    return [*results, *map(_with_total, before[num_consts:], later)]
+
+
+def _with_total(total: Any, ct: Any) -> Any:
+    return ct if total is None or ct is None else add_p.bind(total, ct)
 
 
 # --- batching -----------------------------------------------------------------------------------------------
@@ -442,6 +455,7 @@ scan_p: Primitive = Primitive(
     jet=_jet,
     checked=_checked,
     transpose=_transpose,
+    accumulate=_accumulate,
     batch=_batch,
     kernel=Block(kernel, reuse=carry_places),
     effects=effects_of_bodies,

@@ -9,6 +9,7 @@ slot           call                                                        retur
 ``impl``       ``(*arrays, **params)``, NumPy or Python scalars too        ndarray or NumPy scalar (tuple)
 ``jvp``        ``(primals, tangents, **params)``, a tangent may be a Zero  ``(out, tangent)`` (tuples)
 ``transpose``  ``(ct, *args, **params)``, linear args are `Linear`         list: a cotangent or None for each arg
+``accumulate`` ``(ct, totals, *args, **params)``, each total may be None   as `transpose`, with the totals added
 ``batch``      ``(size, args, dims, **params)``, dims are int or None      ``(out, dim)`` (tuples)
 ``kernel``     a rule of `functrans.core.kernel`                           see there
 ``factors``    each ``(ans, *arrays, **params)``, or None; elementwise     what multiplies that operand's tangent
@@ -30,6 +31,9 @@ some outputs are needed; with `strict`, only one with bitwise identical results.
 
 `jvp`, `transpose` and `batch` bind primitives (never functions of ``functrans.numpy``); by then the interpreter has
 stepped down one level.
+
+A primitive needs `accumulate` only where adding its cotangent to a large array takes less work than computing it and
+the sum: a look-up adds to the elements that it read. The rule adds each total that it is given to the cotangent.
 
 A primitive needs `taylor` (see `functrans.primitives.series`) only where its jvp rule, from which Taylor mode derives
 the coefficients otherwise, takes more operations than products, quotients and linear operations need.
@@ -195,6 +199,7 @@ class Primitive:
     impl: Callable[..., Any]
     jvp: Callable[..., Any] | None = None
     transpose: Callable[..., Any] | None = None
+    accumulate: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
     kernel: KernelRule | None = None
     factors: tuple[Callable[..., Any] | None, ...] | None = None  # equivalent to jvp, cheaper to linearize

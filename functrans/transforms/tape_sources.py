@@ -5,6 +5,7 @@ A NaN in the reverse pass is then reported at the line whose derivative it is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -32,14 +33,20 @@ def located(entry: Any) -> Any:
     source = source_of(entry.outs)
     if source is None:
         return entry
-    rule = entry.primitive.rule("transpose")
+    prim = entry.primitive
 
-    def transpose(*args: Any, **params: Any) -> Any:
-        try:
-            return run_with(replayed, source, rule, *args, **params)
-        except NaNError as error:
-            if error.source != source:
-                raise
-            raise NaNError(f"{error.message}, in the reverse pass of this line", source) from None
+    def there(rule: Callable[..., Any]) -> Callable[..., Any]:
+        def at_line(*args: Any, **params: Any) -> Any:
+            try:
+                return run_with(replayed, source, rule, *args, **params)
+            except NaNError as error:
+                if error.source != source:
+                    raise
+                raise NaNError(f"{error.message}, in the reverse pass of this line", source) from None
 
-    return entry._replace(primitive=replace(entry.primitive, transpose=transpose))
+        return at_line
+
+    accumulate = prim.accumulate and there(prim.accumulate)
+    return entry._replace(
+        primitive=replace(prim, transpose=there(prim.rule("transpose")), accumulate=accumulate)
+    )

@@ -1,6 +1,7 @@
 """Transposition: run a linear program backwards, from cotangents of its outputs to cotangents of its inputs.
 
-Reverse mode is `linearize` followed by this. If a variable is used twice, its cotangents are added.
+Reverse mode is `linearize` followed by this. If a variable is used twice, its cotangents are added. In a loop, what an
+iteration adds to the cotangent of a large array is often a few elements; these are added in place (slot `accumulate`).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core import Eqn, Jaxpr, Linear, Zero, looks_for_faults
+from ..core import Aval, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, looks_for_faults
 from ..core.evaluation import bind_equation, evaluate
 from ..passes.masks import with_zeros
 from ..primitives.tape import sum_primitive
@@ -16,9 +17,16 @@ from .linearize import Entry
 from .stage import stage
 from .tape_sources import located
 
+#: Values of more bytes than this are arrays in memory, not in registers.
+LARGE = 256
+
 
 def backward(
-    tape: Sequence[Entry], outs: Sequence[Any], cotangents: Sequence[Any], inputs: Sequence[Linear | None]
+    tape: Sequence[Entry],
+    outs: Sequence[Any],
+    cotangents: Sequence[Any],
+    inputs: Sequence[Linear | None],
+    totals: Sequence[Any] | None = None,
 ) -> list[Any]:
     """Cotangents (values or `Zero`) of `inputs`.
 
@@ -32,8 +40,13 @@ def backward(
         A value or a `Zero` for each of `outs`.
     inputs : sequence of Linear or None
         The linear inputs; None gives None.
+    totals : sequence, optional
+        In a loop: for each input the cotangent that it has from other iterations, or None. It is added to, if possible
+        in place; so are the cotangents of other large values.
     """
     cts: dict[Linear, Any] = {}
+    if totals is not None:
+        cts.update((v, total) for v, total in zip(inputs, totals) if v is not None and total is not None)
     for v, ct in zip(outs, cotangents):
         if type(v) is Linear and type(ct) is not Zero:
             cts[v] = sum_primitive(v.aval).bind(cts[v], ct) if v in cts else ct
@@ -54,16 +67,39 @@ def backward(
             ct = cts.pop(results[0], None)
             if ct is None:
                 continue
-        rule = prim.transpose if prim.transpose is not None else prim.rule("transpose")
-        for a, new in zip(args, rule(ct, *args, **params)):
+        if totals is not None and prim.accumulate is not None:
+            news = _accumulated(prim, ct, cts, args, params)
+        else:
+            rule = prim.transpose if prim.transpose is not None else prim.rule("transpose")
+            news = rule(ct, *args, **params)
+        for a, new in zip(args, news):
             if type(a) is Linear and new is not None and type(new) is not Zero:
                 old = cts.get(a)
                 cts[a] = new if old is None else sum_primitive(a.aval).bind(old, new)
     return [None if v is None else cts.get(v, Zero(v.aval)) for v in inputs]
 
 
+def is_large(aval: Aval) -> bool:
+    """Whether adding to some elements in place is cheaper than adding arrays."""
+    return not isinstance(aval, TapeAval) and aval.size * aval.dtype.itemsize > LARGE
+
+
+def _accumulated(
+    prim: Primitive, ct: Any, cts: dict[Linear, Any], args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any]:
+    """The cotangents of an entry's operands. Those that `cts` has for large operands are taken out, and added."""
+    totals = [cts.pop(a, None) if type(a) is Linear and is_large(a.aval) else None for a in args]
+    if all(total is None for total in totals):
+        return prim.rule("transpose")(ct, *args, **params)
+    news = prim.rule("accumulate")(ct, totals, *args, **params)
+    return [total if new is None or type(new) is Zero else new for total, new in zip(totals, news)]
+
+
 def transpose_jaxpr(
-    jaxpr: Jaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+    jaxpr: Jaxpr,
+    linear: tuple[bool, ...],
+    nonzero: tuple[bool, ...],
+    totals: tuple[bool, ...] | None = None,
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
     """The jaxpr from (nonlinear inputs, nonzero cotangents) to cotangents of linear inputs.
 
@@ -74,6 +110,9 @@ def transpose_jaxpr(
         For each input, whether the jaxpr is linear in it.
     nonzero : tuple of bool
         For each output, whether its cotangent is given.
+    totals : tuple of bool, optional
+        In a loop: for each linear input, whether the jaxpr takes a further operand, after the cotangents, to which it
+        adds the cotangent.
 
     Returns
     -------
@@ -91,16 +130,18 @@ def transpose_jaxpr(
             fresh = iter(inputs)
             ins = [next(fresh) if p else next(operands) for p in linear]
             cotangents = with_zeros(nonzero, operands, jaxpr.out_avals)
+            given = None if totals is None else [next(operands) if t else None for t in totals]
             outs, tape = _linear_part(jaxpr, ins)
-            cts = backward(tape, outs, cotangents, inputs)
+            cts = backward(tape, outs, cotangents, inputs, given)
             mask.extend(type(ct) is not Zero for ct in cts)
             return [ct for ct in cts if type(ct) is not Zero]
 
         avals = [v.aval for v, p in zip(jaxpr.invars, linear) if not p]
         avals += [v.aval for v, p in zip(jaxpr.outvars, nonzero) if p]
+        avals += [v.aval for v, p in zip(inputs, totals or ()) if p]
         return stage(transposed, avals, f"transpose({jaxpr.name})", jaxpr.stats), tuple(mask)
 
-    return jaxpr.derive(("transpose", linear, nonzero), build)
+    return jaxpr.derive(("transpose", linear, nonzero, totals), build)
 
 
 def _linear_part(jaxpr: Jaxpr, values: Sequence[Any]) -> tuple[list[Any], list[Entry]]:

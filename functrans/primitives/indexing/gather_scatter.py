@@ -233,6 +233,18 @@ def _gather_transpose(
     return [back, *[None] * len(indices)]
 
 
+def _gather_accumulate(
+    ct: Any,
+    totals: Sequence[Any],
+    x: Linear,
+    *indices: Any,
+    axes: tuple[int, ...],
+    mode: str,
+    fill_value: Any = None,
+) -> list[Any]:
+    return [scatter_add_p.bind(totals[0], ct, *indices, axes=axes, mode=mode), *[None] * len(indices)]
+
+
 def _gather_batch(
     size: int, args: Sequence[Any], dims: Sequence[int | None], *, axes: tuple[int, ...], **params: Any
 ) -> tuple[Any, int]:
@@ -296,6 +308,7 @@ gather_p: Primitive = Primitive(
     jvp=_gather_jvp,
     taylor=of_jointly_linear,
     transpose=_gather_transpose,
+    accumulate=_gather_accumulate,
     batch=_gather_batch,
     kernel=Indexed(_gather_kernel),
     effects=index_shapes.raises,

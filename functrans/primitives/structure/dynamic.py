@@ -83,6 +83,14 @@ def _dynamic_slice_transpose(ct: Any, x: Linear, *starts: Any, slice_sizes: tupl
     return [back, *[None] * len(starts)]
 
 
+def _dynamic_slice_accumulate(
+    ct: Any, totals: Sequence[Any], x: Linear, *starts: Any, slice_sizes: tuple[int, ...]
+) -> list[Any]:
+    here = dynamic_slice_p.bind(totals[0], *starts, slice_sizes=slice_sizes)
+    total = dynamic_update_slice_p.bind(totals[0], add_p.bind(here, ct), *starts)
+    return [total, *[None] * len(starts)]
+
+
 def _dynamic_slice_batch(
     size: int, args: Sequence[Any], dims: Sequence[int | None], *, slice_sizes: tuple[int, ...]
 ) -> tuple[Any, int]:
@@ -121,6 +129,7 @@ dynamic_slice_p: Primitive = Primitive(
     jvp=linear_jvp(lambda: dynamic_slice_p),
     linear=True,
     transpose=_dynamic_slice_transpose,
+    accumulate=_dynamic_slice_accumulate,
     batch=_dynamic_slice_batch,
     kernel=Indexed(_dynamic_slice_kernel),
     cheap=True,
