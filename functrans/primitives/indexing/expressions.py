@@ -107,7 +107,10 @@ def plan_index(index: Any, shape: tuple[int, ...], mode: str = "raise", staged: 
 
 
 def _read(entries: list[Any], shape: tuple[int, ...], mode: str, staged: bool) -> Plan:
-    reader = _Reader(shape, mode)
+    arrays = [e for e in entries if isinstance(e, np.ndarray | np.generic | Tracer)]
+    # ``x[i, 0]`` as one look-up, for a traced number `i`: a slice of column 0 costs more, also in derivatives.
+    looked_up = any(isinstance(e, Tracer) for e in arrays) and all(shape_of(e) == () for e in arrays)
+    reader = _Reader(shape, mode, looked_up)
     for entry in _with_ellipsis(entries, shape):
         reader.read(entry)
     return reader.finish(staged)
@@ -281,11 +284,15 @@ def _with_ellipsis(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
 
 
 class _Reader:
-    """Walks through the parts of an expression and the axes of the array in parallel."""
+    """Walks through the parts of an expression and the axes of the array in parallel.
 
-    def __init__(self, shape: tuple[int, ...], mode: str):
+    If `looked_up`, integers are index arrays, not slices.
+    """
+
+    def __init__(self, shape: tuple[int, ...], mode: str, looked_up: bool):
         self.shape = shape
         self.mode = mode
+        self.looked_up = looked_up
         self.axis = 0
         self.starts: list[int] = []
         self.limits: list[int] = []
@@ -342,16 +349,16 @@ class _Reader:
 
     def integer(self, i: int) -> None:
         n = self.shape[self.axis]
-        if -n <= i < n:
-            i = i + n if i < 0 else i
-            self.index.append(i)
-            self.take(i, i + 1, 1)
-        elif self.mode == "raise":
+        inside = -n <= i < n
+        if not inside and self.mode == "raise":
             raise errors.IndexOutOfBoundsError(
                 f"index {i} is out of bounds for axis {self.axis} with size {n}"
             )
+        if self.looked_up or not inside:
+            self.array(np.int64(i % n if inside else i))
         else:
-            self.array(np.int64(i))
+            self.index.append(i % n)
+            self.take(i % n, i % n + 1, 1)
 
     def array(self, a: Any) -> None:
         n = self.shape[self.axis]
