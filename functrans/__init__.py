@@ -52,6 +52,7 @@ from .api.hooks import (
 from .api.jacobian import fwd_and_bwd, hessian, jacfwd, jacobian, jacrev
 from .api.jit import clear_caches, disable_jit, jit
 from .api.key_reuse import debug_key_reuse
+from .api.numba_door import set_numba_door as _set_numba_door
 from .api.progress import progress
 from .api.refs import empty_ref, free_ref, freeze, new_ref
 from .api.stages import eval_shape, make_jaxpr
@@ -61,6 +62,7 @@ from .arrays.donation import donate
 from .arrays.ref import Ref
 from .core import BackwardState, Device, FunctionError, Zero, errors, float0
 from .core.config import config
+from .core.module_getattr import lazy_import as _lazy_import
 from .core.module_getattr import module_attributes as _module_attributes
 from .custom.closures import closure_convert
 from .custom.custom_function import custom_gradient, custom_jvp, custom_vjp
@@ -69,6 +71,8 @@ from .custom.function import Function, once_differentiable
 from .custom.linear_call import linear_call
 from .custom.saving import saved_values_hooks
 from .frontend.arguments import ShapeDtypeStruct
+
+_set_numba_door(_lazy_import("functrans.interop.jitted_type"))
 
 __version__ = "0.1.0"
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import count
 from types import MethodType
 from typing import Any, NamedTuple
 
+from ..core.aval import Aval
 from ..core.context import new_lock, new_rlock
 from .fast_path import NO_CALL, FastCall, Runner
 from .lowered import Traced
@@ -87,6 +88,8 @@ class Cache:
         self.stats = Stats() if stats is None else stats
         self._derived: dict[Hashable, Cache] = {}
         self.watch: Watch | None = None
+        #: What to do once, after the next trace.
+        self.on_trace: list[Callable[[], None]] = []
         self._locks: dict[Hashable, Any] = {}
 
     def get(self, key: Hashable, trace: Callable[[], Traced]) -> Traced:
@@ -105,9 +108,21 @@ class Cache:
                 traced = trace()
                 if traced.is_lasting:
                     self.traced[key] = traced
+                while self.on_trace:
+                    self.on_trace.pop()()
                 return traced
             finally:
                 self._locks.pop(key, None)
+
+    def like(self, key: tuple[Hashable, ...], avals: Sequence[Aval]) -> Traced | None:
+        """The last program traced for a key that ends in avals of these dtypes and ranks, of any sizes."""
+        wanted = [(a.dtype, a.ndim, a.weak) for a in avals]
+        n = len(key)
+        for other, traced in reversed(list(self.traced.items())):
+            assert isinstance(other, tuple)
+            if other[:n] == key and [(a.dtype, a.ndim, a.weak) for a in other[n:]] == wanted:
+                return traced
+        return None
 
     def note(self, fast: FastCall) -> None:
         """Remember what was called, and the one before it that was different."""

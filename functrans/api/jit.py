@@ -19,7 +19,7 @@ from ..core.config import config, trace_key
 from ..core.context import run_with
 from ..core.module_getattr import lazy_import
 from ..core.named_axes import named_axes
-from ..core.portable import Portable, in_words
+from ..core.portable import in_words
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
 from ..core.tracebacks import show_users_frames
 from ..frontend.arguments import (
@@ -41,6 +41,7 @@ from .donation import donating, warn_unused, with_arrays
 from .fast_path import Runner, add_types, is_swapped
 from .instances import check, held_weakly, instance_of, title_of, watch
 from .lowered import Lowered, Traced
+from .numba_door import CalledFromNumba
 from .refs import has_refs, put_back, with_values
 from .static import DonatedArguments, DonatedLeaves, Split, StaticArguments
 from .traced_blocks import TraceInProgress, traces
@@ -54,10 +55,12 @@ def _is_tracer(x: Any) -> bool:
     return isinstance(x, Tracer)
 
 
-class Jitted(Portable):
+class Jitted(CalledFromNumba):
     """A compiled function; see `jit`."""
 
-    _transient = frozenset(("_bound", "_unheld", "_cache", "_runners", "_hit", "_plain", "_of_methods"))
+    _transient = frozenset(
+        ("_bound", "_unheld", "_cache", "_runners", "_hit", "_plain", "_of_methods", "_forms")
+    )
 
     def __init__(
         self, fun: Callable[..., Any], signature: StaticArguments, donated: DonatedArguments | DonatedLeaves
@@ -251,10 +254,30 @@ class Jitted(Portable):
 
     def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
         """The traced function at these arguments (or `ShapeDtypeStruct`s), and their structure."""
-        split = self._signature.split(self._fun, args, kwargs)
+        split = self.split(args, kwargs)
         leaves, treedef = tree_flatten(split.dynamic)
         avals = [struct_aval(x, lambda: f"jit of {name_of(self._fun)}: an argument") for x in leaves]
         return self._traced(split, avals, treedef), treedef
+
+    def known(self, *args: Any, **kwargs: Any) -> Traced | None:
+        """The last traced program whose arguments have the dtypes and ranks of these, and any sizes."""
+        split = self.split(args, kwargs)
+        leaves, treedef = tree_flatten(split.dynamic)
+        avals = [struct_aval(x, lambda: f"jit of {name_of(self._fun)}: an argument") for x in leaves]
+        return self._cache.like((trace_key(), treedef, split.key), avals)
+
+    def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Split:
+        """The static and the other arguments of a call."""
+        return self._signature.split(self._fun, args, kwargs)
+
+    def after_next_trace(self, do: Callable[[], None]) -> None:
+        """Do something when a program has been traced for new types."""
+        self._cache.on_trace.append(do)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether each call checks the instance of a method."""
+        return self._cache.watch is not None
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Lower the function for arguments of these types, without running it.

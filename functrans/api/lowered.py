@@ -37,6 +37,11 @@ class Traced(NamedTuple):
         """Whether it refers to nothing of a function that is being traced."""
         return not self.captured and all(ref.is_lasting for ref in self.uses.refs)
 
+    @property
+    def is_pure(self) -> bool:
+        """Whether its jaxpr alone, a function of the arguments, does all that a call does."""
+        return not (self.captured or self.hooks or self.uses.refs)
+
 
 class Lowered(Unportable):
     """A function lowered for one combination of argument types.

@@ -91,6 +91,8 @@ class Executable:
         The same as calling the object, slightly faster after the first call (read it again then).
     kernels : list of KernelUnit
         The compiled kernels; reading them compiles if necessary.
+    debug_nans : bool
+        Whether each call looks for NaNs, or infinities, in the results.
     overwrites_last : bool
         Whether donated inputs are intact until the last step runs, which overwrites them only if it cannot fail.
 
@@ -111,7 +113,7 @@ class Executable:
         program = lower(jaxpr, self._options, () if looks_for_faults() else donated)
         self.simplified = program.jaxpr
         self.overwrites_last = not any(s.updates for s in program.steps[:-1] if isinstance(s, LoweredKernel))
-        self._debug_nans = looks_for_faults()
+        self.debug_nans = looks_for_faults()
         self._lowered = program.steps
         self._steps: list[KernelUnit | HostStep] | None = None
         self._lock = new_lock()
@@ -141,7 +143,7 @@ class Executable:
     def _wrapper(self, public: Public | None = None) -> Callable[..., Any]:
         assert self._steps is not None
         failed = partial(_failed, self.simplified)
-        seek = partial(look, self.simplified) if self._debug_nans else None
+        seek = partial(look, self.simplified) if self.debug_nans else None
         return write_wrapper(self.simplified, self._steps, failed, seek, self._donated, public)
 
     def fast_call(
@@ -156,7 +158,7 @@ class Executable:
             tree `out_tree` of `Array`, or of `WeakArray` where `weak` is set. None where there is no such way.
         """
         self.compile()
-        if self._debug_nans or self._options.backend == "python":
+        if self.debug_nans or self._options.backend == "python":
             return None
         if any(
             isinstance(v.aval, TapeAval | StateAval)

@@ -1,0 +1,373 @@
+"""The machine code of a call of a jitted function, as instructions that Numba compiles into the caller.
+
+::
+
+    sizes = of the arguments;  entry = the table's latest if its sizes are these, else look in its list, else ask Python
+    allocate the results, whose sizes are in the entry
+    IN_ORDER:  kernel(pointers to the data pointers)          the usual case: straight-line code
+    NATIVE:    a frame with pointers to all buffers, and scratch memory; kernel(frame); copies
+    PYTHON, and where a kernel reports failure:               Python calls the function, and raises or fills the results
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ..core.libraries import llvmlite, numba
+from ..lowering.llvm.native_call import ARRAY_DATA, TUPLE_ITEMS
+from .jitted_arguments import Arguments, result_leaves, types
+from .jitted_errors import PICKLED
+from .jitted_helpers import BUCKETS, FIELDS, IN_ORDER
+
+ir = llvmlite.ir
+cgutils = numba.core.cgutils
+_I64, _I32, _I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+_BYTES, _WORDS = _I8.as_pointer(), _I64.as_pointer()
+
+
+def word(n: int) -> Any:
+    """A constant word."""
+    return ir.Constant(_I64, n)
+
+
+class CallEmitter:
+    """Writes one call.
+
+    Parameters
+    ----------
+    context, builder : object
+        Numba's.
+    arguments : Arguments
+    result : Numba type
+    table : callable
+        ``table(emitter)``: the address of the table, as a word.
+    """
+
+    def __init__(
+        self,
+        context: Any,
+        builder: Any,
+        arguments: Arguments,
+        result: Any,
+        table: Callable[[CallEmitter], Any],
+    ):
+        self.context, self.builder = context, builder
+        self.arguments = arguments
+        self.result = result
+        self.outs = result_leaves(result)
+        self.count = len(arguments.leaves)
+        self.data = self.stack(self.count + len(self.outs))
+        self.temporary: list[Any] = []  # copies of arguments, to be freed
+        self.allocated: list[tuple[Any, Any]] = []  # types and values of new arrays
+        self.table = builder.inttoptr(table(self), _WORDS)
+
+    # --- memory ---------------------------------------------------------------------------------------------
+
+    def stack(self, words: int) -> Any:
+        """Words on the stack."""
+        return cgutils.alloca_once(self.builder, _I64, size=max(words, 1))
+
+    def at(self, words: Any, i: Any) -> Any:
+        """The address of a word."""
+        return self.builder.gep(words, [word(i) if isinstance(i, int) else i])
+
+    def load(self, words: Any, i: Any) -> Any:
+        """A word."""
+        return self.builder.load(self.at(words, i))
+
+    def store(self, value: Any, words: Any, i: Any) -> None:
+        """Write a word."""
+        if isinstance(value.type, ir.PointerType):
+            value = self.builder.ptrtoint(value, _I64)
+        self.builder.store(value, self.at(words, i))
+
+    def c_function(self, name: str, result: Any, *arguments: Any) -> Any:
+        """A function of the process."""
+        return cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(result, arguments), name)
+
+    def malloc(self, nbytes: Any) -> Any:
+        """Memory of a size in bytes, as a word; raises if there is none."""
+        block = self.builder.call(
+            self.c_function("malloc", _BYTES, _I64), [self.builder.add(nbytes, word(1))]
+        )
+        with self.builder.if_then(cgutils.is_null(self.builder, block), likely=False):
+            self.context.call_conv.return_user_exc(self.builder, MemoryError, ("out of memory",))
+        return self.builder.ptrtoint(block, _I64)
+
+    def free(self, address: Any) -> None:
+        """Free memory."""
+        free = self.c_function("free", ir.VoidType(), _BYTES)
+        self.builder.call(free, [self.builder.inttoptr(address, _BYTES)])
+
+    def copy(self, to: Any, source: Any, nbytes: Any) -> None:
+        """Copy bytes from one address, a word, to another."""
+        to, source = (self.builder.inttoptr(x, _BYTES) for x in (to, source))
+        cgutils.raw_memcpy(self.builder, to, source, nbytes, word(1))
+
+    def loop(self, n: Any) -> Any:
+        """A loop over ``range(n)``; yields an object whose ``index`` is the number."""
+        return cgutils.for_range(self.builder, n)
+
+    # --- arguments ------------------------------------------------------------------------------------------
+
+    def take(self, values: Sequence[Any]) -> None:
+        """Write the sizes of the arguments and the addresses of their data."""
+        self.sizes: list[Any] = []
+        for i, leaf in enumerate(self.arguments.leaves):
+            value = values[leaf.path[0]]
+            for k in leaf.path[1:]:
+                value = self.builder.extract_value(value, k)
+            if leaf.is_array:
+                array = self.context.make_array(leaf.type)(self.context, self.builder, value)
+                self.sizes += cgutils.unpack_tuple(self.builder, array.shape, leaf.ndim)
+                self.store(self.contiguous(leaf.type, array), self.data, i)
+            else:
+                place = cgutils.alloca_once(self.builder, self.context.get_data_type(leaf.type))
+                self.context.pack_value(self.builder, leaf.type, value, place)
+                self.store(place, self.data, i)
+
+    def contiguous(self, typ: Any, array: Any) -> Any:
+        """The address of an array's data, or of a copy that is contiguous and aligned."""
+        address = self.builder.ptrtoint(array.data, _I64)
+        if (typ.layout == "C" and typ.aligned) or not typ.ndim:
+            return address
+        size = array.itemsize
+        shape = cgutils.unpack_tuple(self.builder, array.shape, typ.ndim)
+        for n in shape:
+            size = self.builder.mul(size, n)
+        tidy = self.is_tidy(typ, array)
+        place = cgutils.alloca_once_value(self.builder, address)
+        block = cgutils.alloca_once_value(self.builder, word(0))
+        self.builder.store(word(0), block)
+        with self.builder.if_then(self.builder.not_(tidy)):
+            copy = self.malloc(size)
+            self.builder.store(copy, place)
+            self.builder.store(copy, block)
+            self.each_element(typ, array, copy, reading=True)
+        self.temporary.append(block)
+        return self.builder.load(place)
+
+    def is_tidy(self, typ: Any, array: Any) -> Any:
+        """Whether an array is C-contiguous and aligned."""
+        expected, tidy = array.itemsize, cgutils.true_bit
+        shape = cgutils.unpack_tuple(self.builder, array.shape, typ.ndim)
+        strides = cgutils.unpack_tuple(self.builder, array.strides, typ.ndim)
+        for n, stride in reversed(list(zip(shape, strides))):
+            single = self.builder.icmp_signed("<=", n, word(1))
+            same = self.builder.icmp_signed("==", stride, expected)
+            tidy = self.builder.and_(tidy, self.builder.or_(single, same))
+            expected = self.builder.mul(expected, n)
+        if not typ.aligned:
+            low = self.builder.and_(self.builder.ptrtoint(array.data, _I64), word(15))
+            tidy = self.builder.and_(tidy, self.builder.icmp_unsigned("==", low, word(0)))
+        return tidy
+
+    def each_element(self, typ: Any, array: Any, contiguous: Any, *, reading: bool) -> None:
+        """Copy between a strided array and contiguous memory, from the array if `reading`."""
+        shape = cgutils.unpack_tuple(self.builder, array.shape, typ.ndim)
+        strides = cgutils.unpack_tuple(self.builder, array.strides, typ.ndim)
+        base = self.builder.ptrtoint(array.data, _I64)
+        width = self.context.get_abi_sizeof(self.context.get_data_type(typ.dtype))
+        with cgutils.loop_nest(self.builder, shape, _I64) as indices:
+            place, number = base, word(0)
+            for n, stride, i in zip(shape, strides, indices):
+                place = self.builder.add(place, self.builder.mul(i, stride))
+                number = self.builder.add(self.builder.mul(number, n), i)
+            other = self.builder.add(contiguous, self.builder.mul(number, word(width)))
+            to, source = (other, place) if reading else (place, other)
+            self.copy(to, source, word(width))
+
+    # --- the entry ------------------------------------------------------------------------------------------
+
+    def find(self) -> None:
+        """Find the entry for the sizes, or let Python make it."""
+        found = cgutils.alloca_once(self.builder, _WORDS)
+        latest = self.entry_at(self.table)
+        self.builder.store(latest, found)
+        with self.builder.if_then(self.builder.not_(self.fits(latest)), likely=False):
+            sizes = self.stack(len(self.sizes))
+            for i, n in enumerate(self.sizes):
+                self.store(n, sizes, i)
+            address = self.helper(0, self.table, sizes, word(len(self.sizes)))
+            self.leave_if_raised(address)
+            self.builder.store(self.builder.inttoptr(address, _WORDS), found)
+        self.entry = self.builder.load(found)
+
+    def entry_at(self, place: Any) -> Any:
+        """The entry whose address is at a place that other threads write."""
+        pointer = self.builder.load_atomic(place, "acquire", 8)
+        return self.builder.inttoptr(pointer, _WORDS)
+
+    def fits(self, entry: Any) -> Any:
+        """Whether there is an entry, and its sizes are these."""
+        start, known = self.builder.block, self.builder.function.append_basic_block("entry.exists")
+        done = self.builder.function.append_basic_block("entry.compared")
+        self.builder.cbranch(cgutils.is_null(self.builder, entry), done, known)
+        self.builder.position_at_end(known)
+        same = cgutils.true_bit
+        for i, n in enumerate(self.sizes):
+            same = self.builder.and_(same, self.builder.icmp_signed("==", self.load(entry, 1 + i), n))
+        self.builder.branch(done)
+        self.builder.position_at_end(done)
+        result = self.builder.phi(ir.IntType(1))
+        result.add_incoming(cgutils.false_bit, start)
+        result.add_incoming(same, known)
+        return result
+
+    def helper(self, i: int, *words: Any) -> Any:
+        """The result of one of the functions whose addresses are the table's last words."""
+        b = self.builder
+        address = self.load(self.table, 1 + BUCKETS + i)
+        function = b.inttoptr(address, ir.FunctionType(_I64, [_I64] * len(words)).as_pointer())
+        given = [b.ptrtoint(w, _I64) if isinstance(w.type, ir.PointerType) else w for w in words]
+        return b.call(function, given)
+
+    @property
+    def fields(self) -> Any:
+        """The address of the entry's fields."""
+        out_sizes = sum(t.ndim for t, _ in self.outs if isinstance(t, types.Array))
+        return self.at(self.entry, 1 + len(self.sizes) + out_sizes)
+
+    def field(self, name: str) -> Any:
+        """A word of the entry."""
+        return self.load(self.fields, FIELDS.index(name))
+
+    # --- the kernel -----------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run the entry on the data."""
+        b = self.builder
+        in_order = b.icmp_signed("==", self.field("mode"), word(IN_ORDER))
+        status = cgutils.alloca_once(b, _I64)
+        with b.if_else(in_order, likely=True) as (plain, other):
+            with plain:
+                n = self.count + len(self.outs)
+                frame = self.stack(n)
+                for i in range(n):
+                    self.store(b.sub(b.ptrtoint(self.at(self.data, i), _I64), word(ARRAY_DATA)), frame, i)
+                b.store(self.call_kernel(frame), status)
+            with other:
+                b.store(word(0), status)
+        result = b.load(status)
+        done = b.and_(in_order, b.icmp_signed("==", result, word(0)))
+        with b.if_then(b.not_(done), likely=False):
+            self.leave_if_raised(self.helper(1, self.table, self.entry, self.fields, self.data, result))
+
+    def call_kernel(self, frame: Any) -> Any:
+        """Call the kernel with a frame of pointers to buffers; returns its status."""
+        b = self.builder
+        kernel = b.inttoptr(self.field("kernel"), ir.FunctionType(_I64, [_I64, _I64]).as_pointer())
+        return b.call(kernel, [b.sub(b.ptrtoint(frame, _I64), word(TUPLE_ITEMS)), self.field("numbers")])
+
+    # --- Python ---------------------------------------------------------------------------------------------
+
+    def leave_if_raised(self, word_or_number: Any) -> None:
+        """Return with a Numba exception unless a word is positive: minus the number of an exception."""
+        b = self.builder
+        with b.if_then(b.icmp_signed("<=", word_or_number, word(0)), likely=False):
+            for block in self.temporary:
+                self.free(b.load(block))
+            for array in self.allocated:
+                self.context.nrt.decref(b, *array)
+            self.raise_held(b.neg(word_or_number))
+
+    def raise_held(self, number: Any) -> None:
+        """Return with the exception of a number, as a dynamic exception of Numba's."""
+        b, conv = self.builder, self.context.call_conv
+        excinfo = numba.core.callconv.excinfo_t
+        size = self.context.get_abi_sizeof(excinfo)
+        info = b.bitcast(self.context.nrt.allocate(b, word(size)), excinfo.as_pointer())
+        pickled = cgutils.global_constant(
+            b.module, ".functrans.exception", cgutils.create_constant_array(_I8, bytearray(PICKLED))
+        )
+        fields = (
+            b.bitcast(pickled, _BYTES),
+            ir.Constant(_I32, len(PICKLED)),
+            b.inttoptr(number, _BYTES),
+            b.bitcast(self.unwrapping(), _BYTES),
+            ir.Constant(_I32, 1),
+        )
+        for i, value in enumerate(fields):
+            b.store(value, cgutils.gep_inbounds(b, info, 0, i))
+        b.store(info, conv._get_excinfo_argument(b.function))
+        conv._return_errcode_raw(b, numba.core.callconv.RETCODE_USEREXC)
+
+    def unwrapping(self) -> Any:
+        """The function that Numba calls under the GIL with an exception's word, for the tuple of its arguments."""
+        module = self.builder.module
+        name = "functrans.unwrap"
+        if name in module.globals:
+            return module.globals[name]
+        function = ir.Function(module, ir.FunctionType(_BYTES, [_BYTES]), name)
+        function.linkage = "internal"
+        builder = ir.IRBuilder(function.append_basic_block())
+        pyapi = self.context.get_python_api(builder)
+        errors = pyapi.import_module(
+            self.context.insert_const_string(module, "functrans.interop.jitted_errors")
+        )
+        number = pyapi.long_from_longlong(builder.ptrtoint(function.args[0], _I64))
+        builder.ret(pyapi.call_method(errors, "select", [number]))
+        return function
+
+
+class ResultEmitter(CallEmitter):
+    """A call that returns new arrays and numbers."""
+
+    def emit(self, values: Sequence[Any]) -> Any:
+        """Write the call; returns the result's value."""
+        self.take(values)
+        self.find()
+        self.allocate()
+        self.run()
+        for block in self.temporary:
+            self.free(self.builder.load(block))
+        return self.collect(self.result, iter(self.made))
+
+    def allocate(self) -> None:
+        """Allocate the results; `made` reads them after the call."""
+        self.made: list[Callable[[], Any]] = []
+        sizes = iter(range(1 + len(self.sizes), 1 << 30))
+        for j, (typ, _) in enumerate(self.outs):
+            if isinstance(typ, types.Array):
+                shape = [self.load(self.entry, next(sizes)) for _ in range(typ.ndim)]
+                array = self.new_array(typ, shape)
+                self.store(array.data, self.data, self.count + j)
+                self.allocated.append((typ, array._getvalue()))
+                self.made.append(array._getvalue)
+            else:
+                place = cgutils.alloca_once(self.builder, self.context.get_data_type(typ))
+                self.store(place, self.data, self.count + j)
+                self.made.append(partial(self.context.unpack_value, self.builder, typ, place))
+
+    def new_array(self, typ: Any, shape: Sequence[Any]) -> Any:
+        """A new array."""
+        b, context = self.builder, self.context
+        width = word(context.get_abi_sizeof(context.get_data_type(typ.dtype)))
+        strides, size = [], width
+        for n in reversed(shape):
+            strides.append(size)
+            size = b.mul(size, n)
+        align = ir.Constant(_I32, context.get_preferred_array_alignment(typ.dtype))
+        memory = context.nrt.meminfo_alloc_aligned(b, size, align)
+        array = context.make_array(typ)(context, b)
+        data = b.bitcast(context.nrt.meminfo_data(b, memory), array.data.type)
+        numba.np.arrayobj.populate_array(
+            array,
+            data=data,
+            shape=tuple(shape),
+            strides=tuple(reversed(strides)),
+            itemsize=width,
+            meminfo=memory,
+        )
+        return array
+
+    def collect(self, typ: Any, leaves: Any) -> Any:
+        """The value of a result from those of its leaves."""
+        if isinstance(typ, types.NoneType):
+            return self.context.get_dummy_value()
+        if isinstance(typ, types.BaseTuple):
+            parts = [self.collect(t, leaves) for t in typ.types]
+            return self.context.make_tuple(self.builder, typ, parts)
+        return next(leaves)()

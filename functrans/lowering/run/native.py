@@ -1,0 +1,124 @@
+"""An executable as native code that needs no Python: one kernel, and where each of its buffers lies.
+
+The wrapper (`run.wrapper`) runs any executable from Python. Code that Numba compiled for a user runs those of one
+kernel without host calls by their address.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ...core import Atom, TapeAval, Var
+from ...core import Literal as LiteralAtom
+from ...core.backward_state import StateAval
+from .executable import Executable, KernelUnit
+from .wrapper import tidy
+
+#: Scratch memory begins at multiples of this many bytes.
+ALIGNMENT = 64
+
+
+class Place(NamedTuple):
+    """Where a buffer lies.
+
+    Attributes
+    ----------
+    kind : {'data', 'scratch', 'constant'}
+        The memory of an argument or of a result; scratch memory of the call; a constant.
+    number : int
+        For data, the number of the argument, or that of the result after those of all arguments. For scratch and
+        constants, the index in `NativeProgram.scratch` or `.constants`.
+    """
+
+    kind: Literal["data", "scratch", "constant"]
+    number: int
+
+
+@dataclass(frozen=True, eq=False)
+class NativeProgram:
+    """A program of at most one kernel.
+
+    Attributes
+    ----------
+    address : int
+        The kernel's machine code, as `NativeCode.address`; 0 if there is none.
+    numbers : bytes
+        Its parameter words.
+    places : list of Place
+        Of its buffers, in order.
+    scratch : list of int
+        The sizes of scratch memory; -1 for the header of an empty pool of tapes.
+    constants : list of ndarray
+    copies : list of (int, Place, int)
+        Results that no kernel writes: which one, what is copied there, and how many bytes.
+    keep : object
+        The owner of the machine code.
+    """
+
+    address: int
+    numbers: bytes
+    places: list[Place]
+    scratch: list[int]
+    constants: list[np.ndarray]
+    copies: list[tuple[int, Place, int]]
+    keep: Any
+
+
+def native_program(exe: Executable) -> NativeProgram | None:
+    """The native form of an executable; None if calls of it need Python."""
+    if type(exe) is not Executable or exe.debug_nans:
+        return None
+    jaxpr = exe.simplified
+    if any(
+        isinstance(v.aval, TapeAval | StateAval) for v in (*jaxpr.invars, *jaxpr.constvars, *jaxpr.outvars)
+    ):
+        return None
+    units = exe.steps
+    if len(units) > 1 or any(not isinstance(u, KernelUnit) or u.calls or u.route != "llvm" for u in units):
+        return None
+    return _Layout(exe).program([u for u in units if isinstance(u, KernelUnit)])
+
+
+class _Layout:
+    """The places of a program's values."""
+
+    def __init__(self, exe: Executable):
+        self.jaxpr = exe.simplified
+        self.constants = [tidy(c, v.aval.dtype) for v, c in zip(self.jaxpr.constvars, self.jaxpr.consts)]
+        self.places: dict[Atom, Place] = {}
+        for i, v in enumerate(self.jaxpr.invars):
+            self.places[v] = Place("data", i)
+        for i, v in enumerate(self.jaxpr.constvars):
+            self.places[v] = Place("constant", i)
+
+    def program(self, units: list[KernelUnit]) -> NativeProgram:
+        """The program of these units, of which there is at most one."""
+        first = len(self.jaxpr.invars)
+        copies = []
+        for j, a in enumerate(self.jaxpr.outvars):
+            if a in self.places or isinstance(a, LiteralAtom):
+                copies.append((j, self.read(a), a.aval.size * a.aval.dtype.itemsize))
+            elif isinstance(a, Var):
+                self.places[a] = Place("data", first + j)
+        for unit in units:
+            code = unit.code.code
+            places = [self.place(unit, p) for p in unit.kernel.storages]
+            numbers = struct.pack(f"{len(unit.ints)}q{len(unit.floats)}d", *unit.ints, *unit.floats)
+            scratch = list(unit.scratch.values())
+            return NativeProgram(code.address, numbers, places, scratch, self.constants, copies, code)  # type: ignore[attr-defined]
+        return NativeProgram(0, b"", [], [], self.constants, copies, None)
+
+    def place(self, unit: KernelUnit, storage: str) -> Place:
+        if storage in unit.scratch:
+            return Place("scratch", list(unit.scratch).index(storage))
+        return self.places[unit.interface[storage][0]]
+
+    def read(self, a: Atom) -> Place:
+        if isinstance(a, LiteralAtom):
+            self.constants.append(tidy(a.value, a.aval.dtype))
+            return Place("constant", len(self.constants) - 1)
+        return self.places[a]

@@ -1,0 +1,235 @@
+"""Jitted functions called in the user's ``@njit``: the same values, dtypes and errors as from Python."""
+
+from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+
+Pair = namedtuple("Pair", "w b")
+
+slope = ft.jit(ft.grad(lambda x: fnp.sum(fnp.sin(x) ** 2)))
+slope(np.ones(2))
+slope(np.ones((2, 2)))
+
+
+def of_square_of_sine(x):
+    return 2 * np.sin(x) * np.cos(x)
+
+
+@numba.njit(nogil=True)
+def call(x):
+    return slope(x)
+
+
+def same(a, b):
+    """Equal, with the same structure and the same dtypes (a Numba scalar arrives as a Python number)."""
+    if isinstance(b, tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if b is None or np.ndim(b) == 0:
+        return np.array_equal(a, b)
+    return type(a) is np.ndarray and a.flags.writeable and a.dtype == b.dtype and np.array_equal(a, b)
+
+
+def test_sizes_are_looked_up_when_it_runs_and_layouts_do_not_matter():
+    matrix = np.arange(12.0).reshape(3, 4)
+    read_only = matrix.copy()
+    read_only.flags.writeable = False
+    views = [
+        matrix,
+        matrix.T,
+        matrix[::2],
+        matrix[:, ::-1],
+        np.asfortranarray(matrix),
+        matrix[1:, 1:3],
+        np.zeros((0, 3)),
+    ]
+    for x in (np.ones(3), np.zeros(0), np.linspace(0, 1, 7)[::-2], *views, read_only, fnp.asarray(matrix)):
+        before = np.array(x)
+        np.testing.assert_allclose(call(x), of_square_of_sine(before), rtol=1e-14)
+        assert np.array_equal(x, before)
+    assert call(matrix).flags.writeable
+
+
+def test_many_sizes_from_many_threads():
+    @numba.njit(nogil=True)
+    def total(x):
+        result = 0.0
+        for i in range(len(x)):
+            result += slope(x[:i]).sum()
+        return result
+
+    x = np.linspace(0, 1, 80)
+    expected = sum(of_square_of_sine(x[:i]).sum() for i in range(80))
+    with ThreadPoolExecutor(4) as threads:
+        for result in threads.map(total, [x] * 8):
+            np.testing.assert_allclose(result, expected, rtol=1e-12)
+
+
+def test_arguments_are_those_of_python():
+    def f(pair, scale, flag, nothing, *, times, name="a"):
+        assert nothing is None
+        out = pair.w * scale[0] if name == "a" else -pair.w
+        return Pair(out * times, (pair.b + scale[1], None, flag)), times
+
+    g = ft.jit(f, static_argnames=("times", "name"))
+    pair, scale = Pair(np.arange(3, dtype=np.float32), 1.5), (2, np.float32(3))
+    g(pair, scale, True, None, times=2)
+    g(pair, scale, True, None, times=2, name="b")
+
+    @numba.njit
+    def calls(pair, scale, flag):
+        return g(pair, scale, flag, None, times=2), g(pair, scale, nothing=None, name="b", flag=flag, times=2)
+
+    g(pair, scale, nothing=None, name="b", flag=True, times=2)
+    expected = (
+        g(pair, scale, True, None, times=2),
+        g(pair, scale, nothing=None, name="b", flag=True, times=2),
+    )
+    got = calls(pair, scale, True)
+    assert same(got, expected)
+
+
+@pytest.mark.slow
+def test_dtypes_are_those_of_python():
+    g = ft.jit(lambda a, s: (a * s, s + s))
+
+    @numba.njit
+    def call(a, s):
+        return g(a, s)
+
+    for dtype in (np.float32, np.float64, np.int32, np.complex64, np.bool_, np.uint8):
+        for s in (2, 2.5, 1j, True, np.float32(2), np.int16(3)):
+            a = np.ones(3, dtype)
+            expected = g(a, s)
+            assert same(call(a, s), expected), (dtype, s)
+
+
+def test_where_it_may_stand():
+    double, increment = ft.jit(lambda x: 2.0 * x), ft.jit(lambda x: x + 1.0)
+
+    def caller(f):
+        return numba.njit(lambda x: f(x))
+
+    @numba.njit
+    def apply(f, fs, first, x):
+        chosen = double if first else increment
+        return f(x) + fs[0](x) * 10 + fs[1](x) * 100 + chosen(x) * 1000
+
+    assert caller(increment)(3.0) == 4.0
+    with pytest.warns(numba.errors.NumbaExperimentalFeatureWarning):
+        assert apply(double, (double, increment), False, 3.0) == 6 + 60 + 400 + 4000
+    assert numba.njit(lambda f: f)(double) is double
+
+
+def test_prange():
+    @numba.njit(parallel=True)
+    def rows(x):
+        out = np.zeros(len(x))
+        for i in numba.prange(len(x)):
+            out[i] = slope(x[i, : i + 1])[i]
+        return out
+
+    x = np.random.default_rng(0).normal(size=(40, 40))
+    np.testing.assert_allclose(rows(x), of_square_of_sine(np.diag(x)), rtol=1e-14)
+
+
+def test_programs_of_all_kinds():
+    """Constants, results that are arguments or numbers, scratch memory, tapes, host calls, a method."""
+    table = np.arange(3.0)
+
+    def grow(x):
+        return lax.while_loop(lambda c: c[1] < 10.0, lambda c: (c[0] * 1.1, c[1] + c[0]), (x, 0.0 * x))[0]
+
+    class Scaled:
+        factor = 3.0
+
+        @ft.jit
+        def times(self, x):
+            return self.factor * x
+
+    scaled = Scaled()
+    slope_of_growth = ft.jit(ft.grad(grow))
+    several = ft.jit(lambda x: (x + table, table, x, 3.0, x))
+    solve = ft.jit(ft.grad(lambda x: fnp.sum(fnp.linalg.solve(fnp.diag(x + 1.0) + fnp.ones((3, 3)), x) ** 2)))
+    host = ft.jit(lambda x: ft.pure_callback(np.sin, ft.ShapeDtypeStruct(x.shape, x.dtype), x))
+    method = scaled.times
+    x = np.array([1.0, 2.0, 3.0])
+    expected = [slope_of_growth(1.5), several(x), solve(x), np.sin(x), method(x)]
+    host(x)
+
+    @numba.njit
+    def all_of_them(x):
+        return slope_of_growth(1.5), several(x), solve(x), host(x), method(x)
+
+    for a, b in zip(all_of_them(x), expected, strict=True):
+        assert same(a, b)
+    scaled.factor = 4.0
+    with pytest.raises(ft.errors.StaleInstanceError, match="factor"):
+        all_of_them(x)
+
+
+def test_a_failure_raises_what_python_gets_and_may_be_caught():
+    pick = ft.jit(lambda x, i: x[i])
+    solve = ft.jit(lambda a, b: fnp.linalg.solve(a, b))
+    x, eye = np.arange(4.0), np.eye(2)
+    pick(x, 1)
+    solve(eye, np.ones(2))
+
+    @numba.njit
+    def pick_or(x, i):
+        try:
+            return pick(x, i)
+        except Exception:
+            return -1.0
+
+    call_pick, call_solve = numba.njit(lambda x, i: pick(x, i)), numba.njit(lambda a, b: solve(a, b))
+    assert (pick_or(x, 2), pick_or(x, 9)) == (2.0, -1.0)
+    for jitted, called, args in [(pick, call_pick, (x, 9)), (solve, call_solve, (np.zeros((2, 2)), x[:2])),
+                                 (solve, call_solve, (eye, x))]:  # fmt: skip
+        with pytest.raises(Exception) as expected:
+            jitted(*args)
+        with pytest.raises(type(expected.value)) as got:
+            called(*args)
+        assert str(got.value) == str(expected.value)
+        assert "test_jitted_in_njit.py" in str(got.value)
+
+
+def test_types_that_are_not_known():
+    g = ft.jit(lambda x: 2.0 * x)
+    call = numba.njit(lambda x: g(x))
+    x = np.ones((2, 3))
+    with pytest.raises(
+        numba.TypingError, match=r"g\.lower\(ft\.ShapeDtypeStruct\(\(n, m\), 'float64'\)\)\.compile\(\)"
+    ):
+        call(x)
+    g.lower(ft.ShapeDtypeStruct((5, 5), "float64")).compile()
+    assert np.array_equal(call(x), 2 * x)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ([1.0], r"argument 0 \('x'\) is a list"),
+        ((1.0, ("a",)), r"argument 0 \('x'\)\[1\]\[0\] is a unicode_type"),
+        (numba.typed.Dict.empty(numba.int64, numba.float64), r"argument 0 \('x'\) is a dict"),
+        (np.array(["a"]), r"argument 0 \('x'\) is an array of \[unichr"),
+        (1, r"result\['w'\] is in a dict"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*reflected list")
+def test_trees_that_numba_does_not_have(argument, message):
+    g = ft.jit(lambda x: {"w": x})
+    with pytest.raises(numba.TypingError, match=message):
+        numba.njit(lambda x: g(x))(argument)
+
+
+def test_a_static_argument_is_a_literal():
+    g = ft.jit(lambda x, n: x * n, static_argnums=1)
+    with pytest.raises(numba.TypingError, match=r"argument 1 \('n'\) is static.*literal"):
+        numba.njit(lambda x, n: g(x, n))(1.0, 2)
