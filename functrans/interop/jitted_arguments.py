@@ -63,7 +63,7 @@ class ArgumentLeaf:
         return x if self.is_array else x[()]
 
 
-_CURE = "Arguments are arrays, numbers, None, and tuples or named tuples of them"
+_CURE = "CallTypes are arrays, numbers, None, and tuples or named tuples of them"
 
 
 def _in_words(typ: Any) -> str:
@@ -89,7 +89,7 @@ def memory(address: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
     return np.asarray(type("_Memory", (), {"__array_interface__": interface})())
 
 
-class Arguments:
+class CallTypes:
     """The types of one call of a jitted function.
 
     Parameters

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .jitted_lowering import CallEmitter
-from .jitted_tables import Table
+from .jitted_tables import CallTable
 
 
-def written_table(table: Table) -> Callable[[CallEmitter], Any]:
+def written_table(table: CallTable) -> Callable[[CallEmitter], Any]:
     """Instructions for the address of a table."""
 
     def write(emitter: CallEmitter) -> Any:

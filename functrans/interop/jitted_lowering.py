@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core.libraries import llvmlite, numba
 from ..lowering.llvm.native_call import ARRAY_DATA, TUPLE_ITEMS
-from .jitted_arguments import Arguments, result_leaves, types
+from .jitted_arguments import CallTypes, result_leaves, types
 from .jitted_errors import PICKLED
 from .jitted_helpers import BUCKETS, FIELDS, IN_ORDER
 
@@ -39,7 +39,7 @@ class CallEmitter:
     ----------
     context, builder : object
         Numba's.
-    arguments : Arguments
+    arguments : CallTypes
     result : Numba type
     table : callable
         ``table(emitter)``: the address of the table, as a word.
@@ -49,7 +49,7 @@ class CallEmitter:
         self,
         context: Any,
         builder: Any,
-        arguments: Arguments,
+        arguments: CallTypes,
         result: Any,
         table: Callable[[CallEmitter], Any],
     ):

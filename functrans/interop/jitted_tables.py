@@ -22,8 +22,8 @@ from ..core import ArgumentError, new_rlock
 from ..frontend.arguments import name_of
 from ..frontend.pytree import tree_flatten
 from ..lowering.run.executable import compile_jaxpr
-from ..lowering.run.native import ALIGNMENT, NativeProgram, Place, native_program
-from .jitted_arguments import Arguments, memory, result_leaves, result_type
+from ..lowering.run.native import ALIGNMENT, NativeProgram, BufferPlace, native_program
+from .jitted_arguments import CallTypes, memory, result_leaves, result_type
 from .jitted_errors import hold
 from .jitted_helpers import BUCKETS, FIELDS, IN_ORDER, MULTIPLIER, NATIVE, PYTHON, helper
 
@@ -34,7 +34,7 @@ KINDS = {"data": 0, "scratch": 1, "constant": 2}
 POOL_HEADER = 24
 
 
-class Entry:
+class SizedEntry:
     """The program for one combination of sizes, and its words."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Entry:
         return self._kept[-1]
 
     def _describe(self, program: NativeProgram, fields: dict[str, int], inputs: int, outputs: int) -> None:
-        in_order = [Place("data", i) for i in range(inputs + outputs)]
+        in_order = [BufferPlace("data", i) for i in range(inputs + outputs)]
         plain = program.places == in_order and not program.copies
         fields["mode"] = IN_ORDER if plain else NATIVE
         fields["kernel"] = program.address
@@ -70,7 +70,7 @@ class Entry:
         cells = self.array([c.ctypes.data for c in program.constants] or [0])
         self._constants = program.constants
 
-        def word(place: Place) -> list[int]:
+        def word(place: BufferPlace) -> list[int]:
             base = cells.ctypes.data if place.kind == "constant" else 0
             return [KINDS[place.kind], base + 8 * place.number]
 
@@ -91,25 +91,25 @@ class Entry:
         fields["copies"], fields["copy_count"] = copies.ctypes.data, len(program.copies)
 
 
-class Table:
+class CallTable:
     """The entries for one jitted function and the types of a call.
 
     Parameters
     ----------
     jitted : Jitted
-    arguments : Arguments
+    arguments : CallTypes
     result : Numba type
         That of the result, which every entry must have.
     """
 
-    def __init__(self, jitted: Any, arguments: Arguments, result: Any):
+    def __init__(self, jitted: Any, arguments: CallTypes, result: Any):
         self.jitted = jitted
         self.arguments = arguments
         self.result = result
         helpers = [helper("find").address, helper("run").address]
         self._words = np.array([0, *[0] * BUCKETS, *helpers], np.int64)
         self.address: int = self._words.ctypes.data
-        self._entries: dict[tuple[int, ...], Entry] = {}
+        self._entries: dict[tuple[int, ...], SizedEntry] = {}
         self._by_address: dict[int, tuple[tuple[int, ...], list[Any]]] = {}
         self._lock = new_rlock()
         _tables[self.address] = self
@@ -127,7 +127,7 @@ class Table:
                     self._words[bucket] = entry.address
         return entry.address
 
-    def _new(self, sizes: tuple[int, ...]) -> Entry:
+    def _new(self, sizes: tuple[int, ...]) -> SizedEntry:
         args, kwargs = self.arguments.structs(self._shapes(sizes))
         traced, _ = self.jitted.trace(*args, **kwargs)
         avals = traced.jaxpr.out_avals
@@ -141,7 +141,7 @@ class Table:
                 "its __pycache__); if the result's type depends on sizes, return arrays of one rank and dtype"
             )
         out_sizes = tuple([n for a in outs for n in a.shape])
-        entry = Entry(sizes, out_sizes, self._native(traced), (len(self.arguments.leaves), len(outs)))
+        entry = SizedEntry(sizes, out_sizes, self._native(traced), (len(self.arguments.leaves), len(outs)))
         self._by_address[entry.address] = sizes, list(outs)
         return entry
 
@@ -168,7 +168,7 @@ class Table:
             memory(place, aval.dtype, aval.shape)[...] = x
 
 
-_tables: dict[int, Table] = {}
+_tables: dict[int, CallTable] = {}
 _publishing = new_rlock()
 
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from ..core.libraries import numba
 from ..frontend.arguments import name_of
-from .jitted_arguments import Arguments, TypesError, result_type, types
+from .jitted_arguments import CallTypes, TypesError, result_type, types
 from .jitted_lookup import written_table
 from .jitted_lowering import ResultEmitter
-from .jitted_tables import Table
+from .jitted_tables import CallTable
 
 
 class Forms:
@@ -34,18 +34,18 @@ class Forms:
         self.jitted = jitted
         self._by_form: dict[tuple[int, tuple[str, ...]], Any] = {}
         self._by_signature: dict[inspect.Signature, Any] = {}
-        self._tables: dict[Any, Table] = {}
+        self._tables: dict[Any, CallTable] = {}
 
     @cached_property
     def type(self) -> JittedType:
         """The function's Numba type."""
         return JittedType(self)
 
-    def table(self, arguments: Arguments, result: Any) -> Table:
+    def table(self, arguments: CallTypes, result: Any) -> CallTable:
         """The table for a call."""
         key = arguments.names, arguments.types, result
         if key not in self._tables:
-            self._tables[key] = Table(self.jitted, arguments, result)
+            self._tables[key] = CallTable(self.jitted, arguments, result)
         return self._tables[key]
 
     @property
@@ -76,7 +76,7 @@ class Forms:
         call = _function(f"def {name}({parameters}): return invoke({parameters})", scope)
         return _Dispatcher(self, names, call)
 
-    def known(self, arguments: Arguments) -> Any:
+    def known(self, arguments: CallTypes) -> Any:
         """The type of the result for arguments of these types.
 
         Raises
@@ -100,7 +100,7 @@ class Forms:
         return result_type(self.jitted, traced.out_tree, traced.jaxpr.out_avals[: traced.out_tree.num_leaves])
 
     def _typed(self, names: tuple[str, ...], given: Sequence[Any]) -> Any:
-        arguments = Arguments(self.jitted, given, names)
+        arguments = CallTypes(self.jitted, given, names)
         result = self.known(arguments)
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -160,7 +160,7 @@ def _forget(failures: _Failures) -> Callable[[], None]:
     return forget
 
 
-def _lowering(name: str, arguments: Arguments) -> str:
+def _lowering(name: str, arguments: CallTypes) -> str:
     """How to lower a function for arguments of these types."""
     parts = []
     for leaf in arguments.leaves:
@@ -183,7 +183,7 @@ class _Dispatcher(numba.core.registry.CPUDispatcher):
     def compile(self, sig: Any) -> Any:
         """Compile for argument types; if nothing is known about them yet, Numba must not remember that it failed."""
         args, _ = numba.core.sigutils.normalize_signature(sig)
-        self._forms.known(Arguments(self._forms.jitted, args, self._names))
+        self._forms.known(CallTypes(self._forms.jitted, args, self._names))
         return super().compile(sig)
 
 
@@ -198,7 +198,7 @@ class JittedType(types.Dispatcher):
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         """See `types.Dispatcher`."""
         names = tuple(sorted(kws))
-        given = Arguments(self.forms.jitted, [*args, *[kws[n] for n in names]], names)
+        given = CallTypes(self.forms.jitted, [*args, *[kws[n] for n in names]], names)
         dispatcher, count = self.forms.of(len(args), names), len(args)
         template, pysig, args, kws = dispatcher.get_call_template(
             given.types[:count], dict(zip(names, given.types[count:], strict=True))

@@ -22,7 +22,7 @@ from .wrapper import tidy
 ALIGNMENT = 64
 
 
-class Place(NamedTuple):
+class BufferPlace(NamedTuple):
     """Where a buffer lies.
 
     Attributes
@@ -48,12 +48,12 @@ class NativeProgram:
         The kernel's machine code, as `NativeCode.address`; 0 if there is none.
     numbers : bytes
         Its parameter words.
-    places : list of Place
+    places : list of BufferPlace
         Of its buffers, in order.
     scratch : list of int
         The sizes of scratch memory; -1 for the header of an empty pool of tapes.
     constants : list of ndarray
-    copies : list of (int, Place, int)
+    copies : list of (int, BufferPlace, int)
         Results that no kernel writes: which one, what is copied there, and how many bytes.
     keep : object
         The owner of the machine code.
@@ -61,10 +61,10 @@ class NativeProgram:
 
     address: int
     numbers: bytes
-    places: list[Place]
+    places: list[BufferPlace]
     scratch: list[int]
     constants: list[np.ndarray]
-    copies: list[tuple[int, Place, int]]
+    copies: list[tuple[int, BufferPlace, int]]
     keep: Any
 
 
@@ -80,20 +80,20 @@ def native_program(exe: Executable) -> NativeProgram | None:
     units = exe.steps
     if len(units) > 1 or any(not isinstance(u, KernelUnit) or u.calls or u.route != "llvm" for u in units):
         return None
-    return _Layout(exe).program([u for u in units if isinstance(u, KernelUnit)])
+    return _Places(exe).program([u for u in units if isinstance(u, KernelUnit)])
 
 
-class _Layout:
+class _Places:
     """The places of a program's values."""
 
     def __init__(self, exe: Executable):
         self.jaxpr = exe.simplified
         self.constants = [tidy(c, v.aval.dtype) for v, c in zip(self.jaxpr.constvars, self.jaxpr.consts)]
-        self.places: dict[Atom, Place] = {}
+        self.places: dict[Atom, BufferPlace] = {}
         for i, v in enumerate(self.jaxpr.invars):
-            self.places[v] = Place("data", i)
+            self.places[v] = BufferPlace("data", i)
         for i, v in enumerate(self.jaxpr.constvars):
-            self.places[v] = Place("constant", i)
+            self.places[v] = BufferPlace("constant", i)
 
     def program(self, units: list[KernelUnit]) -> NativeProgram:
         """The program of these units, of which there is at most one."""
@@ -103,7 +103,7 @@ class _Layout:
             if a in self.places or isinstance(a, LiteralAtom):
                 copies.append((j, self.read(a), a.aval.size * a.aval.dtype.itemsize))
             elif isinstance(a, Var):
-                self.places[a] = Place("data", first + j)
+                self.places[a] = BufferPlace("data", first + j)
         for unit in units:
             code = unit.code.code
             places = [self.place(unit, p) for p in unit.kernel.storages]
@@ -112,13 +112,13 @@ class _Layout:
             return NativeProgram(code.address, numbers, places, scratch, self.constants, copies, code)  # type: ignore[attr-defined]
         return NativeProgram(0, b"", [], [], self.constants, copies, None)
 
-    def place(self, unit: KernelUnit, storage: str) -> Place:
+    def place(self, unit: KernelUnit, storage: str) -> BufferPlace:
         if storage in unit.scratch:
-            return Place("scratch", list(unit.scratch).index(storage))
+            return BufferPlace("scratch", list(unit.scratch).index(storage))
         return self.places[unit.interface[storage][0]]
 
-    def read(self, a: Atom) -> Place:
+    def read(self, a: Atom) -> BufferPlace:
         if isinstance(a, LiteralAtom):
             self.constants.append(tidy(a.value, a.aval.dtype))
-            return Place("constant", len(self.constants) - 1)
+            return BufferPlace("constant", len(self.constants) - 1)
         return self.places[a]
