@@ -63,7 +63,7 @@ class ArgumentLeaf:
         return x if self.is_array else x[()]
 
 
-_CURE = "CallTypes are arrays, numbers, None, and tuples or named tuples of them"
+_CURE = "Arguments are arrays, numbers, None, and tuples or named tuples of them"
 
 
 def _in_words(typ: Any) -> str:

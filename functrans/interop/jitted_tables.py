@@ -22,7 +22,7 @@ from ..core import ArgumentError, new_rlock
 from ..frontend.arguments import name_of
 from ..frontend.pytree import tree_flatten
 from ..lowering.run.executable import compile_jaxpr
-from ..lowering.run.native import ALIGNMENT, NativeProgram, BufferPlace, native_program
+from ..lowering.run.native import ALIGNMENT, BufferPlace, NativeProgram, native_program
 from .jitted_arguments import CallTypes, memory, result_leaves, result_type
 from .jitted_errors import hold
 from .jitted_helpers import BUCKETS, FIELDS, IN_ORDER, MULTIPLIER, NATIVE, PYTHON, helper
