@@ -188,6 +188,16 @@ class BlockEmitter(IndexEmitter, Protocol):
         """The part of a buffer at an index of its first axis, itself a buffer."""
         ...
 
+    def window(
+        self, buffer: Buffer, starts: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int | None, ...]
+    ) -> Buffer:
+        """A box of a buffer's elements that begins at `starts`; it can be loaded from and stored to.
+
+        `axes` holds for each axis of the buffer the axis of `shape` along it, or None where the box has one element
+        that `shape` does not mention.
+        """
+        ...
+
     def span(self, tape: Any) -> tuple[Scalar, Scalar]:
         """The number of the first record of a tape (see `core.tape`), and its number of records."""
         ...

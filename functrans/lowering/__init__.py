@@ -5,8 +5,8 @@ The stages, in order; each imports only earlier ones:
 ============ ===============================================================================================
 `host`       Python evaluates equations: `host_calls` (from inside kernels), `explain_failure` (after a kernel
              failed), `debug_nans` (after one returned NaN).
-`jaxpr`      Jaxpr passes: `simplify` (with the `simplify` rules of the primitives, `reshapes` and
-             `sparse_sums`), `partition` (into kernels and host calls, in order).
+`jaxpr`      Jaxpr passes: `simplify` (with the `simplify` rules of the primitives, `reshapes`,
+             `sparse_sums` and `windows`), `partition` (into kernels and host calls, in order).
 `loops`      The loop IR (`ir`, `check`, `show`, `mapping`). A jaxpr becomes loops through `order` (reads before
              writes), `materialize` (which values to store; `read_patterns`: reads and their cost), `fuse` (which of
              them share loops), `aliasing` (which of them share memory) and `build_loops` (`folds`:

@@ -20,6 +20,7 @@ from ...passes.rewriter import Rewriter
 from ...primitives.elementwise.identities import barrier_p
 from .reshapes import raise_reshapes
 from .sparse_sums import gather_sums
+from .windows import write_in_windows
 
 
 def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jaxpr:
@@ -48,7 +49,8 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
         return eqns, outvars
 
     eqns, outvars = checked("rewriting", *rewrite(eqns, outvars))
-    eqns = toolkit.live_equations(eqns, outvars, narrow)
+    eqns = toolkit.live_equations(write_in_windows(eqns, outvars), outvars, narrow)
+    checked("windows", eqns, outvars)
     if not strict:
         eqns = toolkit.live_equations(
             gather_sums(eqns, outvars), outvars, partial(toolkit.narrowed, strict=True)

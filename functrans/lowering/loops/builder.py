@@ -20,7 +20,7 @@ from ..blas import LETTERS, RETURNS, has_own_products
 from . import ir
 from .arithmetic import Arithmetic, make_const
 from .check import real_dtype
-from .handles import LocalHandle, Memory, Place, ScalarHandle, TapeMemory, View, memory_key
+from .handles import LocalHandle, Memory, Place, ScalarHandle, TapeMemory, View, Window, memory_key
 from .ir import INT64
 
 
@@ -132,6 +132,12 @@ class Builder(Arithmetic):
             return View(buffer.buffer, (*buffer.prefix, i))
         return View(buffer, (i,))
 
+    def window(
+        self, buffer: Memory, starts: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int | None, ...]
+    ) -> Window:
+        """A box of a buffer's elements."""
+        return Window(buffer, starts, shape, axes)
+
     # --- tapes -----------------------------------------------------------------------------------------
 
     def span(self, tape: TapeMemory) -> tuple[ScalarHandle, ScalarHandle]:
@@ -175,7 +181,7 @@ class Builder(Arithmetic):
     def load(self, buffer: Memory, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
         """Read one element."""
         if isinstance(buffer, View):
-            index, buffer = (*buffer.prefix, *index), buffer.buffer
+            index, buffer = buffer.place(index), buffer.buffer
         place = self._index(index)
 
         def make() -> ScalarHandle:
@@ -188,7 +194,7 @@ class Builder(Arithmetic):
     def store(self, buffer: Memory, index: Sequence[ScalarHandle | int], value: Any) -> None:
         """Write one element."""
         if isinstance(buffer, View):
-            index, buffer = (*buffer.prefix, *index), buffer.buffer
+            index, buffer = buffer.place(index), buffer.buffer
         self.append(ir.Store(buffer, self._index(index), self.scalar(value, buffer.dtype).operand))
 
     def copy(self, target: Place, source: Place) -> None:

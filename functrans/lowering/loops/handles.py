@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,6 +126,39 @@ class View:
     def key(self) -> Any:
         """Whether the other is a view of the same memory."""
         return self.buffer.place, tuple([i.operand for i in self.prefix])
+
+    def place(self, index: Sequence[ScalarHandle | int]) -> tuple[ScalarHandle | int, ...]:
+        """The index in the buffer of the element at an index."""
+        return (*self.prefix, *index)
+
+
+class Window(View):
+    """A box of a memory's elements, in a shape with other axes of extent 1 (see `BlockEmitter.window`)."""
+
+    __slots__ = ("axes", "inside", "starts")
+
+    def __init__(
+        self, inside: Memory, starts: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int | None, ...]
+    ):
+        self.inside = inside
+        self.buffer = inside.buffer if isinstance(inside, View) else inside
+        self.prefix = ()
+        self.shape = shape
+        self.starts = starts
+        self.axes = axes
+
+    @property
+    def key(self) -> Any:
+        """Whether the other is a view of the same memory."""
+        return memory_key(self.inside), self.starts, self.shape, self.axes
+
+    def place(self, index: Sequence[ScalarHandle | int]) -> tuple[ScalarHandle | int, ...]:
+        """The index in the buffer of the element at an index."""
+        whole = [
+            start if d is None else index[d] + start if start else index[d]
+            for start, d in zip(self.starts, self.axes)
+        ]
+        return self.inside.place(whole) if isinstance(self.inside, View) else tuple(whole)
 
 
 class TapeMemory:

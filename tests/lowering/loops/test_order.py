@@ -193,6 +193,34 @@ def test_rows_and_columns():
     assert costs[2] - costs[1] == costs[1] - costs[0]  # linear, where the array is quadratic
 
 
+def parts(y, z):
+    """Writes into parts of rows and columns, of 8 columns: by negative, traced and constant indices and slices."""
+
+    def step(i, y):
+        y = y.at[i, 0].set(y[i + 1, 1] + z[0])
+        y = y.at[-i - 1, -2].add(y[i, 0])
+        y = y.at[i, 1:].add(y[i - 1, :-1] * z[1])
+        y = y.at[2:, i].mul(0.5, mode="drop")
+        y = y.at[3:5, None, fnp.array([i, i - 1])].add(y[i, i])
+        return (y.at[1:4, 2].set(y[0:3, 3]),)
+
+    return repeat(step, y)
+
+
+def test_parts_of_rows_and_columns():
+    check(parts, RNG.normal(size=(N, 8)), RNG.normal(size=N))
+    small, large = [step_cost(parts, np.ones((n, 8)), np.ones(n)) for n in (N, 2 * N)]
+    assert large - small <= 3 * N  # the column that is written
+
+
+def test_an_index_out_of_bounds_of_a_part_names_the_line():
+    f = ft.jit(lambda y, n: lax.fori_loop(0, n, lambda i, y: y.at[i, 1:].add(1.0), y))
+    x = RNG.normal(size=(N, 8))
+    with pytest.raises(ft.errors.IndexOutOfBoundsError, match=f"{N} is out of bounds for axis 0") as error:
+        f(x, N + 1)
+    assert "test_order.py" in str(error.value)
+
+
 def conflicts(y, z):
     """Reads that no order can put before the write."""
 
