@@ -88,7 +88,7 @@ def _implicit_heat(rng, steps):
 
 
 def _filter(rng, n):
-    return numpy.array([0.8, 0.5, 0.6]), rng.normal(size=(100, n)), rng.random(100), rng.normal(size=100)
+    return numpy.array([0.6, 0.3, 0.6]), rng.normal(size=(100, n)), rng.random(100), rng.normal(size=100)
 
 
 def _distances(rng, n):
