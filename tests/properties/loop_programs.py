@@ -3,7 +3,8 @@
 A program changes an environment of variables, each of which has a type of its own (`types`). Statements are tuples; the
 bodies of loops and branches are lists of statements. What a body reads and does not carry is captured.
 
-Programs of any size, which gather, scatter, multiply and call Python too, are drawn by `mixtures`.
+Programs of any size, which gather, scatter, multiply and call Python too, are drawn by `mixtures`; those that mostly
+write elements, rows and slices of the arrays that loops carry, by `array_loops`.
 """
 
 from __future__ import annotations
@@ -172,6 +173,53 @@ class Runner:
             at = self.places(env)
             env[target] = fnp.tanh(env[target].at[at].add(fnp.sin(env[source][::-1][at])))
 
+    def region(self, env, array, where):
+        """Elements of an array: one, a row, a column, a slice. Places come from a counter, a carry or a float."""
+        kind, source, offset, negative = where
+        if kind == "slice":  # of x and y, and of the columns of m
+            return (..., slice(offset, None, source)) if not negative else (..., slice(None, -offset or None))
+        i = {"n": env["n"], "k": env["k"][0], "s": fnp.floor(4 * fnp.abs(self.fit(env["s"], "s")))}[source]
+        i = (fnp.asarray(i, "i8") + offset) % self.n - (self.n if negative else 0)
+        if array.ndim == 1:
+            return i
+        return {
+            "element": (i % 2, i),
+            "row": i % 2,
+            "column": (slice(None), i),
+            "tail": (i % 2, slice(1, None)),
+        }[kind]
+
+    def put(self, env, target, where, how, source, origin):
+        """A copy of an array with a region from a region of another, or of itself."""
+        at = self.region(env, env[target], where)
+        value = fnp.sin(1.5 * env[source][self.region(env, env[source], origin)] + 0.2)
+        return getattr(env[target].at[at], how)(fitted(value, env[target][at].shape, "f8"))
+
+    def do_put(self, env, target, *rest):
+        if self.n:
+            env[target] = self.put(env, target, *rest)
+
+    def do_old(self, env, seen, where, target, *rest):
+        """Reads what a write replaced, after the write."""
+        if self.n:
+            old, env[target] = env[target], self.put(env, target, *rest)
+            env[seen] = self.mixed(env[seen], old[self.region(env, old, where)], seen)
+
+    def do_exchange(self, env, target, first, second):
+        if self.n:
+            old = env[target]
+            i, j = self.region(env, old, first), self.region(env, old, second)
+            if old[i].shape == old[j].shape:
+                env[target] = old.at[i].set(old[j]).at[j].set(old[i])
+
+    def do_paste(self, env, target, source, first, second, size):
+        """A slice at places that are known late, and that may overlap the slice that is read."""
+        if self.n:
+            size = min(size, self.n)
+            i, j = (fnp.asarray(env["n"], "i8") + first, fnp.asarray(env["k"], "i8")[0] + second)
+            slab = lax.dynamic_slice(env[source], (i,), (size,))
+            env[target] = lax.dynamic_update_slice(env[target], fnp.cos(slab), (j,))
+
     def do_called(self, env, target, source):
         env[target] = self.fit(called(self.fit(env[source], target)), target)
 
@@ -336,9 +384,20 @@ _names = st.lists(_any, min_size=1, max_size=5, unique=True)
 
 
 KINDS = [
-    *["mix"] * 6, "copy", "swap", "number", "element", "write", "product", "index", "root", "cholesky"
-]  # fmt: skip
+    *["mix"] * 6,
+    *["copy", "swap", "number", "element", "write", "product", "index", "root", "cholesky"],
+]
 MORE_KINDS = [*KINDS, *["gather", "scatter", "called", "contract"] * 3]
+WRITES = [*["put"] * 5, *["old", "exchange", "paste"] * 2, "mix", "copy", "swap", "element", "number"]
+_arrays = st.sampled_from(["x", "y", "m"])
+_regions = st.one_of(
+    st.tuples(st.sampled_from(["element", "element", "row", "column", "tail"]), st.sampled_from("nnks"),
+              st.integers(-2, 1), st.booleans()),
+    st.tuples(st.just("slice"), st.sampled_from([1, 1, 2]), st.integers(0, 2), st.booleans()),
+)  # fmt: skip
+_puts = st.tuples(
+    _arrays, _regions, st.sampled_from(["set", "set", "add", "multiply", "max"]), _arrays, _regions
+)
 
 
 @st.composite
@@ -365,6 +424,15 @@ def simple(draw, kinds=KINDS):
             return kind, draw(_floats), draw(st.sampled_from(["inner", "outer", "square", "back"]))
         case "write":
             return kind, draw(st.sampled_from(["x", "y"])), draw(_floats)
+        case "put":
+            return kind, *draw(_puts)
+        case "old":
+            return kind, draw(_floats), draw(_regions), *draw(_puts)
+        case "exchange":
+            return kind, draw(_arrays), draw(_regions), draw(_regions)
+        case "paste":
+            starts = draw(st.integers(-1, 2)), draw(st.integers(-1, 2))
+            return kind, *draw(st.sampled_from(["xy", "yx", "xx"])), *starts, draw(st.integers(1, 3))
         case "product" | "index":
             return kind, draw(_floats)
         case _:
@@ -424,3 +492,12 @@ def mixtures(draw):
     loops = [nested(depth, MORE_KINDS), nested(1, MORE_KINDS)]
     middle = [draw(loop) for loop in loops[: draw(st.integers(1, 2))]]
     return Program([*draw(around), *middle, *draw(around)], n, count)
+
+
+@st.composite
+def array_loops(draw):
+    """A program whose loops mostly write the arrays that they carry."""
+    n, count = draw(st.sampled_from([3, 1, 2, 4, 17])), draw(st.sampled_from([3, 0, 1, 6]))
+    loops = st.lists(nested(draw(st.integers(1, 3)), WRITES), min_size=1, max_size=2)
+    around = st.lists(simple(WRITES), max_size=1)
+    return Program([*draw(around), *draw(loops), *draw(around)], n, count)

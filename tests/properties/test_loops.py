@@ -13,6 +13,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import tree
 from functrans.lowering.loops import split_functions
+from functrans.testing.finite_difference import directional_derivative, is_kink
 
 _spec = importlib.util.spec_from_file_location(
     "functrans_test_loop_programs", Path(__file__).with_name("loop_programs.py")
@@ -155,6 +156,39 @@ def check_lanes_second(program, seed):
     assert_same(program, found, expected(*args), 1e-8)
 
 
+def check_memory(program, seed):
+    """Kernels in Python compute the same, and so do those that overwrite donated arguments."""
+    args = program.point(seed)
+    expected = program.python(*args)
+    with ft.config.patch(backend="python"):
+        assert_same(program, ft.jit(program.native)(*args), expected)
+    given_up = tree.map(fnp.array, args)
+    assert_same(program, ft.jit(program.native, donate_argnums=0)(*given_up), expected)
+
+
+def check_slope(program, seed):
+    """Differences of the program in Python; where it jumps or has a kink, they do not settle."""
+    floats, ints = program.point(seed)
+    names = [k for k, v in floats.items() if v.dtype == np.float64]
+    moved = slopes({k: floats[k] for k in names})
+
+    def f(values):
+        return [
+            np.asarray(of_loss(program.python)({**floats, **dict(zip(names, values, strict=True))}, ints))
+        ]
+
+    (slope,), (error,) = directional_derivative(f, [floats[k] for k in names], [moved[k] for k in names])
+    assume(error < 1e-6)
+    tangents = {**tree.map(np.zeros_like, floats), **moved}
+    native = of_loss(program.native)
+    found = ft.jit(lambda v: ft.jvp(lambda v: native(v, ints), (v,), (tangents,))[1])(floats)
+    cotangents = ft.jit(ft.grad(native))(floats, ints)
+    paired = sum(np.sum(np.asarray(cotangents[k]) * moved[k]) for k in names)
+    np.testing.assert_allclose(paired, found, rtol=1e-8, atol=1e-8)
+    if not is_kink(f, [floats[k] for k in names], [moved[k] for k in names]):
+        np.testing.assert_allclose(found, slope, rtol=1e-5, atol=1e-5)
+
+
 CHECKS = [check_values, check_forward, check_reverse, check_second, check_lanes, check_lanes_reverse,
           check_lanes_second]  # fmt: skip
 
@@ -213,4 +247,25 @@ def test_mixtures(program, seed, check, fewest):
 @settings(max_examples=150, suppress_health_check=QUIET)
 @MIXTURES
 def test_many_mixtures(program, seed, check, fewest):
+    check_mixture(program, seed, check, fewest)
+
+
+ARRAY_LOOPS = given(
+    programs.array_loops(),
+    st.integers(0, 9999),
+    st.sampled_from([*CHECKS, check_memory, check_slope]),
+    st.sampled_from([2, split_functions.FEWEST]),
+)
+
+
+@settings(max_examples=10, suppress_health_check=QUIET)
+@ARRAY_LOOPS
+def test_array_loops(program, seed, check, fewest):
+    check_mixture(program, seed, check, fewest)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, suppress_health_check=QUIET)
+@ARRAY_LOOPS
+def test_many_array_loops(program, seed, check, fewest):
     check_mixture(program, seed, check, fewest)
