@@ -88,17 +88,19 @@ def kernel(
     if length is None:
         _over_tapes(k, k.load(head[0], ()), jaxpr, (consts, carries, rows), out_rows, reverse)
     else:
-        _unrolled(k, length, max(min(unroll, length), 1), reverse, step)
+        _unrolled(k, length, max(min(unroll, length), 1), reverse, step, separate=not num_carry)
     carries.finish()
 
 
-def _unrolled(k: BlockEmitter, length: int, unroll: int, reverse: bool, step: Callable[[Any], None]) -> None:
+def _unrolled(
+    k: BlockEmitter, length: int, unroll: int, reverse: bool, step: Callable[[Any], None], separate: bool
+) -> None:
     rounds = length // unroll
     tail = rounds * unroll
     if reverse and tail < length:
         with k.loop(length, tail, reverse=True) as i:
             step(i)
-    with k.loop(rounds, reverse=reverse, interruptible=True) as j:
+    with k.loop(rounds, reverse=reverse, interruptible=True, separate=separate) as j:
         for r in reversed(range(unroll)) if reverse else range(unroll):
             step(j * unroll + r)
     if not reverse and tail < length:

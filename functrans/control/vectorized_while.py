@@ -63,7 +63,7 @@ def in_step(
     group = _Group(k, eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"])
     # The last lane fills up the last group, and is then computed more than once.
     last: Any = length - 1  # an extent, so that all lengths share one kernel
-    with k.loop(-(-length // WIDTH), interruptible=True) as j:
+    with k.loop(-(-length // WIDTH), interruptible=True, separate=True) as j:
 
         def lane(i: Any) -> Any:
             number = j * WIDTH + i
@@ -73,7 +73,7 @@ def in_step(
         shared, own = split(jaxpr.invars, len(consts))
         for v, x in zip(own, rows):
             places[v] = staged = k.scratch((WIDTH,), v.aval.dtype)
-            with k.loop(WIDTH) as i:
+            with k.loop(WIDTH, separate=True) as i:
                 k.store(staged, (i,), k.load(x, (lane(i),)))
 
         def memory(a: Any, i: Any) -> Any:
@@ -89,7 +89,7 @@ def in_step(
 
         group.run(operands)
         final: dict[Any, Any] = dict(zip(eqn.outvars, [*group.carry, group.count]))
-        with k.loop(WIDTH) as i:
+        with k.loop(WIDTH, separate=True) as i:
             for v, y in zip(jaxpr.outvars, out_rows):
                 k.store(y, (lane(i),), k.load(final[v], (i,)))
     return True
@@ -112,14 +112,14 @@ class _Group:
     def run(self, operands: Any) -> None:
         """All iterations of all lanes, given the operands of the loop (a function of the lane)."""
         k = self.k
-        with k.loop(WIDTH) as i:
+        with k.loop(WIDTH, separate=True) as i:
             cond_consts, _, init = operands(i)
             for place, x in zip(self.carry, init):
                 k.store(place, (i,), k.load(x, ()))
             k.store(self.count, (i,), k.const(0, INT64))
             self.look(i, cond_consts)
             k.store(self.going, (i,), k.load(self.flag, ()))
-        with k.while_(self.any_going), k.loop(WIDTH) as i:
+        with k.while_(self.any_going), k.loop(WIDTH, separate=True) as i:
             cond_consts, consts, _ = operands(i)
             going = k.load(self.going, (i,))
             k.inline(self.body, [*consts, *[k.row(c, i) for c in self.carry]], self.new)

@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from typing import Any, Generic, TypeVar, overload
 
 from .context import Override, new_lock
+from .cores import usable_cores
 from .errors import ConfigError, UnknownOptionError
 
 T = TypeVar("T")
@@ -39,6 +40,8 @@ class Option(Generic[T]):
         The minimum of a number.
     choices : tuple of str
         The valid values of a string.
+    shown : str
+        The default in words, where it depends on the machine.
     traced : bool
         Whether it affects tracing or compilation.
     fixed : str
@@ -60,6 +63,7 @@ class Option(Generic[T]):
         *,
         least: int = 0,
         choices: tuple[str, ...] = (),
+        shown: str = "",
         traced: bool = True,
         fixed: str = "",
     ):
@@ -67,6 +71,7 @@ class Option(Generic[T]):
         self.__doc__ = doc
         self.least = least
         self.choices = choices
+        self.shown = shown or repr(default)
         self.traced = traced
         self.fixed = fixed
         self.ever_changed = False
@@ -132,7 +137,7 @@ class Option(Generic[T]):
     def described(self) -> str:
         """Its entry in the documentation of `Config`."""
         kind = f"{{{', '.join(map(repr, self.choices))}}}" if self.choices else type(self.default).__name__
-        lines = textwrap.wrap(f"{self.__doc__} Default {self.default!r}.", 112)
+        lines = textwrap.wrap(f"{self.__doc__} Default {self.shown}.", 112)
         return f"    {self.name} : {kind}\n" + textwrap.indent("\n".join(lines), "        ")
 
 
@@ -244,6 +249,13 @@ class Config:
         "The most bytes that reverse mode through a loop of unknown length may store for each residual; beyond it "
         "`TapeLimitError` is raised.",
         least=1,
+    )
+    num_threads = Option(
+        usable_cores(),
+        "The most threads that share the long loops of a kernel; 1 for none besides the caller's. Sums depend on the "
+        "number, in the last digits, and on nothing else.",
+        least=1,
+        shown="the number of cores that the process may use, or OMP_NUM_THREADS if that is less",
     )
     disable_jit = Option(False, "Run everything as Python and NumPy.")
     strict_ctx = Option(

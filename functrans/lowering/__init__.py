@@ -12,12 +12,13 @@ The stages, in order; each imports only earlier ones:
              them share loops), `aliasing` (which of them share memory) and `build_loops` (`folds`:
              reductions), written with `builder` (`arithmetic`,
              `handles`) and the kernel rules of the primitives. Then passes over the loops: `collapse`
-             (adjacent axes), `blocked` (long sums), `plan` (scratch and stack), `outline` (numbers become parameters),
-             and for LLVM `split_complex` and `split_functions`.
+             (adjacent axes), `parallel` (loops for several threads), `blocked` (long sums), `plan` (scratch and
+             stack), `outline` (numbers become parameters), and for LLVM `split_complex` and `split_functions`.
 `backend`    The protocols that a backend implements.
 `llvm`       Loops as LLVM: `emit` (`function`, `statements`, `calls`, `ops`; `maths`: scalar functions; `gemm`:
-             matrix products; `interrupts`: Ctrl-C), `objects` (compiles and loads it), `store` (object code
-             made before, also on `disk`), `symbols` (addresses of what it calls), `native_call`, and `backend`.
+             matrix products; `interrupts`: Ctrl-C; `teams`, `pool`: threads), `objects` (compiles and loads it),
+             `store` (object code made before, also on `disk`), `symbols` (addresses of what it calls),
+             `native_call`, and `backend`.
 `python`     Loops as readable Python: `emit`, `runtime` (the names that it uses) and `backend`. It is
              printed for users, and serves as the oracle in tests and as the fallback.
 `lower`      The pipeline.

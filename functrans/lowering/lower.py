@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from .loops.build_loops import Loops, build_loops
 from .loops.check import verify
 from .loops.collapse import collapse
 from .loops.outline import outline
+from .loops.parallel import divide
 from .loops.plan import plan, scratch_bytes, written_before_failure
 from .python.runtime import NAMES
 
@@ -134,7 +136,9 @@ def _loops(step: KernelStep, options: Options, updates: Updates) -> Loops:
 def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> LoweredKernel:
     """Loops to loops, up to the text that is the kernel's key."""
     kernel = collapse(_verified(loops.kernel))  # adjacent axes that are used together become one
-    kernel = with_blocks(kernel)  # long sums are computed in blocks, for accuracy
+    # Long loops of separate iterations become chunks for several threads.
+    trips = divide(kernel, config.num_threads, options.specialize_below) if config.num_threads > 1 else {}
+    kernel = with_blocks(_verified(kernel), trips)  # long sums are computed in blocks, for accuracy
     kernel = plan(_verified(kernel), options.specialize_below)  # scratch shares memory
     scratch, work = scratch_bytes(kernel), sum(b.size for b in kernel.buffers)
     kernel.name = _identifier(name)
@@ -148,7 +152,7 @@ def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> Low
         loops.updates,
         scratch,
         loops.calls,
-        large=work >= LARGE or any(map(ir.is_long, ir.walk(kernel.body))),
+        large=work >= LARGE or any(ir.is_long(s) or ir.is_shared(s) for s in ir.walk(kernel.body)),
     )
 
 
@@ -164,4 +168,5 @@ def _identifier(name: str) -> str:
     identifier = re.sub(r"\W", "_", name)
     if not identifier.isascii():
         return "kernel"
-    return identifier if identifier.isidentifier() and identifier not in NAMES else f"kernel_{identifier}"
+    taken = identifier in NAMES or keyword.iskeyword(identifier)
+    return identifier if identifier.isidentifier() and not taken else f"kernel_{identifier}"

@@ -199,34 +199,13 @@ class _Module(Statements):
         self.leave_if_overwritten(call, part_status)
         if any(type(s) is ir.Reserve for s in ir.walk(call.part.body)):
             self.leave_if_full(status)
-        if any(type(s) is ir.HostCall or ir.is_long(s) for s in ir.walk(call.part.body)):
+        if any(type(s) is ir.HostCall or ir.is_long(s) or ir.is_shared(s) for s in ir.walk(call.part.body)):
             self.leave_if(self.new(f"icmp ne i64 {status}, 0"), status)
 
     def leave_if_full(self, status: str) -> None:
         """Return if a part had no room for a tape."""
         full = self.new(f"icmp ne i64 {self.new(f'and i64 {status}, {ir.TAPE_FULL}')}, 0")
         self.leave_if(full, status)
-
-    def leave_if_overwritten(self, call: PartCall, part_status: str) -> None:
-        """Return if a part wrote outside memory on its stack; each part numbers declarations in its own way."""
-        numbers = {id(b): i for i, b in enumerate(self.kernel.buffers)}
-        stacks = [i for i, b in enumerate(call.part.buffers) if b.role == "stack"]
-        if self.checked and stacks:
-            status = part_status
-            for i in stacks:
-                mine = self.new(f"icmp eq i64 {part_status}, {ir.OVERWRITTEN | i}")
-                theirs = ir.OVERWRITTEN | numbers[id(call.buffers[i])]
-                status = self.new(f"select i1 {mine}, i64 {theirs}, i64 {status}")
-            self.leave_if(self.new(f"icmp sge i64 {part_status}, {ir.OVERWRITTEN}"), status)
-
-    def leave_if(self, condition: str, status: str) -> None:
-        """Return the status if a condition holds."""
-        self.count += 1
-        n = self.count
-        self.lines.append(f"  br i1 {condition}, label %leave{n}, label %stay{n}")
-        self.mark(f"leave{n}")
-        self.lines.append(f"  ret i64 {status}")
-        self.mark(f"stay{n}")
 
     def entry_head(self) -> list[str]:
         """The beginning of the entry."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..loops import ir
 from .function import KernelFunction
+from .pool import ROLE
 
 #: The amount of work between two readings of the clock: about 20 us.
 BUDGET = 1 << 16
@@ -138,6 +139,20 @@ NEEDED_BY_POLL = {
     "PyErr_CheckSignals": "declare i32 @PyErr_CheckSignals()",
 }
 del NEEDED_BY_POLL["clock_gettime" if sys.platform == "win32" else "GetTickCount64"]
+#: A worker of a team leaves Python alone: it ends when the thread that runs the kernel has met an exception.
+_WORKER = f"""  %role = call i64 @{ROLE}()
+  %helps = icmp ne i64 %role, 0
+  br i1 %helps, label %worker, label %caller
+worker:
+  %ends = icmp eq i64 %role, 2
+  ret i1 %ends
+caller:
+"""
+NEEDED_BY_POLL_IN_TEAM = {
+    **NEEDED_BY_POLL,
+    "functrans.poll": POLL.replace("{\n", "{\n" + _WORKER, 1),
+    ROLE: f"declare i64 @{ROLE}()",
+}
 NEEDED_BY_HOST = {
     **_PYTHON,
     "functrans.host": HOST,
@@ -224,7 +239,8 @@ class Countdown:
     """
 
     def __init__(self, fn: KernelFunction):
-        fn.globals.update(NEEDED_BY_POLL)
+        for name, text in NEEDED_BY_POLL.items():
+            fn.globals.setdefault(name, text)  # or that of kernels with teams
         self.fn = fn
         self.left, self.last = fn.alloca("i64"), fn.alloca("i64")
         fn.head += [f"  store i64 {BUDGET}, ptr {self.left}", f"  store i64 0, ptr {self.last}"]

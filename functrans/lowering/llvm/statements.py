@@ -13,6 +13,7 @@ from .calls import c_function, host_call, part_of, reserve, routine
 from .function import KernelFunction
 from .interrupts import Countdown, is_innermost, work_of
 from .maths import LIBM
+from .teams import run_team
 
 #: Loops with at most this many iterations, counting those of inner loops, may be unrolled; those with mathematical
 #: functions only up to the length of a vector: unrolled calls are computed one at a time.
@@ -72,6 +73,27 @@ class Statements(KernelFunction):
         self.lines.append(f"  store i64 {status}, ptr %status")
         return part_status, status
 
+    def leave_if_overwritten(self, call: PartCall, part_status: str) -> None:
+        """Return if a part wrote outside memory on its stack; each part numbers declarations in its own way."""
+        numbers = {id(b): i for i, b in enumerate(self.kernel.buffers)}
+        stacks = [i for i, b in enumerate(call.part.buffers) if b.role == "stack"]
+        if self.checked and stacks:
+            status = part_status
+            for i in stacks:
+                mine = self.new(f"icmp eq i64 {part_status}, {ir.OVERWRITTEN | i}")
+                theirs = ir.OVERWRITTEN | numbers[id(call.buffers[i])]
+                status = self.new(f"select i1 {mine}, i64 {theirs}, i64 {status}")
+            self.leave_if(self.new(f"icmp sge i64 {part_status}, {ir.OVERWRITTEN}"), status)
+
+    def leave_if(self, condition: str, status: str) -> None:
+        """Return the status if a condition holds."""
+        self.count += 1
+        n = self.count
+        self.lines.append(f"  br i1 {condition}, label %leave{n}, label %stay{n}")
+        self.mark(f"leave{n}")
+        self.lines.append(f"  ret i64 {status}")
+        self.mark(f"stay{n}")
+
     def let(self, s: ir.Let) -> None:
         """A pure operation."""
         args = [self.operand(a) for a in s.args]
@@ -103,6 +125,9 @@ class Statements(KernelFunction):
 
     def loop(self, s: ir.For) -> None:
         """A counted loop."""
+        if s.team is not None:
+            run_team(self, s, s.team)
+            return
         start, stop = self.operand(s.start), self.operand(s.stop)
         self.count += 1
         n = self.count

@@ -10,6 +10,7 @@ from ...core.libraries import llvm
 from ..blas import C_PREFIX, OWN_PRODUCTS, PREFIX, MissingRoutineError, address, has_own_products, symbol
 from .gemm import own_gemm
 from .objects import LoadedCode, ObjectCode, load_object
+from .pool import ROLE, RUN, pool_address
 
 _GEMM = {symbol(f"{letter}gemm"): letter for letter in OWN_PRODUCTS}
 
@@ -30,6 +31,8 @@ def load(code: ObjectCode) -> LoadedCode:
 @functools.cache
 def address_of(name: str) -> int:
     """The address of a function; see `load`."""
+    if name in (RUN, ROLE):
+        return pool_address(name)
     if name in _GEMM and has_own_products(_GEMM[name]):
         return own_gemm(_GEMM[name])
     if name.startswith(PREFIX) and not name.startswith(C_PREFIX):

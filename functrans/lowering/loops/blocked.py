@@ -10,6 +10,8 @@ D. E. Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B: 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,14 +28,22 @@ def block_size(fold: str, dtype: np.dtype, reassoc: bool) -> int:
     return (SIZE if reassoc else SIZE_IN_ORDER) if fold == "sum" and dtype in _DOUBLE else 0
 
 
-def with_blocks(kernel: ir.Kernel) -> ir.Kernel:
-    """Split the loops of long sums, in place; the kernel must not be outlined yet."""
-    _BlockedSums().sums_of(kernel.body)
+def with_blocks(kernel: ir.Kernel, trips: Mapping[ir.For, int] = MappingProxyType({})) -> ir.Kernel:
+    """Split the loops of long sums, in place; the kernel must not be outlined yet.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    trips : mapping
+        The most iterations of loops whose bounds are not literals.
+    """
+    _BlockedSums(trips).sums_of(kernel.body)
     return kernel
 
 
 class _BlockedSums:
-    def __init__(self) -> None:
+    def __init__(self, trips: Mapping[ir.For, int]) -> None:
+        self.known = trips
         #: The total of each sum whose loop is split, and the accumulated error of its additions.
         self.totals: dict[ir.LocalVar, tuple[ir.LocalVar, ir.LocalVar]] = {}
 
@@ -43,7 +53,7 @@ class _BlockedSums:
         for place, s in enumerate(body.statements):
             if type(s) is ir.Set and s.var.block:
                 counts[s.var] = 1
-            trips = _trips(s)
+            trips = self.trips(s)
             for inner in ir.bodies_of(s):
                 sums = {v: n * trips for v, n in self.sums_of(inner).items()}
                 long = {
@@ -60,8 +70,12 @@ class _BlockedSums:
         """A loop over the blocks of a loop; each block completes a part of some sums."""
         number, start, end, stop = (ir.Value(ir.INT64) for _ in range(4))
         inside = ir.Value(ir.BOOL)
+        first = [ir.Let(start, "mul", (number, ir.Extent(size)))]
+        if loop.start != ir.Extent(0):
+            offset, start = start, ir.Value(ir.INT64)
+            first.append(ir.Let(start, "add", (loop.start, offset)))
         body: list[Any] = [
-            ir.Let(start, "mul", (number, ir.Extent(size))),
+            *first,
             ir.Let(end, "add", (start, ir.Extent(size))),
             ir.Let(inside, "lt", (end, loop.stop)),
             ir.Let(stop, "select", (inside, end, loop.stop)),
@@ -70,8 +84,16 @@ class _BlockedSums:
         for var in sums:
             self.totals[var] = ir.LocalVar(var.dtype), ir.LocalVar(var.dtype)
             body += _flushed(var, *self.totals[var])
-        count = ir.Extent(-(-_trips(loop) // size))
+        count = ir.Extent(-(-self.trips(loop) // size), outlined=loop in self.known)
         return ir.For(number, ir.Extent(0), count, ir.StatementList(body), interruptible=loop.interruptible)
+
+    def trips(self, s: Any) -> int:
+        """How often a loop with known extent runs; 1 for other statements."""
+        if type(s) is not ir.For:
+            return 1
+        if s.start == ir.Extent(0) and type(s.stop) is ir.Extent:
+            return s.stop.value
+        return self.known.get(s, 1)
 
     def finished(self, s: Any) -> list[Any]:
         """A statement in the block where a sum is declared and read."""
@@ -88,12 +110,6 @@ class _BlockedSums:
                 ir.Let(s.value, "select", (known, exact, total)),
             ]
         return [s]
-
-
-def _trips(s: Any) -> int:
-    """How often a loop with known extent runs; 1 for other statements."""
-    plain = type(s) is ir.For and s.start == ir.Extent(0) and type(s.stop) is ir.Extent
-    return s.stop.value if plain else 1
 
 
 def _values(dtype: np.dtype, number: int) -> list[ir.Value]:

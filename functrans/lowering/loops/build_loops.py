@@ -392,11 +392,18 @@ class _Nests:
             # buffers.
             views = any(isinstance(self.buffers.get(home(self.shared, r.var)), View) for r in item.members)
             independent = not views and self.fusion.is_independent(item, len(at))
-            with self.builder.loop(item.extent, interruptible=long, independent=independent) as i:
+            separate = all(self._is_separate(root, len(at)) for root in item.members)
+            with self.builder.loop(
+                item.extent, interruptible=long, independent=independent, separate=separate
+            ) as i:
                 self.body(item.body, [*at, i], rounds * item.extent, watched or long)
             for fold in item.folds:
                 if fold in self.folds:
                     self.keep(fold.var, self._index(fold, at), self.folds[fold].result())
+
+    def _is_separate(self, root: Root, depth: int) -> bool:
+        """Whether the iterations of a loop inside `depth` others hand nothing of a root on, except in a variable."""
+        return root.loops[depth] in root.axes or (root.kind == "fold" and not self._in_memory(root))
 
     def _space(self, root: Root, at: Sequence[ScalarHandle]) -> Index:
         """The index into a root's space; zero along loops that are not entered yet."""
@@ -477,7 +484,7 @@ class _Nests:
             assert stored_axes is not None
             self.builder.store(self.memory(v), [index[a] for a in stored_axes], value)
             return
-        with self.builder.loop(v.aval.shape[axes[0]], independent=True) as i:
+        with self.builder.loop(v.aval.shape[axes[0]], independent=True, separate=True) as i:
             index[axes[0]] = i
             self._fill(v, index, axes[1:], value)
 

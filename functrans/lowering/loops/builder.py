@@ -86,11 +86,12 @@ class Builder(Arithmetic):
         reverse: bool = False,
         interruptible: bool = False,
         independent: bool = False,
+        separate: bool = False,
     ) -> Iterator[ScalarHandle]:
         """A loop; the context value is the index."""
         var, body = ir.Value(INT64), ir.StatementList()
         bounds = self.scalar(start).operand, self.scalar(stop).operand
-        self.append(ir.For(var, *bounds, body, reverse, interruptible, independent))
+        self.append(ir.For(var, *bounds, body, reverse, interruptible, independent, separate))
         with self.inside(body):
             yield ScalarHandle(self, var)
 
@@ -112,9 +113,9 @@ class Builder(Arithmetic):
         with self.inside(then):
             yield
 
-    def local(self, initial: ScalarHandle, block: int = 0) -> LocalHandle:
+    def local(self, initial: ScalarHandle, block: int = 0, fold: str = "") -> LocalHandle:
         """A new variable; a sum of more than `block` elements is computed in blocks of that many."""
-        var = ir.LocalVar(initial.dtype, block)
+        var = ir.LocalVar(initial.dtype, block, fold)
         self.append(ir.Declare(var, initial.operand))
         return LocalHandle(self, var)
 

@@ -268,9 +268,14 @@ class _Verifier:
                 if s.var.dtype != ir.INT64:
                     self.fail("a loop variable is int64")
                 self.define(s.var, inner)
+                if s.team is not None:
+                    self.operand(s.team.size, ir.INT64, scope)
+                    self.define(s.team.worker, inner)
                 self.body(s.body, inner)
                 if s.independent and ir.rounds(s, 2) > 1:
                     self.independence(s)
+                if s.team is not None:
+                    self.team(s, s.team)
             case ir.While():
                 tested = set(scope)
                 for inner in s.test.statements:
@@ -340,6 +345,19 @@ class _Verifier:
                     inner
                 ):
                     self.fail(f"iterations overlap in {place}")
+
+    def team(self, loop: ir.For, team: ir.Team) -> None:
+        """Threads share no variable, and no scratch but that which has a row for each, or for each chunk."""
+        inside = list(ir.walk(loop.body))
+        own = {s.var for s in inside if type(s) is ir.Declare}
+        numbers = loop.var, team.worker
+        for s in inside:
+            if isinstance(s, ir.HostCall | ir.Reserve):
+                self.fail("a worker cannot call Python or enlarge a pool")
+            if isinstance(s, ir.Set | ir.Get) and s.var not in own:
+                self.fail("threads share a local")
+            if isinstance(s, ir.Load | ir.Store) and s.buffer.dealt and s.index[0] not in numbers:
+                self.fail(f"threads share {s.buffer.name}")
 
     def call(self, s: ir.Call, scope: set[Any]) -> None:
         for a in s.args:

@@ -58,6 +58,7 @@ class _Collapse:
         outer.body = inner.body
         outer.interruptible |= inner.interruptible
         outer.independent &= inner.independent
+        outer.separate &= inner.separate
         return True
 
     def view(self, buffer: ir.BufferDecl, place: int) -> ir.BufferDecl:

@@ -27,6 +27,11 @@ def neutral(fold: str, dtype: np.dtype) -> Any:
     return info.max if largest else info.min
 
 
+#: The operation of the loop IR that combines two results of a fold in any order.
+_OPERATIONS = {"sum": "add", "max": "max", "min": "min", "any": "or", "all": "and"}
+combination = _OPERATIONS.__getitem__
+
+
 def combine(b: Builder, fold: str, acc: ScalarHandle, x: ScalarHandle, reassoc: bool) -> ScalarHandle:
     """The accumulator after one more element."""
     if fold == "sum":
@@ -52,7 +57,8 @@ class Accumulator:
         self.reassoc = reassoc
         self.wide = _WIDE.get(dtype, dtype) if fold == "sum" else dtype
         size = block_size(fold, self.wide, reassoc) if self.wide is dtype else 0
-        self.variable = b.local(b.const(neutral(fold, self.wide), self.wide), size)
+        any_order = fold in _OPERATIONS and (reassoc or fold != "sum" or self.wide.kind not in "fc")
+        self.variable = b.local(b.const(neutral(fold, self.wide), self.wide), size, fold if any_order else "")
 
     def take(self, x: ScalarHandle) -> None:
         """Add one element."""

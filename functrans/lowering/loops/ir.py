@@ -101,9 +101,10 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """An int64 number that follows from shapes."""
+    """An int64 number that follows from shapes; with `outlined` it becomes a parameter however small it is."""
 
     value: int
+    outlined: bool = False
 
     @property
     def dtype(self) -> np.dtype:
@@ -149,6 +150,8 @@ class BufferDecl:
     storage : str, optional
         Declarations with the same storage name share the same memory (reuse, reshapes); by default each has its own.
         Different storages never overlap: their pointers are marked ``noalias``.
+    dealt : bool
+        Whether its first axis counts the threads or the chunks of a loop that a team runs.
     """
 
     name: str
@@ -156,6 +159,7 @@ class BufferDecl:
     shape: tuple[Any, ...]
     role: str
     storage: str | None = None
+    dealt: bool = False
 
     @property
     def size(self) -> int:
@@ -172,13 +176,17 @@ class BufferDecl:
 
 
 class LocalVar:
-    """A scalar variable. If it has a `block`, it is a sum, computed in blocks of that many elements (see `blocked`)."""
+    """A scalar variable. If it has a `block`, it is a sum, computed in blocks of that many elements (see `blocked`).
 
-    __slots__ = ("block", "dtype")
+    If it has a `fold`, its loops only combine it with elements by that operation, in any order.
+    """
 
-    def __init__(self, dtype: np.dtype, block: int = 0):
+    __slots__ = ("block", "dtype", "fold")
+
+    def __init__(self, dtype: np.dtype, block: int = 0, fold: str = ""):
         self.dtype = dtype
         self.block = block
+        self.fold = fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,12 +234,33 @@ class StatementList:
     statements: list[Any] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The threads that share the iterations of a loop.
+
+    Parameters
+    ----------
+    worker : Value
+        In the body of the loop, the number of the thread that runs it, less than `size`.
+    size : Operand
+        How many threads there are at most.
+    uneven : bool
+        Whether the work of an iteration is unknown: the first chunk is measured.
+    """
+
+    worker: Value
+    size: Operand
+    uneven: bool
+
+
 @dataclass(eq=False, slots=True)
 class For:
     """``for var in range(start, stop)``, from ``stop - 1`` down to `start` if `reverse`.
 
     An `interruptible` loop checks for signals from time to time, as every `While` does. The iterations of an
-    `independent` loop may run in any order or in parallel: none reads or overwrites what another one writes.
+    `independent` loop may run in any order or in parallel: none reads or overwrites what another one writes. Those of a
+    `separate` loop hand nothing from one to the next either, except elements of folds, but may use the same scratch
+    memory one after the other: `parallel` gives it a `team`, whose threads have memory of their own.
     """
 
     var: Value
@@ -241,6 +270,8 @@ class For:
     reverse: bool = False
     interruptible: bool = False
     independent: bool = False
+    separate: bool = False
+    team: Team | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -383,6 +414,11 @@ def is_long(statement: Statement) -> bool:
     )
 
 
+def is_shared(statement: Statement) -> bool:
+    """Whether a statement is a loop that several threads run."""
+    return type(statement) is For and statement.team is not None
+
+
 # --- walking -------------------------------------------------------------------------------------------
 
 
@@ -430,8 +466,8 @@ def operands_of(statement: Statement) -> tuple[Any, ...]:
             return index
         case Store(index=index, x=x):
             return (*index, x)
-        case For(start=start, stop=stop):
-            return (start, stop)
+        case For(start=start, stop=stop, team=team):
+            return (start, stop) if team is None else (start, stop, team.size)
         case If(condition=condition) | Fail(condition=condition) | While(condition=condition):
             return (condition,)
         case Declare(init=x) | Set(x=x):

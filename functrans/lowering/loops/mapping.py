@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, assert_never
 
 from . import ir
@@ -55,8 +56,8 @@ class Mapping:
             case ir.Store():
                 return ir.Store(buffers[id(s.buffer)], tuple(map(f, s.index)), f(s.x), s.part)
             case ir.For():
-                bounds = f(s.start), f(s.stop)
-                return ir.For(s.var, *bounds, self.body(s.body), s.reverse, s.interruptible, s.independent)
+                team = None if s.team is None else replace(s.team, size=f(s.team.size))
+                return replace(s, start=f(s.start), stop=f(s.stop), body=self.body(s.body), team=team)
             case ir.While():
                 return ir.While(self.body(s.test), f(s.condition), self.body(s.body))
             case ir.If():

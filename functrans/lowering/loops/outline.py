@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -112,14 +113,19 @@ class _Outline(Mapping):
         return ir.Param(slot, ir.INT64)
 
     def alone(self, x: Any) -> Any:
-        return self.param(x.value, None) if type(x) is ir.Extent else x
+        if type(x) is not ir.Extent:
+            return x
+        return self.number(x) if x.outlined else self.param(x.value, None)
 
     # --- where `Mapping` meets numbers that belong to a group ----------------------------------------------
 
     def decl(self, b: ir.BufferDecl) -> ir.BufferDecl:
         shape: list[Any] = []
-        for n, dim in zip(b.shape, self.dims[id(b)]):
-            new = ir.Extent(n) if b.role == "stack" else self.param(n, self.groups.find(dim))
+        for d, (n, dim) in enumerate(zip(b.shape, self.dims[id(b)])):
+            if d == 0 and b.dealt:  # one text serves every number of threads
+                new: Any = self.number(ir.Extent(n))
+            else:
+                new = ir.Extent(n) if b.role == "stack" else self.param(n, self.groups.find(dim))
             shape.append(new.value if type(new) is ir.Extent else new)
         return ir.BufferDecl(b.name, b.dtype, tuple(shape), b.role, b.storage)
 
@@ -129,19 +135,19 @@ class _Outline(Mapping):
         return a if isinstance(a, (str, ir.LocalVar)) else self.alone(a)
 
     def number(self, x: Any) -> ir.Param:
-        """The number of a host call: always a parameter, since each program has its own."""
+        """A parameter, however small the number."""
         self.values.append(x.value)
         return ir.Param(len(self.values) - 1, ir.INT64)
 
     def statement(self, s: ir.Statement) -> ir.Statement:
         if type(s) is ir.HostCall:
+            # Each program has its own number.
             return ir.HostCall(self.number(s.number), tuple(map(self.argument, s.refs)), s.reads)
         if type(s) is not ir.For or type(s.stop) is not ir.Extent:
             return super().statement(s)
-        stop = self.param(s.stop.value, self.groups.find(s))
-        return ir.For(
-            s.var, self.alone(s.start), stop, self.body(s.body), s.reverse, s.interruptible, s.independent
-        )
+        stop = self.number(s.stop) if s.stop.outlined else self.param(s.stop.value, self.groups.find(s))
+        team = None if s.team is None else replace(s.team, size=self.alone(s.team.size))
+        return replace(s, start=self.alone(s.start), stop=stop, body=self.body(s.body), team=team)
 
 
 class _Dim:

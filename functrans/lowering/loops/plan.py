@@ -126,9 +126,13 @@ def _drop_untouched(kernel: ir.Kernel) -> None:
 
 
 def _on_stack(life: _Life, specialize_below: int) -> bool:
-    if len(life.buffers) > 1 or life.nbytes > STACK_BYTES:
-        return False
-    return all(n <= specialize_below for n in life.buffers[0].shape)
+    return len(life.buffers) == 1 and fits_on_stack(life.buffers[0], specialize_below)
+
+
+def fits_on_stack(buffer: ir.BufferDecl, specialize_below: int) -> bool:
+    """Whether a scratch buffer is small enough for the stack, with extents that are literals."""
+    small = buffer.size * buffer.dtype.itemsize <= STACK_BYTES and not buffer.dealt
+    return small and all(n <= specialize_below for n in buffer.shape)
 
 
 def _lives(kernel: ir.Kernel) -> dict[str, _Life]:

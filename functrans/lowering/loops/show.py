@@ -110,6 +110,10 @@ class _KernelPrinter:
                     bounds += " interruptible" if s.interruptible else ""
                     bounds += " independent" if s.independent else ""
                     self.define(s.var)
+                    if s.team is not None:
+                        self.define(s.team.worker)
+                        bounds += f" team {self.values[s.team.worker]} of {show(s.team.size)}"
+                        bounds += " uneven" if s.team.uneven else ""
                     out.append(f"{indent}for {self.values[s.var]} in {bounds}:")
                     self.body(s.body, indent + "  ")
                 case ir.While():

@@ -81,6 +81,16 @@ def shared(body: ir.StatementList) -> list[Any]:
     return statements
 
 
+def team_call(kernel: ir.Kernel, loop: ir.For) -> PartCall:
+    """The body of a loop that a team runs, as a call of a part of the kernel that it is in."""
+    inside = Counter(touch.buffer.place for touch in ir.touches(loop.body))
+    users = Counter(touch.buffer.place for touch in ir.touches(kernel.body))
+    part = _Part(loop.body.statements, lambda place: inside[place] == users[place])
+    part.kernel.buffers = part.ordered()
+    buffers, places = list(part.strided), part.places()
+    return PartCall(part.kernel, show(part.kernel), buffers, places, part.ints, part.floats, [])
+
+
 def _verified(calls: list[PartCall]) -> list[PartCall]:
     """The calls themselves, checked first if ``config.verify`` is set."""
     if config.verify:
@@ -101,9 +111,9 @@ def _can_move(chunk: list[ir.Statement]) -> bool:
     statements = list(ir.walk(ir.StatementList(chunk)))
     if any(type(s) in (ir.HostCall, ir.Reserve) or ir.is_long(s) for s in statements):
         return False
-    defined = {v for s in chunk for v in _all_defined(s)}
-    outside = [x for x in _uses(chunk) if type(x) in (ir.Value, ir.LocalVar) and x not in defined]
-    if not all(type(x) is ir.Value and _passes(x.dtype) for x in outside):
+    defined = {v for s in chunk for v in all_defined(s)}
+    outside = [x for x in uses(chunk) if type(x) in (ir.Value, ir.LocalVar) and x not in defined]
+    if not all(type(x) is ir.Value and passes(x.dtype) for x in outside):
         return False
     return any(type(s) is ir.For and ir.rounds(s, ir.SHORT + 1) > ir.SHORT for s in statements)
 
@@ -116,7 +126,7 @@ class _Chunks:
         self.parts: dict[str, ir.Kernel] = {}
         self.users: dict[Any, set[int]] = {}  # the chunks that use a value or a storage
         for n, chunk in enumerate(self.chunks):
-            for x in (*_uses(chunk), *(t.buffer.place for t in ir.touches(ir.StatementList(chunk)))):
+            for x in (*uses(chunk), *(t.buffer.place for t in ir.touches(ir.StatementList(chunk)))):
                 self.users.setdefault(x, set()).add(n)
 
     def is_own(self, n: int) -> Callable[[str], bool]:
@@ -146,7 +156,7 @@ class _Part(Mapping):
         self.ints: list[ir.Operand] = []
         self.floats: list[ir.Operand] = []
         self.known: dict[Any, ir.Param] = {}
-        self.defined = {v for s in chunk for v in _all_defined(s)}
+        self.defined = {v for s in chunk for v in all_defined(s)}
         self.extra: list[ir.BufferDecl] = []
         body = ir.StatementList(chunk)
         self.written: set[str] = set()
@@ -206,7 +216,7 @@ def _chunks(statements: list[ir.Statement]) -> Iterator[list[ir.Statement]]:
     """Chunks of about one loop or call each; no variable is used on both sides of a cut."""
     last_use: dict[Any, int] = {}
     for n, s in enumerate(statements):
-        last_use.update((x, n) for x in _uses([s]) if type(x) in (ir.LocalVar, ir.Value))
+        last_use.update((x, n) for x in uses([s]) if type(x) in (ir.LocalVar, ir.Value))
     chunk: list[ir.Statement] = []
     busy = -1  # the last statement that uses something which a cut must not separate
     heavy = False
@@ -218,13 +228,13 @@ def _chunks(statements: list[ir.Statement]) -> Iterator[list[ir.Statement]]:
         chunk.append(s)
         heavy = heavy or type(s) in _HEAVY
         for x in _defines(s):
-            if type(x) is ir.LocalVar or not _passes(x.dtype):
+            if type(x) is ir.LocalVar or not passes(x.dtype):
                 busy = max(busy, last_use.get(x, n))
     if chunk:
         yield chunk
 
 
-def _passes(dtype: np.dtype) -> bool:
+def passes(dtype: np.dtype) -> bool:
     """Whether a number can be a parameter."""
     return dtype in (np.int64, np.float64, np.float32)
 
@@ -237,16 +247,19 @@ def _defines(s: ir.Statement) -> list[Any]:
     return [] if value is None else [value]
 
 
-def _all_defined(s: ir.Statement) -> Iterator[Any]:
+def all_defined(s: ir.Statement) -> Iterator[Any]:
+    """The values and variables that a statement, and those in its blocks, define."""
     yield from _defines(s)
     if type(s) is ir.For:
         yield s.var
+        if s.team is not None:
+            yield s.team.worker
     for body in ir.bodies_of(s):
         for inner in body.statements:
-            yield from _all_defined(inner)
+            yield from all_defined(inner)
 
 
-def _uses(chunk: list[ir.Statement]) -> Iterator[Any]:
+def uses(chunk: list[ir.Statement]) -> Iterator[Any]:
     """Values and variables used in a chunk, at any depth."""
     for s in ir.walk(ir.StatementList(chunk)):
         for x in ir.operands_of(s):

@@ -312,6 +312,8 @@ class _SourceWriter:
         if s.reverse:
             bounds = f"{stop.at(5)} - 1, {start.at(5)} - 1, -1"
         self.exprs[s.var] = _Expr(name, plain=True)
+        if s.team is not None:
+            self.exprs[s.team.worker] = _Expr("0", plain=True)
         self.nested(f"for {name} in range({bounds}):", s.body)
         if self.fails and any(type(x) is ir.HostCall for x in ir.walk(s.body)):
             self.line("    if status:")

@@ -1,0 +1,360 @@
+"""Divide loops among threads: the iterations of a long loop become chunks, which a team of threads takes one by one.
+
+.. code-block:: text
+
+    local s = 0                               for c in 0..chunks team w of threads:
+    for i in 0..n:                                local p = 0
+        t[] = ...                      ──▶        for i in units*c/chunks .. units*(c+1)/chunks:
+        s = s + t[]                                   t[w] = ...
+                                                      p = p + t[w]
+                                                  partial[c] = p
+                                              for c in 0..chunks:
+                                                  s = s + partial[c]
+
+* Only a loop whose iterations are *separate* is divided (`ir.For`). The outermost ones are, if they do enough work.
+* Scratch that each iteration uses again gets a row for each thread, or lives on its stack.
+* A fold has a variable for each chunk. The results are combined in order, so that a sum depends on the number of
+  threads, but on nothing else: not on which thread took which chunk.
+* The numbers of chunks and threads are parameters of the kernel, whose text is the same for every number above one.
+
+Extents are known here, so whether a loop is worth dividing is decided now: a kernel without such a loop is what it
+would be for one thread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+from . import ir
+from .arithmetic import make_const
+from .check import real_dtype
+from .folds import combination, neutral
+from .plan import fits_on_stack
+from .split_functions import all_defined, passes, uses
+
+#: The least work of a loop that is divided, and of a chunk, in additions (`work_of`): about 50 us, at which two
+#: threads, one of them woken first, are as fast as one; and 6 us. Loops of unknown work are divided from `LEAST_CHUNK`
+#: on, and the pool measures their first chunk.
+LEAST, LEAST_CHUNK = 3 << 19, 3 << 16
+#: The cost of an operation, relative to vectors, where each waits for the one before: in a loop with a carry.
+IN_SEQUENCE = 8
+#: The cost of calling a routine, and of each product in it.
+ROUTINE, PRODUCT = 1 << 12, 8
+#: Chunks per thread: of equal work; of unequal work, where a thread would wait for the other.
+EVEN, UNEVEN = 4, 16
+#: Innermost loops are cut at multiples of this, so that vectors start where they would in one piece.
+UNIT = 64
+#: The assumed number of iterations of a loop whose number is unknown.
+UNKNOWN = 16
+#: Routines on matrices with more elements than this are left to BLAS, which may have threads of its own.
+SMALL_MATRIX = 64 * 64
+
+
+def divide(kernel: ir.Kernel, threads: int, specialize_below: int) -> dict[ir.For, int]:
+    """Divide the loops of a kernel, in place; it must not be planned yet.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    threads : int
+        At least two.
+    specialize_below : int
+        Extents up to this one are literals.
+
+    Returns
+    -------
+    dict of For to int
+        The most iterations of the loops over one chunk.
+    """
+    division = _Division(kernel, threads, specialize_below)
+    division.body(kernel.body)
+    return division.trips
+
+
+def work_of(body: ir.StatementList, weight: int = 1) -> int:
+    """The work of a block, in additions of vectors of eight; `weight` is the cost of one addition."""
+    total = 0
+    for s in body.statements:
+        match s:
+            case ir.Let(op=op):
+                total += weight * ir.COSTS.get(op, 1)
+            case ir.For():
+                inner = 1 if s.separate else IN_SEQUENCE if s.interruptible else weight
+                total += max(ir.rounds(s, UNKNOWN), 0) * work_of(s.body, inner)
+            case ir.While():
+                total += UNKNOWN * (work_of(s.test, IN_SEQUENCE) + work_of(s.body, IN_SEQUENCE))
+            case ir.If():
+                total += work_of(s.then, weight) + work_of(s.orelse, weight)
+            case ir.Copy(target=target):
+                total += target.size
+            case ir.Call():
+                total += ROUTINE + PRODUCT * prod(_sizes(s))
+            case _:
+                total += weight
+    return total
+
+
+def _is_uneven(loop: ir.For) -> bool:
+    """Whether the work of an iteration is unknown."""
+    return any(type(s) is ir.While for s in ir.walk(loop.body))
+
+
+def _sizes(call: ir.Call) -> list[int]:
+    """The extents of the matrices that a routine works on: its first whole numbers, as BLAS and LAPACK have them."""
+    sizes = [a.value for a in call.args if type(a) is ir.Extent][:3]
+    return sizes * 3 if len(sizes) == 1 else sizes
+
+
+class _Division:
+    def __init__(self, kernel: ir.Kernel, threads: int, specialize_below: int):
+        self.kernel = kernel
+        self.threads = threads
+        self.specialize_below = specialize_below
+        self.trips: dict[ir.For, int] = {}
+        self._users: Counter[str] | None = None
+
+    def body(self, body: ir.StatementList) -> None:
+        """Divide the outermost suitable loops of a block."""
+        statements: list[ir.Statement] = []
+        for s in body.statements:
+            if type(s) is ir.For and self.is_worth(s) and self.is_possible(s):
+                statements += self.divided(s)
+                continue
+            for inner in ir.bodies_of(s):
+                self.body(inner)
+            statements.append(s)
+        body.statements = statements
+
+    @property
+    def users(self) -> Counter[str]:
+        """How often statements touch each storage."""
+        if self._users is None:
+            self._users = Counter(t.buffer.place for t in ir.touches(self.kernel.body))
+        return self._users
+
+    # --- whether --------------------------------------------------------------------------------------------
+
+    def is_worth(self, loop: ir.For) -> bool:
+        """Whether a loop's iterations are separate, and enough work."""
+        n = ir.rounds(loop, 0)
+        if not loop.separate or loop.start != ir.Extent(0) or n < self.threads:
+            return False
+        return n * work_of(loop.body) >= (LEAST_CHUNK if _is_uneven(loop) else LEAST)
+
+    def is_possible(self, loop: ir.For) -> bool:
+        """Whether the body can be a function, and threads have memory of their own where iterations share it."""
+        for s in ir.walk(loop.body):
+            if type(s) in (ir.HostCall, ir.Reserve):
+                return False
+            if type(s) is ir.Call and max(prod(_sizes(s)[:2]), 1) > SMALL_MATRIX:
+                return False
+            if type(s) is ir.Copy and s.target.shape != s.source.shape:
+                return False
+        for x in _outside(loop):
+            if type(x) is ir.LocalVar and not x.fold:
+                return False
+            if type(x) is ir.Value and not passes(real_dtype(x.dtype)):
+                return False
+        private = self.private(loop)
+        moving = _depending(loop)
+        for s in ir.walk(loop.body):
+            for touch in ir.touches_of(s):
+                if touch.writes and touch.buffer.place not in private and not _moves(s, touch.buffer, moving):
+                    return False
+        return True
+
+    def private(self, loop: ir.For) -> set[str]:
+        """The scratch storages that iterations use one after the other."""
+        inside = Counter(t.buffer.place for t in ir.touches(loop.body))
+        written = {t.buffer.place for t in ir.touches(loop.body) if t.writes}
+        roles: dict[str, set[str]] = {}
+        for b in self.kernel.buffers:
+            roles.setdefault(b.place, set()).add(b.role)
+        own = {
+            place for place in written if inside[place] == self.users[place] and roles[place] == {"scratch"}
+        }
+        return own - _dealt(loop, own)
+
+    # --- how ------------------------------------------------------------------------------------------------
+
+    def divided(self, loop: ir.For) -> list[ir.Statement]:
+        """The statements in place of a loop."""
+        team = ir.Team(ir.Value(ir.INT64), ir.Extent(self.threads, outlined=True), _is_uneven(loop))
+        self.deal(loop, team.worker)
+        n, chunks, unit = self.shares(loop)
+        units = -(-n // unit)
+        number = ir.Value(ir.INT64)
+        bounds, (loop.start, loop.stop) = _bounds(number, n, chunks, unit)
+        self.trips[loop] = -(-units // chunks) * unit
+        before, after, combined = self.folds(loop, number, chunks)
+        body = ir.StatementList([*bounds, *before, loop, *after])
+        stop = ir.Extent(chunks, outlined=True)
+        return [ir.For(number, ir.Extent(0), stop, body, team=team), *combined]
+
+    def shares(self, loop: ir.For) -> tuple[int, int, int]:
+        """The number of iterations and of chunks, and the unit of the bounds of chunks."""
+        n = ir.rounds(loop, 0)
+        if _is_uneven(loop):
+            return n, min(UNEVEN * self.threads, n), 1
+        chunks = min(max(min(EVEN * self.threads, n * work_of(loop.body) // LEAST_CHUNK), self.threads), n)
+        innermost = not any(type(s) is ir.For for s in ir.walk(loop.body))
+        return n, chunks, UNIT if innermost and n >= UNIT * chunks else 1
+
+    def folds(
+        self, loop: ir.For, number: ir.Value, chunks: int
+    ) -> tuple[list[ir.Statement], list[ir.Statement], list[ir.Statement]]:
+        """The variables of a chunk before its loop, their results after it, and the combination of these."""
+        before: list[ir.Statement] = []
+        after: list[ir.Statement] = []
+        combined: list[ir.Statement] = []
+        again = ir.Value(ir.INT64)
+        for var in dict.fromkeys(x for x in _outside(loop) if type(x) is ir.LocalVar):
+            own = ir.LocalVar(var.dtype, var.block, var.fold)
+            for s in ir.walk(loop.body):
+                if isinstance(s, ir.Get | ir.Set) and s.var is var:
+                    s.var = own
+            partial = self.declare("partial", var.dtype, (chunks,))
+            result, part, old, new = (ir.Value(var.dtype) for _ in range(4))
+            before.append(ir.Declare(own, make_const(neutral(var.fold, var.dtype), var.dtype)))
+            after += [ir.Get(result, own), ir.Store(partial, (number,), result)]
+            combined += [
+                ir.Load(part, partial, (again,)),
+                ir.Get(old, var),
+                ir.Let(new, combination(var.fold), (old, part)),
+                ir.Set(var, new),
+            ]
+        if combined:
+            body = ir.StatementList(combined)
+            combined = [ir.For(again, ir.Extent(0), ir.Extent(chunks, outlined=True), body)]
+        return before, after, combined
+
+    def declare(self, name: str, dtype: Any, shape: tuple[int, ...]) -> ir.BufferDecl:
+        """New scratch memory."""
+        names = {b.name for b in self.kernel.buffers}
+        unique, n = name, 1
+        while unique in names:
+            n += 1
+            unique = f"{name}_{n}"
+        self.kernel.buffers.append(decl := ir.BufferDecl(unique, dtype, shape, "scratch", dealt=True))
+        return decl
+
+    def deal(self, loop: ir.For, worker: ir.Value) -> None:
+        """Give each thread its own row of the scratch that iterations use again."""
+        places = self.private(loop)
+        decls = [b for b in self.kernel.buffers if b.place in places]
+        times = Counter(b.place for b in decls)
+        large = {b for b in decls if times[b.place] > 1 or not fits_on_stack(b, self.specialize_below)}
+        sizes = {b: b.size for b in large}
+        if large:
+            _with_rows(loop.body, sizes, worker)
+        for b in large:
+            b.shape, b.dealt = (self.threads, *b.shape), True
+
+
+def _bounds(
+    number: ir.Value, n: int, chunks: int, unit: int
+) -> tuple[list[ir.Statement], tuple[ir.Value, ir.Value]]:
+    """The first iteration of a chunk, and the end of its iterations; both are multiples of the unit, but for `n`."""
+    count, units = ir.Extent(chunks, outlined=True), ir.Extent(-(-n // unit))
+    first, product, next_number, next_product, end = (ir.Value(ir.INT64) for _ in range(5))
+    lets: list[ir.Statement] = [
+        ir.Let(product, "mul", (number, units)),
+        ir.Let(first, "idiv", (product, count)),
+        ir.Let(next_number, "add", (number, ir.Extent(1))),
+        ir.Let(next_product, "mul", (next_number, units)),
+        ir.Let(end, "idiv", (next_product, count)),
+    ]
+    if unit == 1:
+        return lets, (first, end)
+    start, far, stop = (ir.Value(ir.INT64) for _ in range(3))
+    inside = ir.Value(ir.BOOL)
+    lets += [
+        ir.Let(start, "mul", (first, ir.Extent(unit))),
+        ir.Let(far, "mul", (end, ir.Extent(unit))),
+        ir.Let(inside, "lt", (far, ir.Extent(n))),
+        ir.Let(stop, "select", (inside, far, ir.Extent(n))),
+    ]
+    return lets, (start, stop)
+
+
+def _outside(loop: ir.For) -> Iterator[Any]:
+    """The values and variables from outside that the body of a loop uses."""
+    inside = {loop.var, *(v for s in loop.body.statements for v in all_defined(s))}
+    for x in uses(loop.body.statements):
+        if type(x) in (ir.Value, ir.LocalVar) and x not in inside:
+            yield x
+
+
+def _depending(loop: ir.For) -> set[Any]:
+    """The values that differ between iterations, through arithmetic and the bounds of inner loops."""
+    moving = {loop.var}
+    for s in ir.walk(loop.body):
+        if not moving.isdisjoint(x for x in ir.operands_of(s) if type(x) is ir.Value):
+            if type(s) is ir.Let:
+                moving.add(s.value)
+            elif type(s) is ir.For:
+                moving.add(s.var)
+    return moving
+
+
+def _moves(s: ir.Statement, buffer: ir.BufferDecl, moving: set[Any]) -> bool:
+    """Whether a statement writes other elements of a buffer in other iterations."""
+    if type(s) is ir.Store:
+        return not moving.isdisjoint(s.index)
+    if type(s) is ir.Call:
+        return all(
+            a.offset in moving for a in s.args if type(a) is ir.Address and a.buffer.place == buffer.place
+        )
+    return False
+
+
+def _dealt(loop: ir.For, places: set[str]) -> set[str]:
+    """The storages of which each iteration only uses elements at its own number."""
+    axes: dict[str, set[tuple[int, ...]]] = {}
+    for s in ir.walk(loop.body):
+        for touch in ir.touches_of(s):
+            index = s.index if isinstance(s, ir.Load | ir.Store) else ()
+            at = next((d for d, i in enumerate(index) if i is loop.var), None)
+            inner = () if at is None else (at, *touch.buffer.shape[at:])
+            axes.setdefault(touch.buffer.place, set()).add(inner)
+    return {place for place in places if len(axes[place]) == 1 and axes[place] != {()}}
+
+
+def _with_rows(body: ir.StatementList, sizes: dict[ir.BufferDecl, int], worker: ir.Value) -> None:
+    """Address the row of a thread in each access to some buffers."""
+    statements: list[ir.Statement] = []
+    for s in body.statements:
+        for inner in ir.bodies_of(s):
+            _with_rows(inner, sizes, worker)
+        if isinstance(s, ir.Load | ir.Store) and s.buffer in sizes:
+            s.index = (worker, *s.index)
+        elif type(s) is ir.Copy and (s.target in sizes or s.source in sizes):
+            if s.target.place != s.source.place:
+                statements += _copied(s, sizes, worker)
+            continue
+        elif type(s) is ir.Call:
+            args: list[Any] = []
+            for a in s.args:
+                if type(a) is ir.Address and a.buffer in sizes:
+                    row, place = ir.Value(ir.INT64), ir.Value(ir.INT64)
+                    statements.append(ir.Let(row, "mul", (worker, ir.Extent(sizes[a.buffer]))))
+                    statements.append(ir.Let(place, "add", (row, a.offset)))
+                    a = ir.Address(a.buffer, place)
+                args.append(a)
+            s.args = tuple(args)
+        statements.append(s)
+    body.statements = statements
+
+
+def _copied(s: ir.Copy, sizes: dict[ir.BufferDecl, int], worker: ir.Value) -> list[Any]:
+    """The loops that copy a buffer, or a thread's row of one."""
+    index = tuple([ir.Value(ir.INT64) for _ in s.target.shape])
+    element = ir.Value(s.source.dtype)
+    rows = [(worker, *index) if b in sizes else index for b in (s.source, s.target)]
+    statements: list[Any] = [ir.Load(element, s.source, rows[0]), ir.Store(s.target, rows[1], element)]
+    for i, n in zip(reversed(index), reversed(s.target.shape)):
+        statements = [ir.For(i, ir.Extent(0), ir.Extent(n), ir.StatementList(statements))]
+    return statements
