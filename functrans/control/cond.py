@@ -75,7 +75,21 @@ def bind(index: Any, branches: Sequence[tuple[Jaxpr, Sequence[Any]]], operands: 
         The results of the branch.
     """
     common, captured = _with_common_operands(branches, len(operands))
-    return cond_p.bind(index, *captured, *operands, branches=common)
+    values = [*captured, *operands]
+    # An array that no branch reads would be a residual all the same.
+    read = _any([b.derive("inputs read", partial(_inputs_read, b)) for b in common])
+    if not all(read):
+        common = tuple([b.derive(("inputs", read), partial(_with_inputs, b, read)) for b in common])
+    return cond_p.bind(index, *chosen(values, read), branches=common)
+
+
+def _inputs_read(branch: Jaxpr) -> Mask:
+    used = variables_read(branch.eqns, branch.outvars)
+    return tuple([v in used for v in branch.invars])
+
+
+def _with_inputs(branch: Jaxpr, mask: Mask) -> Jaxpr:
+    return branch.replace(invars=chosen(branch.invars, mask))
 
 
 def _with_common_operands(
