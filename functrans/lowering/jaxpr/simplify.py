@@ -18,6 +18,7 @@ from ...passes import toolkit
 from ...passes.check import check_jaxpr, verified
 from ...passes.rewriter import Rewriter
 from ...primitives.elementwise.identities import barrier_p
+from .mirrored_sums import share_mirrored_sums
 from .reshapes import raise_reshapes
 from .sparse_sums import gather_sums
 from .windows import write_in_windows
@@ -55,7 +56,7 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
         eqns = toolkit.live_equations(
             gather_sums(eqns, outvars), outvars, partial(toolkit.narrowed, strict=True)
         )
-        checked("gathering sums", eqns, outvars)
+        eqns, outvars = checked("gathering sums", *share_mirrored_sums(eqns, outvars))
     eqns, _ = checked("raising reshapes", raise_reshapes(eqns, outvars), outvars)
     eqns, outvars = rewrite(eqns, outvars)
     eqns, outvars = checked("simplification", toolkit.live_equations(eqns, outvars, narrow), outvars)

@@ -154,7 +154,7 @@ class Statements(KernelFunction):
         phi = len(self.lines)
         self.lines.append("")
         self.values[s.var] = self.new(f"sub i64 {last}, {counter}") if last else counter
-        outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
+        outer, self.accumulators = self.accumulators, _accumulators(s.body, {s.var})
         self.body(s.body)
         self.accumulators = outer
         step = self.new(f"add nsw i64 {counter}, 1")
@@ -263,6 +263,23 @@ def _rounds_of_nest(s: ir.Statement) -> int:
         return SHORT + 1
     inner = sum(_rounds_of_nest(x) for body in ir.bodies_of(s) for x in body.statements)
     return max(ir.rounds(s, SHORT + 1), 0) * max(inner, 1) if type(s) is ir.For else inner
+
+
+def _accumulators(body: ir.StatementList, varying: set[ir.Value]) -> int:
+    """How many sums a loop updates: variables, and elements of memory at places that do not depend on its number."""
+    count = 0
+    varying = set(varying)
+    for s in body.statements:
+        if type(s) is ir.Set:
+            count += 1
+        elif type(s) is ir.Store:
+            count += varying.isdisjoint(s.index)
+        elif type(s) is ir.For and ir.rounds(s, SHORT) <= VECTOR:
+            inner = [x for x in s.body.statements if type(x) is not ir.Set]
+            count += max(ir.rounds(s, 0), 0) * _accumulators(ir.StatementList(inner), varying)
+        elif type(s) in (ir.Let, ir.Load, ir.Get):
+            varying.add(s.value)
+    return count
 
 
 def _calls_maths(body: ir.StatementList) -> bool:

@@ -437,6 +437,15 @@ def reduction_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     return eqn.replace(invars=inner.invars, params=params)
 
 
+def _sum_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
+    """The sum of ``x + x``, the derivative of a square, is twice the sum of `x`: doubling does not round."""
+    inner = rw.made_by(eqn.invars[0], "add")
+    if inner is None or inner.invars[0] is not inner.invars[1] or eqn.outvars[0].aval.dtype.kind not in "fc":
+        return reduction_simplify(rw, eqn)
+    once = rw.new(reduce_sum_p, inner.invars[0], **eqn.params)
+    return eqn.replace(primitive=add_p, invars=[once, once], params={})
+
+
 def _reduce_sum_abstract(x: Aval, *, axes: tuple[int, ...]) -> Aval:
     if x.dtype == KEY:
         raise refused_keys("reduce_sum")
@@ -452,7 +461,7 @@ reduce_sum_p: Primitive = Primitive(
     transpose=_reduce_sum_transpose,
     batch=reduction_batch(lambda: reduce_sum_p),
     kernel=Reduction("sum"),
-    simplify=reduction_simplify,
+    simplify=_sum_simplify,
 )
 
 
