@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...core import Atom, Eqn, Literal, Pointwise, Var
+from ...core import Atom, Eqn, Pointwise, Var
 from ...passes.toolkit import equation_key, new_equation, substitute
 from ...primitives.elementwise.arithmetic import neg_p
 from ...primitives.structure.linear import reduce_sum_p
@@ -147,7 +147,7 @@ class _Mirrors:
     def _of_reshape(self, e: Eqn, i: int, j: int) -> Mirror | None:
         """An axis of extent 1 moves past others freely."""
         shape = e.params["shape"]
-        if shape[i] != 1 and shape[j] != 1 or any(n != 1 for n in shape[i + 1 : j]):
+        if (shape[i] != 1 and shape[j] != 1) or any(n != 1 for n in shape[i + 1 : j]):
             return None
         return self._named(e, e.invars, {**e.params, "shape": _exchanged(shape, i, j)}, 1)
 

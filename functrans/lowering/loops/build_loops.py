@@ -429,6 +429,8 @@ class _Nests:
         elif eqn is None:
             atom = next(a for a, w in self.roots.literals.items() if w is v)
             self.keep(v, (), self.literal(atom))
+        elif v in self.roots.checked:
+            self.read(v, self._index(root, at))
         elif not isinstance(eqn.primitive.kernel, Reduction):
             index = self._index(root, at)
             for a, i in self._missing(eqn, index):

@@ -95,6 +95,8 @@ class Roots:
         In an order in which they can be computed.
     pinned : set of Var
         Values that must be in memory as a whole.
+    checked : set of Var
+        Rows of another value at indices that may be out of bounds: evaluated once for the check, but not stored.
     views : dict of Var to Var
         Reshapes that are other declarations of a buffer, and the value of that buffer.
     literals : dict of Literal to Var
@@ -103,7 +105,7 @@ class Roots:
     """
 
     def __init__(self, ordered: Ordered):
-        self.jaxpr, self.early, self.accesses = ordered
+        self.jaxpr, self.early, self.accesses, self.overwritten = ordered
         jaxpr = self.jaxpr
         self.inputs = {*jaxpr.invars, *jaxpr.constvars}
         self.producer = {v: e for e in jaxpr.eqns for v in e.outvars}
@@ -111,6 +113,7 @@ class Roots:
         self.literals: dict[Literal, Var] = {}
         self.pinned: set[Atom] = set(jaxpr.outvars)
         self.stored: set[Var] = set()
+        self.checked: set[Var] = set()
         self._pin()
         self._choose()
         self.roots = [Root(v, None, "map") for v in self.literals.values()]
@@ -150,10 +153,13 @@ class Roots:
             if v in self.views:
                 continue
             kept = v in self.pinned or v in self.early
-            stored = isinstance(rule, (Block, Reduction)) or kept or e.effects.may_raise
+            rows = e.effects.may_raise and self._copies_rows(e)
+            raises = e.effects.may_raise and not rows
+            stored = isinstance(rule, (Block, Reduction)) or kept or raises
             if not stored:
                 reads = {(e.invars[i], index) for i, index in self.accesses[e].reads}
                 own = self.accesses[e].cost + sum(cost.get(x, 1) for x, _ in reads if isinstance(x, Var))
+                own = min(own, CHEAP) if rows else own  # the indices are checked once per row
                 heavy = 1 + sum(weight.get(x, 0) for x, _ in reads)
                 stored = (
                     heavy > LARGEST
@@ -163,8 +169,21 @@ class Roots:
                 )
                 if not stored:
                     cost[v], weight[v] = own, heavy
+                    if rows:
+                        self.checked.add(v)
             if stored:
                 self.stored.update(e.outvars)
+
+    def _copies_rows(self, e: Eqn) -> bool:
+        """Whether an equation copies long contiguous runs of an input that nothing overwrites, at given indices."""
+        x, last = e.invars[0], e.outvars[0].aval.ndim - 1
+        if not isinstance(e.primitive.kernel, Indexed) or last < 0 or e.outvars[0].aval.shape[last] < SHORT:
+            return False
+        if x not in self.inputs or x in self.overwritten:
+            return False
+        rows = [r.place for r in self.accesses[e].reads if r.operand == 0]
+        others = [r.place for r in self.accesses[e].reads if r.operand != 0]
+        return all(place[-1] == last for place in rows) and not any(last in place for place in others)
 
     def _number(self) -> None:
         numbers: dict[Atom, int] = {}
@@ -220,7 +239,7 @@ class Roots:
         elif v in self.views:
             if v in self.jaxpr.outvars:
                 yield Root(v, e, "copy", reads=[self._whole(v)])
-        elif v in self.stored:
+        elif v in self.stored or v in self.checked:
             root = _iterate(v, e)
             own = range(len(root.space)) if isinstance(rule, Reduction) else range(v.aval.ndim)
             root.reads, root.weight = self._collect(e, tuple(own))

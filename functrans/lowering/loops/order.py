@@ -31,11 +31,14 @@ class Ordered(NamedTuple):
     early : set of Var
         Values to compute where their equations stand, not where they are read.
     accesses : dict of Eqn to Accesses
+    overwritten : collection of Var
+        Values that an equation may overwrite.
     """
 
     jaxpr: Jaxpr
     early: set[Var]
     accesses: dict[Eqn, Accesses]
+    overwritten: Collection[Var]
 
 
 def reads_first(jaxpr: Jaxpr, updates: Updates) -> Ordered:
@@ -81,7 +84,7 @@ class _Order:
     def result(self) -> Ordered:
         writes = self.writes()
         if not writes:
-            return Ordered(self.jaxpr, self.early, self.accesses)
+            return Ordered(self.jaxpr, self.early, self.accesses, ())
         self.consumers: dict[Var, list[Eqn]] = {}
         for e in self.eqns:
             for v in {a for a in e.invars if isinstance(a, Var)}:
@@ -89,7 +92,7 @@ class _Order:
         self.before = self._effects()
         for x, write in writes.items():
             self.place(x, write)
-        return Ordered(self.jaxpr.replace(eqns=self.eqns), self.early, self.accesses)
+        return Ordered(self.jaxpr.replace(eqns=self.eqns), self.early, self.accesses, writes.keys())
 
     def writes(self) -> dict[Var, Eqn]:
         """For each value that may be overwritten, the last equation that can do so."""

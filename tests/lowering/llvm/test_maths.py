@@ -76,6 +76,22 @@ def test_accuracy_of_several_simultaneous_sums(name):
     assert error(actual, name, x) <= 2.5
 
 
+def test_sums_in_memory_count_as_well():
+    """Three elements that every iteration adds to, as in the sum of an array's columns, live in registers."""
+    b = Builder("columns")
+    source, target = b.buffer("x", F8, (50,), "in"), b.buffer("y", F8, (3,), "out")
+    with b.loop(3) as j:
+        b.store(target, (j,), b.const(0.0, F8))
+    with b.loop(50) as i:
+        v = b.call("exp", b.load(source, (i,)))
+        with b.loop(3) as j:
+            b.store(target, (j,), b.load(target, (j,)) + v)
+    kernel, x, y = compile_kernel(b.finish()), np.linspace(-1, 1, 50), np.zeros(3)
+    kernel.run((x, y))
+    assert "call double @functrans.exp.f64" in kernel.llvm
+    np.testing.assert_allclose(y, np.exp(x).sum(), rtol=1e-14)
+
+
 @pytest.fixture
 def no_libmvec(monkeypatch):
     monkeypatch.setattr(maths, "has_libmvec", lambda: False)
