@@ -78,6 +78,7 @@ __version__ = "0.1.0"
 
 _LAZY = (
     "ad_checkpoint",
+    "aot",
     "dtypes",
     "checkpoint_policies",
     "custom_batching",

@@ -13,7 +13,7 @@ from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.arguments import Flat, argument_at, argument_place, check_function, flatten_values, name_of
 from .frontend.checked import checked
 from .frontend.pytree import tree_flatten_with_path
-from .transforms.linearize import linearize_jaxpr
+from .transforms.linearize_jaxpr import linearize_jaxpr
 from .transforms.stage import stage
 
 __all__ = [

@@ -33,6 +33,7 @@ ROOMS = {
         "experimental",
         "example_libraries",
         "ad_checkpoint",
+        "aot",
         "tree",
         "tree_util",
         "flatten_util",

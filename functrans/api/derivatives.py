@@ -171,6 +171,11 @@ class _Derivative(Unportable):
     def _called(self) -> str:
         return f"what {self.what} returned for {self._name}"
 
+    @property
+    def residual_bytes(self) -> int:
+        """The memory that the derivative keeps besides the arguments and their copies; 0 once it is freed."""
+        return 0 if self._linear is None else self._linear.residual_bytes()
+
     @classmethod
     def at(
         cls, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, **options: Any

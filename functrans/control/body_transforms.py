@@ -20,10 +20,10 @@ from ..primitives.structure.linear import reshape_p, shape_of
 from ..primitives.tape import sum_primitive
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
-from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
+from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import is_large, transpose_jaxpr
 from .bodies import JaxprBuilder, fixpoint, invariant_part
-from .min_cut import economical
+from .partitioner import economical
 
 taylor = lazy_import("functrans.transforms.jet")
 

@@ -20,8 +20,9 @@ from ..passes.masks import Mask, chosen, chosen_terms, nested, perturbed, scatte
 from ..primitives.structure.linear import instantiate
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
-from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
+from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
+from .partitioner import partitioned
 
 taylor = lazy_import("functrans.transforms.jet")
 Compiler = Callable[[Jaxpr], Callable[..., list[np.ndarray]]]
@@ -60,7 +61,7 @@ def evaluate_call(*args: Any, jaxpr: Jaxpr, **options: Any) -> list[Any]:
 
 
 def _linearized(jaxpr: Jaxpr, mask: Mask, **options: Any) -> LinearizedJaxpr:
-    return linearize_jaxpr(jaxpr, mask)
+    return jaxpr.derive(("partition", mask), lambda: partitioned(linearize_jaxpr(jaxpr, mask)))
 
 
 def call_primitive(
@@ -69,6 +70,7 @@ def call_primitive(
     linearized: Callable[..., LinearizedJaxpr] = _linearized,
     *,
     moves_data: bool = False,
+    transposed: Callable[[dict[str, Any]], dict[str, Any]] = lambda options: options,
 ) -> Primitive:
     """A primitive that applies its parameter `jaxpr`, with every rule.
 
@@ -81,6 +83,8 @@ def call_primitive(
         ``linearized(jaxpr, perturbed, **options)`` splits the jaxpr for reverse mode.
     moves_data : bool
         As in `Primitive`; true if `impl` checks for NaN itself.
+    transposed : callable
+        The options of the transpose, from those of the call.
 
     Returns
     -------
@@ -146,7 +150,7 @@ def call_primitive(
         body, has = transpose_jaxpr(jaxpr, linear, nonzero, given)
         known = [a for a in args if type(a) is not Linear]
         before = [t for t in totals or () if t is not None]
-        results = prim.bind(*known, *chosen(cts, nonzero), *before, jaxpr=body, **options)
+        results = prim.bind(*known, *chosen(cts, nonzero), *before, jaxpr=body, **transposed(options))
         return scatter(linear, scatter(has, results))
 
     def batch(

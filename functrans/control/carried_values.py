@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..passes.costs import is_arithmetic
 from ..passes.rewriter import Rewriter
 from ..passes.toolkit import backward_slice, equation_key, live_equations, substitute, variables_read
 
@@ -86,7 +87,7 @@ def repeated_values(body: Jaxpr, first: int, count: int) -> list[tuple[Var, Var]
         if twin is None or not all(_same_type(v, w) for v, w in zip(e.outvars, twin.outvars)):
             continue
         later.update(zip(e.outvars, twin.outvars))
-        if not e.primitive.cheap or not costly.isdisjoint(e.invars):
+        if not is_arithmetic(e) or not costly.isdisjoint(e.invars):
             costly.update(e.outvars)
         if twin is not e:
             repeated.append(e)

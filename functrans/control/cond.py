@@ -43,7 +43,7 @@ from ..primitives.elementwise.arithmetic import eq_p
 from ..primitives.structure.linear import instantiate
 from ..transforms.batch import batch_jaxpr, mentions_axis
 from ..transforms.jvp import jvp_jaxpr
-from ..transforms.linearize import LinearizedJaxpr, linearize_jaxpr
+from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
 from .bodies import JaxprBuilder
 from .body_cache import derive_from_all

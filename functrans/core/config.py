@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import math
 import os
 import textwrap
 from collections.abc import Mapping
@@ -34,10 +35,10 @@ class Option(Generic[T]):
 
     Parameters
     ----------
-    default : bool, int or str
+    default : bool, int, float or str
     doc : str
-    least : int
-        The minimum of a number.
+    least, most : number
+        The bounds of a number.
     choices : tuple of str
         The valid values of a string.
     shown : str
@@ -61,7 +62,8 @@ class Option(Generic[T]):
         default: T,
         doc: str,
         *,
-        least: int = 0,
+        least: float = 0,
+        most: float = math.inf,
         choices: tuple[str, ...] = (),
         shown: str = "",
         traced: bool = True,
@@ -70,6 +72,7 @@ class Option(Generic[T]):
         self.default = default
         self.__doc__ = doc
         self.least = least
+        self.most = most
         self.choices = choices
         self.shown = shown or repr(default)
         self.traced = traced
@@ -102,17 +105,19 @@ class Option(Generic[T]):
             return "True or False"
         if isinstance(self.default, str) and not self.choices:
             return "a text"
-        return (
-            " or ".join(map(repr, self.choices)) if self.choices else f"an integer of at least {self.least}"
-        )
+        if self.choices:
+            return " or ".join(map(repr, self.choices))
+        if isinstance(self.default, float):
+            return f"a number from {self.least} to {self.most}"
+        return f"an integer of at least {self.least}"
 
     def takes(self, value: Any) -> bool:
         """Whether a value is valid."""
         kind: Any = type(self.default)
-        if type(value) is not kind:
+        if type(value) is not kind and not (kind is float and type(value) is int):
             return False
-        if kind is int:
-            return value >= self.least
+        if kind in (int, float):
+            return self.least <= value <= self.most
         return value in self.choices if self.choices else True
 
     def checked(self, value: Any, where: str | None = None) -> T:
@@ -122,7 +127,7 @@ class Option(Generic[T]):
         if self.fixed and value != self.default:
             raise ConfigError(f"{where or f'config.{self.name}'} can only be {self.default!r}: {self.fixed}")
         self.ever_changed = self.ever_changed or value != self.default
-        return value
+        return value if type(value) is type(self.default) else float(value)  # type: ignore[return-value]
 
     def parsed(self, text: str) -> Any:
         """The value of an environment variable's text; the text itself if it has none."""
@@ -130,7 +135,7 @@ class Option(Generic[T]):
         if isinstance(self.default, bool):
             return _BOOLEANS.get(text.lower(), text)
         try:
-            return int(text) if isinstance(self.default, int) else text
+            return type(self.default)(text) if isinstance(self.default, int | float) else text
         except ValueError:
             return text
 
@@ -243,6 +248,24 @@ class Config:
         "llvm",
         "How kernels are generated: as native code, or as readable Python source.",
         choices=("llvm", "python"),
+    )
+    partitioner = Option(
+        "min_cut",
+        "What the forward program of a `jit`-compiled function keeps for the backward program: the values from which "
+        "that is fastest, by estimate; all that it reads; or only the arguments (and results of callbacks).",
+        choices=("min_cut", "save_all", "recompute_all"),
+    )
+    activation_memory_budget = Option(
+        1.0,
+        "The most bytes that it keeps, besides the arguments, as a share of what ``partitioner='save_all'`` keeps. "
+        "Below what the partitioner needs, values that are expensive to compute are computed again, too.",
+        most=1,
+    )
+    memory_budget_solver = Option(
+        "dp",
+        "How the values to keep are chosen for such a budget: by dynamic programming, or the most expensive by byte "
+        "first.",
+        choices=("dp", "greedy"),
     )
     tape_limit = Option(
         1 << 32,

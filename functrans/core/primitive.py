@@ -20,11 +20,11 @@ slot           call                                                        retur
 ``checked``    ``(check, args, **params)``, higher-order only              ``(outs, Errors)``
 ``narrow``     ``(eqn, needed, strict)``, of several outputs               an Eqn for the `needed` ones, or None
 ``simplify``   ``(rewriter, eqn)``, see `functrans.passes.rewriter`          an Atom, an Eqn, or None
+``cost``       ``(*avals, **params)``; else counted from `kernel`          int: its cost, in additions
 ``call``       see `CallRules`; for equations that apply a jaxpr
 ============== =========================================================== ======================================
 
-`cheap`: computing an output costs about as much as storing and reading it, so passes that trade memory for arithmetic
-rematerialize it. `moves_data`: the outputs are numbers from the operands, so a NaN cannot originate here (implied by an
+`moves_data`: the outputs are numbers from the operands, so a NaN cannot originate here (implied by an
 `Indexed` or a `Reshape` kernel rule). `tests_equality`: the output depends on whether operands are equal, so a kernel
 must not compute an operand in two places, where it could round differently. `narrow` returns a cheaper equation if only
 some outputs are needed; with `strict`, only one with bitwise identical results.
@@ -213,7 +213,7 @@ class Primitive:
     multiple_results: bool = False
     call: CallRules | None = None
     weak: bool = False  # the output is weak (a Python scalar) if every operand is
-    cheap: bool = False
+    cost: Callable[..., int] | None = None
     moves_data: bool = False
     tests_equality: bool = False
     narrow: Callable[..., Any] | None = None

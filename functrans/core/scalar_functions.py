@@ -1,4 +1,4 @@
-"""The scalar functions that kernel rules may call, in one table.
+"""The scalar functions that kernel rules may call, in one table, and the operations of kernels with their costs.
 
 To add one, write a row here and, if C, NumPy and SciPy lack it, its code: a formula in `primitives.special.formulas`,
 which serves all kinds of kernels, or in `llvm.own_maths` for native kernels, `python.runtime` for Python ones,
@@ -8,6 +8,10 @@ which serves all kinds of kernels, or in `llvm.own_maths` for native kernels, `p
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+import numpy as np
+
+from .dtypes import real_dtype
 
 #: The cost of a call of a maths library, in additions.
 CALL = 20
@@ -52,7 +56,7 @@ def _instruction(operands: int = 1, *, numpy: bool = True, cost: int = 1) -> Sca
 
 
 def _special(name: str, operands: int = 1, libm: str = "", part: int | None = None) -> ScalarFunction:
-    return ScalarFunction(operands, libm, scipy=name, part=part)
+    return ScalarFunction(operands, libm, scipy=name, part=part, cost=CALL if libm else 10 * CALL)
 
 
 #: Keyed by the name that `ScalarEmitter.call` takes. NaN and infinities behave as in NumPy.
@@ -183,3 +187,38 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "fresnel0": _special("fresnel", part=0),
     "fresnel1": _special("fresnel", part=1),
 }
+
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+#: Operations and their numbers of operands. ``cast`` converts to its value's dtype; ``select`` takes a condition first.
+#: ``shl``/``shr`` need an amount in range; ``div`` is for floats and complex numbers; ``not`` is bitwise; ``bits``
+#: returns those of a float as a signed integer; ``from_bits`` is its inverse, of any integer.
+OPERATIONS: dict[str, int] = {
+    **dict.fromkeys(("neg", "not", "cast", "bits", "from_bits"), 1),
+    **dict.fromkeys(("add", "sub", "mul", "div", "and", "or", "xor", "shl", "shr"), 2),
+    **dict.fromkeys(COMPARISONS, 2),
+    "select": 3,
+    **{name: f.operands for name, f in FUNCTIONS.items()},
+}
+#: The cost of each, in additions.
+COSTS: dict[str, int] = {
+    **dict.fromkeys(OPERATIONS, 1),
+    "div": 4,
+    **{name: f.cost for name, f in FUNCTIONS.items()},
+}
+
+
+def result_dtype(op: str, dtypes: tuple[np.dtype, ...]) -> np.dtype:
+    """The dtype of an operation's value (except for ``cast``)."""
+    if op in COMPARISONS:
+        return np.dtype(np.bool_)
+    if op == "select":
+        return dtypes[1]
+    if op in ("abs", "real", "imag"):
+        return real_dtype(dtypes[0])
+    if op == "bits":
+        return np.dtype(f"i{dtypes[0].itemsize}")
+    if op == "from_bits":
+        return np.dtype(f"f{dtypes[0].itemsize}")
+    if op == "complex":
+        return np.dtype(f"c{dtypes[0].itemsize * 2}")
+    return dtypes[0]

@@ -25,7 +25,8 @@ from ..passes.masks import perturbed, with_zeros
 from ..primitives.elementwise.arithmetic import neg_p, sub_p
 from ..primitives.structure.linear import instantiate
 from ..transforms import jvp as forward
-from ..transforms.linearize import LinearizedJaxpr, LinearTracer, TangentTrace, linearize_jaxpr
+from ..transforms.linearize import LinearTracer, TangentTrace
+from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.stage import stage
 from ..transforms.transpose import backward, transpose_jaxpr
 from .solution import Checked, Solution, SolutionSpec, Solver, TracedTree, trace_map

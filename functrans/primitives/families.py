@@ -50,7 +50,6 @@ def elementwise(
     kinds: str = "biufc",
     out: Callable[[np.dtype], np.dtype] | None = None,
     weak: bool = True,
-    cheap: bool = False,
     moves_data: bool = False,
     tests_equality: bool = False,
     simplify: Callable[..., Any] | None = None,
@@ -83,7 +82,7 @@ def elementwise(
         Maps the operands' dtype to the output's; by default they are equal.
     weak : bool
         Whether weak operands give a weak output (false for comparisons).
-    cheap, moves_data, tests_equality, simplify
+    moves_data, tests_equality, simplify
         See `functrans.core.primitive`.
     """
     if linear:
@@ -106,7 +105,6 @@ def elementwise(
         batch=lambda size, args, dims, **params: elementwise_batch(prim, args, dims, **params),
         kernel=Pointwise(kernel) if callable(kernel) else kernel,
         weak=weak,
-        cheap=cheap,
         moves_data=moves_data,
         tests_equality=tests_equality,
         simplify=simplify,
@@ -259,6 +257,5 @@ mul_p: Primitive = elementwise(
     transposes=(lambda ct, x, y: mul_p.bind(ct, y), lambda ct, x, y: mul_p.bind(x, ct)),
     taylor=of_product,
     kernel=lambda k, x, y: x & y if x.dtype.kind == "b" else x * y,
-    cheap=True,
     simplify=_mul_simplify,
 )

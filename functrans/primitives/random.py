@@ -78,7 +78,6 @@ counter_p = Primitive(
     lambda *, shape: Aval(shape, _U64),
     lambda *, shape: np.arange(np.prod(shape, dtype=np.int64), dtype=_U64).reshape(shape),
     kernel=Indexed(_counter_kernel),
-    cheap=True,
 )
 
 # --- the derivatives of samples in their parameters ---------------------------------------------------------------

@@ -11,7 +11,6 @@ separate: an operation without a linear operand (``cos(x)``) goes to the enclosi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -19,18 +18,16 @@ import numpy as np
 
 from ..arrays.array import read_only_copy
 from ..core import Attachment, Aval, Zero, aval_of, evaluate, looks_for_faults
-from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..core.ir import Jaxpr, Var
 from ..core.primitive import Linear, Primitive
 from ..core.trace import Trace, Tracer, current_trace, refuse_leaks, tracing
-from ..passes.check import verified
 from ..passes.toolkit import backward_slice
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
 from ..primitives.elementwise.identities import name_p
 from ..primitives.structure.linear import add_p, broadcast_to, shape_of
 from .attached import Insertion
 from .jvp import JVPTrace, JVPTracer
-from .stage import StagedTracer, StageTrace
-from .tape_sources import LocatedTape, source_of
+from .tape_sources import LocatedTape
 
 
 class Entry(NamedTuple):
@@ -327,12 +324,24 @@ class Linearized(NamedTuple):
     tangents : list of Linear or Zero
         The tangent of each output.
     tape : list of Entry
+    arguments : frozenset of int
+        The identities of the arrays that were given, or of their copies.
     """
 
     outs: list[Any]
     inputs: list[Linear | None]
     tangents: list[Any]
     tape: list[Entry]
+    arguments: frozenset[int] = frozenset()
+
+    def residual_bytes(self) -> int:
+        """The memory of the residuals besides the arguments, each array counted once."""
+        memory: dict[int, int] = {}
+        for x in [a for e in self.tape for a in e.args if isinstance(a, np.ndarray)]:
+            owner = _memory(x)
+            if owner not in self.arguments:
+                memory[owner] = max(memory.get(owner, 0), x.nbytes)
+        return sum(memory.values())
 
     def pruned(self) -> Linearized:
         """Without the entries that no output depends on (transposition skips them anyway)."""
@@ -380,7 +389,16 @@ def linearize(
     linearized = Linearized([x for x, _ in pairs], inputs, tangents, trace.tangents.tape)
     if trace.attached:
         linearized = _with_hooks(linearized, trace.attached)
-    return linearized.pruned().secured() if retain else linearized
+    if not retain:
+        return linearized
+    return linearized.pruned().secured()._replace(arguments=frozenset(map(_memory, primals)))
+
+
+def _memory(x: Any) -> int:
+    """The identity of the array that owns the memory of a value."""
+    while isinstance(x, np.ndarray) and isinstance(x.base, np.ndarray):
+        x = x.base
+    return id(x)
 
 
 def _with_hooks(linear: Linearized, attached: Sequence[Attachment]) -> Linearized:
@@ -408,92 +426,3 @@ def replay(linearized: Linearized, tangents: Sequence[Any]) -> list[Any]:
         out = prim.bind(*[env[a] if type(a) is Linear else a for a in args], **params)
         env.update(zip(outs, out if prim.multiple_results else (out,)))
     return [env[t] if type(t) is Linear else t for t in linearized.tangents]
-
-
-class LinearizedJaxpr(NamedTuple):
-    """A jaxpr split into its primal half and its linear half.
-
-    Attributes
-    ----------
-    primal : Jaxpr
-        From the inputs to the outputs, followed by the residuals that are neither inputs nor outputs.
-    linear : Jaxpr
-        From (residuals, tangents of the perturbed inputs) to the nonzero tangents.
-    residuals : tuple of (str, int)
-        The origin of each residual: ``("in", i)`` input i, ``("out", i)`` output i of `primal`.
-    nonzero : tuple of bool
-        For each output, whether it has a tangent.
-    """
-
-    primal: Jaxpr
-    linear: Jaxpr
-    residuals: tuple[tuple[str, int], ...]
-    nonzero: tuple[bool, ...]
-
-
-def linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxpr:
-    """Linearize a jaxpr in its perturbed inputs; cached on the jaxpr."""
-    return jaxpr.derive(("linearize", perturbed), lambda: _linearize_jaxpr(jaxpr, perturbed))
-
-
-def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxpr:
-    outer = StageTrace(current_trace.get(), jaxpr.name)
-    inputs = [outer.input(a) for a in jaxpr.in_avals]
-    linearized = tracing(
-        outer, partial(linearize, distinct=False), lambda *xs: evaluate(jaxpr, xs), inputs, perturbed
-    ).pruned()
-    linear = _TapeToJaxpr(outer)
-    eqns = [linear.equation(e) for e in linearized.tape]
-    tangents = [linear.variable(t) for t in linearized.tangents if type(t) is Linear]
-    residuals = list(linear.residuals.values())
-    places = {id(t._var): ("in", i) for i, t in enumerate(inputs)}
-    for i, x in enumerate(linearized.outs):
-        if type(x) is StagedTracer:
-            places.setdefault(id(x._var), ("out", i))
-    fresh = [t for t, _ in residuals if id(t._var) not in places]
-    places.update({id(t._var): ("out", len(linearized.outs) + i) for i, t in enumerate(fresh)})
-    primal = verified(outer.jaxpr(inputs, [*linearized.outs, *fresh], jaxpr.stats), "linearize")
-    invars = [v for _, v in residuals] + [linear.variable(v) for v in linearized.inputs if v is not None]
-    body = jaxpr.replace(
-        invars=invars, eqns=eqns, outvars=tangents, constants=linear.consts, name=f"linear({jaxpr.name})"
-    )
-    nonzero = tuple(type(t) is Linear for t in linearized.tangents)
-    verified(body, "linearize")
-    return LinearizedJaxpr(primal, body, tuple(places[id(t._var)] for t, _ in residuals), nonzero)
-
-
-class _TapeToJaxpr:
-    """Turns entries into equations: linear variables and residuals into variables, numbers into literals."""
-
-    def __init__(self, outer: StageTrace):
-        self.outer = outer
-        self.variables: dict[Linear, Var] = {}
-        self.residuals: dict[Var, tuple[StagedTracer, Var]] = {}
-        self.constants: dict[int, tuple[Var, Any]] = {}
-
-    def variable(self, x: Linear) -> Var:
-        variable = self.variables.get(x)
-        if variable is None:
-            variable = self.variables[x] = Var(x.aval)
-        return variable
-
-    def atom(self, x: Any) -> Atom:
-        if type(x) is Linear:
-            return self.variable(x)
-        if type(x) is StagedTracer and x._trace is self.outer:
-            return self.residuals.setdefault(x._var, (x, Var(x.aval)))[1]
-        if isinstance(x, np.ndarray | Tracer):
-            return self.constants.setdefault(id(x), (Var(aval_of(x)), x))[0]
-        return Literal(x)
-
-    def equation(self, entry: Entry) -> Eqn:
-        args, params = entry.args, entry.params
-        call = entry.primitive.call
-        if call is not None and call.trace is not None:
-            args, params = call.trace(self.outer, args, params)
-        outvars = [self.variable(v) for v in entry.outs]
-        return Eqn(entry.primitive, [self.atom(a) for a in args], outvars, params, source_of(entry.outs))
-
-    @property
-    def consts(self) -> list[tuple[Var, Any]]:
-        return list(self.constants.values())

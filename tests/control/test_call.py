@@ -48,7 +48,7 @@ def test_derivatives_by_differences(body):
 
 def test_derived_calls_are_made_once(body):
     f = lambda x: fnp.sum(call(body)(x, 2.0)[0])
-    first, second = (ft.make_jaxpr(ft.grad(f))(X) for _ in range(2))
+    first, second = (ft.make_jaxpr(ft.value_and_grad(f))(X) for _ in range(2))
     calls = [[e.params["jaxpr"] for e in j.eqns if e.primitive is call_p] for j in (first, second)]
     assert len(calls[0]) == 2
     assert all(a is b for a, b in zip(*calls))

@@ -8,7 +8,7 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.lowering.loops.show import show
 from functrans.lowering.run.executable import compile_jaxpr
-from functrans.transforms.linearize import linearize_jaxpr
+from functrans.transforms.linearize_jaxpr import linearize_jaxpr
 
 
 def plain(x):

@@ -12,7 +12,8 @@ from functrans.primitives.elementwise.exp_log import exp_p
 from functrans.primitives.elementwise.trig import sin_p
 from functrans.primitives.structure.linear import add_p, reduce_sum_p
 from functrans.transforms.jvp import jvp
-from functrans.transforms.linearize import linearize, linearize_jaxpr, replay
+from functrans.transforms.linearize import linearize, replay
+from functrans.transforms.linearize_jaxpr import linearize_jaxpr
 from functrans.transforms.stage import stage
 
 X = np.array([0.3, -1.1, 2.0])

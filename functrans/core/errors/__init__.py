@@ -61,6 +61,7 @@ __all__ = [
     "NoTracingError",
     "NonConcreteBooleanIndexError",
     "OnceDifferentiableError",
+    "PartitionError",
     "PicklingError",
     "PytreeError",
     "RefError",

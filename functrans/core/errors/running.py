@@ -78,6 +78,23 @@ class CheckError(JaxRuntimeError, ValueError):
     """
 
 
+class PartitionError(FunctransError, ValueError):
+    """A partitioner made a choice that reverse mode cannot use.
+
+    >>> import functrans as ft
+    >>> declared = ft.ShapeDtypeStruct((), "float64")
+    >>> def f(x):
+    ...     return x * ft.pure_callback(abs, declared, ft.lax.stop_gradient(x))
+    >>> ft.aot.trace_pair(f, declared, partition_fn=lambda joint: set())
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.PartitionError: the partitioner <lambda> does not save what these equations compute...
+
+    A partitioner returns variables of ``joint.primal``. What a callback returned must be saved, or computed from saved
+    values without calling it again. The message names the equations and their lines.
+    """
+
+
 class SolverError(FunctransError, RuntimeError):
     """A SciPy solver found no solution, but its derivative is needed.
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from ...core.scalar_functions import COSTS
 from ..loops import ir
 from .function import KernelFunction
 from .pool import ROLE
@@ -180,7 +181,7 @@ class Work:
         for s in body.statements:
             match s:
                 case ir.Let(op=op):
-                    count += min(ir.COSTS.get(op, MATHS), MATHS)
+                    count += min(COSTS.get(op, MATHS), MATHS)
                 case ir.If():
                     self.add(s.then, times, factors)
                     self.add(s.orelse, times, factors)

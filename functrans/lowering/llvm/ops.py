@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..loops.ir import COMPARISONS
+from ...core.scalar_functions import COMPARISONS
 
 _TYPES = {"bool": "i1", "float32": "float", "float64": "double"}
 _MEMORY = {"bool": "i8"}

@@ -14,8 +14,8 @@ import numpy as np
 
 from ...core.context import run_quietly
 from ...core.dtypes import KEY, memory_dtype
+from ...core.scalar_functions import result_dtype
 from . import ir
-from .check import result_dtype
 from .handles import ScalarHandle
 from .ir import BOOL, INT64
 

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from ...core.config import config
-from ...core.dtypes import memory_dtype
+from ...core.dtypes import memory_dtype, real_dtype
 from ...core.tape import TapeAval
 from ..blas import LETTERS, RETURNS, has_own_products
 from . import ir
 from .arithmetic import Arithmetic, make_const
-from .check import real_dtype
 from .handles import LocalHandle, Memory, Place, ScalarHandle, TapeMemory, View, Window, memory_key
 from .ir import INT64
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from ...core.dtypes import real_dtype
+from ...core.scalar_functions import OPERATIONS, result_dtype
 from . import ir
 
 if TYPE_CHECKING:
@@ -17,28 +19,6 @@ if TYPE_CHECKING:
 
 class LoopIRError(AssertionError):
     """A kernel violates a rule of the loop IR: a bug in a pass, never the user's error."""
-
-
-def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the parts of a complex dtype; other dtypes unchanged."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-
-
-def result_dtype(op: str, dtypes: tuple[np.dtype, ...]) -> np.dtype:
-    """The dtype of an operation's value (except for ``cast``)."""
-    if op in ir.COMPARISONS:
-        return ir.BOOL
-    if op == "select":
-        return dtypes[1]
-    if op in ("abs", "real", "imag"):
-        return real_dtype(dtypes[0])
-    if op == "bits":
-        return np.dtype(f"i{dtypes[0].itemsize}")
-    if op == "from_bits":
-        return np.dtype(f"f{dtypes[0].itemsize}")
-    if op == "complex":
-        return np.dtype(f"c{dtypes[0].itemsize * 2}")
-    return dtypes[0]
 
 
 def verify(kernel: ir.Kernel) -> None:
@@ -214,7 +194,7 @@ class _Verifier:
                 self.operand(a, real_dtype(s.value.dtype), scope)
             self.define(s.value, scope)
             return
-        if ir.OPERATIONS.get(s.op) != len(s.args):
+        if OPERATIONS.get(s.op) != len(s.args):
             self.fail(f"operation {s.op!r} of {len(s.args)} operands")
         dtypes = tuple(self.operand(a, None, scope) for a in s.args)
         if s.op == "select":

@@ -36,23 +36,6 @@ BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)
 INT64 = np.dtype(np.int64)
 
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-#: Operations and their numbers of operands. ``cast`` converts to its value's dtype; ``select`` takes a condition first.
-#: ``shl``/``shr`` need an amount in range; ``div`` is for floats and complex numbers; ``not`` is bitwise; ``bits``
-#: returns those of a float as a signed integer; ``from_bits`` is its inverse, of any integer.
-OPERATIONS: dict[str, int] = {
-    **dict.fromkeys(("neg", "not", "cast", "bits", "from_bits"), 1),
-    **dict.fromkeys(("add", "sub", "mul", "div", "and", "or", "xor", "shl", "shr"), 2),
-    **dict.fromkeys(COMPARISONS, 2),
-    "select": 3,
-    **{name: f.operands for name, f in FUNCTIONS.items()},
-}
-#: The cost of each, in additions.
-COSTS: dict[str, int] = {
-    **dict.fromkeys(OPERATIONS, 1),
-    "div": 4,
-    **{name: f.cost for name, f in FUNCTIONS.items()},
-}
 #: C library functions on the parts of complex128 numbers; kernels contain them after `split_complex`.
 C_CALLS: dict[str, int] = {f.complex: 2 * f.operands for f in FUNCTIONS.values() if f.complex}
 

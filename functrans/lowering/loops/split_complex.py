@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dtypes import real_dtype
 from ...core.scalar_functions import FUNCTIONS
 from . import ir
 from .builder import Builder
-from .check import real_dtype
 from .handles import ScalarHandle
 
 C128 = np.dtype("c16")

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from ...core import FUNCTIONS, records, reserve
+from ...core.dtypes import real_dtype
 from ...core.libraries import numba, scipy
 from ...primitives.special.formulas import FORMULAS, on_arrays
 from ...primitives.special.inverse_erf import quick_erfinv
 from ..blas import LETTERS, RETURNS, python_routine
 from ..host.host_calls import from_python
 from ..loops import ir
-from ..loops.check import real_dtype
 
 _NUMPY = (
     *[name for name, f in FUNCTIONS.items() if f.numpy],

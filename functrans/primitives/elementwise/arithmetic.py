@@ -64,7 +64,6 @@ neg_p: Primitive = elementwise(
     transposes=(lambda ct, x: neg_p.bind(ct),),
     kernel=lambda k, x: -x,
     kinds="iufc",
-    cheap=True,
     simplify=inverse_pair,
 )
 
@@ -76,7 +75,6 @@ sub_p: Primitive = elementwise(
     taylor=of_jointly_linear,
     kernel=lambda k, x, y: x - y,
     kinds="iufc",
-    cheap=True,
     simplify=_sub_simplify,
 )
 
@@ -117,7 +115,6 @@ div_p: Primitive = elementwise(
     guard=divides,
     kernel=lambda k, x, y: x / y,
     kinds="fc",
-    cheap=True,
     simplify=_div_simplify,
 )
 
@@ -135,7 +132,7 @@ def _share_kernel(k: Any, x: Any, y: Any) -> Any:
 
 # The derivative of ``maximum(x, y)`` in `x`: 1 where `x` is larger, 1/2 at a tie, else 0.
 share_p: Primitive = elementwise(
-    "share", _share_impl, kernel=_share_kernel, kinds="fc", weak=False, cheap=True, moves_data=True
+    "share", _share_impl, kernel=_share_kernel, kinds="fc", weak=False, moves_data=True
 )
 
 
@@ -160,7 +157,6 @@ max_p: Primitive = elementwise(
     np.maximum,
     factors=(lambda ans, x, y: share_p.bind(x, y), lambda ans, x, y: share_p.bind(y, x)),
     kernel=_max_kernel,
-    cheap=True,
 )
 
 min_p: Primitive = elementwise(
@@ -168,7 +164,6 @@ min_p: Primitive = elementwise(
     np.minimum,
     factors=(lambda ans, x, y: share_p.bind(y, x), lambda ans, x, y: share_p.bind(x, y)),
     kernel=_min_kernel,
-    cheap=True,
 )
 
 Pair = tuple[Any, Any]
@@ -194,7 +189,7 @@ def _at_least(k: Any, x: Any, y: Any, *, strict: bool) -> Any:
 
 
 def _comparison(name: str, impl: Rule, kernel: Rule, **slots: Any) -> Primitive:
-    return elementwise(name, impl, kernel=kernel, out=lambda dtype: BOOL, weak=False, cheap=True, **slots)
+    return elementwise(name, impl, kernel=kernel, out=lambda dtype: BOOL, weak=False, **slots)
 
 
 eq_p = _comparison("eq", np.equal, lambda k, x, y: x.eq(y), tests_equality=True)
@@ -253,7 +248,6 @@ select_p: Primitive = Primitive(
     transpose=_select_transpose,
     batch=lambda size, args, dims: elementwise_batch(select_p, args, dims),
     kernel=Pointwise(lambda k, pred, x, y: k.where(pred, x, y)),
-    cheap=True,
     moves_data=True,
     simplify=_select_simplify,
 )
@@ -282,7 +276,6 @@ clamp_p: Primitive = elementwise(
         lambda t, ans, low, x, high: select_p.bind(lt_p.bind(high, max_p.bind(x, low)), t, literal(0.0, t)),
     ),
     kernel=lambda k, low, x, high: _min_kernel(k, _max_kernel(k, x, low), high),
-    cheap=True,
 )
 
 
@@ -296,7 +289,6 @@ clip_p: Primitive = elementwise(
         lambda ans, low, x, high: share_p.bind(max_p.bind(x, low), high),
     ),
     kernel=lambda k, low, x, high: _min_kernel(k, _max_kernel(k, x, low), high),
-    cheap=True,
 )
 
 # --- casts --------------------------------------------------------------------------------------------------
@@ -363,7 +355,6 @@ convert_element_type_p: Primitive = Primitive(
     transpose=lambda ct, x, *, dtype, weak=False: [convert(ct, x.aval.dtype)],
     batch=lambda size, args, dims, **params: elementwise_batch(convert_element_type_p, args, dims, **params),
     kernel=Pointwise(lambda k, x, *, dtype, weak=False: k.cast(x, dtype)),
-    cheap=True,
     moves_data=True,
     simplify=_convert_simplify,
 )
@@ -398,7 +389,6 @@ stop_gradient_p: Primitive = Primitive(
     batch=lambda size, args, dims: (stop_gradient_p.bind(*args), dims[0]),
     kernel=Pointwise(lambda k, x: x),
     weak=True,
-    cheap=True,
     moves_data=True,
     simplify=identity,
 )

@@ -24,12 +24,10 @@ from ..families import elementwise
 from ..structure.linear import batched_first
 from ..structure.shape import loops
 
-and_p = elementwise("and", np.bitwise_and, kernel=lambda k, x, y: x & y, kinds="biu", cheap=True)
-or_p = elementwise("or", np.bitwise_or, kernel=lambda k, x, y: x | y, kinds="biu", cheap=True)
-xor_p = elementwise("xor", np.bitwise_xor, kernel=lambda k, x, y: x ^ y, kinds="biu", cheap=True)
-not_p = elementwise(
-    "not", np.bitwise_not, kernel=lambda k, x: ~x, kinds="biu", cheap=True, simplify=inverse_pair
-)
+and_p = elementwise("and", np.bitwise_and, kernel=lambda k, x, y: x & y, kinds="biu")
+or_p = elementwise("or", np.bitwise_or, kernel=lambda k, x, y: x | y, kinds="biu")
+xor_p = elementwise("xor", np.bitwise_xor, kernel=lambda k, x, y: x ^ y, kinds="biu")
+not_p = elementwise("not", np.bitwise_not, kernel=lambda k, x: ~x, kinds="biu", simplify=inverse_pair)
 
 
 def _in_range(k: Any, x: Any, amount: Any) -> tuple[Any, Any]:
@@ -56,8 +54,8 @@ def _shift_right_kernel(k: Any, x: Any, amount: Any) -> Any:
     return k.where(fits, x >> safe, rest)
 
 
-shift_left_p = elementwise("shift_left", np.left_shift, kernel=_shift_left_kernel, kinds="iu", cheap=True)
-shift_right_p = elementwise("shift_right", np.right_shift, kernel=_shift_right_kernel, kinds="iu", cheap=True)
+shift_left_p = elementwise("shift_left", np.left_shift, kernel=_shift_left_kernel, kinds="iu")
+shift_right_p = elementwise("shift_right", np.right_shift, kernel=_shift_right_kernel, kinds="iu")
 
 # --- greatest common divisor --------------------------------------------------------------------------------
 
@@ -208,7 +206,6 @@ bitcast_p: Primitive = Primitive(
     batch=_bitcast_batch,
     kernel=Indexed(_bitcast_kernel),
     moves_data=True,
-    cheap=True,
 )
 
 # --- rounding to fewer bits ---------------------------------------------------------------------------------

@@ -31,7 +31,6 @@ real_p: Primitive = elementwise(
     kernel=lambda k, z: k.call("real", z),
     kinds="c",
     out=real_dtype,
-    cheap=True,
     moves_data=True,
 )
 
@@ -44,7 +43,6 @@ imag_p: Primitive = elementwise(
     kernel=lambda k, z: k.call("imag", z),
     kinds="c",
     out=real_dtype,
-    cheap=True,
     moves_data=True,
 )
 
@@ -55,7 +53,6 @@ conj_p: Primitive = elementwise(
     transposes=(lambda ct, z: conj_p.bind(ct),),
     kernel=lambda k, z: k.call("conj", z),
     kinds="c",
-    cheap=True,
     moves_data=True,
 )
 
@@ -81,7 +78,6 @@ complex_p: Primitive = elementwise(
     kernel=lambda k, x, y: k.call("complex", x, y),
     kinds="f",
     out=complex_dtype,
-    cheap=True,
     moves_data=True,
 )
 
@@ -101,5 +97,4 @@ abs_p: Primitive = elementwise(
     terms=(_abs_term,),
     kernel=lambda k, x: x if x.dtype.kind == "b" else k.call("abs", x),
     out=real_dtype,
-    cheap=True,
 )

@@ -138,7 +138,6 @@ integer_pow_p: Primitive = elementwise(
     factors=(_integer_pow_factor,),
     kernel=_integer_pow_kernel,
     kinds="iufc",
-    cheap=True,
 )
 
 
@@ -253,7 +252,6 @@ sqrt_p: Primitive = elementwise(
     factors=(lambda ans, x: div_p.bind(literal(0.5, x), ans),),
     kernel=lambda k, x: k.call("sqrt", x),
     kinds="fc",
-    cheap=True,
 )
 
 cbrt_p: Primitive = elementwise(

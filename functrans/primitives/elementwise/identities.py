@@ -38,7 +38,6 @@ barrier_p: Primitive = Primitive(
     transpose=lambda ct, x: [barrier_p.bind(ct)],
     batch=lambda size, args, dims: (barrier_p.bind(*args), dims[0]),
     kernel=Reshape(),
-    cheap=True,
 )
 
 
@@ -58,7 +57,6 @@ name_p: Primitive = Primitive(
     transpose=lambda ct, x, *, name: [ct],
     batch=lambda size, args, dims, *, name: (name_p.bind(*args, name=name), dims[0]),
     kernel=Reshape(),
-    cheap=True,
     simplify=identity,
 )
 

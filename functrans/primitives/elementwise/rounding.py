@@ -26,7 +26,6 @@ def _rounding(name: str, impl: Rule) -> Primitive:
         factors=(None,),
         kernel=lambda k, x: k.call(name, x) if x.dtype.kind == "f" else x,
         kinds="biuf",
-        cheap=True,
     )
 
 
@@ -39,7 +38,6 @@ rint_p: Primitive = elementwise(
     factors=(None,),
     kernel=lambda k, x: _by_parts(k, lambda part: k.call("rint", part), x),
     kinds="fc",
-    cheap=True,
 )
 
 
@@ -165,9 +163,7 @@ def _sign_kernel(k: Any, x: Any) -> Any:
     return k.where(x > 0, one, k.where(x < 0, -one, rest))
 
 
-sign_p: Primitive = elementwise(
-    "sign", np.sign, factors=(None,), kernel=_sign_kernel, kinds="iuf", cheap=True
-)
+sign_p: Primitive = elementwise("sign", np.sign, factors=(None,), kernel=_sign_kernel, kinds="iuf")
 
 signbit_p: Primitive = elementwise(
     "signbit",
@@ -176,7 +172,6 @@ signbit_p: Primitive = elementwise(
     kinds="f",
     out=lambda dtype: BOOL,
     weak=False,
-    cheap=True,
 )
 
 copysign_p: Primitive = elementwise(
@@ -188,7 +183,6 @@ copysign_p: Primitive = elementwise(
     ),
     kernel=lambda k, x, y: k.call("copysign", x, y),
     kinds="f",
-    cheap=True,
 )
 
 nextafter_p: Primitive = elementwise(
@@ -216,7 +210,7 @@ def _is_inf_kernel(k: Any, x: Any) -> Any:
 
 
 def _test(name: str, impl: Rule, kernel: Rule) -> Primitive:
-    return elementwise(name, impl, kernel=kernel, kinds="fc", out=lambda dtype: BOOL, weak=False, cheap=True)
+    return elementwise(name, impl, kernel=kernel, kinds="fc", out=lambda dtype: BOOL, weak=False)
 
 
 is_finite_p = _test("is_finite", np.isfinite, _is_finite_kernel)

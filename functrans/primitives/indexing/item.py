@@ -62,7 +62,6 @@ getitem_p: Primitive = Primitive(
     transpose=lambda ct, x, *, index, shape: [putitem_p.bind(ct, index=index, shape=x.aval.shape)],
     batch=_getitem_batch,
     kernel=Indexed(lambda k, where, x, *, out, index, shape: x[_at(index, where)]),
-    cheap=True,
 )
 
 

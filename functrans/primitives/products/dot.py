@@ -297,6 +297,12 @@ def _untransposed(
     return inner.invars[0], tuple(order[d] for d in contracted), tuple(order[d] for d in batch)
 
 
+def _dot_cost(x: Aval, y: Aval, *, dimension_numbers: DimensionNumbers) -> int:
+    """BLAS takes half an addition for a multiplication and the addition of its result."""
+    out = _dot_abstract(x, y, dimension_numbers=dimension_numbers)
+    return out.size * prod(x.shape[d] for d in dimension_numbers[0][0]) * out.dtype.itemsize // 16
+
+
 dot_general_p: Primitive = Primitive(
     "dot_general",
     _dot_abstract,
@@ -307,4 +313,5 @@ dot_general_p: Primitive = Primitive(
     batch=_dot_batch,
     kernel=Block(dot_kernel),
     simplify=_dot_simplify,
+    cost=_dot_cost,
 )

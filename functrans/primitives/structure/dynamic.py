@@ -132,7 +132,6 @@ dynamic_slice_p: Primitive = Primitive(
     accumulate=_dynamic_slice_accumulate,
     batch=_dynamic_slice_batch,
     kernel=Indexed(_dynamic_slice_kernel),
-    cheap=True,
 )
 
 

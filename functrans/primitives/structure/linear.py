@@ -185,7 +185,6 @@ add_p: Primitive = Primitive(
     batch=lambda size, args, dims: elementwise_batch(add_p, args, dims),
     kernel=Pointwise(lambda k, x, y: x + y if x.dtype.kind != "b" else x | y),
     weak=True,
-    cheap=True,
     simplify=_add_simplify,
 )
 
@@ -240,7 +239,6 @@ reshape_p: Primitive = Primitive(
     transpose=lambda ct, x, *, shape: [reshape_p.bind(ct, shape=x.aval.shape)],
     batch=_reshape_batch,
     kernel=Reshape(),
-    cheap=True,
     simplify=_reshape_simplify,
 )
 
@@ -314,7 +312,6 @@ transpose_p: Primitive = Primitive(
     transpose=lambda ct, x, *, permutation: [transpose_p.bind(ct, permutation=_inverse(permutation))],
     batch=_transpose_batch,
     kernel=Indexed(lambda k, index, x, *, out, permutation: x[[index[i] for i in _inverse(permutation)]]),
-    cheap=True,
     simplify=_transpose_simplify,
 )
 
@@ -393,7 +390,6 @@ broadcast_in_dim_p: Primitive = Primitive(
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
     kernel=Indexed(_broadcast_kernel),
-    cheap=True,
     simplify=_broadcast_simplify,
 )
 

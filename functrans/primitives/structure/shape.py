@@ -141,8 +141,8 @@ concatenate_p: Primitive = Primitive(
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
     kernel=Block(_concatenate_kernel, streamed_from=0),
-    cheap=True,
     moves_data=True,
+    cost=lambda *avals, **params: _concatenate_abstract(*avals, **params).size,
 )
 
 
@@ -257,8 +257,8 @@ pad_p: Primitive = Primitive(
     transpose=_pad_transpose,
     batch=_pad_batch,
     kernel=Block(_pad_kernel, streamed_from=0),
-    cheap=True,
     moves_data=True,
+    cost=lambda *avals, **params: _pad_abstract(*avals, **params).size,
     simplify=_pad_simplify,
 )
 
@@ -315,7 +315,6 @@ rev_p: Primitive = Primitive(
     transpose=lambda ct, x, *, dimensions: [rev_p.bind(ct, dimensions=dimensions)],
     batch=_rev_batch,
     kernel=Indexed(_rev_kernel),
-    cheap=True,
 )
 
 
@@ -381,7 +380,6 @@ slice_p: Primitive = Primitive(
     transpose=_slice_transpose,
     batch=_slice_batch,
     kernel=Indexed(_slice_kernel),
-    cheap=True,
 )
 
 
@@ -403,7 +401,7 @@ def _iota_kernel(k: Any, index: Any, *, out: Aval, dtype: np.dtype, shape: Any, 
     return k.cast(index[dimension], dtype)
 
 
-iota_p: Primitive = Primitive("iota", _iota_abstract, _iota_impl, kernel=Indexed(_iota_kernel), cheap=True)
+iota_p: Primitive = Primitive("iota", _iota_abstract, _iota_impl, kernel=Indexed(_iota_kernel))
 
 
 def iota(shape: tuple[int, ...], dimension: int, dtype: np.dtype = INT64) -> Any:

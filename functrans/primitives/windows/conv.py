@@ -171,6 +171,12 @@ def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None], **params:
     return reshape_p.bind(out, shape=split), place
 
 
+def _cost(x: Aval, w: Aval, **params: Any) -> int:
+    """As for a product of matrices."""
+    out = _abstract(x, w, **params)
+    return out.size * prod(w.shape[2:]) * out.dtype.itemsize // 16
+
+
 conv_p: Primitive = Primitive(
     "conv",
     _abstract,
@@ -180,4 +186,5 @@ conv_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     kernel=Block(conv_kernel, streamed_from=0),
+    cost=_cost,
 )

@@ -1,0 +1,124 @@
+"""Rematerialization: a linearized jaxpr with fewer residuals, whose linear half recomputes the others.
+
+::
+
+inputs --primal--> outputs, residuals          residuals, tangents --linear--> tangents
+inputs --primal--> outputs, stored     inputs, stored, tangents --parts of primal, linear--> tangents
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from ..core.ir import Atom, Eqn, Jaxpr, Var
+from ..passes.check import verified
+from ..passes.toolkit import backward_slice, eliminate_dead_code, inline, substitute, variables_read
+from ..primitives.elementwise.identities import barrier_p, name_p
+from ..transforms.linearize_jaxpr import LinearizedJaxpr
+
+
+def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with calls inlined, except those with their own rules. Cached on it."""
+
+    def body_of(eqn: Eqn) -> Jaxpr | None:
+        return eqn.params["jaxpr"] if eqn.primitive.is_transparent else None
+
+    if not any(map(body_of, jaxpr.eqns)):  # a jaxpr cached on itself would outlive its last user
+        return jaxpr
+    return jaxpr.derive("inlined", lambda: inline(jaxpr, body_of))
+
+
+def residual_atoms(parts: LinearizedJaxpr) -> list[Atom]:
+    """The residuals as values of the primal half."""
+    primal = parts.primal
+    return [primal.invars[i] if where == "in" else primal.outvars[i] for where, i in parts.residuals]
+
+
+def recomputing(
+    parts: LinearizedJaxpr, stored: Collection[Any], *, separate: bool = False
+) -> LinearizedJaxpr:
+    """The same function and derivative with other residuals: only inputs and `stored` values.
+
+    Parameters
+    ----------
+    parts : LinearizedJaxpr
+    stored : collection of Var
+        Values of the primal half that may be stored. The linear half recomputes everything else it needs.
+    separate : bool
+        Whether compilers must not merge the second computation with the first.
+
+    Returns
+    -------
+    LinearizedJaxpr
+    """
+    primal = parts.primal
+    eqns, leaves = second_run(primal, residual_atoms(parts), stored)
+    outs = list(primal.outvars[: len(parts.nonzero)])
+    places: list[tuple[str, int]] = []
+    for v in leaves:
+        if v in primal.invars:
+            places.append(("in", primal.invars.index(v)))
+        else:
+            if v not in outs:
+                outs.append(v)
+            places.append(("out", outs.index(v)))
+    linear = _with_recomputation(parts, eqns, leaves, separate)
+    primal = verified(eliminate_dead_code(primal, outs), "recomputation")
+    return LinearizedJaxpr(primal, linear, tuple(places), parts.nonzero)
+
+
+def second_run(
+    primal: Jaxpr, residuals: Sequence[Atom], stored: Collection[Any]
+) -> tuple[list[Eqn], list[Var]]:
+    """The equations that compute `residuals` from inputs, constants and stored values; and which of these they read."""
+    eqns = backward_slice(primal.eqns, residuals, stored)
+    leaves = variables_read(eqns, residuals)
+    computed = {v for e in eqns for v in e.outvars}
+    computed.update(primal.constvars)
+    order = [*primal.invars, *[v for e in primal.eqns for v in e.outvars]]
+    return eqns, [v for v in order if v in leaves and v not in computed]
+
+
+def _with_recomputation(
+    parts: LinearizedJaxpr, recomputed: Sequence[Eqn], leaves: Sequence[Var], separate: bool
+) -> Jaxpr:
+    """The linear half over `leaves` instead of the residuals."""
+    primal, linear = parts.primal, parts.linear
+    residuals = residual_atoms(parts)
+    count = len(residuals)
+    instead: dict[Atom, Atom] = dict(zip(linear.invars[:count], residuals))
+    read = variables_read(recomputed, residuals)
+    consts = [(v, c) for v, c in primal.constants if v in read]
+    invars, constvars, eqns = list(leaves), [v for v, _ in consts], []
+    if separate:
+        # Recomputing constants gains nothing.
+        barriers = {v: Var(v.aval) if v.aval.shape else v for v in [*invars, *constvars]}
+        eqns = [Eqn(barrier_p, [new], [v], {}) for v, new in barriers.items() if new is not v]
+        invars, constvars = [barriers[v] for v in invars], [barriers[v] for v in constvars]
+    eqns += recomputed
+    eqns += substitute(linear.eqns, instead)
+    half = linear.replace(
+        invars=[*invars, *linear.invars[count:]],
+        eqns=eqns,
+        constants=[*zip(constvars, [c for _, c in consts]), *linear.constants],
+    )
+    return verified(half, "recomputation")
+
+
+def selected(primal: Jaxpr, keep: Callable[[Eqn], bool]) -> set[Atom]:
+    """The results of the equations for which `keep` holds.
+
+    Notes
+    -----
+    Results of equations with an effect other than raising are always among them: an effect happens once.
+    """
+    stored: set[Atom] = set()
+    for e in reversed(primal.eqns):
+        if not e.effects.shareable or keep(e):
+            stored.update(e.outvars)
+        # A named value is the same value as the unnamed one, which derivatives may read.
+        if e.primitive is name_p and e.outvars[0] in stored:
+            stored.remove(e.outvars[0])
+            stored.add(e.invars[0])
+    return stored

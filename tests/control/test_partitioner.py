@@ -1,0 +1,234 @@
+"""What reverse mode keeps: the cut of least time, budgets, and the right numbers from what is kept."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.control import partitioner
+from functrans.control.call import _linearized
+from functrans.control.rematerialize import residual_atoms, second_run
+from functrans.core.config import config
+from functrans.core.errors import ConfigError
+from functrans.passes.costs import cost
+from functrans.passes.toolkit import backward_slice
+from functrans.transforms.linearize_jaxpr import linearize_jaxpr
+
+
+def programs():
+    """Functions of two vectors and a matrix with cheap, expensive and long operations in a random order."""
+    steps = {
+        "mul": lambda x, y, m: x * y,
+        "add": lambda x, y, m: x + 2 * y,
+        "tanh": lambda x, y, m: fnp.tanh(x),
+        "pow": lambda x, y, m: abs(x) ** 1.3,
+        "dot": lambda x, y, m: m @ x,
+        "mean": lambda x, y, m: x - fnp.mean(y * y),
+        "same": lambda x, y, m: y,
+        "sort": lambda x, y, m: fnp.sort(x),
+        "spread": lambda x, y, m: fnp.outer(x, y).sum(0),
+    }
+    names = st.lists(st.tuples(st.sampled_from(list(steps)), st.integers(0, 3)), min_size=1, max_size=5)
+
+    def program(chosen):
+        def f(x, m):
+            values = [x, fnp.cos(x)]
+            for name, back in chosen:
+                values.append(steps[name](values[-1], values[-1 - back % len(values)], m) * 0.5)
+            return values[-1]
+
+        return f
+
+    return names.map(program)
+
+
+X, M = np.linspace(0.2, 0.9, 5), np.linspace(-0.4, 0.5, 25).reshape(5, 5)
+
+
+def joint_of(f, *args):
+    primal = ft.make_jaxpr(f)(*args).jaxpr
+    parts = linearize_jaxpr(primal, (True,) * len(args))
+    parts = parts._replace(primal=partitioner.inline_calls(parts.primal))
+    return partitioner.Joint(parts.primal, residual_atoms(parts), len(parts.nonzero))
+
+
+def time_of(joint, saved, again):
+    forward = backward_slice(joint.primal.eqns, joint.primal.outvars[: joint.num_outputs])
+    return sum(partitioner.PRICE * joint.bytes(v) // 8 for v in saved) + sum(
+        cost(e) for e in again if e in forward
+    )
+
+
+@settings(max_examples=25)
+@given(programs())
+def test_the_cut_takes_the_least_time(f):
+    """Compared with each subset of the values that could be saved."""
+    joint = joint_of(f, X, M)
+    values = [v for e in joint.primal.eqns for v in e.outvars]
+    best = float("inf")
+    for count in range(min(len(values), 3) + 1):
+        for saved in map(set, combinations(values, count)):
+            again, read = second_run(joint.primal, joint.needed, saved)
+            if all(joint.kind(e) in ("fusible", "reduction") for e in again):
+                best = min(best, time_of(joint, saved, again))
+    cut = partitioner.min_cut(joint)
+    again, read = second_run(joint.primal, joint.needed, cut)
+    assert cut <= set(read)
+    assert all(joint.kind(e) in ("fusible", "reduction") for e in again)
+    assert time_of(joint, cut, again) <= best
+
+
+@settings(max_examples=12)
+@given(programs(), st.sampled_from(["dp", "greedy"]), st.sampled_from(["min_cut", "save_all"]))
+def test_less_budget_means_fewer_bytes_and_the_same_derivative(f, solver, strategy):
+    primal = ft.make_jaxpr(f)(X, M).jaxpr
+    whole = joint_of(f, X, M)
+    most = whole.size(partitioner.save_all(whole))
+    t = np.arange(5.0)
+    expected = [ft.vjp(f, X, M)[1](t)]
+    sizes = []
+    for budget in (1, 0.7, 0.5, 0.35, 0.1, 0):
+        with config.patch(partitioner=strategy, activation_memory_budget=budget, memory_budget_solver=solver):
+            halves = _linearized(primal, (True, True))
+            joint = partitioner.Joint(halves.primal, residual_atoms(halves), len(halves.nonzero))
+            sizes.append(joint.size(partitioner.save_all(joint)))
+            assert sizes[-1] <= budget * most
+            got = ft.vjp(ft.jit(lambda *a: f(*a)), X, M)[1](t) if budget in (0.5, 0) else expected[0]
+            for a, b in zip(got, expected[0], strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 0
+
+
+@pytest.mark.parametrize("strategy", ["min_cut", "save_all", "recompute_all"])
+def test_strict_gradients_are_equal_bit_for_bit(strategy):
+    def f(x, m):
+        h = fnp.tanh(m @ x)
+        return fnp.sum(fnp.exp(-h) * fnp.log1p(h * h) + fnp.sqrt(1 + (m @ h) ** 2))
+
+    with config.patch(strict=True, partitioner="save_all"):
+        expected = ft.vjp(ft.jit(lambda *a: f(*a)), X, M)[1](1.0)
+    for budget in (1.0, 0.5, 0.2, 0.0):
+        with config.patch(strict=True, partitioner=strategy, activation_memory_budget=budget):
+            for g in (
+                ft.vjp(ft.jit(lambda *a: f(*a)), X, M)[1](1.0),
+                ft.jit(ft.grad(ft.jit(f), (0, 1)))(X, M),
+            ):
+                for a, b in zip(g, expected, strict=True):
+                    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("budget", [1, 0.5, 0])
+@pytest.mark.parametrize("strategy", ["min_cut", "save_all", "recompute_all"])
+def test_nothing_that_a_user_can_count_happens_twice(strategy, budget):
+    calls = []
+
+    def host(x):
+        calls.append(x)
+        return np.sin(x)
+
+    @ft.custom_vjp
+    def counted(x):
+        return ft.pure_callback(host, ft.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    counted.defvjp(lambda x: (counted(x), x), lambda x, ct: (ct * fnp.cos(x),))
+
+    def f(x):
+        return fnp.sum(fnp.exp(counted(fnp.tanh(x)) * x))
+
+    with config.patch(partitioner=strategy, activation_memory_budget=budget):
+        _, pull = ft.vjp(ft.jit(lambda x: f(x)), X)
+        assert len(calls) == 1
+        (slope,) = pull(1.0)
+        assert len(calls) == 1
+        np.testing.assert_allclose(ft.jit(ft.grad(ft.jit(f)))(X), slope)
+        assert len(calls) == 2
+    h = np.tanh(X)
+    inner = np.exp(np.sin(h) * X)
+    np.testing.assert_allclose(slope, inner * (np.sin(h) + X * np.cos(h) * (1 - h * h)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, "half", None, True, float("nan")])
+def test_bad_budgets(value):
+    with pytest.raises(ConfigError, match="activation_memory_budget must be a number from 0 to 1"):
+        config.activation_memory_budget = value
+    with pytest.raises(ConfigError, match="'min_cut' or 'save_all' or 'recompute_all'"):
+        config.partitioner = "mincut"
+
+
+def stored_bytes(f, *args, length):
+    """The bytes that the first scan of a gradient stacks for each iteration."""
+    jaxpr = ft.make_jaxpr(ft.grad(f))(*args)
+    scan = next(e for e in jaxpr.eqns if e.primitive.name == "scan")
+    rows = scan.outvars[scan.params["num_carry"] :]
+    return sum(v.aval.size * v.aval.dtype.itemsize for v in rows) // length
+
+
+def runge_kutta(field, c, h):
+    k1 = field(c)
+    k2 = field(c + h / 2 * k1)
+    k3 = field(c + h / 2 * k2)
+    k4 = field(c + h * k3)
+    return c + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+
+def lorenz(p, n=50):
+    def field(c):
+        x, y, z = c
+        return fnp.stack([p[0] * (y - x), x * (p[1] - z) - y, x * y - p[2] * z])
+
+    last = lax.scan(lambda c, _: (runge_kutta(field, c, 0.01), None), fnp.ones(3), None, length=n)[0]
+    return fnp.sum(last)
+
+
+def test_a_step_of_arithmetic_keeps_its_carry():
+    assert stored_bytes(lorenz, np.array([10.0, 28.0, 8 / 3]), length=50) == 24
+
+
+@pytest.mark.parametrize(
+    ("body", "stored"),
+    [
+        (lambda c, w: fnp.tanh(c), 800),  # the slope from the result, which is dear
+        (lambda c, w: fnp.sin(c) * w, 800),  # the slope: the cosine
+        (lambda c, w: c + 0.1 * c * (1 - c) * w, 800),
+        (lambda c, w: fnp.tanh(c) * fnp.exp(w), 800),  # exp(w) is the same in all iterations
+        (lambda c, w: c + fnp.sum(c * c), 800),
+        (lambda c, w: c * w, 0),
+        (lambda c, w: c * fnp.sum(fnp.tanh(c)), 1608),  # the sum of many is kept, beside c and tanh(c)
+    ],
+)
+def test_residuals_of_other_bodies(body, stored):
+    def f(c, w):
+        return fnp.sum(lax.scan(lambda c, _: (body(c, w), None), c, None, length=3)[0])
+
+    c, w = np.linspace(0.1, 0.5, 100), np.linspace(0.5, 1.0, 100)
+    assert stored_bytes(f, c, w, length=3) == stored
+
+    def plain(c, w):
+        for _ in range(3):
+            c = body(c, w)
+        return fnp.sum(c)
+
+    for d in (
+        ft.grad,
+        lambda f: ft.jit(ft.grad(f)),
+        lambda f: ft.grad(lambda *a: fnp.sum(ft.grad(f)(*a) ** 2)),
+    ):
+        np.testing.assert_allclose(d(f)(c, w), d(plain)(c, w), rtol=1e-9, atol=1e-12)
+
+
+def test_rows_that_a_scan_returns_anyway_are_stored_once():
+    def f(c):
+        last, ys = lax.scan(lambda c, _: (c * c, c * 1.0), c, None, length=4)
+        return fnp.sum(last) + fnp.sum(ys)
+
+    assert stored_bytes(f, np.ones(100), length=4) <= 1600
+    np.testing.assert_allclose(
+        ft.grad(f)(np.array([1.1])),
+        ft.grad(lambda c: fnp.sum(c**16 + c + c**2 + c**4 + c**8))(np.array([1.1])),
+    )
