@@ -28,9 +28,10 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
+from ...core.dtypes import real_dtype
+from ...core.scalar_functions import COSTS
 from . import ir
 from .arithmetic import make_const
-from .check import real_dtype
 from .folds import combination, neutral
 from .plan import fits_on_stack
 from .split_functions import all_defined, passes, uses
@@ -80,7 +81,7 @@ def work_of(body: ir.StatementList, weight: int = 1) -> int:
     for s in body.statements:
         match s:
             case ir.Let(op=op):
-                total += weight * ir.COSTS.get(op, 1)
+                total += weight * COSTS.get(op, 1)
             case ir.For():
                 inner = 1 if s.separate else IN_SEQUENCE if s.interruptible else weight
                 total += max(ir.rounds(s, UNKNOWN), 0) * work_of(s.body, inner)
