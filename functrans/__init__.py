@@ -76,6 +76,8 @@ _set_numba_door(_lazy_import("functrans.interop.jitted_type"))
 
 __version__ = "0.1.0"
 
+_interop = _lazy_import("functrans.interop")
+
 _LAZY = (
     "ad_checkpoint",
     "aot",
@@ -102,6 +104,9 @@ _LAZY = (
     "typing",
     "sharding",
 )
+
+#: They load Numba.
+_FROM_INTEROP = ("njit", "numba_call")
 
 __all__ = [
     "Array",
@@ -180,8 +185,10 @@ __all__ = [
     "named_call",
     "named_scope",
     "new_ref",
+    "njit",
     "nn",
     "no_tracing",
+    "numba_call",
     "numpy",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
@@ -213,6 +220,10 @@ __all__ = [
 ]
 
 
+def _numba(name: str) -> object:
+    return getattr(_interop, name) if name in _FROM_INTEROP else None
+
+
 __getattr__, __dir__ = _module_attributes(
     "functrans",
     globals(),
@@ -222,4 +233,5 @@ __getattr__, __dir__ = _module_attributes(
         "pmap": "functrans has one device: use vmap",
     },
     parts=_LAZY,
+    further=_numba,
 )

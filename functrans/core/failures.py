@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,15 +27,21 @@ class Failure:
         are the positional ones.
     source : Place or None
         The user's line.
+    exception : callable, optional
+        ``exception(values)`` makes the error to raise in the place of a `CheckError`.
     """
 
     category: str
     template: str
     tree: Any = None
     source: Place | None = None
+    exception: Callable[[Sequence[Any]], BaseException] | None = None
 
     def message(self, values: Sequence[Any]) -> str:
         """The message for the numbers of a run, without the line."""
+        if self.exception is not None:
+            error = self.exception(values)
+            return f"{type(error).__name__}: {error}"
         args, kwargs = (values, {}) if self.tree is None else self.tree.unflatten(values)
         return self.template.format(*args, **kwargs)
 

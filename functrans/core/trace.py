@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import partial
 from types import CellType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -215,6 +215,14 @@ class Tracer(OperatorMethods, Unportable):
     def handed(self) -> Any:
         """What a user's function receives for the value."""
         return self
+
+    @property
+    def _numba_type_(self) -> NoReturn:
+        """Numba asks for it when a jitted function is called on the tracer."""
+        raise errors.NumbaTranslationError(
+            f"a function compiled by Numba was called on a traced value of type {self.aval}. Wrap it: "
+            "functrans.numba_call(f), or decorate it with functrans.njit in the place of numba.njit"
+        )
 
     def describe(self) -> str:
         """The name of the transformation that made the tracer, for messages."""

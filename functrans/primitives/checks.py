@@ -17,8 +17,10 @@ Check = Failure | OneOf
 
 
 def raise_failure(check: Check, values: Sequence[Any]) -> None:
-    """Raise the `CheckError` of a check that failed."""
+    """Raise the error of a check that failed."""
     failure, values = check.failed(values)
+    if failure.exception is not None:
+        raise failure.exception(values)
     native = failure.category == "index" and isinstance(check, OneOf) and check.native
     raise (IndexOutOfBoundsError if native else CheckError)(failure.message(values), failure.source)
 

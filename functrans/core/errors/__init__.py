@@ -60,6 +60,7 @@ __all__ = [
     "NoRuleError",
     "NoTracingError",
     "NonConcreteBooleanIndexError",
+    "NumbaTranslationError",
     "OnceDifferentiableError",
     "PartitionError",
     "PicklingError",

@@ -352,3 +352,28 @@ class NoRuleError(FunctransError, NotImplementedError):
     Use functions that functrans has; the message suggests the nearest one. For a primitive without a rule, the message
     names the file of its record.
     """
+
+
+class NumbaTranslationError(FunctransError, TypeError):
+    """A function of Numba's ``njit`` cannot be differentiated or batched: it uses what has no translation.
+
+    `functrans.numba_call` translates loops, branches, arrays, numbers and tuples. It refuses ``try``, recursion,
+    generators, classes, strings, lists, dicts, sets, object mode, random numbers and writes to an argument, before
+    anything runs.
+
+    >>> import numba, functrans as ft
+    >>> @ft.njit
+    ... def f(x):
+    ...     steps = [x]
+    ...     steps.append(2.0 * x)
+    ...     return steps[1]
+    >>> f(1.0)
+    2.0
+    >>> ft.grad(f)(1.0)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.NumbaTranslationError: numba_call of f: ...
+
+    Write the function with arrays and numbers, or pass its derivative: ``numba_call(f, vjp=...)``. Plain functions of
+    ``njit`` raise the same error for a traced value: wrap them in ``numba_call``.
+    """

@@ -138,9 +138,9 @@ def _is_window(e: Eqn) -> bool:
 
 def _replaced(e: Eqn, producer: dict[Var, Eqn], uses: Counter[Atom], inner: set[Atom]) -> Eqn:
     """The sum whose last addition this is, as one equation if that is worthwhile."""
-    out = e.outvars[0]
-    if e.primitive is not add_p or out in inner:
+    if e.primitive is not add_p or e.outvars[0] in inner:
         return e
+    out = e.outvars[0]
     terms = _terms(e, producer, uses)
     pieces = [t for t in terms if isinstance(t, Eqn)]
     small = sum(t.invars[0].aval.size for t in pieces) * FEWEST <= len(pieces) * out.aval.size
