@@ -139,6 +139,8 @@ class Functions:
         if isinstance(f, types.Type) or (isinstance(f, type) and issubclass(f, np.generic)):
             return self._converted(args[0], np.dtype(as_dtype(f) if isinstance(f, types.Type) else f))
         module = getattr(f, "__module__", None) or ""
+        if module == "numba.core.unsafe.eh":
+            raise self.unsupported("try", "test for the failure with if")
         if f in _MATH or module == "math":
             return self._of_math(f, args, signature)
         if "random" in module or "random" in type(f).__module__ or "random" in repr(f):

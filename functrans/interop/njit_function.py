@@ -87,8 +87,63 @@ class NumbaCall:
         return translated
 
 
-def numba_call(fn: Any, *, jvp: Any = None, vjp: Any = None, result_shape_dtypes: Any = None) -> NumbaCall:
-    """Make a function of Numba's ``njit`` one that functrans can differentiate and batch."""
+def numba_call(
+    fn: Any,
+    *,
+    jvp: Callable[..., Any] | None = None,
+    vjp: Callable[..., Any] | None = None,
+    result_shape_dtypes: Any = None,
+) -> NumbaCall:
+    """Make a function of Numba's ``njit`` one that functrans can differentiate, batch and compile in.
+
+    Parameters
+    ----------
+    fn : callable
+        What ``numba.njit`` returned.
+    jvp : callable, optional
+        ``jvp(args, out, tangents)`` returns the tangent of the result. `args` and `tangents` are tuples with one entry
+        for each parameter.
+    vjp : callable, optional
+        ``vjp(args, out, ct)`` returns a tuple with one cotangent for each parameter; None stands for zero.
+    result_shape_dtypes : pytree of ShapeDtypeStruct, or callable, optional
+        The shapes and dtypes of the result, or a function of the arguments that returns them. Needed with a rule if
+        `fn` returns arrays.
+
+    Returns
+    -------
+    callable
+        Called on arrays and numbers, it is `fn`; so it is in jitted code.
+
+    Raises
+    ------
+    ArgumentError
+        If `fn` is not a function of Numba's, or both rules are given.
+    NumbaTranslationError
+        On a traced value, if `fn` uses what has no translation and no rule is given.
+
+    Notes
+    -----
+    For derivatives and ``vmap`` the code that Numba has typed is translated: loops, branches and writes to arrays
+    become those of functrans, and every value has the dtype that Numba infers. Values behave as in jitted code:
+    indices are not checked unless the function has ``boundscheck=True``, and a division by zero raises unless it has
+    ``error_model="numpy"``. What the function raises is raised when the program ends.
+
+    Sizes of arrays must be known when the function is translated: take them from shapes, or pass Python integers.
+
+    Examples
+    --------
+    >>> import numba, numpy as np, functrans as ft
+    >>> @numba.njit
+    ... def smooth(x, a):
+    ...     y = np.empty_like(x)
+    ...     y[0] = x[0]
+    ...     for i in range(1, len(x)):
+    ...         y[i] = a * x[i] + (1.0 - a) * y[i - 1]
+    ...     return y
+    >>> x = np.array([1.0, 3.0, 2.0])
+    >>> ft.jacobian(ft.numba_call(smooth), argnums=1)(x, 0.5)
+    Array([0., 2., 1.])
+    """
     if isinstance(fn, NumbaCall):
         fn = fn._fn
     if not isinstance(fn, Dispatcher):
@@ -100,7 +155,34 @@ def numba_call(fn: Any, *, jvp: Any = None, vjp: Any = None, result_shape_dtypes
 
 
 def njit(function: Any = None, **options: Any) -> Any:
-    """``numba.njit`` and `numba_call` in one."""
+    """Compile a function with ``numba.njit``, and let functrans differentiate and batch it.
+
+    Parameters
+    ----------
+    function : callable, optional
+        Without it, ``njit`` returns a decorator.
+    **options
+        Those of ``numba.njit``: ``fastmath``, ``error_model``, ``boundscheck``, ``cache``, ``inline``, ...
+
+    Returns
+    -------
+    callable
+        As of `numba_call`. Jitted functions may call it.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> @ft.njit
+    ... def power(x, n):
+    ...     result = 1.0
+    ...     for _ in range(n):
+    ...         result *= x
+    ...     return result
+    >>> power(2.0, 10)
+    1024.0
+    >>> ft.grad(power)(2.0, 3), ft.grad(ft.grad(power))(2.0, 3)
+    (Array(12.), Array(12.))
+    """
     if function is None:
         return lambda f: njit(f, **options)
     return numba_call(numba.njit(function, **options))

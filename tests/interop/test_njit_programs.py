@@ -24,7 +24,13 @@ def weighted(f, weights):
     return loss
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+#: Those that need most of the translation.
+QUICK = ("adaptive_heun", "heat")
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in PROGRAMS]
+)
 def test_program(name):
     f, args = PROGRAMS[name]
     before = [np.array(a) for a in args]
