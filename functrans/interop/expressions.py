@@ -13,17 +13,17 @@ from numba.np.numpy_support import as_dtype
 
 from .. import numpy as fnp
 from ..core.errors import NumbaTranslationError
-from .flow import Flow
-from .functions import Functions
-from .state import Flag, Frame, Plan, State, dtype_of, views_in
+from .flow import ControlFlow
+from .functions import Callables
+from .state import Flag, Frame, Passed, State, dtype_of, views_in
 from .typed_ir import TypedFunction
 from .values import (
+    ArrayView,
     Counted,
     Elements,
-    Rows,
+    RowsOf,
     Span,
     Storage,
-    View,
     cast,
     is_known,
     is_number,
@@ -52,14 +52,14 @@ _UNARY = {"-": operator.neg, "+": operator.pos, "~": operator.invert, "not": ope
 _CURE = "write it with loops over ranges, branches, arrays and numbers"
 
 
-class Expressions(Functions):
+class Expressions(Callables):
     """Statements and expressions; `Machine` adds control flow."""
 
     fail: Callable[[Any, type[BaseException], tuple[Any, ...]], None]
 
     def __init__(self) -> None:
         self.state = State(Frame(None, {}))  # type: ignore[arg-type]
-        self.plans: dict[Any, Plan] = {}
+        self.plans: dict[Any, Passed] = {}
         self.path: tuple[Any, ...] = ()
         self.iterations: dict[str | None, tuple[Any, bool]] = {}
         self.failures: dict[Any, tuple[int, type[BaseException], tuple[Any, ...]]] = {}
@@ -72,7 +72,7 @@ class Expressions(Functions):
         return self.state.frame.function
 
     @property
-    def flow(self) -> Flow:
+    def flow(self) -> ControlFlow:
         """Its control flow."""
         return self.function.flow
 
@@ -100,19 +100,19 @@ class Expressions(Functions):
         self._numbers += 1
         return self._numbers
 
-    def fresh(self, array: Any, argument: str | None = None) -> View:
+    def fresh(self, array: Any, argument: str | None = None) -> ArrayView:
         """A new array that holds the elements of `array`."""
         key = self.new_number()
         self.state.heap[key] = Storage(array, argument)
         return whole(key, array.shape)
 
-    def load(self, view: View) -> Any:
+    def load(self, view: ArrayView) -> Any:
         """The element that a view selects; or the view, if it has axes."""
         return view if view.order else self.content(view)
 
     def content(self, value: Any) -> Any:
         """A value with the elements of arrays in the place of the arrays."""
-        if isinstance(value, View):
+        if isinstance(value, ArrayView):
             return read(self.state.heap[value.storage].value, value)
         if isinstance(value, list):
             return [self.content(v) for v in value]
@@ -121,7 +121,7 @@ class Expressions(Functions):
             return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         return value
 
-    def store(self, view: View, value: Any) -> None:
+    def store(self, view: ArrayView, value: Any) -> None:
         """Write to an array."""
         storage = self.state.heap[view.storage]
         if storage.argument is not None:
@@ -135,7 +135,7 @@ class Expressions(Functions):
             )
         self.state.heap[view.storage] = replace(storage, value=written(storage.value, view, value))
 
-    def tie(self, *views: View) -> None:
+    def tie(self, *views: ArrayView) -> None:
         """Forbid writes to arrays that may be the same memory."""
         for view in views:
             old = self.state.heap[view.storage]
@@ -161,7 +161,7 @@ class Expressions(Functions):
     def assign(self, statement: Any, index: Any) -> None:
         """``target[index] = value``."""
         target, value = self.variables[statement.target.name], self.variables[statement.value.name]
-        if not isinstance(target, View):
+        if not isinstance(target, ArrayView):
             raise self.unsupported(f"a write to a {self.type_of(statement.target)}")
         taken = self.indexed(target, index)
         if taken is not None:
@@ -176,7 +176,7 @@ class Expressions(Functions):
 
     def typed(self, value: Any, kind: Any) -> Any:
         """A value with the dtype that Numba infers."""
-        if isinstance(value, View):
+        if isinstance(value, ArrayView):
             array = self.state.heap[value.storage].value
             if isinstance(kind, types.Array) and array.dtype != as_dtype(kind.dtype):
                 return self.fresh(self.content(value).astype(as_dtype(kind.dtype)))
@@ -235,7 +235,7 @@ class Expressions(Functions):
         value = self.variables[expr.value.name]
         if isinstance(value, tuple):
             return value
-        if isinstance(value, View) and value.shape[0] == expr.count:
+        if isinstance(value, ArrayView) and value.shape[0] == expr.count:
             return tuple([self.load(value.taken([k])) for k in range(expr.count)])
         raise self.unsupported("unpacking of this value")
 
@@ -246,8 +246,8 @@ class Expressions(Functions):
         """What a ``for`` loop goes over."""
         if isinstance(value, Counted):
             return value
-        if isinstance(value, View):
-            return Rows(value.shape[0], value)
+        if isinstance(value, ArrayView):
+            return RowsOf(value.shape[0], value)
         if isinstance(value, tuple):
             return Elements(len(value), value)
         raise self.unsupported("a loop over this value")
@@ -281,7 +281,7 @@ class Expressions(Functions):
     def _inplace_binop(self, expr: Any) -> Any:
         a, b = self.variables[expr.lhs.name], self.variables[expr.rhs.name]
         value = self.operate(_PLAIN[expr.fn], a, b, self.function.calltypes[expr])
-        if not isinstance(a, View):
+        if not isinstance(a, ArrayView):
             return value
         self.store(a, self.content(value))
         return a
@@ -293,7 +293,7 @@ class Expressions(Functions):
         if isinstance(a, (tuple, str)) or isinstance(b, (tuple, str)):
             return self._on_tuples(f, a, b)
         x, y = self.operand(a, signature.args[0]), self.operand(b, signature.args[1])
-        if f in _DIVISIONS and not isinstance(a, View) and not isinstance(b, View):
+        if f in _DIVISIONS and not isinstance(a, ArrayView) and not isinstance(b, ArrayView):
             self.check_divisor(y)
             if is_known(y) and y == 0:
                 x = np.float64(x) if is_known(x) else x
@@ -315,7 +315,7 @@ class Expressions(Functions):
 
     def operand(self, value: Any, kind: Any) -> Any:
         """An operand as the operator takes it."""
-        if isinstance(value, View):
+        if isinstance(value, ArrayView):
             return self.content(value)
         if is_number(value):
             return cast(value, dtype_of(kind, value))
@@ -336,7 +336,7 @@ class Expressions(Functions):
     def _unary(self, expr: Any) -> Any:
         value = self.variables[expr.value.name]
         f = _UNARY.get(expr.fn, expr.fn)
-        if not isinstance(value, View) and not is_number(value):
+        if not isinstance(value, ArrayView) and not is_number(value):
             return f(value)
         x = self.operand(value, self.function.calltypes[expr].args[0])
         if f is operator.not_:
@@ -361,7 +361,7 @@ class Expressions(Functions):
                 return value[index]
             self.check_index(index, len(value))
             return self.element_of(tuple(value), fnp.where(index < 0, index + len(value), index))
-        if not isinstance(value, View):
+        if not isinstance(value, ArrayView):
             raise self.unsupported("an index of this value")
         taken = self.indexed(value, index)
         if taken is not None:
@@ -373,10 +373,10 @@ class Expressions(Functions):
                 f"this index ({error})", "use an index whose result has a known shape"
             ) from error
 
-    def indexed(self, view: View, index: Any) -> View | None:
+    def indexed(self, view: ArrayView, index: Any) -> ArrayView | None:
         """The view of a basic index; None for an index with arrays."""
         places = list(index) if isinstance(index, tuple) else [index]
-        if any(isinstance(p, (View, list)) or p is None for p in places):
+        if any(isinstance(p, (ArrayView, list)) or p is None for p in places):
             return None
         if Ellipsis in [p for p in places if not hasattr(p, "aval")]:
             k = next(n for n, p in enumerate(places) if p is Ellipsis)
@@ -443,7 +443,7 @@ class Expressions(Functions):
             return value, ()
         raise self.unsupported("this raise", "raise a class of exception with plain arguments")
 
-    def arrays(self) -> Iterator[View]:
+    def arrays(self) -> Iterator[ArrayView]:
         """The arrays of all variables."""
         return views_in(tuple(self.variables.values()))
 

@@ -22,7 +22,7 @@ VIEWS = frozenset(_VIEWS.split())
 WRITERS = frozenset({"fill", "sort", "put", "partition", "itemset"})
 
 
-class Flow:
+class ControlFlow:
     """Control flow and data flow of the blocks of one function."""
 
     def __init__(self, blocks: dict[int, Any], typemap: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Functions that jitted code calls: Python's, ``math``'s, NumPy's, methods of arrays, other jitted functions."""
+"""Callables that jitted code calls: Python's, ``math``'s, NumPy's, methods of arrays, other jitted functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..scipy import special
 from .flow import END, RESULT, VIEWS
 from .state import Frame
 from .typed_ir import typed_function
-from .values import Counted, Range, View, Zipped, cast, is_known, is_number, strong
+from .values import ArrayView, Counted, Range, Zipped, cast, is_known, is_number, strong
 
 _MATH: dict[Any, Callable[..., Any]] = {
     math.acos: fnp.arccos,
@@ -41,7 +41,7 @@ _MATH: dict[Any, Callable[..., Any]] = {
 }
 _NAMES = """ceil copysign cos cosh degrees exp expm1 floor fmod gcd hypot isfinite isinf isnan log10 log1p log2
 radians sin sinh sqrt tan tanh trunc"""
-#: Functions of ``math`` that NumPy has under the same name.
+#: Callables of ``math`` that NumPy has under the same name.
 _SAME = frozenset(_NAMES.split())
 _ALLOCATES = frozenset({"empty", "zeros", "ones", "full"})
 _LIKE = frozenset({"empty_like", "zeros_like", "ones_like", "full_like"})
@@ -50,7 +50,7 @@ _RANGES = (builtins.range, numba.prange)
 
 
 @dataclass(frozen=True, eq=False)
-class Method:
+class BoundMethod:
     """A method of an array or a number."""
 
     owner: Any
@@ -64,7 +64,7 @@ class Made:
     kind: type[BaseException]
 
 
-class Functions:
+class Callables:
     """Calls and attributes, for `Machine`."""
 
     state: Any
@@ -75,17 +75,17 @@ class Functions:
 
     def _getattr(self: Any, expr: Any) -> Any:
         value = self.variables[expr.value.name]
-        if isinstance(value, View):
+        if isinstance(value, ArrayView):
             return self._array_attribute(value, expr.attr)
         if is_number(value):
             if expr.attr in ("real", "imag"):
                 return self.content(getattr(fnp, expr.attr)(value))
-            return Method(value, expr.attr)
+            return BoundMethod(value, expr.attr)
         if isinstance(value, (ModuleType, type, tuple, np.dtype)) or hasattr(value, "__module__"):
             return self.constant(getattr(value, expr.attr), expr.value)
         raise self.unsupported(f"the attribute '{expr.attr}'")
 
-    def _array_attribute(self: Any, view: View, name: str) -> Any:
+    def _array_attribute(self: Any, view: ArrayView, name: str) -> Any:
         if name == "T":
             return replace(view, order=view.order[::-1])
         if name == "shape":
@@ -95,7 +95,7 @@ class Functions:
         if name == "size":
             return math.prod(view.shape)
         if name not in _ATTRIBUTES:
-            return Method(view, name)
+            return BoundMethod(view, name)
         array = self.content(view)
         if name in ("dtype", "itemsize"):
             return getattr(np.dtype(array.dtype), name, np.dtype(array.dtype))
@@ -129,7 +129,7 @@ class Functions:
         """Call a function that is not jitted."""
         if isinstance(f, type) and issubclass(f, BaseException):
             return Made(f)
-        if isinstance(f, Method):
+        if isinstance(f, BoundMethod):
             return self._method(f, args, kwargs)
         if f in _RANGES:
             return self._range(args)
@@ -174,9 +174,9 @@ class Functions:
             return None
         return self.typed(self.variables[RESULT], function.return_type)
 
-    def _method(self: Any, method: Method, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def _method(self: Any, method: BoundMethod, args: list[Any], kwargs: dict[str, Any]) -> Any:
         view, name = method.owner, method.name
-        if not isinstance(view, View):
+        if not isinstance(view, ArrayView):
             if name == "conjugate":
                 return fnp.conj(view)
             raise self.unsupported(f"the method '{name}'")
@@ -217,7 +217,7 @@ class Functions:
     def _len(self: Any, value: Any) -> Any:
         return (
             value.shape[0]
-            if isinstance(value, View)
+            if isinstance(value, ArrayView)
             else value.length
             if isinstance(value, Counted)
             else len(value)
@@ -239,7 +239,7 @@ class Functions:
 
     def _extreme(self: Any, args: tuple[Any, ...], f: Any, known: Any) -> Any:
         values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else list(args)
-        if any(isinstance(v, View) for v in values):
+        if any(isinstance(v, ArrayView) for v in values):
             raise self.unsupported(f"'{known.__name__}' of an array", "use the array's method")
         if all(map(is_known, values)):
             return known(values)
@@ -258,7 +258,7 @@ class Functions:
         return fnp.round(x) if digits is None else fnp.round(x, digits)
 
     def _sum(self: Any, values: Any, start: Any = 0) -> Any:
-        if isinstance(values, View):
+        if isinstance(values, ArrayView):
             return fnp.sum(self.content(values)) + start
         return reduce(lambda a, b: a + b, values, start)
 
@@ -268,7 +268,7 @@ class Functions:
         raise self.unsupported("'tuple' of this value")
 
     def _to_type(self: Any, dtype: Any, x: Any = 0) -> Any:
-        if isinstance(x, View):
+        if isinstance(x, ArrayView):
             x = self.content(x)
         return cast(x, np.dtype(dtype))
 
@@ -331,7 +331,7 @@ class Functions:
         if is_number(value) or not hasattr(value, "shape"):
             return value.item() if isinstance(value, np.generic) else value
         result = self.fresh(value)
-        if name in VIEWS and args and isinstance(args[0], View):
+        if name in VIEWS and args and isinstance(args[0], ArrayView):
             self.tie(result, args[0])
         return result
 
@@ -372,17 +372,17 @@ def _dtype(x: Any) -> np.dtype:
 
 
 _BUILTINS: dict[Any, Any] = {
-    builtins.len: Functions._len,
-    builtins.enumerate: Functions._enumerate,
-    builtins.zip: Functions._zip,
-    builtins.max: Functions._largest,
-    builtins.min: Functions._smallest,
-    builtins.abs: Functions._absolute,
-    builtins.round: Functions._rounded,
-    builtins.sum: Functions._sum,
-    builtins.tuple: Functions._tuple,
-    builtins.slice: Functions._slice,
-    builtins.complex: Functions._complex,
+    builtins.len: Callables._len,
+    builtins.enumerate: Callables._enumerate,
+    builtins.zip: Callables._zip,
+    builtins.max: Callables._largest,
+    builtins.min: Callables._smallest,
+    builtins.abs: Callables._absolute,
+    builtins.round: Callables._rounded,
+    builtins.sum: Callables._sum,
+    builtins.tuple: Callables._tuple,
+    builtins.slice: Callables._slice,
+    builtins.complex: Callables._complex,
     builtins.bool: lambda machine, x=False: machine._to_type(bool, x),
     builtins.int: lambda machine, x=0: machine._to_type(np.int64, x),
     builtins.float: lambda machine, x=0.0: machine._to_type(np.float64, x),

@@ -24,9 +24,9 @@ from .state import (
     STATUS,
     Absent,
     Incompatible,
-    Known,
+    KnownForm,
     Packed,
-    Plan,
+    Passed,
     State,
     flag_value,
     joined,
@@ -168,7 +168,7 @@ class Machine(Expressions):
         raise self.unsupported("a branch whose two sides leave different values in one variable")
 
     def _branch(
-        self, test: Any, yes: Callable[[], Label], no: Callable[[], Label], plan: Plan, live: frozenset[str]
+        self, test: Any, yes: Callable[[], Label], no: Callable[[], Label], plan: Passed, live: frozenset[str]
     ) -> Label:
         before = self.state
         sides: dict[int, tuple[Label, Packed]] = {}
@@ -198,17 +198,17 @@ class Machine(Expressions):
         self.state = after
         return Label(targets, None if len(targets) == 1 else value)
 
-    def plan(self, key: Any, region: frozenset[int], live: frozenset[str]) -> Plan:
+    def plan(self, key: Any, region: frozenset[int], live: frozenset[str]) -> Passed:
         """What a loop or branch passes on, so far as the blocks alone tell; kept, since it learns."""
         assigned = self.flow.assigned(region) & live
         written = self.flow.written(region)
         storages = {v.storage for n in written - assigned for v in views_in(self.variables.get(n))}
-        plans = self.plans.setdefault((*self.path, key), Plan(tuple(sorted(assigned)), ()))
+        plans = self.plans.setdefault((*self.path, key), Passed(tuple(sorted(assigned)), ()))
         plans.storages = tuple(sorted((storages | set(plans.storages)) & self.state.heap.keys()))
         plans.variables = tuple(sorted(assigned | set(plans.variables)))
         return plans
 
-    def learn(self, plan: Plan, before: State, after: State, live: frozenset[str]) -> None:
+    def learn(self, plan: Passed, before: State, after: State, live: frozenset[str]) -> None:
         """Add to a plan what has changed.
 
         Raises
@@ -231,14 +231,14 @@ class Machine(Expressions):
             plan.flags = tuple(sorted({*plan.flags, *flags}, key=str))
             raise Learned
 
-    def reconcile(self, plan: Plan, one: Packed, two: Packed) -> Packed:
+    def reconcile(self, plan: Passed, one: Packed, two: Packed) -> Packed:
         """The common meaning of the flat values of two paths."""
         variables = {}
         for name in plan.variables:
             a, b = one.variables[name], two.variables[name]
             if isinstance(a, Absent) != isinstance(b, Absent):
                 plan.shapes[name] = b if isinstance(a, Absent) else a
-                if isinstance(plan.shapes[name], Known):
+                if isinstance(plan.shapes[name], KnownForm):
                     variables[name] = plan.shapes[name]
                     continue
                 raise Learned
@@ -275,7 +275,7 @@ class Machine(Expressions):
                 self.state = before
         raise self.unsupported("a loop whose variables change their structure")
 
-    def counted(self, header: int, plan: Plan) -> Label:
+    def counted(self, header: int, plan: Passed) -> Label:
         """A ``for`` loop without ``break`` or ``return``."""
         iterated = self.flow.iterated(header)
         iterator = self.variables[str(iterated)]
@@ -300,7 +300,7 @@ class Machine(Expressions):
             self.state = after
         return self.finished(header)
 
-    def carried(self, plan: Plan, start: Packed, entry: State, before: State, header: int) -> list[Any]:
+    def carried(self, plan: Passed, start: Packed, entry: State, before: State, header: int) -> list[Any]:
         """The flat values at the end of an iteration, which must have the form of those before the first."""
         live = self.flow.live[header]
         end = pack(self.state, plan, live)
@@ -315,7 +315,7 @@ class Machine(Expressions):
         self.iterations[iterated] = (None, False)
         return self.block(header, frozenset())
 
-    def conditional(self, header: int, plan: Plan, exits: Stops, entered: Label | None) -> Label:
+    def conditional(self, header: int, plan: Passed, exits: Stops, entered: Label | None) -> Label:
         """A ``while`` loop, or a loop with ``break`` or ``return``."""
         iterated = self.flow.iterated(header)
         iterator = None if iterated is None else self.variables[iterated]

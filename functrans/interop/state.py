@@ -11,7 +11,7 @@ from numba.core import types
 from numba.np.numpy_support import as_dtype
 
 from .typed_ir import TypedFunction
-from .values import Counted, Storage, View, is_known, is_number, read, strong, whole
+from .values import ArrayView, Counted, Storage, is_known, is_number, read, strong, whole
 
 #: Names of scalars that belong to the whole program: the number of the first `raise` that was met, and what it raises.
 Flag = tuple[Any, ...]
@@ -47,14 +47,14 @@ class State:
 
 
 @dataclass(frozen=True)
-class Number:
+class ScalarForm:
     """One scalar of a dtype."""
 
     dtype: np.dtype
 
 
 @dataclass(frozen=True)
-class Memory:
+class ArrayForm:
     """One array. Those of one `group` are the same memory; `shared` if other variables refer to it too."""
 
     shape: tuple[int, ...]
@@ -64,7 +64,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Several:
+class TupleForm:
     """A tuple."""
 
     parts: tuple[Any, ...]
@@ -72,7 +72,7 @@ class Several:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownForm:
     """A value that is not passed on, because it does not change."""
 
     value: Any
@@ -110,7 +110,7 @@ class Packed:
 
 
 @dataclass
-class Plan:
+class Passed:
     """What a loop or branch passes on: variables, storages, flags. What is missing is learned by a first attempt."""
 
     variables: tuple[str, ...]
@@ -122,9 +122,9 @@ class Plan:
     tied: bool = False
 
 
-def views_in(value: Any) -> Iterator[View]:
+def views_in(value: Any) -> Iterator[ArrayView]:
     """The arrays in a value."""
-    if isinstance(value, View):
+    if isinstance(value, ArrayView):
         yield value
     elif isinstance(value, (tuple, list)):
         for part in value:
@@ -134,13 +134,13 @@ def views_in(value: Any) -> Iterator[View]:
             yield from views_in(part)
 
 
-def pack(state: State, plan: Plan, live: Iterable[str]) -> Packed:
+def pack(state: State, plan: Passed, live: Iterable[str]) -> Packed:
     """Flatten the part of a state that a plan names.
 
     Parameters
     ----------
     state : State
-    plan : Plan
+    plan : Passed
     live : iterable of str
         The variables that are read later; those that are not in the plan may share memory with those that are.
     """
@@ -151,7 +151,7 @@ def pack(state: State, plan: Plan, live: Iterable[str]) -> Packed:
     others = {v.storage for n in live if n not in named for v in views_in(variables.get(n))}
 
     def flat(value: Any, kind: Any) -> Skeleton:
-        if isinstance(value, View):
+        if isinstance(value, ArrayView):
             array = read(state.heap[value.storage].value, value)
             leaves.append(array)
             dtype = array.dtype
@@ -161,15 +161,15 @@ def pack(state: State, plan: Plan, live: Iterable[str]) -> Packed:
             shared = shared or source.tied or source.argument is not None or not value.is_whole
             if shared:
                 state.heap[value.storage] = replace(source, tied=True)
-            return Memory(value.shape, dtype, len(leaves) if plan.tied else group, shared)
+            return ArrayForm(value.shape, dtype, len(leaves) if plan.tied else group, shared)
         if type(value) in (tuple,) or hasattr(value, "_fields"):
             kinds = kind.types if isinstance(kind, types.BaseTuple) else [None] * len(value)
-            return Several(tuple([flat(v, k) for v, k in zip(value, kinds, strict=True)]), type(value))
+            return TupleForm(tuple([flat(v, k) for v, k in zip(value, kinds, strict=True)]), type(value))
         if is_number(value):
             dtype = dtype_of(kind, value)
             leaves.append(strong(value, dtype))
-            return Number(dtype)
-        return Known(value)
+            return ScalarForm(dtype)
+        return KnownForm(value)
 
     typemap = state.frame.function.typemap
     skeletons: dict[str, Skeleton] = {}
@@ -209,26 +209,26 @@ def _placeholder(kind: Any) -> Skeleton:
     if isinstance(kind, types.Literal):
         kind = kind.literal_type
     if isinstance(kind, (types.Number, types.Boolean)):
-        return Number(np.dtype(as_dtype(kind)))
+        return ScalarForm(np.dtype(as_dtype(kind)))
     if isinstance(kind, types.BaseTuple):
         parts = tuple([_placeholder(k) for k in kind.types])
         named = getattr(kind, "instance_class", tuple)
-        return ABSENT if ABSENT in parts else Several(parts, named)
+        return ABSENT if ABSENT in parts else TupleForm(parts, named)
     return ABSENT
 
 
 def _ungrouped(skeleton: Skeleton) -> Skeleton:
-    if isinstance(skeleton, Several):
-        return Several(tuple(map(_ungrouped, skeleton.parts)), skeleton.kind)
-    return replace(skeleton, group=NONE) if isinstance(skeleton, Memory) else skeleton
+    if isinstance(skeleton, TupleForm):
+        return TupleForm(tuple(map(_ungrouped, skeleton.parts)), skeleton.kind)
+    return replace(skeleton, group=NONE) if isinstance(skeleton, ArrayForm) else skeleton
 
 
 def _zeros(skeleton: Skeleton) -> list[Any]:
-    if isinstance(skeleton, Number):
+    if isinstance(skeleton, ScalarForm):
         return [np.zeros((), skeleton.dtype)]
-    if isinstance(skeleton, Memory):
+    if isinstance(skeleton, ArrayForm):
         return [np.zeros(skeleton.shape, skeleton.dtype)]
-    if isinstance(skeleton, Several):
+    if isinstance(skeleton, TupleForm):
         return [z for part in skeleton.parts for z in _zeros(part)]
     return []
 
@@ -241,13 +241,13 @@ def joined(a: Skeleton, b: Skeleton) -> Skeleton:
     Incompatible
         If the flat values differ in number, shape or dtype.
     """
-    if isinstance(a, Several) and isinstance(b, Several) and len(a.parts) == len(b.parts):
-        return Several(tuple([joined(x, y) for x, y in zip(a.parts, b.parts, strict=True)]), a.kind)
-    if isinstance(a, Memory) and isinstance(b, Memory) and (a.shape, a.dtype) == (b.shape, b.dtype):
+    if isinstance(a, TupleForm) and isinstance(b, TupleForm) and len(a.parts) == len(b.parts):
+        return TupleForm(tuple([joined(x, y) for x, y in zip(a.parts, b.parts, strict=True)]), a.kind)
+    if isinstance(a, ArrayForm) and isinstance(b, ArrayForm) and (a.shape, a.dtype) == (b.shape, b.dtype):
         if NONE not in (a.group, b.group) and a.group != b.group:
             raise Incompatible(memory=True)
-        return Memory(a.shape, a.dtype, max(a.group, b.group), a.shared or b.shared)
-    if a == b or (isinstance(a, Known) and isinstance(b, Known) and a.value is b.value):
+        return ArrayForm(a.shape, a.dtype, max(a.group, b.group), a.shared or b.shared)
+    if a == b or (isinstance(a, KnownForm) and isinstance(b, KnownForm) and a.value is b.value):
         return a
     raise Incompatible
 
@@ -258,16 +258,16 @@ def unpack(machine: Any, state: State, packed: Packed, leaves: Sequence[Any]) ->
     groups: dict[int, int] = {}
 
     def value_of(skeleton: Skeleton) -> Any:
-        if isinstance(skeleton, Number):
+        if isinstance(skeleton, ScalarForm):
             return next(rest)
-        if isinstance(skeleton, Memory):
+        if isinstance(skeleton, ArrayForm):
             array = next(rest)
             if skeleton.group not in groups:
                 groups[skeleton.group] = machine.new_number()
             key = groups[skeleton.group]
             state.heap[key] = Storage(array, tied=skeleton.shared)
             return whole(key, skeleton.shape)
-        if isinstance(skeleton, Several):
+        if isinstance(skeleton, TupleForm):
             parts = [value_of(p) for p in skeleton.parts]
             return tuple(parts) if skeleton.kind is tuple else skeleton.kind(*parts)
         return skeleton.value

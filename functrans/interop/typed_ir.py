@@ -12,7 +12,7 @@ from numba.core import compiler, ir, typed_passes
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
 
-from .flow import Flow
+from .flow import ControlFlow
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +48,9 @@ class TypedFunction:
         return self.ir.blocks
 
     @cached_property
-    def flow(self) -> Flow:
+    def flow(self) -> ControlFlow:
         """Its loops, and which variables live where."""
-        return Flow(self.blocks, self.typemap)
+        return ControlFlow(self.blocks, self.typemap)
 
     @property
     def raises_on_zero(self) -> bool:

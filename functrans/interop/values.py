@@ -1,8 +1,8 @@
 """What the variables of a jitted function stand for while it is translated.
 
-A number is a Python number if it is known, else a scalar of functrans. An array is a `View` of a `Storage`: writes go
-to the storage, so that all views of it see them. Tuples are Python tuples of such values. Everything else (functions,
-modules, dtypes, None) is the object itself.
+A number is a Python number if it is known, else a scalar of functrans. An array is an `ArrayView` of a `Storage`:
+writes go to the storage, so that all views of it see them. Tuples are Python tuples of such values. Everything else
+(functions, modules, dtypes, None) is the object itself.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Span:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class ArrayView:
     """An array: part of a storage.
 
     Attributes
@@ -115,7 +115,7 @@ class View:
         taken = [isinstance(i, Span) and i.covers(n) for i, n in zip(self.items, self.base, strict=True)]
         return all(taken) and self.order == tuple(range(len(self.base)))
 
-    def taken(self, places: Sequence[Any]) -> View:
+    def taken(self, places: Sequence[Any]) -> ArrayView:
         """The view of a basic index: a scalar, which is not negative, or a `Span` for each of the leading axes."""
         items, order = list(self.items), list(self.order)
         for axis, place in zip(self.order, places, strict=False):
@@ -125,7 +125,7 @@ class View:
             else:
                 items[axis] = old.at(place)
                 order.remove(axis)
-        return View(self.storage, tuple(items), tuple(order), self.base)
+        return ArrayView(self.storage, tuple(items), tuple(order), self.base)
 
     def index(self) -> tuple[Any, ...]:
         """As an index of the storage's array."""
@@ -147,13 +147,13 @@ def _as_index(item: Any) -> Any:
     return item.at(np.arange(item.length))
 
 
-def whole(storage: int, shape: Sequence[int]) -> View:
+def whole(storage: int, shape: Sequence[int]) -> ArrayView:
     """The view of all of a storage."""
     items = tuple([Span(0, n) for n in shape])
-    return View(storage, items, tuple(range(len(items))), tuple(shape))
+    return ArrayView(storage, items, tuple(range(len(items))), tuple(shape))
 
 
-def read(array: Any, view: View) -> Any:
+def read(array: Any, view: ArrayView) -> Any:
     """What a view sees of the array of its storage."""
     if view.is_whole:
         return array
@@ -166,7 +166,7 @@ def read(array: Any, view: View) -> Any:
     return part if order is None else fnp.transpose(part, order)
 
 
-def written(array: Any, view: View, value: Any) -> Any:
+def written(array: Any, view: ArrayView, value: Any) -> Any:
     """The array of a storage after `value` was written to a view of it."""
     dtype = array.dtype
     value = strong(value, dtype)
@@ -178,7 +178,7 @@ def written(array: Any, view: View, value: Any) -> Any:
     return fnp.asarray(array).at[_joint(view, view.index())].set(value, mode="clip")
 
 
-def _joint(view: View, index: tuple[Any, ...]) -> tuple[Any, ...]:
+def _joint(view: ArrayView, index: tuple[Any, ...]) -> tuple[Any, ...]:
     """An index whose arrays select a grid: several moving windows, or one beside scalars."""
     arrays = [k for k, i in enumerate(index) if not isinstance(i, slice) and np.ndim(i)]
     scalars = [k for k, i in enumerate(index) if not isinstance(i, slice) and not np.ndim(i)]
@@ -221,7 +221,7 @@ class Range(Counted):
 
 
 @dataclass(frozen=True)
-class Rows(Counted):
+class RowsOf(Counted):
     """The elements or rows of an array."""
 
     view: Any = None

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 
 import functrans as ft
@@ -151,6 +152,8 @@ OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[
         ("checkpoint_name", None, (X, "name"), {}),
         ("clear_caches", None, (), {}),
         ("closure_convert", None, (f, X), {}),
+        ("numba_call", then(X), (numba.njit(g),), {}),
+        ("njit", then(X), (g,), {}),
         ("custom_gradient", then(X), (lambda x: (g(x), lambda ct: 2 * x * ct),), {}),
         ("custom_jvp", ruled, (g,), {}),
         ("custom_vjp", ruled, (g,), {}),
