@@ -6,7 +6,7 @@ It runs between passes if ``config.verify`` is set (as in the tests), and is off
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -53,10 +53,30 @@ def check_jaxpr(jaxpr: Jaxpr, stage: str = "") -> None:
     _Checker(jaxpr, stage).run()
 
 
+class _At(NamedTuple):
+    """Which equation, in words once it is printed: that takes longer than all the checks."""
+
+    number: int
+    eqn: Eqn
+
+    def __str__(self) -> str:
+        return f"equation {self.number} ({self.eqn!r})"
+
+
+class _Inside(NamedTuple):
+    """The stage of a jaxpr inside an equation."""
+
+    stage: str | _Inside
+    at: _At
+
+    def __str__(self) -> str:
+        return f"{self.stage}, in {self.at}" if self.stage else f"in {self.at}"
+
+
 class _Checker:
     """Checks one jaxpr; holds the variables defined so far."""
 
-    def __init__(self, jaxpr: Jaxpr, stage: str):
+    def __init__(self, jaxpr: Jaxpr, stage: str | _Inside):
         self.jaxpr = jaxpr
         self.stage = stage
         self.defined: set[Var] = set()
@@ -75,18 +95,18 @@ class _Checker:
         for i, a in enumerate(jaxpr.outvars):
             self.use(a, f"output {i}")
 
-    def fail(self, where: str, problem: str, source: Source | None = None) -> NoReturn:
+    def fail(self, where: str | _At, problem: str, source: Source | None = None) -> NoReturn:
         after = f" after {self.stage}" if self.stage else ""
         raise JaxprTypeError(f"jaxpr '{self.jaxpr.name}'{after}: {where}: {problem}", source)
 
-    def define(self, v: Any, where: str, source: Source | None = None) -> None:
+    def define(self, v: Any, where: str | _At, source: Source | None = None) -> None:
         if type(v) is not Var:
             self.fail(where, f"must be a variable, but is {v!r}", source)
         if v in self.defined:
             self.fail(where, f"variable {v!r} is defined twice", source)
         self.defined.add(v)
 
-    def use(self, a: Atom, where: str, source: Source | None = None) -> None:
+    def use(self, a: Atom, where: str | _At, source: Source | None = None) -> None:
         if type(a) is Literal:
             if not isinstance(a.value, _NUMBERS):
                 self.fail(where, f"a literal must be a number, but is a {type(a.value).__name__}", source)
@@ -99,7 +119,7 @@ class _Checker:
         elif a not in self.defined:
             self.fail(where, f"variable {a!r} is used but not defined before", source)
 
-    def constant(self, v: Var, value: Any, where: str) -> None:
+    def constant(self, v: Var, value: Any, where: str | _At) -> None:
         if not isinstance(value, np.ndarray | np.generic | Tracer | BackwardState):
             self.fail(where, f"must be an array, but is a {type(value).__name__}")
         aval = aval_of(value)
@@ -107,11 +127,11 @@ class _Checker:
             self.fail(where, f"the array is {aval}, but its variable {v.aval}")
 
     def equation(self, i: int, eqn: Eqn) -> None:
-        where = f"equation {i} ({eqn!r})"
+        where = _At(i, eqn)
         for a in eqn.invars:
             self.use(a, where, eqn.source)
         for inner in subjaxprs(eqn.params):
-            _Checker(inner, f"{self.stage}, in {where}" if self.stage else f"in {where}").run()
+            _Checker(inner, _Inside(self.stage, where)).run()
         avals = self.abstract(eqn, where)
         if len(avals) != len(eqn.outvars):
             self.fail(where, f"{len(eqn.outvars)} outputs, but the primitive has {len(avals)}", eqn.source)
@@ -123,7 +143,7 @@ class _Checker:
         if eqn.effects != expected:
             self.fail(where, f"effects are {eqn.effects}, but the primitive has {expected}", eqn.source)
 
-    def abstract(self, eqn: Eqn, where: str) -> Sequence[Aval]:
+    def abstract(self, eqn: Eqn, where: str | _At) -> Sequence[Aval]:
         """The outputs according to the primitive's abstract rule."""
         try:
             avals = eqn.primitive.abstract(*[a.aval for a in eqn.invars], **eqn.params)
