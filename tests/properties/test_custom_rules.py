@@ -42,7 +42,7 @@ def check_stack(case, stack):
 
 @pytest.mark.parametrize("front", programs.FRONTS)
 def test_as_autodiff_of_the_forward(front):
-    @settings(max_examples=20, suppress_health_check=QUIET)
+    @settings(max_examples=8, suppress_health_check=QUIET)
     @given(programs.specs(fronts=[front]), stacks.stacks())
     def run(case, stack):
         check_stack(case, stack)
@@ -50,7 +50,7 @@ def test_as_autodiff_of_the_forward(front):
     run()
 
 
-@settings(max_examples=20, suppress_health_check=QUIET)
+@settings(max_examples=10, suppress_health_check=QUIET)
 @given(
     programs.specs(max_steps=4),
     stacks.stacks(5, 3, ["jit", "scan", "rows", "fori", "while", "cond", "vjp", "jvp"]),
@@ -79,7 +79,7 @@ def test_values_of_special_numbers(case, number):
                 np.testing.assert_allclose(a, b, rtol=1e-6 if b.dtype.itemsize == 4 else 1e-12, atol=1e-300)
 
 
-@settings(max_examples=8, suppress_health_check=QUIET)
+@settings(max_examples=4, suppress_health_check=QUIET)
 @given(programs.specs(max_steps=3))
 def test_rules_pass_the_check(case):
     spec, xs = case
@@ -193,7 +193,7 @@ SCALED_CASES = (
 )
 
 
-@settings(max_examples=35, suppress_health_check=QUIET)
+@settings(max_examples=15, suppress_health_check=QUIET)
 @given(*SCALED_CASES)
 def test_a_scaled_rule_holds_at_every_level(name, front, scale, x, stack):
     check_scaled(name, front, scale, x, stack)

@@ -195,7 +195,7 @@ CHECKS = [check_values, check_forward, check_reverse, check_second, check_lanes,
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_as_python_loops(check):
-    @settings(max_examples=6, suppress_health_check=QUIET)
+    @settings(max_examples=3, suppress_health_check=QUIET)
     @given(programs.programs(), st.integers(0, 99))
     def run(program, seed):
         check(program, seed)
@@ -237,7 +237,7 @@ def check_mixture(program, seed, check, fewest):
         check(program, seed)
 
 
-@settings(max_examples=12, suppress_health_check=QUIET)
+@settings(max_examples=5, suppress_health_check=QUIET)
 @MIXTURES
 def test_mixtures(program, seed, check, fewest):
     check_mixture(program, seed, check, fewest)

@@ -65,19 +65,19 @@ def check_modes(case):
         np.testing.assert_allclose(other, slope, rtol=1e-9, atol=1e-10)
 
 
-@settings(max_examples=60, suppress_health_check=QUIET)
+@settings(max_examples=20, suppress_health_check=QUIET)
 @given(programs.programs())
 def test_values(case):
     check_values(case)
 
 
-@settings(max_examples=60, suppress_health_check=QUIET)
+@settings(max_examples=20, suppress_health_check=QUIET)
 @given(programs.programs(4), programs.stacks())
 def test_stacks(case, names):
     check_stack(case, names)
 
 
-@settings(max_examples=30, suppress_health_check=QUIET)
+@settings(max_examples=10, suppress_health_check=QUIET)
 @given(programs.programs())
 def test_modes(case):
     check_modes(case)

@@ -340,13 +340,8 @@ def agree(got, expected, rtol=1e-9, atol=0.0):
         np.testing.assert_allclose(g, e, rtol=rtol, atol=rtol * size + atol)
 
 
-#: Those whose functions are made of the same parts as another distribution's.
-ALIKE = ("betabinom", "chi2", "invgamma", "nbinom")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in ALIKE else []) for n in SHAPES]
-)
+@pytest.mark.wide(3)
+@pytest.mark.parametrize("name", SHAPES)
 def test_transformations(name):
     """Both modes, second order, jit and vmap, against finite differences and each other."""
     point, other = Point(name), Point(name, 1)
