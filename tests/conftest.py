@@ -1,5 +1,6 @@
 """Every test runs with the verifier between passes and in checked mode, and hypothesis without clocks."""
 
+import gc
 import os
 import signal
 from collections import Counter
@@ -43,3 +44,9 @@ def pytest_collection_modifyitems(items):
             if seen[test] % wide.args[0]:
                 item.add_marker(pytest.mark.slow)
             seen[test] += 1
+
+
+def pytest_collection_finish():
+    """Garbage collections need not visit the tests and modules, which stay: millions of objects."""
+    gc.collect()
+    gc.freeze()

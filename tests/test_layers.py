@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -71,7 +72,6 @@ STAGES = [
 LATE = {"matplotlib", "tqdm", "rocket_fft", "threadpoolctl", "mpi4py", "ml_dtypes"}
 LATE |= {"hypothesis", "pytest", "jax", "autograd"}
 FILES = {p.relative_to(PACKAGE).with_suffix("").parts: p for p in sorted(PACKAGE.rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
 
 
 def targets(name, node):
@@ -92,59 +92,94 @@ def targets(name, node):
     return actual if len(actual) == len(inner) else [*actual, base if base in FILES else (*base, "__init__")]
 
 
-def imports(name):
+class File(NamedTuple):
+    """What the tests look at. The syntax trees are dropped: two million objects, which each garbage collection visits.
+
+    Attributes
+    ----------
+    edges : set of tuple
+        The modules of functrans that it imports, also those that it passes to `lazy_import`.
+    hidden : list of (int, str)
+        The lines of imports in functions, and what they import; the optional extras left out.
+    classes : list of str
+        Its classes.
+    """
+
+    edges: set[tuple[str, ...]]
+    hidden: list[tuple[int, str]]
+    classes: list[str]
+
+
+@pytest.fixture(scope="module")
+def files():
+    """Every file of the package."""
+    return {name: read(name) for name in FILES}
+
+
+def read(name):
+    tree = ast.parse(FILES[name].read_text())
+    nodes = list(ast.walk(tree))
+    edges = {*(t for n in imports(nodes) for t in targets(name, n)), *lazy_imports(nodes)} - {name}
+    return File(edges, hidden_imports(nodes), [n.name for n in tree.body if isinstance(n, ast.ClassDef)])
+
+
+def imports(nodes):
     """Import statements that run, without those for the type checker."""
-    typing = [
-        n for n in ast.walk(TREES[name]) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)
-    ]
+    typing = [n for n in nodes if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
     skipped = {id(m) for n in typing for m in ast.walk(n)}
-    nodes = [n for n in ast.walk(TREES[name]) if isinstance(n, (ast.Import, ast.ImportFrom))]
-    return [n for n in nodes if id(n) not in skipped]
+    return [n for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom)) and id(n) not in skipped]
 
 
-def lazy_imports(name):
+def lazy_imports(nodes):
     """The modules of functrans that a file passes to `lazy_import`."""
-    calls = [n for n in ast.walk(TREES[name]) if isinstance(n, ast.Call)]
+    calls = [n for n in nodes if isinstance(n, ast.Call)]
     lazy = [n.args[0] for n in calls if isinstance(n.func, ast.Name) and n.func.id == "lazy_import"]
     texts = [str(getattr(a, "value", "")) for a in lazy]
     return [tuple(text.split(".")[1:]) for text in texts if text.startswith("functrans.")]
 
 
-EDGES = {
-    name: {*(t for n in imports(name) for t in targets(name, n)), *lazy_imports(name)} - {name}
-    for name in FILES
-}
+def hidden_imports(nodes):
+    hidden = []
+    for function in nodes:
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            for node in ast.walk(function):
+                if isinstance(node, (ast.Import, ast.ImportFrom)):
+                    module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+                    if getattr(node, "level", 0) or module.split(".")[0] not in LATE:
+                        hidden.append((node.lineno, module))
+    return hidden
 
 
-def test_every_file_has_a_room():
+def test_every_file_has_a_room(files):
     assert {name[0] for name in FILES} <= set(LEVEL)
-    assert sum(map(len, EDGES.values())) > 100
-    assert ("core", "aval") in EDGES["transforms", "jvp"]
-    assert ("lowering", "run", "executable") in EDGES["api", "jit"]
+    assert sum(len(f.edges) for f in files.values()) > 100
+    assert ("core", "aval") in files["transforms", "jvp"].edges
+    assert ("lowering", "run", "executable") in files["api", "jit"].edges
 
 
-@pytest.mark.parametrize("name", FILES, ids="/".join)
-def test_arrows_point_downward(name):
-    for target in EDGES[name]:
-        same_room = target[0] == name[0]
-        both_public = LEVEL[name[0]] == LEVEL[target[0]] == 7
-        assert same_room or both_public or LEVEL[target[0]] < LEVEL[name[0]], f"{name} imports {target}"
+def test_arrows_point_downward(files):
+    for name, file in files.items():
+        for target in file.edges:
+            same_room = target[0] == name[0]
+            both_public = LEVEL[name[0]] == LEVEL[target[0]] == 7
+            assert same_room or both_public or LEVEL[target[0]] < LEVEL[name[0]], f"{name} imports {target}"
 
 
-def test_arrows_inside_lowering_point_to_earlier_stages():
+def test_arrows_inside_lowering_point_to_earlier_stages(files):
     """And the two backends do not know of each other."""
-    for name in FILES:
+    for name, file in files.items():
         if name[0] == "lowering":
-            for _, stage, *_ in [t for t in EDGES[name] if t[0] == "lowering"]:
+            for _, stage, *_ in [t for t in file.edges if t[0] == "lowering"]:
                 assert STAGES.index(stage) <= STAGES.index(name[1]), f"{name} imports {stage}"
                 assert {stage, name[1]} != {"llvm", "python"}, name
 
 
-def test_imports_form_no_circle():
+def test_imports_form_no_circle(files):
+    edges = {name: file.edges for name, file in files.items()}
     rooms = {}
-    for name, actual in EDGES.items():
+    for name, actual in edges.items():
         rooms.setdefault(name[0], set()).update(t[0] for t in actual if t[0] != name[0])
-    for graph in (EDGES, rooms):
+    for graph in (edges, rooms):
         left = {a: set(b) for a, b in graph.items()}
         while free := [a for a, b in left.items() if not b & left.keys()]:
             for a in free:
@@ -152,26 +187,19 @@ def test_imports_form_no_circle():
         assert not left, f"circle among {sorted(left)}"
 
 
-@pytest.mark.parametrize("name", FILES, ids="/".join)
-def test_no_import_hides_in_a_function(name):
-    for function in ast.walk(TREES[name]):
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            for node in ast.walk(function):
-                if isinstance(node, (ast.Import, ast.ImportFrom)):
-                    module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
-                    late = not getattr(node, "level", 0) and module.split(".")[0] in LATE
-                    assert late, f"{'/'.join(name)}.py:{node.lineno}"
+def test_no_import_hides_in_a_function(files):
+    hidden = {f"{'/'.join(name)}.py": file.hidden for name, file in files.items() if file.hidden}
+    assert hidden == {}
 
 
-def test_no_class_name_twice():
+def test_no_class_name_twice(files):
     """A name that two files give to different classes has the reader guess which of them is meant."""
-    files = {}
-    for name, tree in TREES.items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef):
-                files.setdefault(node.name, []).append("/".join(name))
-    assert len(files) > 300
-    assert not {name: where for name, where in files.items() if len(where) > 1}
+    owners = {}
+    for name, file in files.items():
+        for own in file.classes:
+            owners.setdefault(own, []).append("/".join(name))
+    assert len(owners) > 300
+    assert not {name: where for name, where in owners.items() if len(where) > 1}
 
 
 ALONE = """
