@@ -107,14 +107,15 @@ _WEAK: dict[type, Aval] = {
 }
 
 
+_WITH_DTYPE = (np.ndarray, np.generic)
+
+
 def aval_of(x: Any) -> Aval:
     """The aval of a value that flows through interpreters (array, NumPy or Python scalar, tracer)."""
-    aval = _WEAK.get(type(x))
-    if aval is not None:
-        return aval
-    if isinstance(x, (np.ndarray, np.generic)):
+    if isinstance(x, _WITH_DTYPE):
         return Aval(x.shape, x.dtype)
-    return x.aval
+    aval = _WEAK.get(type(x))
+    return x.aval if aval is None else aval
 
 
 class Zero:

@@ -54,12 +54,18 @@ class Record:
     marked: tuple[Any, ...] | None = None
     dirty: Marks | None = None
     materialize: bool | None = None
-    read: Callable[[], tuple[Any, ...]] | None = None
 
-    def __init__(self, name: str, needs: tuple[bool, ...], phase: Phase = Phase.FORWARD):
+    def __init__(
+        self,
+        name: str,
+        needs: tuple[bool, ...],
+        phase: Phase = Phase.FORWARD,
+        read: Callable[[], tuple[Any, ...]] | None = None,
+    ):
         self.name = name
         self.needs = needs
         self.phase = phase
+        self.read = read
 
 
 class Context:

@@ -235,7 +235,8 @@ def _transposed_by_bwd(rule: Applied, cts: Values, operands: Values) -> list[Any
 
 def _linear_transpose(cts: Values, *args: Any, pull: Pullback) -> list[Any]:
     count = pull.captured
-    return [None] * pull.known + pull.pulled(args[:count], args[count : count + pull.residuals], cts)
+    back = pull.pulled(args[:count] if count else (), args[count : count + pull.residuals], cts)
+    return [None] * pull.known + back
 
 
 # --- errors as values ----------------------------------------------------------------------------------------

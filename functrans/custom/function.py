@@ -195,7 +195,9 @@ class Function(metaclass=FunctionMeta):
         definition = definition_of(cls)
         bound, keywords = definition.binder.bound(args, kwargs)
         layout, arrays, static = taken_apart(bound)
-        call = FunctionCall(definition, Arguments(layout, static, keywords))
+        by_position = layout.plain and not keywords
+        arguments = layout.arguments if by_position else Arguments(layout, static, keywords)
+        call = FunctionCall(definition, arguments)
         values = [
             x
             if type(x) is JVPTracer

@@ -230,7 +230,7 @@ class Applied(UserCode):
             if not PYTHON_NUMBERS.isdisjoint(map(type, cts)):
                 cts = list(map(_strong, cts))
             known = [*captured, *residuals] if captured else residuals
-            back = self._run(partial(self.rule.bwd, token), known, cts)
+            back = self._run(self._bwd, known, token, cts)
             if len(back) != self.rule.arity:
                 raise AssertionError(f"{self.name}: {len(back)} cotangents for {self.rule.arity} operands")
             return back
@@ -238,6 +238,9 @@ class Applied(UserCode):
         saved = [lane.trace.lift(x, d) for x, d in zip(residuals, token.dims)]
         back = tracing(lane.trace, inner.bwd, token.inner, lane.lifted(captured), saved, lane.fronted(cts))
         return [lane.gathered(ct, d) for ct, d in zip(back, lane.dims[len(captured) :])]
+
+    def _bwd(self, residuals: Values, token: Any, cts: Values) -> Values:
+        return self.rule.bwd(token, residuals, cts)
 
     def jvp(self, operands: Values, tangents: Values, again: Again) -> Pushed:
         """Outputs and their tangents (values or `Zero`)."""

@@ -177,13 +177,13 @@ class Kept:
         self._missing = saved is None and other is not None
         self._once = clear and backward
         hooks = _hooks.get() if backward else None
+        pack = self._packed if hooks is None else partial(self._by_hook, hooks)
         #: Whether reading frees what was saved, which are known numbers then.
-        self._frees = self._once and hooks is None and not any(map(is_traced, map(self._value, saved or ())))
-        pack = self._alive if self._frees else self._packed
-        if hooks is not None:
-            pack = partial(self._by_hook, hooks)
+        self._frees = False
+        if self._once and hooks is None and not any(map(is_traced, map(self._value, saved or ()))):
+            self._frees, pack = True, self._alive
         #: What was saved, with its arrays as residuals; None: freed.
-        self._saved: list[Any] | None = [pack(x) for x in saved or ()]
+        self._saved: list[Any] | None = list(map(pack, saved)) if saved else []
         attributes = vars(ctx)
         self._attributes = {name: self._packed(x) for name, x in attributes.items()} if attributes else None
 
@@ -194,10 +194,10 @@ class Kept:
 
     def context(self, definition: Any, residuals: Sequence[Any]) -> Any:
         """The context as ``backward`` and ``jvp`` get it, with the values that residuals have now."""
-        record = Record(definition.name, self._needs, self._phase)
-        read = partial(self._read, definition.name, residuals)
-        record.read = _read_once(read) if self._once else read
-        ctx = new_context(definition.context, record)
+        read: Callable[[], tuple[Any, ...]] = partial(self._read, definition.name, residuals)
+        if self._once:
+            read = _read_once(read)
+        ctx = new_context(definition.context, Record(definition.name, self._needs, self._phase, read))
         if self._attributes is not None:
             vars(ctx).update({name: _unpacked(x, residuals) for name, x in self._attributes.items()})
         return ctx
@@ -234,10 +234,13 @@ class Kept:
 
     def _packed(self, x: Any) -> Any:
         """What the user kept, with its arrays as residuals."""
+        if type(x) is Array and not self._known:  # the short way
+            self._residuals.append(unwrap(x))
+            return _Place(len(self._residuals) - 1)
         if type(x) in _SIMPLE:
             return x
-        if type(x) is Array or is_array(x):
-            self._residuals.append(self._value(x) if self._known or type(x) is not Array else unwrap(x))
+        if is_array(x):
+            self._residuals.append(self._value(x))
             return _Place(len(self._residuals) - 1)
         try:
             leaves, tree = tree_flatten(x)

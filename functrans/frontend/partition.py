@@ -121,9 +121,11 @@ class Layout:
     parts : tuple of Part
     plain : bool
         Whether each element is an array.
+    arguments : Arguments
+        A tuple of arrays alone, passed by position.
     """
 
-    __slots__ = ("count", "parts", "plain")
+    __slots__ = ("arguments", "count", "parts", "plain")
 
     def __init__(self, tree: PyTreeDef, mask: tuple[bool, ...]):
         parts = []
@@ -140,6 +142,7 @@ class Layout:
         self.count = array
         self.parts = tuple(parts)
         self.plain = all(p.is_array for p in parts)
+        self.arguments = Arguments(self, NO_STATIC, ())
 
     def filled(self, arrays: Sequence[Any], static: Static | None = None) -> tuple[Any, ...]:
         """The tuple with these arrays; without `static`, with None for everything else."""

@@ -29,6 +29,8 @@ from .attached import Insertion
 from .jvp import JVPTrace, JVPTracer
 from .tape_sources import LocatedTape
 
+_new_tuple = tuple.__new__  # twice as fast as calling the class
+
 
 class Entry(NamedTuple):
     """One recorded linear operation. Linear operands and results are `Linear`s, all others are values."""
@@ -116,7 +118,7 @@ class TangentTrace(Trace):
         """Append an entry whose results have these types."""
         operands = tuple([a.linear if type(a) is LinearTracer and a._trace is self else a for a in args])
         outs = tuple(map(Linear, avals))
-        self.tape.append(Entry(prim, operands, params, outs))
+        self.tape.append(_new_tuple(Entry, (prim, operands, params, outs)))
         return list(map(LinearTracer, repeat(self), outs))
 
     @staticmethod
