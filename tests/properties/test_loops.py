@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import functrans as ft
@@ -258,7 +258,19 @@ ARRAY_LOOPS = given(
 )
 
 
+#: Loops that compute nothing: a part of a kernel without arguments.
+EMPTY = programs.Program(
+    [
+        ("paste", "x", "y", 2, -1, 1),
+        ("scan", ["s", "b"], True, [], "s", 4, True, 3, [("number", "n", 2), ("paste", "y", "x", 2, -1, 1)]),
+        ("scan", ["m"], False, [], "n", 1, False, 1, [("number", "n", 1)]),
+    ],
+    count=3,
+)
+
+
 @settings(max_examples=10, suppress_health_check=QUIET)
+@example(EMPTY, 0, check_values, 2)
 @ARRAY_LOOPS
 def test_array_loops(program, seed, check, fewest):
     check_mixture(program, seed, check, fewest)

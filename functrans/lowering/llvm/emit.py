@@ -102,7 +102,7 @@ class _Module(Statements):
             place = f"ptr getelementptr inbounds (i32, ptr @{self.name}.rows, i64 {len(self.rows)})"
             self.rows += row
             self.in_entry(call, unpacking, ["ptr %tuple", "ptr %frame", place])
-        if self.rows:
+        if by_row:  # also where no part has arguments
             table = ", ".join(f"i32 {n}" for n in self.rows)
             self.globals[f"{self.name}.rows"] = (
                 f"@{self.name}.rows = private constant [{len(self.rows)} x i32] [{table}]"
