@@ -2,8 +2,9 @@
 
 ``find(table, sizes, n)`` is the address of the entry for `n` sizes, which becomes the table's latest: it searches the
 list of their hash, then asks Python. ``run(table, entry, fields, data, status)`` runs an entry that is not in order,
-or, if the status is that of a kernel which has failed, lets Python explain it. Both return a positive number, or minus
-the number of an exception; see `jitted_tables`, which also describes the words.
+or, if the status is that of a kernel which has failed, lets Python explain it. ``refuse(table, entry, sizes)`` raises
+the error about memory for results that has the wrong sizes. All return a positive number, or minus the number of an
+exception; see `jitted_tables`, which also describes the words.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ FIELDS = (
     "mode", "kernel", "numbers", "places", "place_count", "scratch", "scratch_count", "frame_bytes",
     "pools", "pool_count", "copies", "copy_count",
 )  # fmt: skip
+#: The functions, in the order of their addresses in a table.
+HELPERS = ("find", "run", "refuse")
 #: The modes: a kernel whose buffers are the arguments and the results, in order; a native program; a call of Python.
 IN_ORDER, NATIVE, PYTHON = range(3)
 
@@ -35,6 +38,7 @@ _PYTHON = """
 @tables = private constant [32 x i8] c"functrans.interop.jitted_tables\\00"
 @errors = private constant [32 x i8] c"functrans.interop.jitted_errors\\00"
 @lookup = private constant [7 x i8] c"lookup\\00"
+@refuse = private constant [7 x i8] c"refuse\\00"
 @run = private constant [4 x i8] c"run\\00"
 @hold = private constant [13 x i8] c"hold_pending\\00"
 @words = private constant [4 x i8] c"LLL\\00"
@@ -135,6 +139,13 @@ found:
 failed:
   ret i64 %made
 }}
+"""
+
+_REFUSE = """
+define i64 @functrans.refuse(ptr %table, ptr %entry, ptr %sizes) {
+  %n = call i64 @ask(ptr @refuse, ptr %table, ptr %entry, ptr %sizes)
+  ret i64 %n
+}
 """
 
 _RUN = """
@@ -319,13 +330,15 @@ _SMALL = 1024
 
 @functools.cache
 def helper(name: str) -> LoadedCode:
-    """One of the functions: ``find`` or ``run``."""
+    """One of the functions `HELPERS`."""
     return undisturbed(_compiled, name)
 
 
 def _compiled(name: str) -> LoadedCode:
     if name == "find":
         text = _FIND.format(multiplier=MULTIPLIER, buckets=BUCKETS)
+    elif name == "refuse":
+        text = _REFUSE
     else:
         text = _RUN.format(
             fields="\n".join([line for i, f in enumerate(FIELDS) for line in _field(i, f)]),

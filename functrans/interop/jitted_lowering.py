@@ -19,7 +19,7 @@ from ..core.libraries import llvmlite, numba
 from ..lowering.llvm.native_call import ARRAY_DATA, TUPLE_ITEMS
 from .jitted_arguments import CallTypes, result_leaves, types
 from .jitted_errors import PICKLED
-from .jitted_helpers import BUCKETS, FIELDS, IN_ORDER
+from .jitted_helpers import BUCKETS, FIELDS, HELPERS, IN_ORDER
 
 ir = llvmlite.ir
 cgutils = numba.core.cgutils
@@ -101,43 +101,49 @@ class CallEmitter:
         free = self.c_function("free", ir.VoidType(), _BYTES)
         self.builder.call(free, [self.builder.inttoptr(address, _BYTES)])
 
+    def free_temporary(self) -> None:
+        """Free the copies of arguments."""
+        for block in self.temporary:
+            self.free(self.builder.load(block))
+
     def copy(self, to: Any, source: Any, nbytes: Any) -> None:
         """Copy bytes from one address, a word, to another."""
         to, source = (self.builder.inttoptr(x, _BYTES) for x in (to, source))
         cgutils.raw_memcpy(self.builder, to, source, nbytes, word(1))
-
-    def loop(self, n: Any) -> Any:
-        """A loop over ``range(n)``; yields an object whose ``index`` is the number."""
-        return cgutils.for_range(self.builder, n)
 
     # --- arguments ------------------------------------------------------------------------------------------
 
     def take(self, values: Sequence[Any]) -> None:
         """Write the sizes of the arguments and the addresses of their data."""
         self.sizes: list[Any] = []
+        self.read: list[
+            tuple[Any, Any]
+        ] = []  # the addresses and sizes in bytes of the arrays that the kernel reads
         for i, leaf in enumerate(self.arguments.leaves):
-            value = values[leaf.path[0]]
-            for k in leaf.path[1:]:
-                value = self.builder.extract_value(value, k)
+            value = self.part(values[leaf.path[0]], leaf.path[1:])
             if leaf.is_array:
                 array = self.context.make_array(leaf.type)(self.context, self.builder, value)
                 self.sizes += cgutils.unpack_tuple(self.builder, array.shape, leaf.ndim)
-                self.store(self.contiguous(leaf.type, array), self.data, i)
+                address = self.contiguous(leaf.type, array)
+                self.store(address, self.data, i)
+                self.read.append((address, self.nbytes(leaf.type, array)))
             else:
                 place = cgutils.alloca_once(self.builder, self.context.get_data_type(leaf.type))
                 self.context.pack_value(self.builder, leaf.type, value, place)
                 self.store(place, self.data, i)
+
+    def part(self, value: Any, path: Sequence[int]) -> Any:
+        """The value at a place in a tuple of tuples."""
+        for k in path:
+            value = self.builder.extract_value(value, k)
+        return value
 
     def contiguous(self, typ: Any, array: Any) -> Any:
         """The address of an array's data, or of a copy that is contiguous and aligned."""
         address = self.builder.ptrtoint(array.data, _I64)
         if (typ.layout == "C" and typ.aligned) or not typ.ndim:
             return address
-        size = array.itemsize
-        shape = cgutils.unpack_tuple(self.builder, array.shape, typ.ndim)
-        for n in shape:
-            size = self.builder.mul(size, n)
-        tidy = self.is_tidy(typ, array)
+        size, tidy = self.nbytes(typ, array), self.is_tidy(typ, array)
         place = cgutils.alloca_once_value(self.builder, address)
         block = cgutils.alloca_once_value(self.builder, word(0))
         self.builder.store(word(0), block)
@@ -149,9 +155,18 @@ class CallEmitter:
         self.temporary.append(block)
         return self.builder.load(place)
 
+    def nbytes(self, typ: Any, array: Any) -> Any:
+        """The size of an array's elements in bytes."""
+        size = array.itemsize
+        for n in cgutils.unpack_tuple(self.builder, array.shape, typ.ndim):
+            size = self.builder.mul(size, n)
+        return size
+
     def is_tidy(self, typ: Any, array: Any) -> Any:
         """Whether an array is C-contiguous and aligned."""
         expected, tidy = array.itemsize, cgutils.true_bit
+        if typ.layout == "C" and typ.aligned:
+            return tidy
         shape = cgutils.unpack_tuple(self.builder, array.shape, typ.ndim)
         strides = cgutils.unpack_tuple(self.builder, array.strides, typ.ndim)
         for n, stride in reversed(list(zip(shape, strides))):
@@ -190,7 +205,7 @@ class CallEmitter:
             sizes = self.stack(len(self.sizes))
             for i, n in enumerate(self.sizes):
                 self.store(n, sizes, i)
-            address = self.helper(0, self.table, sizes, word(len(self.sizes)))
+            address = self.helper("find", self.table, sizes, word(len(self.sizes)))
             self.leave_if_raised(address)
             self.builder.store(self.builder.inttoptr(address, _WORDS), found)
         self.entry = self.builder.load(found)
@@ -216,10 +231,10 @@ class CallEmitter:
         result.add_incoming(same, known)
         return result
 
-    def helper(self, i: int, *words: Any) -> Any:
+    def helper(self, name: str, *words: Any) -> Any:
         """The result of one of the functions whose addresses are the table's last words."""
         b = self.builder
-        address = self.load(self.table, 1 + BUCKETS + i)
+        address = self.load(self.table, 1 + BUCKETS + HELPERS.index(name))
         function = b.inttoptr(address, ir.FunctionType(_I64, [_I64] * len(words)).as_pointer())
         given = [b.ptrtoint(w, _I64) if isinstance(w.type, ir.PointerType) else w for w in words]
         return b.call(function, given)
@@ -253,7 +268,7 @@ class CallEmitter:
         result = b.load(status)
         done = b.and_(in_order, b.icmp_signed("==", result, word(0)))
         with b.if_then(b.not_(done), likely=False):
-            self.leave_if_raised(self.helper(1, self.table, self.entry, self.fields, self.data, result))
+            self.leave_if_raised(self.helper("run", self.table, self.entry, self.fields, self.data, result))
 
     def call_kernel(self, frame: Any) -> Any:
         """Call the kernel with a frame of pointers to buffers; returns its status."""
@@ -267,8 +282,7 @@ class CallEmitter:
         """Return with a Numba exception unless a word is positive: minus the number of an exception."""
         b = self.builder
         with b.if_then(b.icmp_signed("<=", word_or_number, word(0)), likely=False):
-            for block in self.temporary:
-                self.free(b.load(block))
+            self.free_temporary()
             for array in self.allocated:
                 self.context.nrt.decref(b, *array)
             self.raise_held(b.neg(word_or_number))
@@ -321,8 +335,7 @@ class ResultEmitter(CallEmitter):
         self.find()
         self.allocate()
         self.run()
-        for block in self.temporary:
-            self.free(self.builder.load(block))
+        self.free_temporary()
         return self.collect(self.result, iter(self.made))
 
     def allocate(self) -> None:

@@ -1,11 +1,11 @@
 """The programs of a jitted function for the sizes that native code meets, and the calls by which it asks for them.
 
 A *table* belongs to a jitted function and the types of a call. Its words are the *entry* that was used last, then the
-heads of `BUCKETS` lists of entries, then the addresses of `find` and `run` (`jitted_helpers`). An entry is for one
+heads of `BUCKETS` lists of entries, then the addresses of the functions of `jitted_helpers`. An entry is for one
 combination of sizes, and is never changed once it is in a list: threads search without a lock. Tables and entries live
 as long as the process, because machine code holds their addresses.
 
-Native code calls `lookup` and `run` with addresses, under the GIL. They return a positive number, or minus
+Native code calls `lookup`, `run` and `refuse` with addresses, under the GIL. They return a positive number, or minus
 the number of an exception (`jitted_errors`).
 """
 
@@ -14,18 +14,18 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core import ArgumentError, new_rlock
+from ..core import ArgumentError, ShapeError, new_rlock
 from ..frontend.arguments import name_of
 from ..frontend.pytree import tree_flatten
 from ..lowering.run.executable import compile_jaxpr
 from ..lowering.run.native import ALIGNMENT, BufferPlace, NativeProgram, native_program
 from .jitted_arguments import CallTypes, memory, result_leaves, result_type
 from .jitted_errors import hold
-from .jitted_helpers import BUCKETS, FIELDS, IN_ORDER, MULTIPLIER, NATIVE, PYTHON, helper
+from .jitted_helpers import BUCKETS, FIELDS, HELPERS, IN_ORDER, MULTIPLIER, NATIVE, PYTHON, helper
 
 #: How a place is written: the number of a base, and an offset from it. The bases are the words that hold the data
 #: pointers, those that hold the pointers of scratch memory, and zero.
@@ -106,7 +106,7 @@ class CallTable:
         self.jitted = jitted
         self.arguments = arguments
         self.result = result
-        helpers = [helper("find").address, helper("run").address]
+        helpers = [helper(name).address for name in HELPERS]
         self._words = np.array([0, *[0] * BUCKETS, *helpers], np.int64)
         self.address: int = self._words.ctypes.data
         self._entries: dict[tuple[int, ...], SizedEntry] = {}
@@ -157,6 +157,17 @@ class CallTable:
         rest = iter(sizes)
         return (tuple([next(rest) for _ in range(leaf.ndim)]) for leaf in self.arguments.leaves)
 
+    def refuse(self, entry: int, sizes: Sequence[int]) -> NoReturn:
+        """Raise the error about memory for results whose sizes are not those of the results."""
+        rest = iter(sizes)
+        leaves = result_leaves(self.result)
+        for aval, (typ, path) in zip(self._by_address[entry][1], leaves, strict=True):
+            shape = tuple([next(rest) for _ in range(getattr(typ, "ndim", 0))])
+            if shape != aval.shape:
+                place = f"into of {name_of(self.jitted.__wrapped__)}: out" + "".join(f"[{i}]" for i in path)
+                raise ShapeError(f"{place} has shape {shape}; the result has {aval.shape}")
+        raise AssertionError("the sizes are right")
+
     def run(self, entry: int, data: Sequence[int]) -> None:
         """Call the function from Python on copies of the arguments, and write the results to their memory."""
         sizes, avals = self._by_address[entry]
@@ -169,11 +180,21 @@ class CallTable:
 
 
 _tables: dict[int, CallTable] = {}
+_by_call: dict[Any, CallTable] = {}
 _publishing = new_rlock()
 
 
-def _guarded(f: Callable[..., int]) -> Callable[..., int]:
-    """`f`, which returns minus the number of its exception."""
+def table_of(jitted: Any, arguments: CallTypes, result: Any) -> CallTable:
+    """The table of a jitted function for the types of a call."""
+    key = id(jitted), arguments.names, arguments.types, result  # a table keeps its function alive
+    with _publishing:
+        if key not in _by_call:
+            _by_call[key] = CallTable(jitted, arguments, result)
+        return _by_call[key]
+
+
+def guarded(f: Callable[..., int]) -> Callable[..., int]:
+    """A function for native code: `f`, which returns minus the number of its exception."""
 
     def call(*words: int) -> int:
         try:
@@ -188,16 +209,24 @@ def _words(address: int, n: int) -> tuple[int, ...]:
     return tuple((ctypes.c_ssize_t * n).from_address(address)) if n else ()
 
 
-@_guarded
+@guarded
 def lookup(table: int, sizes: int, _: int) -> int:
     """The address of the entry for the sizes at an address."""
     found = _tables[table]
     return found.lookup(_words(sizes, sum(leaf.ndim for leaf in found.arguments.leaves)))
 
 
-@_guarded
+@guarded
 def run(table: int, entry: int, data: int) -> int:
     """Run an entry through Python, with the data pointers at an address."""
     found = _tables[table]
     found.run(entry, _words(data, len(found.arguments.leaves) + len(result_leaves(found.result))))
     return 1
+
+
+@guarded
+def refuse(table: int, entry: int, sizes: int) -> int:
+    """Raise the error about memory for results that has the sizes at an address."""
+    found = _tables[table]
+    count = sum(getattr(typ, "ndim", 0) for typ, _ in result_leaves(found.result))
+    found.refuse(entry, _words(sizes, count))

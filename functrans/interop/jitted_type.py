@@ -8,18 +8,22 @@ intrinsic, which `CallEmitter` writes.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
+from uuid import uuid4
 
+from ..core import ArgumentError
 from ..core.libraries import numba
 from ..frontend.arguments import name_of
 from .jitted_arguments import CallTypes, TypesError, result_type, types
-from .jitted_lookup import written_table
+from .jitted_into import IntoEmitter, check_memory
+from .jitted_lookup import GlobalName, global_name, known, lost_type, token_of, written_table
 from .jitted_lowering import ResultEmitter
-from .jitted_tables import CallTable
+from .jitted_tables import table_of
 
 
 class Forms:
@@ -28,30 +32,25 @@ class Forms:
     Parameters
     ----------
     jitted : Jitted
+    into : bool
+        Whether the first argument is the memory of the results, as for `Jitted.into`.
     """
 
-    def __init__(self, jitted: Any):
+    def __init__(self, jitted: Any, into: bool):
         self.jitted = jitted
+        self.into = into
         self._by_form: dict[tuple[int, tuple[str, ...]], Any] = {}
         self._by_signature: dict[inspect.Signature, Any] = {}
-        self._tables: dict[Any, CallTable] = {}
 
     @cached_property
     def type(self) -> JittedType:
         """The function's Numba type."""
         return JittedType(self)
 
-    def table(self, arguments: CallTypes, result: Any) -> CallTable:
-        """The table for a call."""
-        key = arguments.names, arguments.types, result
-        if key not in self._tables:
-            self._tables[key] = CallTable(self.jitted, arguments, result)
-        return self._tables[key]
-
-    @property
+    @cached_property
     def base(self) -> Any:
         """The dispatcher for a call with all arguments that have no defaults, by position."""
-        return self.of(_positional(self.jitted.__wrapped__), ())
+        return self.of(_positional(self.jitted.__wrapped__) + self.into, ())
 
     def of(self, count: int, names: tuple[str, ...]) -> Any:
         """The dispatcher for calls with `count` positional arguments, and keywords of these sorted names."""
@@ -66,15 +65,31 @@ class Forms:
         return self.base if signature is None else self._by_signature[signature]
 
     def _new(self, count: int, names: tuple[str, ...]) -> Any:
-        parameters = ", ".join([*[f"_{i}" for i in range(count)], *names])
-        name = name_of(self.jitted.__wrapped__)
-        name = name if name.isidentifier() else "jitted"
-        scope = {"typed": self._typed, "names": names}
-        scope["invoke"] = numba.extending.intrinsic(prefer_literal=True)(
-            _function(f"def invoke(typing_context, {parameters}): return typed(names, [{parameters}])", scope)
+        places = ", ".join([f"_functrans_{i}" for i in range(count + len(names))])
+        parameters = ", ".join([*[f"_functrans_{i}" for i in range(count)], *names])
+        typed = _function(
+            f"lambda context, {places}: typed(names, [{places}])", typed=self._typed, names=names
         )
-        call = _function(f"def {name}({parameters}): return invoke({parameters})", scope)
-        return _Dispatcher(self, names, call)
+        invoke = numba.extending.intrinsic(prefer_literal=True)(typed)
+        call = _function(f"lambda {parameters}: _functrans_invoke({parameters})", _functrans_invoke=invoke)
+        return _Dispatcher(self, names, self._named(call))
+
+    def _named(self, call: Any) -> Any:
+        """A function with the name of the jitted one, and a qualified name that no process has twice.
+
+        Numba makes symbols from qualified names, and code from its cache on disk brings those of other processes.
+        """
+        call.__name__ = name_of(self.jitted.__wrapped__)
+        call.__qualname__ = f"{call.__name__}.{uuid4().hex}"
+        return call
+
+    def parts(self, given: Sequence[Any], names: tuple[str, ...]) -> tuple[list[Any], CallTypes]:
+        """The types of a call: those of the memory of the results, if any, and those of the arguments."""
+        if self.into and len(given) == len(names):
+            raise TypesError(
+                f"into of {name_of(self.jitted.__wrapped__)} needs the memory of the results as its first argument"
+            )
+        return list(given[: self.into]), CallTypes(self.jitted, given[self.into :], names)
 
     def known(self, arguments: CallTypes) -> Any:
         """The type of the result for arguments of these types.
@@ -99,30 +114,51 @@ class Forms:
             )
         return result_type(self.jitted, traced.out_tree, traced.jaxpr.out_avals[: traced.out_tree.num_leaves])
 
-    def _typed(self, names: tuple[str, ...], given: Sequence[Any]) -> Any:
-        arguments = CallTypes(self.jitted, given, names)
+    def result(self, memory: Sequence[Any], arguments: CallTypes) -> Any:
+        """The type of the result; raises `TypesError` if it is not known, or the memory for it has another type."""
         result = self.known(arguments)
+        for out in memory:
+            check_memory(self.jitted, out, result)
+        return result
+
+    def cfunc(self, signature: Any, options: dict[str, Any]) -> Any:
+        """See `Jitted.cfunc`."""
+        args, returned = numba.core.sigutils.normalize_signature(signature)
+        where = f"cfunc of {name_of(self.jitted.__wrapped__)}"
+        for i, typ in enumerate(args):
+            if not isinstance(typ, types.Number | types.Boolean):
+                raise ArgumentError(
+                    f"{where}: argument {i} of the signature is a {typ}; a C function takes numbers"
+                )
+        if returned is not None and not isinstance(returned, types.Number | types.Boolean):
+            raise ArgumentError(f"{where}: the signature returns a {returned}; a C function returns a number")
+        places = ", ".join(f"_{i}" for i in range(len(args)))
+        call = _function(f"lambda {places}: jitted({places})", jitted=self.jitted)
+        return numba.cfunc(signature, **options)(self._named(call))
+
+    def _typed(self, names: tuple[str, ...], given: Sequence[Any]) -> Any:
+        memory, arguments = self.parts(given, names)
+        result = self.result(memory, arguments)
+        emitter = IntoEmitter if self.into else ResultEmitter
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            table = self.table(arguments, result)
-            return ResultEmitter(context, builder, arguments, result, written_table(table)).emit(args)
+            table = table_of(self.jitted, arguments, result)
+            return emitter(context, builder, arguments, result, written_table(table)).emit(args, *memory)
 
-        return result(*arguments.types), generate
-
-
-def forms_of(jitted: Any) -> Forms:
-    """The dispatchers of a jitted function."""
-    forms = vars(jitted).get("_forms")
-    if forms is None or forms.jitted is not jitted:  # a bound method has the attributes of the function
-        forms = vars(jitted)["_forms"] = Forms(jitted)
-    return forms
+        returned = types.none if self.into else result
+        return returned(*memory, *arguments.types), generate
 
 
-def _function(source: str, scope: dict[str, Any]) -> Callable[..., Any]:
-    local: dict[str, Any] = {}
-    exec(source, scope, local)
-    (function,) = local.values()
-    return function
+def forms_of(jitted: Any, into: bool = False) -> Forms:
+    """The dispatchers of a jitted function, or of its method `into`."""
+    known = vars(jitted).get("_forms")
+    if known is None or known[0].jitted is not jitted:  # a bound method has the attributes of the function
+        known = vars(jitted)["_forms"] = Forms(jitted, False), Forms(jitted, True)
+    return known[into]
+
+
+def _function(source: str, **scope: Any) -> Any:
+    return eval(source, scope)
 
 
 def _positional(fun: Callable[..., Any]) -> int:
@@ -183,7 +219,7 @@ class _Dispatcher(numba.core.registry.CPUDispatcher):
     def compile(self, sig: Any) -> Any:
         """Compile for argument types; if nothing is known about them yet, Numba must not remember that it failed."""
         args, _ = numba.core.sigutils.normalize_signature(sig)
-        self._forms.known(CallTypes(self._forms.jitted, args, self._names))
+        self._forms.result(*self._forms.parts(args, self._names))
         return super().compile(sig)
 
 
@@ -193,15 +229,18 @@ class JittedType(types.Dispatcher):
     def __init__(self, forms: Forms):
         super().__init__(forms.base)
         self.forms = forms
-        self.name = f"type({forms.jitted!r})"
+        self.name = f"type({forms.jitted!r}{'.into' * forms.into})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _type_of, (global_name(self.forms.jitted), token_of(self.forms.jitted), self.forms.into)
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         """See `types.Dispatcher`."""
         names = tuple(sorted(kws))
-        given = CallTypes(self.forms.jitted, [*args, *[kws[n] for n in names]], names)
-        dispatcher, count = self.forms.of(len(args), names), len(args)
-        template, pysig, args, kws = dispatcher.get_call_template(
-            given.types[:count], dict(zip(names, given.types[count:], strict=True))
+        memory, arguments = self.forms.parts([*args, *[kws[n] for n in names]], names)
+        given, count = [*memory, *arguments.types], len(args)
+        template, pysig, args, kws = self.forms.of(count, names).get_call_template(
+            given[:count], dict(zip(names, given[count:], strict=True))
         )
         sig = template(context).apply(args, kws)
         return sig.replace(pysig=pysig) if sig else None
@@ -211,4 +250,34 @@ class JittedType(types.Dispatcher):
         return self.forms.with_signature(sig.pysig).get_overload(sig.args)
 
 
+def _type_of(name: GlobalName | None, token: tuple[str, int], into: bool) -> Any:
+    """The type of a function of this process, or of the global of that name."""
+    jitted = known(token)
+    if jitted is None and name is not None:
+        with contextlib.suppress(ArgumentError, ImportError):
+            jitted = name.find()
+    return lost_type() if jitted is None else forms_of(jitted, into).type
+
+
 numba.extending.register_model(JittedType)(numba.extending.models.OpaqueModel)
+
+
+@numba.core.typing.templates.infer_getattr
+class _Attributes(numba.core.typing.templates.AttributeTemplate):
+    key = JittedType
+
+    def resolve_into(self, typ: JittedType) -> JittedType | None:
+        """The type of ``g.into``."""
+        return None if typ.forms.into else forms_of(typ.forms.jitted, into=True).type
+
+
+@numba.core.imputils.lower_getattr(JittedType, "into")
+def _lower_into(context: Any, builder: Any, typ: JittedType, value: Any) -> Any:
+    """The value of a function's type is the object; only its address is ever used."""
+    return value
+
+
+# Numba reads what is registered when it begins to compile, and it may be compiling now.
+_target = numba.core.registry.cpu_target
+_target.typing_context.refresh()
+_target.target_context.refresh()

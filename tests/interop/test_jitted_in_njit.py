@@ -238,3 +238,68 @@ def test_a_static_argument_is_a_literal():
     g = ft.jit(lambda x, n: x * n, static_argnums=1)
     with pytest.raises(numba.TypingError, match=r"argument 1 \('n'\) is static.*literal"):
         numba.njit(lambda x, n: g(x, n))(1.0, 2)
+
+
+def test_into_writes_to_memory_of_the_callers():
+    g = ft.jit(lambda x, y: (fnp.flip(x) + y, (fnp.sum(x), None)))
+    x = np.arange(4.0)
+    g(x, 1.0)
+    into = g.into
+
+    @numba.njit
+    def write(out, x, y, times):
+        for _ in range(times):
+            g.into(out, x, y)
+        into(out, x, y)
+
+    def memory(array):
+        return array, (np.zeros(()), None)
+
+    numba.core.runtime._nrt_python.memsys_enable_stats()
+    once = allocations(write, memory(np.zeros(4)), x, 1.0, 1)
+    assert allocations(write, memory(np.zeros(4)), x, 1.0, 50) == once
+    for f in (lambda out, x: write(out, x, 1.0, 0), lambda out, x: g.into(out, x, 1.0)):
+        for pick in (slice(1, 5), slice(0, 4), slice(None, None, 3), slice(9, 1, -2)):
+            a = np.arange(10.0)
+            out = memory(a[pick])
+            expected = a.copy()
+            expected[pick] = a[3::-1] + 1.0
+            f(out, a[:4])
+            assert np.array_equal(a, expected)
+            assert out[1][0] == 6.0
+        with pytest.raises(ValueError, match=r"out\[0\] has shape \(3,\); the result has \(4,\)"):
+            f(memory(np.zeros(3)), x)
+        for out in (
+            np.zeros(4),
+            memory(np.zeros((4, 1))),
+            memory(np.zeros(4, "f4")),
+            memory(fnp.zeros(4)),
+            (1.0, 2.0),
+        ):
+            with pytest.raises((numba.TypingError, ft.errors.FunctransError), match=r"into of .*: out"):
+                f(out, x)
+    with pytest.raises(ft.errors.ArgumentError, match="while a transformation traces"):
+        ft.grad(lambda x: g.into(memory(np.zeros(4)), x, 1.0))(x)
+
+
+def allocations(f, *args):
+    """How many blocks Numba's runtime allocates in a call."""
+    stats = numba.core.runtime.rtsys.get_allocation_stats
+    f(*args)
+    before = stats().alloc
+    f(*args)
+    return stats().alloc - before
+
+
+def test_cfunc():
+    scipy_integrate = pytest.importorskip("scipy.integrate")
+    from scipy import LowLevelCallable
+
+    slope_of_cube = ft.jit(ft.grad(lambda x: x**3))
+    as_c = slope_of_cube.cfunc("float64(float64)", nopython=True)
+    assert as_c.ctypes(2.0) == 12.0
+    assert abs(scipy_integrate.quad(LowLevelCallable(as_c.ctypes), 0.0, 2.0)[0] - 8.0) < 1e-12
+    with pytest.raises(ft.errors.ArgumentError, match=r"cfunc of <lambda>: argument 0 .*takes numbers"):
+        slope_of_cube.cfunc("float64(float64[:])")
+    with pytest.raises(ft.errors.ArgumentError, match="returns a number"):
+        slope_of_cube.cfunc(numba.float64[:](numba.float64))
