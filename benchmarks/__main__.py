@@ -19,6 +19,7 @@ COMMANDS = {
     "hooks": "hooks on cotangents in a backward pass, and an update in place of donated arrays",
     "eager": "cost of an operation under eager grad",
     "dispatch": "cost of calling a compiled function",
+    "numba": "calls of compiled gradients in njit code, beside the same by hand",
     "random": "drawing random numbers, beside JAX and NumPy's generator",
     "batch": "further batch sizes: traces and compiles",
     "taylor": "derivatives of high order by Taylor mode",
