@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Scratch memory of up to this many bytes is kept between calls.
 POOLED = 1 << 27
+#: Arrays of at least this many bytes are freed after their last use.
+LARGE = 1 << 12
 
 
 def tidy(x: Any, dtype: np.dtype) -> np.ndarray:
@@ -88,16 +90,46 @@ def write_wrapper(
     """
     writer = _Writer(jaxpr, public)
     units = [step for step in steps if not isinstance(step, HostStep)]
-    if look is not None or any(type(s) is ir.Fail for unit in units for s in ir.walk(unit.kernel.body)):
+    failing = [i for i, step in enumerate(steps) if not isinstance(step, HostStep) and _may_fail(step)]
+    if look is not None or failing:
         writer.note_calls([entry for unit in units for entry in unit.calls])
-    for step in steps:
+    ends = _last_uses(jaxpr, steps, len(steps) if look is not None else max(failing, default=-1))
+    for i, step in enumerate(steps):
         if isinstance(step, HostStep):
             writer.host(step)
         else:
             writer.kernel(step)
+        writer.release([v for v, end in ends.items() if end == i])
     writer.returns(look, [jaxpr.invars[i] for i in donated])
     writer.names["failed"] = failed
     return writer.function()
+
+
+def _may_fail(unit: KernelUnit) -> bool:
+    return any(type(s) is ir.Fail for s in ir.walk(unit.kernel.body))
+
+
+def _last_uses(jaxpr: Jaxpr, steps: Sequence[KernelUnit | HostStep], failing: int) -> dict[Var, int]:
+    """The number of the step that uses an array last, for large arrays that are not returned.
+
+    If a kernel fails, NumPy evaluates the program again with what host calls returned: that stays until step `failing`.
+    """
+    ends: dict[Var, int] = {}
+    returned = set(jaxpr.outvars)
+    for i, step in enumerate(steps):
+        made: Sequence[Atom]
+        read: Sequence[Atom]
+        if isinstance(step, HostStep):
+            made, read, end = step.eqn.outvars, step.eqn.invars, max(i, failing)
+        else:
+            made, read, end = step.outvars, [v for v, _ in step.interface.values()], i
+        ends.update({a: max(i, ends[a]) for a in read if type(a) is Var and a in ends})
+        ends.update({a: end for a in made if type(a) is Var and a not in returned and _is_large(a)})
+    return ends
+
+
+def _is_large(v: Var) -> bool:
+    return not isinstance(v.aval, TapeAval | StateAval) and v.aval.size * v.aval.dtype.itemsize >= LARGE
 
 
 @dataclass(frozen=True)
@@ -275,6 +307,10 @@ class _Writer:
         tapes = [f"s{number}[{i}][1]" for i, n in enumerate(sizes) if n < 0]
         guard = f"if {' + '.join(tapes)} < {POOLED >> 3}: " if tapes else ""
         self.lines.append(f"{guard}{pool}.append(s{number})")
+
+    def release(self, variables: Sequence[Var]) -> None:
+        """Let go of arrays that nothing reads any more; their names stay, for `run_so_far`."""
+        self.lines += [f"{self.text[v]} = None" for v in variables]
 
     def host(self, step: HostStep) -> None:
         eqn = step.eqn
