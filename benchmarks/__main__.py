@@ -17,6 +17,7 @@ COMMANDS = {
     "research": "programs that a researcher writes, warm and cold",
     "custom_rules": "what a custom derivative rule costs, compiled and not",
     "hooks": "hooks on cotangents in a backward pass, and an update in place of donated arrays",
+    "partition": "what reverse mode keeps and how long it takes, by partitioner",
     "eager": "cost of an operation under eager grad",
     "dispatch": "cost of calling a compiled function",
     "numba": "calls of compiled gradients in njit code, beside the same by hand",

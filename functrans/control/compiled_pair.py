@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,12 @@ class PairPlan:
     choose: Callable[[Joint], Collection[Var]] = partition
     is_backward: bool = False
 
+    @cached_property
     def transposed(self) -> PairPlan:
-        """The plan for the transpose."""
-        return replace(self, is_backward=not self.is_backward)
+        """The plan for the transpose: always the same object."""
+        turned = replace(self, is_backward=not self.is_backward)
+        turned.__dict__["transposed"] = self
+        return turned
 
 
 def _run(*args: Any, jaxpr: Jaxpr, plan: PairPlan) -> list[Any]:
@@ -62,5 +66,5 @@ aot_p = call_primitive(
     _run,
     _taken_apart,
     moves_data=True,
-    transposed=lambda options: {"plan": options["plan"].transposed()},
+    transposed=lambda options: {"plan": options["plan"].transposed},
 )

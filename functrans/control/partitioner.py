@@ -170,6 +170,8 @@ def within_budget(joint: Joint, saved: set[Var], budget: float, solver: str) -> 
 
     Results of effects are always kept, and not counted.
     """
+    if budget >= 1:  # no strategy saves more than that
+        return saved
     kept = recompute_all(joint)
     limit = int(budget * joint.size(save_all(joint) - kept))
     if joint.size(saved - kept) <= limit:
@@ -258,9 +260,10 @@ def cut_in_two(parts: LinearizedJaxpr, choose: Partitioner) -> tuple[LinearizedJ
     parts = parts._replace(primal=primal)
     joint = Joint(primal, residual_atoms(parts), len(parts.nonzero))
     saved = choose(joint)
-    again, _ = second_run(primal, joint.needed, saved)
-    if again:
-        parts = recomputing(parts, saved, separate=any(joint.kind(e) == "heavy" for e in again))
+    again = backward_slice(primal.eqns, joint.needed, {*joint.free, *saved})
+    if not again:
+        return parts, again
+    parts = recomputing(parts, saved, separate=any(joint.kind(e) == "heavy" for e in again))
     forward = set(parts.primal.eqns)
     return parts, [e for e in again if e in forward]
 

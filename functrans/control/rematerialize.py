@@ -55,17 +55,15 @@ def recomputing(
     primal = parts.primal
     eqns, leaves = second_run(primal, residual_atoms(parts), stored)
     outs = list(primal.outvars[: len(parts.nonzero)])
-    places: list[tuple[str, int]] = []
+    where: dict[Atom, tuple[str, int]] = {v: ("out", i) for i, v in reversed(list(enumerate(outs)))}
+    where.update((v, ("in", i)) for i, v in enumerate(primal.invars))
     for v in leaves:
-        if v in primal.invars:
-            places.append(("in", primal.invars.index(v)))
-        else:
-            if v not in outs:
-                outs.append(v)
-            places.append(("out", outs.index(v)))
+        if v not in where:
+            where[v] = "out", len(outs)
+            outs.append(v)
     linear = _with_recomputation(parts, eqns, leaves, separate)
     primal = verified(eliminate_dead_code(primal, outs), "recomputation")
-    return LinearizedJaxpr(primal, linear, tuple(places), parts.nonzero)
+    return LinearizedJaxpr(primal, linear, tuple([where[v] for v in leaves]), parts.nonzero)
 
 
 def second_run(

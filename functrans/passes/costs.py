@@ -154,22 +154,22 @@ def count_indexed(counter: CountingEmitter, eqn: Eqn) -> None:
 
 def cost(eqn: Eqn) -> int:
     """The cost of an equation, in additions of float64."""
-    rule, prim = eqn.primitive.kernel, eqn.primitive
+    prim = eqn.primitive
+    kind = type(prim.kernel)
+    if kind is Pointwise:
+        return _scaled(element_cost(eqn), eqn.outvars[0].aval)
     if prim.cost is not None:
         return prim.cost(*[a.aval for a in eqn.invars], **eqn.params)
+    if kind is Reshape:
+        return 0
+    if kind is Reduction:  # which writes nothing
+        return _scaled(1, eqn.invars[0].aval) // 4
+    if kind is Indexed:
+        return _scaled(2, eqn.outvars[0].aval)
     bodies = list(subjaxprs(eqn.params))
     if bodies:
         repeats = eqn.params.get("length", 1 if prim.is_call or "branches" in eqn.params else ITERATIONS)
         return (ITERATIONS if repeats is None else repeats) * sum(map(total_cost, bodies))
-    out = eqn.outvars[0].aval if eqn.outvars else Aval((), _INT64)
-    if type(rule) is Reshape:
-        return 0
-    if type(rule) is Reduction:
-        return _scaled(1, eqn.invars[0].aval)
-    if type(rule) is Pointwise:
-        return _scaled(element_cost(eqn), out)
-    if type(rule) is Indexed:
-        return _scaled(2, out)
     return UNKNOWN * sum(prod(a.aval.shape) for a in (*eqn.invars, *eqn.outvars))
 
 
