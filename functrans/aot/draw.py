@@ -137,6 +137,7 @@ def _svg(left: Sequence[_Box], right: Sequence[_Box], crossings: Crossings) -> s
             parts.append(
                 f'<path d="M{side} {y0 + HEIGHT / 2} V{y1 + HEIGHT / 2}" stroke="#aaa" fill="none"/>'
             )
+    labelled: set[tuple[_Box, str]] = set()
     for a, b, label in crossings:
         (x0, y0), (x1, y1) = place[a], place[b]
         start, end, y, z = x0 + WIDTH, x1, y0 + HEIGHT / 2, y1 + HEIGHT / 2
@@ -144,7 +145,8 @@ def _svg(left: Sequence[_Box], right: Sequence[_Box], crossings: Crossings) -> s
         parts.append(
             f'<path d="M{start} {y} C{start + 70} {y} {end - 70} {z} {end} {z}" stroke="{colour}" fill="none"/>'
         )
-        if label != "input":
+        if label != "input" and (a, label) not in labelled:
+            labelled.add((a, label))
             parts.append(f'<text x="{start + 6}" y="{y - 3}" fill="{colour}">{label}</text>')
     for b in (*left, *right):
         x, y = place[b]
