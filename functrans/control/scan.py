@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -424,9 +425,12 @@ def _narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
         return body.replace(invars=chosen(body.invars, read), eqns=eqns, outvars=outvars)
 
     head, operands = head_of(eqn.invars, params["length"])
-    consts, carry, _ = split(read, num_consts, num_carry)
+    consts, carry, rows = split(read, num_consts, num_carry)
     narrow = body.derive(("narrow", kept, read), build)
     params = params | {"jaxpr": narrow, "num_consts": sum(consts), "num_carry": sum(carry)}
+    if "counters" in params:
+        places = list(accumulate(rows, initial=0))
+        params["counters"] = tuple([places[r] for r in params["counters"] if rows[r]])
     return eqn.replace(
         invars=[*head, *chosen(operands, read)], outvars=chosen(eqn.outvars, kept), params=params
     )

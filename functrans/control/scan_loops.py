@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ def in_python(
     unroll: int,
     num_consts: int,
     num_carry: int,
+    counters: tuple[int, ...] = (),
 ) -> list[Any]:
     """The scan as a Python loop."""
     head, rest = head_of(args, length)
@@ -35,7 +37,10 @@ def in_python(
     count = length if length is not None else max(int(head[0]), 0)
     out_rows: list[list[Any]] = []
     for i in reversed(range(count)) if reverse else range(count):
-        here = [x[i] for x in rows] if length is not None else [x.record(i) for x in rows]
+        here = [
+            x + np.int64(i) if r in counters else x[i] if length is not None else x.record(i)
+            for r, x in enumerate(rows)
+        ]
         outs = computed(jaxpr, [*consts, *carry, *here])
         carry = outs[:num_carry]
         out_rows.append(outs[num_carry:])
@@ -68,28 +73,38 @@ def kernel(
     unroll: int,
     num_consts: int,
     num_carry: int,
+    counters: tuple[int, ...] = (),
 ) -> None:
-    """The kernel rule: a native loop around the body's statements."""
+    """The kernel rule: a native loop around the body's statements.
+
+    `counters` are rows of consecutive integers, for which the operand is the first (see `lowering.jaxpr.counters`).
+    """
     head, rest = head_of(operands, length)
     consts, init, rows = split(rest, num_consts, num_carry)
     last, out_rows = split(results, num_carry)
-    if length is not None and not num_carry and len(jaxpr.eqns) == 1:
+    if length is not None and not num_carry and not counters and len(jaxpr.eqns) == 1:
         rule = jaxpr.eqns[0].primitive.kernel
         write = rule.over_lanes if isinstance(rule, Block) else None
         if write is not None and write(k, jaxpr, consts, rows, out_rows, length):
             return
     carries = Carries(k, jaxpr, num_consts, init, last)
+    readers = [_counter(k, x) if r in counters else partial(k.row, x) for r, x in enumerate(rows)]
 
     def step(i: Any) -> None:
-        here = [*consts, *carries.now(), *[k.row(x, i) for x in rows]]
+        here = [*consts, *carries.now(), *[row(i) for row in readers]]
         k.inline(jaxpr, here, [*carries.following(), *[k.row(y, i) for y in out_rows]])
         carries.advance()
 
     if length is None:
-        _over_tapes(k, k.load(head[0], ()), jaxpr, (consts, carries, rows), out_rows, reverse)
+        _over_tapes(k, k.load(head[0], ()), jaxpr, (consts, carries, rows), counters, out_rows, reverse)
     else:
         _unrolled(k, length, max(min(unroll, length), 1), reverse, step, separate=not num_carry)
     carries.finish()
+
+
+def _counter(k: BlockEmitter, start: Buffer) -> Callable[[Any], Buffer]:
+    first = k.load(start, ())
+    return lambda i: k.number(first + i)
 
 
 def _unrolled(
@@ -113,17 +128,25 @@ def _over_tapes(
     count: Any,
     jaxpr: Jaxpr,
     groups: tuple[Sequence[Any], Carries, Sequence[Any]],
+    counters: Collection[int],
     out_rows: Sequence[Any],
     reverse: bool,
 ) -> None:
     consts, carries, rows = groups
+    # The loop counts as the first counter does, so that its bounds are that one's.
+    base = k.load(rows[min(counters)], ()) if counters else count * 0
+    stop = base + count
     count = k.where(count < 0, k.const(0, count.dtype), count)
-    read = [k.span(tape)[0] for tape in rows]
+    firsts = [k.load(x, ()) if r in counters else k.span(x)[0] for r, x in enumerate(rows)]
     starts = [k.begin_tape(tape) for tape in out_rows]
     for tape, start in zip(out_rows, starts):
         k.reserve(tape, start + count)
-    with k.loop(count, reverse=reverse, interruptible=True) as i:
-        here = [k.record(tape, start + i) for tape, start in zip(rows, read)]
+    with k.loop(stop, base, reverse=reverse, interruptible=True) as n:
+        i = n - base
+        here = [
+            k.number(n if r == min(counters) else first + i) if r in counters else k.record(x, first + i)
+            for r, (x, first) in enumerate(zip(rows, firsts))
+        ]
         there = [k.record(tape, start + i) for tape, start in zip(out_rows, starts)]
         k.inline(jaxpr, [*consts, *carries.now(), *here], [*carries.following(), *there])
         carries.advance()

@@ -191,6 +191,10 @@ class BlockEmitter(IndexEmitter, Protocol):
         """The part of a buffer at an index of its first axis, itself a buffer."""
         ...
 
+    def number(self, value: Scalar) -> Buffer:
+        """A scalar as a buffer of shape (), to be read only."""
+        ...
+
     def window(
         self, buffer: Buffer, starts: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int | None, ...]
     ) -> Buffer:

@@ -6,14 +6,14 @@ The stages, in order; each imports only earlier ones:
 `host`       Python evaluates equations: `host_calls` (from inside kernels), `explain_failure` (after a kernel
              failed), `debug_nans` (after one returned NaN).
 `jaxpr`      Jaxpr passes: `simplify` (with the `simplify` rules of the primitives, `reshapes`,
-             `sparse_sums` and `windows`), `partition` (into kernels and host calls, in order).
+             `sparse_sums`, `windows` and `counters`), `partition` (into kernels and host calls, in order).
 `loops`      The loop IR (`ir`, `check`, `show`, `mapping`). A jaxpr becomes loops through `order` (reads before
              writes), `materialize` (which values to store; `read_patterns`: reads and their cost), `fuse` (which of
              them share loops), `aliasing` (which of them share memory) and `build_loops` (`folds`:
-             reductions), written with `builder` (`arithmetic`,
-             `handles`) and the kernel rules of the primitives. Then passes over the loops: `collapse`
-             (adjacent axes), `parallel` (loops for several threads), `blocked` (long sums), `plan` (scratch and
-             stack), `outline` (numbers become parameters), and for LLVM `split_complex` and `split_functions`.
+             reductions), written with `builder` (`arithmetic`, `ranges`, `handles`) and the kernel rules of the
+             primitives. Then passes over the loops: `collapse` (adjacent axes), `parallel` (loops for several threads),
+             `blocked` (long sums), `plan` (scratch and stack), `outline` (numbers become parameters), and for LLVM
+             `split_complex` and `split_functions`.
 `backend`    The protocols that a backend implements.
 `llvm`       Loops as LLVM: `emit` (`function`, `statements`, `calls`, `ops`; `maths`: scalar functions; `gemm`:
              matrix products; `interrupts`: Ctrl-C; `teams`, `pool`: threads), `objects` (compiles and loads it),

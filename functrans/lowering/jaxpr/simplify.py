@@ -18,6 +18,7 @@ from ...passes import toolkit
 from ...passes.check import check_jaxpr, verified
 from ...passes.rewriter import Rewriter
 from ...primitives.elementwise.identities import barrier_p
+from .counters import with_counters
 from .mirrored_sums import share_mirrored_sums
 from .reshapes import raise_reshapes
 from .sparse_sums import gather_sums
@@ -58,6 +59,7 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
         )
         eqns, outvars = checked("gathering sums", *share_mirrored_sums(eqns, outvars))
     eqns, _ = checked("raising reshapes", raise_reshapes(eqns, outvars), outvars)
+    eqns, outvars = checked("counters", *with_counters(eqns, outvars))
     eqns, outvars = rewrite(eqns, outvars)
     eqns, outvars = checked("simplification", toolkit.live_equations(eqns, outvars, narrow), outvars)
     return toolkit.drop_unused_constants(jaxpr.replace(eqns=eqns, outvars=outvars))

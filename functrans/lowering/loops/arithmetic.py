@@ -1,7 +1,8 @@
 """The scalars of a kernel under construction: literals, and operations without effects.
 
 Equal operations inside a block are shared. Only integers are folded, and little, so that a kernel's structure does not
-depend on sizes: extents combine to extents, and zeros and ones disappear.
+depend on sizes: extents combine to extents, zeros and ones disappear, and comparisons that the range of a variable
+decides (see `ranges`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ...core.scalar_functions import result_dtype
 from . import ir
 from .handles import ScalarHandle
 from .ir import BOOL, INT64
+from .ranges import Range, combined, decided, either
 
 
 def make_const(value: Any, dtype: np.dtype) -> ir.Const:
@@ -46,6 +48,8 @@ class Arithmetic:
         self.kernel = ir.Kernel(name, [], ir.StatementList())
         self._blocks = [self.kernel.body]
         self._known: list[dict[Any, ScalarHandle]] = [{}]
+        self._ranges: dict[ir.Operand, Range] = {}
+        self._differences: dict[ir.Operand, tuple[ScalarHandle, ScalarHandle]] = {}
 
     def append(self, statement: ir.Statement) -> None:
         """Add a statement at the current position."""
@@ -105,6 +109,17 @@ class Arithmetic:
         scalar = self.known(key)
         return scalar if scalar is not None else self.note(key, make())
 
+    def range_of(self, x: ScalarHandle) -> Range | None:
+        """What is known of an int64 scalar."""
+        number = _integer(x.operand) if x.dtype == INT64 else None
+        return self._ranges.get(x.operand) if number is None else (number, number)
+
+    def ranged(self, x: ScalarHandle, known: Range | None) -> ScalarHandle:
+        """The scalar itself, with what is known of it."""
+        if known is not None and type(x.operand) is ir.Value:
+            self._ranges[x.operand] = known
+        return x
+
     def let(
         self, op: str, args: tuple[ScalarHandle, ...], dtype: np.dtype | None = None, reassoc: bool = False
     ) -> ScalarHandle:
@@ -126,7 +141,10 @@ class Arithmetic:
             return self.extent(-a.value)
         if op == "neg" and type(a) is ir.Const and a.dtype.kind in "fc":
             return self.const(-a.value, a.dtype)
-        return self.let(op, (x,))
+        if op == "not" and type(a) is ir.Const and a.dtype == BOOL:
+            return self.const(not a.value, BOOL)
+        known = self.range_of(x) if op == "neg" else None
+        return self.ranged(self.let(op, (x,)), None if known is None else combined("sub", (0, 0), known))
 
     def binary(self, op: str, x: ScalarHandle, other: Any, *, reassoc: bool = False) -> ScalarHandle:
         """A binary operator on scalars of one dtype; `reassoc` allows reordering (in reductions).
@@ -151,11 +169,35 @@ class Arithmetic:
             op = {"add": "or", "mul": "and"}.get(op, op)
             if op == "sub":
                 raise TypeError("kernel rule: sub of booleans")
+            folded = _fold_booleans(op, x, y)
+            if folded is not None:
+                return folded
         elif kind in "iu":
             folded = _fold_integers(op, x, y)
             if folded is not None:
                 return folded
+            if x.dtype == INT64:
+                return self._of_integers(op, x, y)
         return self.let(op, (x, y), reassoc=reassoc and kind in "fc")
+
+    def _of_integers(self, op: str, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle:
+        """An operation on int64 scalars, of which the range or the result may be known."""
+        if op == "add":
+            for difference, term in ((x, y), (y, x)):
+                minuend, subtrahend = self._differences.get(difference.operand, (None, None))
+                if minuend is not None and subtrahend is not None and subtrahend.operand == term.operand:
+                    return minuend
+        a, b = self.range_of(x), self.range_of(y)
+        if a is not None and b is not None:
+            # The structure of a kernel must not depend on comparisons of extents, which are positive.
+            varies = ir.Value in (type(x.operand), type(y.operand))
+            answer = decided(op, a, b) if varies or min(a[1], b[1]) <= 0 else None
+            if answer is not None:
+                return self.const(answer, BOOL)
+        result = self.let(op, (x, y))
+        if op == "sub":
+            self._differences[result.operand] = x, y
+        return self.ranged(result, None if a is None or b is None else combined(op, a, b))
 
     def call(self, name: str, *args: ScalarHandle) -> ScalarHandle:
         """A function of `scalar_functions.FUNCTIONS`."""
@@ -178,6 +220,8 @@ class Arithmetic:
             a, b = _integer(args[0].operand), _integer(args[1].operand)
             quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
             return self.extent(quotient if name == "idiv" else a - quotient * b)
+        if len(args) == 2 and args[0].dtype == INT64:
+            return self._of_integers(name, *args)
         return self.let(name, args)
 
     def cast(self, x: ScalarHandle, dtype: np.dtype) -> ScalarHandle:
@@ -190,7 +234,11 @@ class Arithmetic:
             a = a.real if x.dtype.kind == "c" and dtype.kind not in "cb" else a
             if dtype.kind in "bc" or a.dtype.kind != "f" or np.isfinite(a):
                 return self.const(run_quietly(a.astype, dtype)[()], dtype)
-        return self.let("cast", (x,), dtype)
+        result = self.let("cast", (x,), dtype)
+        if dtype == INT64 and x.dtype.kind in "biu" and x.dtype.itemsize < INT64.itemsize:
+            limits = (0, 1) if x.dtype == BOOL else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
+            return self.ranged(result, (int(limits[0]), int(limits[1])))
+        return result
 
     def where(self, condition: ScalarHandle, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle:
         """`x` if the condition holds, else `y`."""
@@ -202,7 +250,7 @@ class Arithmetic:
             return x
         if type(c) is ir.Const:
             return x if c.value else y
-        return self.let("select", (condition, x, y))
+        return self.ranged(self.let("select", (condition, x, y)), either(self.range_of(x), self.range_of(y)))
 
 
 def _simple_power(b: Arithmetic, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle | None:
@@ -221,6 +269,14 @@ def _simple_power(b: Arithmetic, x: ScalarHandle, y: ScalarHandle) -> ScalarHand
 def _integer(x: ir.Operand) -> Any:
     """The number of a literal or an extent, else None."""
     return x.value if isinstance(x, (ir.Extent, ir.Const)) else None
+
+
+def _fold_booleans(op: str, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle | None:
+    if op in ("and", "or"):
+        for a, b in ((x, y), (y, x)):
+            if type(a.operand) is ir.Const:
+                return b if a.operand.value == (op == "and") else a
+    return None
 
 
 def _fold_integers(op: str, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle | None:

@@ -22,7 +22,7 @@ from .aliasing import Schedule, home, schedule, verify_reads
 from .builder import Builder
 from .folds import Accumulator, accumulate, neutral
 from .fuse import Loop
-from .handles import Memory, Place, ScalarHandle, TapeMemory, View, memory_key
+from .handles import Known, Memory, Place, ScalarHandle, TapeMemory, View, memory_key
 from .materialize import Root, fold_of
 from .outline import Literals
 from .read_patterns import streamed_from
@@ -229,7 +229,7 @@ class _Nests:
     def memory(self, v: Var) -> Memory:
         """The memory of a value that is not a tape."""
         place = self.buffer(v)
-        assert not isinstance(place, TapeMemory)
+        assert not isinstance(place, TapeMemory | Known)
         return place
 
     def _declare(self, v: Var) -> Place:
@@ -250,6 +250,8 @@ class _Nests:
     def _of_shape(self, memory: Place, name: str, shape: tuple[int, ...]) -> Place:
         """Another declaration of the same memory."""
         assert not isinstance(memory, TapeMemory)
+        if isinstance(memory, Known):
+            return Known(memory.value, shape)
         b = self.builder
         if isinstance(memory, View):
             whole = memory.buffer
@@ -448,9 +450,7 @@ class _Nests:
         rule = eqn.primitive.kernel
         assert isinstance(rule, Block)
         first = streamed_from(eqn)
-        operands: list[Any] = [
-            self.source(a if isinstance(a, Var) else self.roots.literals[a]) for a in eqn.invars[:first]
-        ]
+        operands: list[Any] = [self.operand(a) for a in eqn.invars[:first]]
         operands += [_NestOperand(self, a) for a in eqn.invars[first:]]
         results = [self.buffer(v) for v in eqn.outvars]
         for v, memory in zip(eqn.outvars, results):
@@ -458,6 +458,12 @@ class _Nests:
                 for pool in memory.pools:  # discard the records of the enclosing loop's last iteration
                     self.builder.store(pool, (2,), 0)
         rule.emit(self.builder, operands, results, **eqn.params)
+
+    def operand(self, a: Atom) -> Place:
+        """What a block reads as an operand that must be in memory; numbers need not be."""
+        v = a if isinstance(a, Var) else self.roots.literals[a]
+        number = self.registers.get(self.roots.base(v))
+        return self.source(v) if number is None else Known(number, v.aval.shape)
 
     # --- reductions -----------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from ...core.tape import TapeAval
 from ..blas import LETTERS, RETURNS, has_own_products
 from . import ir
 from .arithmetic import Arithmetic, make_const
-from .handles import LocalHandle, Memory, Place, ScalarHandle, TapeMemory, View, Window, memory_key
+from .handles import Known, LocalHandle, Memory, Place, ScalarHandle, TapeMemory, View, Window, memory_key
 from .ir import INT64
 
 
@@ -67,6 +67,8 @@ class Builder(Arithmetic):
         self, condition: ScalarHandle, read: Callable[[], ScalarHandle], otherwise: ScalarHandle
     ) -> ScalarHandle:
         """``read()`` if the condition holds, else `otherwise`."""
+        if type(condition.operand) is ir.Const:
+            return read() if condition.operand.value else otherwise
         result = self.local(otherwise)
         with self.if_(condition):
             result.set(read())
@@ -74,7 +76,8 @@ class Builder(Arithmetic):
 
     def fail_if(self, condition: ScalarHandle) -> None:
         """Report that the current `equation` failed."""
-        self.append(ir.Fail(condition.operand, self.equation))
+        if not (type(condition.operand) is ir.Const and not condition.operand.value):
+            self.append(ir.Fail(condition.operand, self.equation))
 
     @contextmanager
     def loop(
@@ -88,11 +91,17 @@ class Builder(Arithmetic):
         separate: bool = False,
     ) -> Iterator[ScalarHandle]:
         """A loop; the context value is the index."""
+        first, end = self.scalar(start), self.scalar(stop)
         var, body = ir.Value(INT64), ir.StatementList()
-        bounds = self.scalar(start).operand, self.scalar(stop).operand
-        self.append(ir.For(var, *bounds, body, reverse, interruptible, independent, separate))
+        index = ScalarHandle(self, var)
+        self.append(
+            ir.For(var, first.operand, end.operand, body, reverse, interruptible, independent, separate)
+        )
+        low, high = self.range_of(first), self.range_of(end)
+        if low is not None and high is not None and low[0] < high[1]:
+            self.ranged(index, (low[0], high[1] - 1))
         with self.inside(body):
-            yield ScalarHandle(self, var)
+            yield index
 
     @contextmanager
     def while_(self, test: Callable[[], ScalarHandle]) -> Iterator[None]:
@@ -107,6 +116,9 @@ class Builder(Arithmetic):
     @contextmanager
     def if_(self, condition: ScalarHandle) -> Iterator[None]:
         """Statements under a condition."""
+        if type(condition.operand) is ir.Const and condition.operand.value:
+            yield
+            return
         then = ir.StatementList()
         self.append(ir.If(condition.operand, then, ir.StatementList()))
         with self.inside(then):
@@ -131,6 +143,10 @@ class Builder(Arithmetic):
         if isinstance(buffer, View):
             return View(buffer.buffer, (*buffer.prefix, i))
         return View(buffer, (i,))
+
+    def number(self, value: ScalarHandle) -> Known:
+        """A scalar in the place of memory."""
+        return Known(value)
 
     def window(
         self, buffer: Memory, starts: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int | None, ...]
@@ -178,8 +194,10 @@ class Builder(Arithmetic):
     def _index(self, index: Sequence[ScalarHandle | int]) -> tuple[ir.Operand, ...]:
         return tuple(x.operand if isinstance(x, ScalarHandle) else ir.Extent(int(x)) for x in index)
 
-    def load(self, buffer: Memory, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
+    def load(self, buffer: Memory | Known, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
         """Read one element."""
+        if isinstance(buffer, Known):
+            return buffer.value
         if isinstance(buffer, View):
             index, buffer = buffer.place(index), buffer.buffer
         place = self._index(index)
@@ -208,10 +226,10 @@ class Builder(Arithmetic):
                 self._copy_tapes(target, source)
         elif memory_key(target) != memory_key(source):
             assert isinstance(target, Memory)
-            assert isinstance(source, Memory)
+            assert isinstance(source, Memory | Known)
             self._copy_elements(target, source, ())
 
-    def _copy_elements(self, target: Memory, source: Memory, index: tuple[ScalarHandle, ...]) -> None:
+    def _copy_elements(self, target: Memory, source: Memory | Known, index: tuple[ScalarHandle, ...]) -> None:
         if len(index) == len(target.shape):
             self.store(target, index, self.load(source, index))
             return
@@ -265,6 +283,10 @@ class Builder(Arithmetic):
             return a
         if isinstance(a, LocalHandle):
             return a.var
+        if isinstance(a, Known):
+            number = self.buffer("number", a.dtype, a.shape, "scratch")
+            self.store(number, (0,) * len(a.shape), a.value)
+            return ir.Address(number)
         if isinstance(a, ir.BufferDecl):
             return ir.Address(a)
         if isinstance(a, View):
@@ -279,6 +301,6 @@ class Builder(Arithmetic):
         return a.operand if isinstance(a, ScalarHandle) else make_const(a, dtype)
 
 
-def _buffer_of(a: Any) -> Memory | None:
+def _buffer_of(a: Any) -> Memory | Known | None:
     a = a[0] if isinstance(a, tuple) else a
-    return a if isinstance(a, Memory) else None
+    return a if isinstance(a, Memory | Known) else None

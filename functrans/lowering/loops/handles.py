@@ -161,6 +161,21 @@ class Window(View):
         return self.inside.place(whole) if isinstance(self.inside, View) else tuple(whole)
 
 
+class Known:
+    """A number that a rule reads as it reads memory of one element."""
+
+    __slots__ = ("shape", "value")
+
+    def __init__(self, value: ScalarHandle, shape: tuple[int, ...] = ()):
+        self.value = value
+        self.shape = shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the number."""
+        return self.value.dtype
+
+
 class TapeMemory:
     """An array of tapes (see `core.tape`): the memory of its spans, and the headers of its pools."""
 
@@ -183,7 +198,7 @@ class TapeMemory:
 
 
 Memory = ir.BufferDecl | View
-Place = Memory | TapeMemory
+Place = Memory | Known | TapeMemory
 
 
 class LocalHandle:
@@ -210,6 +225,8 @@ def storages_of(memory: Place) -> tuple[str, ...]:
     """The storages of some memory."""
     if isinstance(memory, TapeMemory):
         return (*storages_of(memory.spans), *[pool.place for pool in memory.pools])
+    if isinstance(memory, Known):
+        return ()
     return (memory.buffer.place if isinstance(memory, View) else memory.place,)
 
 
@@ -217,4 +234,6 @@ def memory_key(memory: Place) -> Any:
     """Whether both are the same memory."""
     if isinstance(memory, TapeMemory):
         return memory_key(memory.spans)
+    if isinstance(memory, Known):
+        return memory.value
     return memory.key if isinstance(memory, View) else (memory.place, ())

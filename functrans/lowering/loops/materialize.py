@@ -128,7 +128,9 @@ class Roots:
             if isinstance(rule, Block):
                 self.pinned.update(e.outvars)
                 for a in e.invars[: streamed_from(e)]:
-                    self.pinned.add(a if isinstance(a, Var) else self._literal(a))
+                    v = a if isinstance(a, Var) else self._literal(a)
+                    # A block reads a number from a register as well as from memory.
+                    (self.pinned if v.aval.shape else self.early).add(v)
             elif isinstance(rule, Reshape) and isinstance(e.invars[0], Var):
                 out = e.outvars[0]
                 whole = not reshape_inlines(e.invars[0].aval.shape, out.aval.shape)

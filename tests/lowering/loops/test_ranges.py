@@ -1,0 +1,139 @@
+"""Indices that loops bound need no test; all others keep theirs."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core.config import config
+from functrans.lowering.loops import ir
+from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.ranges import HIGHEST, LOWEST, combined, decided
+
+N = 40
+X = np.random.default_rng(2).normal(size=(N, N))
+NUMBERS = st.integers(-6, 6)
+RANGES = st.tuples(NUMBERS, NUMBERS).map(lambda ends: (min(ends), max(ends)))
+
+
+def inside(known):
+    return range(known[0], known[1] + 1)
+
+
+@given(RANGES, RANGES)
+def test_ranges_hold_all_results(a, b):
+    operations = {
+        "add": lambda x, y: x + y,
+        "sub": lambda x, y: x - y,
+        "mul": lambda x, y: x * y,
+        "min": min,
+        "max": max,
+        "irem": lambda x, y: int(np.fmod(x, y)),
+        "idiv": lambda x, y: int(x / y),
+        "xor": lambda x, y: x ^ y,
+    }
+    for op, f in operations.items():
+        known = combined(op, a, b)
+        if known is None:
+            assert op in ("irem", "idiv", "xor")
+            continue
+        assert all(f(x, y) in inside(known) for x in inside(a) for y in inside(b))
+
+
+@given(RANGES, RANGES)
+def test_comparisons_are_decided_only_if_all_pairs_agree(a, b):
+    for op in ir.COMPARISONS:
+        answers = {getattr(x, f"__{op}__")(y) for x in inside(a) for y in inside(b)}
+        answer = decided(op, a, b)
+        assert answer is None or answers == {answer}
+        if op in ("lt", "ge", "gt", "le"):
+            assert answer is not None or len(answers) == 2
+
+
+def test_numbers_that_wrap_have_no_range():
+    assert combined("add", (0, HIGHEST), (1, 1)) is None
+    assert combined("mul", (LOWEST, 0), (-1, 1)) is None
+
+
+def test_a_difference_and_what_it_lacks():
+    b = Builder("k")
+    x = b.buffer("x", ir.INT64, (2,), "in")
+    first, last = b.load(x, (0,)), b.load(x, (1,))
+    assert ((last - first) + first).operand is last.operand
+    assert (first + (last - first)).operand is last.operand
+    assert (last + (last - first)).operand is not first.operand
+
+
+def checks(f, *args):
+    return ft.jit(f).lower(*args).as_text().count("status |=")
+
+
+def forwards(x):
+    return lax.fori_loop(1, N, lambda i, x: x.at[i, N - i].set(fnp.sin(x[i - 1, -i])), x)
+
+
+def unrolled(x):
+    def step(x, i):
+        return x.at[i].set(x[N - 1 - i] * 0.5), x[-1, i]
+
+    return lax.scan(step, x, fnp.arange(N), reverse=True, unroll=3)
+
+
+def in_triangles(x):
+    """Bounds known only at run time, within those of the loops around."""
+
+    def column(j, s):
+        i, x = s
+        return i, x.at[i, j].add(x[j, i] * x[i, j - 1])
+
+    return lax.fori_loop(0, N, lambda i, x: lax.fori_loop(i + 1, N, column, (i, x))[1], x)
+
+
+def remainders(x):
+    return lax.fori_loop(0, 3 * N, lambda i, x: x.at[i % N, 0].add(x[(i * 7) % N, i % 3]), x)
+
+
+@pytest.mark.parametrize("f", [forwards, unrolled, in_triangles, remainders])
+def test_loops_bound_their_indices(f):
+    assert checks(f, X) == 0
+    with ft.disable_jit():
+        expected = f(X)
+    for backend in ("python", "llvm"):
+        with config.patch(backend=backend):
+            np.testing.assert_allclose(ft.jit(lambda x: f(x))(X)[0], expected[0], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("start", "stop", "at"), [(0, N + 1, N), (-N - 1, 3, -N - 1), (1, N + 1, N)])
+def test_loops_that_leave_the_array_raise(start, stop, at):
+    def known(x):
+        return lax.fori_loop(start, stop, lambda i, x: x.at[i].set(0.0), x)
+
+    def unknown(x, first, last):
+        return lax.fori_loop(first, last, lambda i, x: x.at[i].set(0.0), x)
+
+    assert checks(known, X)
+    for f, args in ((known, ()), (unknown, (start, stop))):
+        with pytest.raises(ft.errors.IndexOutOfBoundsError, match=f"index {at} is out of bounds"):
+            ft.jit(f)(X, *args)
+
+
+def test_counters_that_are_read_later_or_run_backwards():
+    def f(x, n):
+        i, total = lax.fori_loop(n, 2 * n, lambda i, s: (i, s[1] + x[i % N, i // 3]), (0, 0.0))
+
+        def step(s):
+            return s[0] + 1, s[1] + x[s[0], 0]
+
+        last, more = lax.while_loop(lambda s: s[0] < n, step, (2, total))
+        return i, last, more, lax.fori_loop(n, n - 3, lambda i, t: t + x[i, i], more)
+
+    with ft.disable_jit():
+        expected = f(fnp.asarray(X), 20)
+    for x, y in zip(ft.jit(f)(X, 20), expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-13)
+    slope = ft.jit(ft.grad(lambda x, n: f(x, n)[3]))(X, 20)
+    assert slope.shape == X.shape
+    np.testing.assert_allclose(np.sum(slope), 20 + 18)
