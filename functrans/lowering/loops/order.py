@@ -97,26 +97,27 @@ class _Order:
     def writes(self) -> dict[Var, Eqn]:
         """For each value that may be overwritten, the last equation that can do so."""
         writes: dict[Var, Eqn] = {}
-        ends: dict[Var, set[Var]] = {v: {v} for v in self.outputs}
-        roots: dict[Atom, Eqn] = {
-            v: self.producer[v] for v in self.outputs
-        }  # which equation computes a value
+        # For each value the outputs that it becomes step by step, and the equation of the first step.
+        ends: dict[Var, dict[Var, Eqn]] = {}
         for e in reversed(self.eqns):
-            reshapes = isinstance(e.primitive.kernel, Reshape)
+            is_block = isinstance(e.primitive.kernel, Block)
             for i, k in self._pairs(e):
                 x, out = e.invars[i], e.outvars[k]
                 if not isinstance(x, Var):
                     continue
-                ends.setdefault(x, set()).update(ends.get(out, ()))
-                root = e if isinstance(e.primitive.kernel, Block) else roots.get(out)
-                if root is None:
+                steps = {out: e} if out in self.outputs else ends.get(out, {})
+                mine = ends.setdefault(x, {})
+                for end, step in steps.items():
+                    mine.setdefault(end, e if is_block else step)
+                if isinstance(e.primitive.kernel, Reshape) or x.aval.size <= 1:
                     continue
-                roots.setdefault(x, root)
                 base = self.base(x)
-                if reshapes or x.aval.size <= 1 or base in self.outputs:
-                    continue
-                if base not in self.inputs or not ends[x].isdisjoint(self.updates.get(base, ())):
-                    writes.setdefault(base, root)
+                if base in self.inputs:
+                    first = next((mine[end] for end in self.updates.get(base, ()) if end in mine), None)
+                    if first is not None:
+                        writes.setdefault(base, first)
+                elif is_block and base not in self.outputs:
+                    writes.setdefault(base, e)
         return dict(reversed(writes.items()))
 
     def _pairs(self, e: Eqn) -> list[tuple[int, int]]:
