@@ -45,7 +45,7 @@ def test_ranges_hold_all_results(a, b):
 
 @given(RANGES, RANGES)
 def test_comparisons_are_decided_only_if_all_pairs_agree(a, b):
-    for op in ir.COMPARISONS:
+    for op in ("lt", "le", "gt", "ge", "eq", "ne"):
         answers = {getattr(x, f"__{op}__")(y) for x in inside(a) for y in inside(b)}
         answer = decided(op, a, b)
         assert answer is None or answers == {answer}
