@@ -125,16 +125,38 @@ class KernelFunction:
         return str(n) if isinstance(n, int) else self.operand(n)
 
     def address(self, buffer: ir.BufferDecl, index: tuple[Any, ...], part: int | None) -> str:
-        """The address of an element."""
-        linear: Any = None
-        for extent, i in zip(buffer.shape, index):
+        """The address of an element.
+
+        That of its row comes first, and then the last index: a sum of both would hide from LLVM that an iteration reads
+        what the one before it wrote. So would a product with a known extent.
+        """
+        shape = buffer.shape
+        if len(shape) < 2 or buffer.dtype.kind == "c" or buffer.role == "tape":
+            return self.element(buffer, self.linear(shape, index), part)
+        base = self.bases[buffer.place]
+        if all(isinstance(n, int) for n in shape[1:]):
+            row = ops.memory_type(buffer.dtype)
+            for n in reversed(shape[1:]):
+                row = f"[{n} x {row}]"
+            places = ", ".join(f"i64 {self.operand(i)}" for i in index)
+            return self.new(f"getelementptr inbounds {row}, ptr {base}, {places}")
+        before = self.linear(shape[:-1], index[:-1])
+        if before != "0":
+            before = self.new(f"mul i64 {before}, {self.extent(shape[-1])}")
+        base = self.element(buffer, before, base=base)
+        return self.element(buffer, self.operand(index[-1]), base=base)
+
+    def linear(self, shape: tuple[Any, ...], index: tuple[Any, ...]) -> str:
+        """The number of an element."""
+        linear = "0"
+        for extent, i in zip(shape, index):
             here = self.operand(i)
-            if linear is None or linear == "0":
+            if linear == "0":
                 linear = here
             else:
                 scaled = self.new(f"mul i64 {linear}, {self.extent(extent)}")
                 linear = scaled if here == "0" else self.new(f"add i64 {scaled}, {here}")
-        return self.element(buffer, linear or "0", part)
+        return linear
 
     def element(self, buffer: ir.BufferDecl, linear: str, part: int | None = None, base: str = "") -> str:
         """The address of element number `linear`, or of a part of it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,8 @@ class Statements(KernelFunction):
     """A function that emits the statements of a kernel."""
 
     _countdown: Countdown | None = None
+    #: Whether statements run one iteration after the other, so that leaving at a failure costs no vectors.
+    _in_sequence = False
 
     def function(self) -> list[str]:
         """Emit the function of all statements."""
@@ -155,7 +159,8 @@ class Statements(KernelFunction):
         self.lines.append("")
         self.values[s.var] = self.new(f"sub i64 {last}, {counter}") if last else counter
         outer, self.accumulators = self.accumulators, _accumulators(s.body, {s.var})
-        self.body(s.body)
+        with self.in_sequence(ir.is_long(s) and not s.independent and not s.separate):
+            self.body(s.body)
         self.accumulators = outer
         step = self.new(f"add nsw i64 {counter}, 1")
         again = self.new(f"icmp slt i64 {step}, {stop}")
@@ -189,21 +194,31 @@ class Statements(KernelFunction):
         self.loops.append(hints)
         return f", !llvm.loop !{len(self.loops) + 1}"
 
+    @contextmanager
+    def in_sequence(self, value: bool) -> Iterator[None]:
+        """Emit the body of a loop whose iterations run in order, or need not."""
+        outer, self._in_sequence = self._in_sequence, value
+        try:
+            yield
+        finally:
+            self._in_sequence = outer
+
     def repeat(self, s: ir.While) -> None:
         """A loop that runs while its test holds."""
         self.count += 1
         n = self.count
         self.lines.append(f"  br label %test{n}")
         self.mark(f"test{n}")
-        if ir.may_fail(s.body) or ir.may_fail(s.test):  # after a failure the loop might never end
+        if _fails_inside(s.body) or _fails_inside(s.test):  # after a failure the loop might never end
             self.lines.append(f"  br i1 {self.is_good()}, label %good{n}, label %end{n}")
             self.mark(f"good{n}")
-        self.body(s.test)
-        self.lines.append(f"  br i1 {self.operand(s.condition)}, label %body{n}, label %end{n}")
-        self.mark(f"body{n}")
-        outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
-        self.body(s.body)
-        self.accumulators = outer
+        with self.in_sequence(True):
+            self.body(s.test)
+            self.lines.append(f"  br i1 {self.operand(s.condition)}, label %body{n}, label %end{n}")
+            self.mark(f"body{n}")
+            outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
+            self.body(s.body)
+            self.accumulators = outer
         self.countdown.spend(work_of(self, s.body), n, f"test{n}", f"end{n}")
         self.mark(f"end{n}")
 
@@ -250,11 +265,28 @@ class Statements(KernelFunction):
         )
 
     def fail(self, s: ir.Fail) -> None:
-        """Record a failure in the status."""
+        """Record a failure in the status; return if the loop around has an order."""
         bit = 1 << min(s.equation, ir.LAST_EQUATION)
+        if self._in_sequence:
+            self.globals.setdefault("llvm.expect.i1", "declare i1 @llvm.expect.i1(i1, i1)")
+            failed = self.new(f"call i1 @llvm.expect.i1(i1 {self.operand(s.condition)}, i1 false)")
+            self.leave_if(failed, str(bit))
+            return
         old = self.new("load i64, ptr %status")
         failed = self.new(f"select i1 {self.operand(s.condition)}, i64 {bit}, i64 0")
         self.lines.append(f"  store i64 {self.new(f'or i64 {old}, {failed}')}, ptr %status")
+
+
+def _fails_inside(body: ir.StatementList) -> bool:
+    """Whether a block may set the status and go on: in a loop inside, in a part, or in Python."""
+    for s in shared(body):
+        if type(s) in (ir.HostCall, PartCall) or (
+            type(s) in (ir.For, ir.While) and any(map(ir.may_fail, ir.bodies_of(s)))
+        ):
+            return True
+        if type(s) is ir.If and (_fails_inside(s.then) or _fails_inside(s.orelse)):
+            return True
+    return False
 
 
 def _rounds_of_nest(s: ir.Statement) -> int:

@@ -189,9 +189,7 @@ class Arithmetic:
                     return minuend
         a, b = self.range_of(x), self.range_of(y)
         if a is not None and b is not None:
-            # The structure of a kernel must not depend on comparisons of extents, which are positive.
-            varies = ir.Value in (type(x.operand), type(y.operand))
-            answer = decided(op, a, b) if varies or min(a[1], b[1]) <= 0 else None
+            answer = decided(op, a, b)
             if answer is not None:
                 return self.const(answer, BOOL)
         result = self.let(op, (x, y))

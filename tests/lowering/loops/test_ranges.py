@@ -137,3 +137,18 @@ def test_counters_that_are_read_later_or_run_backwards():
     slope = ft.jit(ft.grad(lambda x, n: f(x, n)[3]))(X, 20)
     assert slope.shape == X.shape
     np.testing.assert_allclose(np.sum(slope), 20 + 18)
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_loop_that_fails_ends(inner):
+    """Without the index that fails it would run for ever; the rows of inner loops are read in any order."""
+
+    def body(s):
+        i, x = s
+        if inner:
+            x = x.at[i // N].set(fnp.sin(x[fnp.arange(N) + i, 0]))
+        return i + 1, x.at[i % N, i].set(0.0)
+
+    f = ft.jit(lambda x: lax.while_loop(lambda s: s[1][0, 0] < 10, body, (0, x)))
+    with pytest.raises(ft.errors.IndexOutOfBoundsError, match=f"index {N} is out of bounds"):
+        f(X)
