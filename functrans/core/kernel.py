@@ -171,8 +171,11 @@ class BlockEmitter(IndexEmitter, Protocol):
         """
         ...
 
-    def host_call(self, equation: Any, memory: Sequence[Buffer], reads: int) -> None:
-        """Evaluate an equation in Python: its operands are the first buffers, its results the others."""
+    def host_call(self, equation: Any, memory: Sequence[Buffer], reads: int, native: bool = False) -> None:
+        """Evaluate an equation in Python: its operands are the first buffers, its results the others.
+
+        If `native`, the equation's number is the address of a C function, which is called without Python.
+        """
         ...
 
     def local(self, initial: Scalar) -> Local:

@@ -391,9 +391,7 @@ class Expressions(Callables):
             self.check_index(index, size)
             return min(max(int(index) + (size if index < 0 else 0), 0), max(size - 1, 0))
         self.check_index(index, size)
-        if np.dtype(index.dtype).kind == "u":
-            return index
-        return fnp.where(index < 0, index + size, index)
+        return index
 
     def check_index(self, index: Any, size: int) -> None:
         """Fail if an index is out of bounds and the function checks them."""

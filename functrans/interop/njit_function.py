@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
 
 import numba
 import numpy as np
+from numba.core import types
 from numba.core.dispatcher import Dispatcher
+from numba.np.numpy_support import as_dtype
 
 from ..api.jit import jit
-from ..core import Tracer
-from ..core.errors import ArgumentError, NumbaTranslationError
+from ..core import Aval, Tracer, aval_of
+from ..core.errors import ArgumentError, GradientStructureError, NumbaTranslationError
+from ..custom.custom_function import custom_jvp, custom_vjp
 from ..frontend.pytree import tree_flatten, tree_unflatten
+from ..passes.toolkit import lift_constants
+from ..primitives.operands import strong
+from ..transforms.stage import stage
+from .flow import holds_array
 from .functions import SizeUnknown
-from .translation import translate
+from .native import NativeFunction, native_p, translated_p
+from .translation import numba_type, translate
+from .typed_ir import typed_function
 
 
 class NumbaCall:
@@ -24,7 +33,7 @@ class NumbaCall:
 
     def __init__(self, fn: Any, vjp: Any, jvp: Any, result_shape_dtypes: Any) -> None:
         self._fn = fn
-        self._vjp, self._jvp, self._result = vjp, jvp, result_shape_dtypes
+        self._vjp, self._jvp, self._result = _rule(vjp), _rule(jvp), result_shape_dtypes
         self._jitted: dict[Any, Callable[..., Any]] = {}
         self._sized: set[Any] = set()
         self._signature = inspect.signature(fn.py_func)
@@ -58,33 +67,148 @@ class NumbaCall:
         kinds = tuple([type(x) for x in leaves])
         if (tree, kinds) not in self._sized:
             try:
-                return self._run(
-                    leaves, tree, lambda x: isinstance(x, (Tracer, np.ndarray, float, complex, int))
-                )
+                return self._run(leaves, tree, (*_TRACED, int))
             except SizeUnknown as error:
                 if not any(type(x) is int for x in leaves):
                     raise error.args[0] from None
             self._sized.add((tree, kinds))
         try:
-            return self._run(leaves, tree, lambda x: isinstance(x, (Tracer, np.ndarray, float, complex)))
+            return self._run(leaves, tree, _TRACED)
         except SizeUnknown as error:
             raise error.args[0] from None
 
-    def _run(self, leaves: list[Any], tree: Any, is_traced: Callable[[Any], bool]) -> Any:
-        static = tuple([(k, x) for k, x in enumerate(leaves) if not is_traced(x)])
+    def _run(self, leaves: list[Any], tree: Any, kinds: tuple[type, ...]) -> Any:
+        """Call the jitted translation, or the custom rule; values of `kinds` are its arguments, others are known."""
+        is_dynamic = [isinstance(x, kinds) and type(x) is not bool for x in leaves]
+        static = tuple([(k, x) for k, x in enumerate(leaves) if not is_dynamic[k]])
         key = (tree, static)
         if key not in self._jitted:
-            self._jitted[key] = jit(self._translated(tree, dict(static), len(leaves)))
-        return self._jitted[key](*[x for x in leaves if is_traced(x)])
+            make = self._translated if self._vjp is None and self._jvp is None else self._ruled
+            f = make(tree, static)
+            f.__name__ = self._fn.py_func.__name__
+            self._jitted[key] = jit(f)
+        return self._jitted[key](*[x for x, dynamic in zip(leaves, is_dynamic, strict=True) if dynamic])
 
-    def _translated(self, tree: Any, static: dict[int, Any], count: int) -> Callable[..., Any]:
+    def _translated(self, tree: Any, static: tuple[tuple[int, Any], ...]) -> Callable[..., Any]:
+        """A function of the dynamic leaves that has machine code, and a translation for its derivatives."""
+
         def translated(*dynamic: Any) -> Any:
-            rest = iter(dynamic)
-            leaves = [static[k] if k in static else next(rest) for k in range(count)]
-            return translate(self._fn, tree_unflatten(tree, leaves))
+            avals = [aval_of(x).strong() for x in dynamic]
+            trees = []
 
-        translated.__name__ = self._fn.py_func.__name__
+            def flat(*values: Any) -> list[Any]:
+                result = translate(self._fn, arguments_of(tree, static, values))
+                outs, out_tree = tree_flatten(result)
+                trees.append(out_tree)
+                return outs
+
+            jaxpr, consts = lift_constants(stage(flat, avals, self._fn.py_func.__name__))
+            function = NativeFunction(
+                self._fn, tree, static, tuple(avals), tuple(jaxpr.out_avals), trees[-1], len(consts)
+            )
+            values = [strong(x, a.dtype) for x, a in zip(dynamic, avals, strict=True)]
+            outs = translated_p.bind(function.sizes, *consts, *values, function=function, jaxpr=jaxpr)
+            return tree_unflatten(trees[-1], outs)
+
         return translated
+
+    def _ruled(self, tree: Any, static: tuple[tuple[int, Any], ...]) -> Callable[..., Any]:
+        """A function of the dynamic leaves with the user's derivative rule."""
+
+        def primal(*dynamic: Any) -> Any:
+            args = arguments_of(tree, static, dynamic)
+            avals = tuple([aval_of(x).strong() for x in dynamic])
+            outs, out_tree = self._result_of(args, avals, tree, static)
+            function = NativeFunction(self._fn, tree, static, avals, outs, out_tree)
+            values = [strong(x, a.dtype) for x, a in zip(dynamic, avals, strict=True)]
+            return tree_unflatten(out_tree, native_p.bind(function.sizes, *values, function=function))
+
+        def parts(per_argument: Any, dynamic: Sequence[Any]) -> tuple[Any, ...]:
+            """The leaves, of those given for each argument, that belong to dynamic ones."""
+            found = per_leaf(per_argument, tree, self._fn.py_func.__qualname__)
+            known = dict(static)
+            return tuple([x for k, x in enumerate(found) if k not in known])
+
+        if self._vjp is not None:
+            ruled = custom_vjp(primal)
+
+            def forward(*dynamic: Any) -> Any:
+                out = primal(*dynamic)
+                return out, (dynamic, out)
+
+            def backward(saved: Any, ct: Any) -> tuple[Any, ...]:
+                dynamic, out = saved
+                return parts(self._vjp(arguments_of(tree, static, dynamic), out, ct), dynamic)
+
+            ruled.defvjp(forward, backward)
+            return ruled
+        pushed = custom_jvp(primal)
+
+        @pushed.defjvp
+        def forward_mode(dynamic: Any, tangents: Any) -> Any:
+            out = primal(*dynamic)
+            known = tuple([(k, None) for k, _ in static])
+            args = arguments_of(tree, static, dynamic)
+            return out, self._jvp(args, out, arguments_of(tree, known, tangents))
+
+        return pushed
+
+    def _result_of(self, args: Any, avals: Any, tree: Any, static: Any) -> tuple[tuple[Aval, ...], Any]:
+        """The types and structure of the result."""
+        given = self._result
+        if given is not None:
+            leaves, out_tree = tree_flatten(given(*args) if callable(given) else given)
+            return tuple([Aval(tuple(x.shape), np.dtype(x.dtype)) for x in leaves]), out_tree
+        kind = typed_function(self._fn, tuple([numba_type(a) for a in args])).return_type
+        return scalars_of(kind, self._fn.py_func.__qualname__)
+
+
+def _rule(rule: Any) -> Any:
+    return numba_call(rule) if isinstance(rule, Dispatcher) else rule
+
+
+#: What is passed to a translated function as an argument; other leaves are known while it is translated.
+_TRACED = (Tracer, np.ndarray, np.generic, float, complex)
+
+
+def arguments_of(tree: Any, static: Sequence[tuple[int, Any]], dynamic: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments of a call, from their leaves."""
+    known, rest = dict(static), iter(dynamic)
+    count = len(known) + len(dynamic)
+    return tree_unflatten(tree, [known[k] if k in known else next(rest) for k in range(count)])
+
+
+def per_leaf(parts: Any, tree: Any, name: str) -> list[Any]:
+    """What a rule returned for each argument, for each leaf of the arguments; None means zero for all of one."""
+    if not isinstance(parts, (tuple, list)) or len(parts) != len(tree.children()):
+        raise GradientStructureError(
+            f"numba_call of {name}: vjp must return a tuple with one cotangent for each of the {len(tree.children())} "
+            f"arguments, got {type(parts).__name__}" + (f" of {len(parts)}" if isinstance(parts, (tuple, list)) else "")
+        )
+    found: list[Any] = []
+    for part, child in zip(parts, tree.children(), strict=True):
+        leaves = [None] * child.num_leaves if part is None else tree_flatten(part, is_leaf=lambda x: x is None)[0]
+        found += leaves if len(leaves) == child.num_leaves else [None] * child.num_leaves
+    return found
+
+
+def scalars_of(kind: Any, name: str) -> tuple[tuple[Aval, ...], Any]:
+    """The types of a result of numbers.
+
+    Raises
+    ------
+    ArgumentError
+        If there are arrays: their shapes are unknown.
+    """
+    if holds_array(kind):
+        raise ArgumentError(
+            f"numba_call of {name}: it returns arrays ({kind}), so it needs result_shape_dtypes: their shapes and dtypes "
+            "as functrans.ShapeDtypeStruct, or a function of the arguments that returns them"
+        )
+    kinds = kind.types if isinstance(kind, types.BaseTuple) else [kind]
+    avals = tuple([Aval((), np.dtype(as_dtype(k))) for k in kinds])
+    example = tuple(range(len(kinds))) if isinstance(kind, types.BaseTuple) else 0
+    return avals, tree_flatten(example)[1]
 
 
 def numba_call(
@@ -143,6 +267,18 @@ def numba_call(
     >>> x = np.array([1.0, 3.0, 2.0])
     >>> ft.jacobian(ft.numba_call(smooth), argnums=1)(x, 0.5)
     Array([0., 2., 1.])
+
+    A function that cannot be translated, with its derivative:
+
+    >>> @numba.njit
+    ... def root(a):
+    ...     try:
+    ...         return a**0.5
+    ...     except Exception:
+    ...         return 0.0
+    >>> f = ft.numba_call(root, vjp=lambda args, out, ct: (ct / (2.0 * out),))
+    >>> ft.grad(f)(4.0)
+    Array(0.25)
     """
     if isinstance(fn, NumbaCall):
         fn = fn._fn
@@ -151,6 +287,11 @@ def numba_call(
             f"numba_call: fn must be a function compiled by numba.njit, got {type(fn).__name__}. Decorate it with "
             "numba.njit, or use functrans.njit"
         )
+    if vjp is not None and jvp is not None:
+        raise ArgumentError("numba_call: give vjp= or jvp=, not both: functrans derives the other mode")
+    for name, rule in (("vjp", vjp), ("jvp", jvp)):
+        if rule is not None and not callable(rule):
+            raise ArgumentError(f"numba_call: {name} must be a function, got {type(rule).__name__}")
     return NumbaCall(fn, vjp, jvp, result_shape_dtypes)
 
 

@@ -116,13 +116,18 @@ class ArrayView:
         return all(taken) and self.order == tuple(range(len(self.base)))
 
     def taken(self, places: Sequence[Any]) -> ArrayView:
-        """The view of a basic index: a scalar, which is not negative, or a `Span` for each of the leading axes."""
+        """The view of a basic index: a scalar or a `Span` for each of the leading axes.
+
+        A negative scalar counts from the end. That is left to the final read or write if the view has all of the axis.
+        """
         items, order = list(self.items), list(self.order)
         for axis, place in zip(self.order, places, strict=False):
             old = items[axis]
             if isinstance(place, Span):
                 items[axis] = old.part(place)
             else:
+                if not (is_known(place) or old.covers(self.base[axis])):
+                    place = fnp.where(place < 0, place + old.length, place)
                 items[axis] = old.at(place)
                 order.remove(axis)
         return ArrayView(self.storage, tuple(items), tuple(order), self.base)

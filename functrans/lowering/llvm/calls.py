@@ -180,8 +180,9 @@ def part_of(fn: KernelFunction, x: str, dtype: np.dtype, imag: bool) -> str:
 
 
 def host_call(fn: KernelFunction, s: ir.HostCall) -> None:
-    """An equation that Python evaluates."""
-    fn.globals.update(NEEDED_BY_HOST)
+    """An equation that Python or a C function evaluates."""
+    if not s.native:
+        fn.globals.update(NEEDED_BY_HOST)
     places = fn.alloca(f"[{max(len(s.refs), 1)} x ptr]")
     fn.count += 1
     n = fn.count
@@ -192,9 +193,14 @@ def host_call(fn: KernelFunction, s: ir.HostCall) -> None:
         address = fn.element(ref.buffer, fn.operand(ref.offset), base=copy)
         place = fn.new(f"getelementptr ptr, ptr {places}, i64 {i}")
         fn.lines.append(f"  store ptr {address}, ptr {place}")
-    raised = fn.new(f"call i1 @functrans.host(i64 {fn.operand(s.number)}, ptr {places})")
-    pending = fn.new(f"select i1 {raised}, i64 {ir.PENDING}, i64 0")
-    fn.lines.append(f"  store i64 {pending}, ptr %status")
+    if s.native:
+        function = fn.new(f"inttoptr i64 {fn.operand(s.number)} to ptr")
+        failed = fn.new(f"icmp ne i64 {fn.new(f'call i64 {function}(ptr {places})')}, 0")
+        status = fn.new(f"zext i1 {failed} to i64")
+    else:
+        raised = fn.new(f"call i1 @functrans.host(i64 {fn.operand(s.number)}, ptr {places})")
+        status = fn.new(f"select i1 {raised}, i64 {ir.PENDING}, i64 0")
+    fn.lines.append(f"  store i64 {status}, ptr %status")
     for ref, copy in zip(s.refs[s.reads :], copies[s.reads :]):
         if copy:
             _move(fn, fn.bases[ref.buffer.place], copy, ref.buffer)

@@ -265,11 +265,11 @@ class Builder(Arithmetic):
         """Whether matrix products use functrans's own code (`llvm.gemm`)."""
         return has_own_products(LETTERS[dtype.name])
 
-    def host_call(self, equation: Any, memory: Sequence[Memory], reads: int) -> None:
+    def host_call(self, equation: Any, memory: Sequence[Memory], reads: int, native: bool = False) -> None:
         """Have Python evaluate a `host.host_calls.HostEquation`, from the first `reads` buffers to the others."""
         self.calls.append(equation)
         refs = tuple([self._argument(m, m.dtype) for m in memory])
-        self.append(ir.HostCall(ir.Extent(equation.number), refs, reads))
+        self.append(ir.HostCall(ir.Extent(equation.number), refs, reads, native))
 
     def _offset(self, view: View) -> ScalarHandle:
         """The number of elements of the buffer before a view."""

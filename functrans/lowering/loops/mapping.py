@@ -73,7 +73,7 @@ class Mapping:
             case ir.Fail():
                 return ir.Fail(f(s.condition), s.equation)
             case ir.HostCall():
-                return ir.HostCall(f(s.number), tuple(map(self.argument, s.refs)), s.reads)
+                return ir.HostCall(f(s.number), tuple(map(self.argument, s.refs)), s.reads, s.native)
             case ir.Reserve():
                 return ir.Reserve(buffers[id(s.tape)], f(s.needed), f(s.limit))
             case ir.Get():

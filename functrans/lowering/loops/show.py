@@ -135,7 +135,8 @@ class _KernelPrinter:
                     out.append(f"{indent}{result}{s.letter}{s.routine} {args}")
                 case ir.HostCall():
                     refs = " ".join(map(show, s.refs))
-                    out.append(f"{indent}host {show(s.number)} {refs} reads {s.reads}")
+                    kind = "native" if s.native else "host"
+                    out.append(f"{indent}{kind} {show(s.number)} {refs} reads {s.reads}")
                 case ir.Reserve():
                     out.append(f"{indent}reserve {self.buffers[id(s.tape)]} {show(s.needed)} {show(s.limit)}")
                 case ir.Fail():
