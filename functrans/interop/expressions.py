@@ -255,8 +255,7 @@ class Expressions(Callables):
     def _iternext(self, expr: Any) -> Any:
         if expr.value.name not in self.iterations:
             raise self.unsupported("next()")
-        place, valid = self.iterations.pop(expr.value.name)
-        return (self.variables[expr.value.name].element(self, place) if valid else None), valid
+        return self.iterations.pop(expr.value.name)
 
     def _pair_first(self, expr: Any) -> Any:
         return self.variables[expr.value.name][0]

@@ -34,7 +34,7 @@ from .state import (
     unpack,
     views_in,
 )
-from .values import Label, is_known, label_value
+from .values import Label, Range, is_known, label_value
 
 
 class Learned(BaseException):
@@ -283,16 +283,19 @@ class Machine(Expressions):
             start = pack(self.state, plan, self.flow.live[header])
             before = self.state.copy()
 
+            direct = isinstance(iterator, Range) and is_known(iterator.step) and iterator.step == 1
+            first = iterator.start if direct else 0
+
             def body(k: Any, leaves: list[Any]) -> list[Any]:
                 self.state = before.copy()
                 unpack(self, self.state, start, leaves)
                 entry = self.state.copy()
-                self.iterations[iterated] = (k, True)
+                self.iterations[iterated] = (k if direct else iterator.element(self, k), True)
                 self.run(header, frozenset({header}), inside=header)
                 return self.carried(plan, start, entry, before, header)
 
             try:
-                leaves = lax.fori_loop(0, iterator.length, body, start.leaves)
+                leaves = lax.fori_loop(first, first + iterator.length, body, start.leaves)
             finally:
                 self.state = before
             after = before.copy()
@@ -345,8 +348,8 @@ class Machine(Expressions):
             self.state = before.copy()
             unpack(self, self.state, start, leaves)
             entry = self.state.copy()
-            if iterated is not None:
-                self.iterations[iterated] = (k[0], True)
+            if iterator is not None:
+                self.iterations[iterated] = (iterator.element(self, k[0]), True)
             label = self.run(header, stops, inside=header)
             targets.update(label.targets - {header})
             return (label_value(label), self.carried(plan, start, entry, before, header), *[n + 1 for n in k])

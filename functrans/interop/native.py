@@ -199,7 +199,9 @@ def _kernel(
     k.host_call(function.entry, [*operands, *results], len(operands), native=True)
 
 
-def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None], *, function: NativeFunction) -> tuple[Any, Any]:
+def _batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, function: NativeFunction
+) -> tuple[Any, Any]:
     rows = [batched_first(size, x, d) for x, d in zip(args[1:], dims[1:], strict=True)]
     outs = map_rows(lambda row: tuple(native_p.bind(args[0], *row, function=function)), tuple(rows))
     return list(outs), (0,) * len(outs)
@@ -207,8 +209,8 @@ def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None], *, functi
 
 def _no_derivative(*args: Any, function: NativeFunction) -> Any:
     raise NoRuleError(
-        f"numba_call of {function.dispatcher.py_func.__qualname__}: no rule for this derivative. Its rule (vjp= or jvp=) "
-        "gives first derivatives in one mode; a rule written with functrans.numpy can be differentiated itself"
+        f"numba_call of {function.dispatcher.py_func.__qualname__}: no rule for this derivative. Its rule "
+        "(vjp= or jvp=) gives first derivatives in one mode; a rule written with functrans.numpy can be differentiated itself"
     )
 
 

@@ -183,11 +183,14 @@ def per_leaf(parts: Any, tree: Any, name: str) -> list[Any]:
     if not isinstance(parts, (tuple, list)) or len(parts) != len(tree.children()):
         raise GradientStructureError(
             f"numba_call of {name}: vjp must return a tuple with one cotangent for each of the {len(tree.children())} "
-            f"arguments, got {type(parts).__name__}" + (f" of {len(parts)}" if isinstance(parts, (tuple, list)) else "")
+            f"arguments, got {type(parts).__name__}"
+            + (f" of {len(parts)}" if isinstance(parts, (tuple, list)) else "")
         )
     found: list[Any] = []
     for part, child in zip(parts, tree.children(), strict=True):
-        leaves = [None] * child.num_leaves if part is None else tree_flatten(part, is_leaf=lambda x: x is None)[0]
+        leaves = (
+            [None] * child.num_leaves if part is None else tree_flatten(part, is_leaf=lambda x: x is None)[0]
+        )
         found += leaves if len(leaves) == child.num_leaves else [None] * child.num_leaves
     return found
 
@@ -202,8 +205,8 @@ def scalars_of(kind: Any, name: str) -> tuple[tuple[Aval, ...], Any]:
     """
     if holds_array(kind):
         raise ArgumentError(
-            f"numba_call of {name}: it returns arrays ({kind}), so it needs result_shape_dtypes: their shapes and dtypes "
-            "as functrans.ShapeDtypeStruct, or a function of the arguments that returns them"
+            f"numba_call of {name}: it returns arrays ({kind}), so it needs result_shape_dtypes: their shapes and "
+            "dtypes as functrans.ShapeDtypeStruct, or a function of the arguments that returns them"
         )
     kinds = kind.types if isinstance(kind, types.BaseTuple) else [kind]
     avals = tuple([Aval((), np.dtype(as_dtype(k))) for k in kinds])

@@ -334,7 +334,7 @@ class HostCall:
     """Have Python evaluate the equation with this number (`host.host_calls.HostEquation`), unless something failed.
 
     `refs` are its operands, `reads` in number, followed by its results. If it raises, the kernel ends.
-    If `native`, the number is the address of a C function ``int64_t f(void **memory)``, which returns 0 unless it fails.
+    If `native`, the number is the address of a C function ``int64_t f(void **memory)``; it returns 0 unless it fails.
     """
 
     number: Operand
