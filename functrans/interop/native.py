@@ -210,7 +210,8 @@ def _batch(
 def _no_derivative(*args: Any, function: NativeFunction) -> Any:
     raise NoRuleError(
         f"numba_call of {function.dispatcher.py_func.__qualname__}: no rule for this derivative. Its rule "
-        "(vjp= or jvp=) gives first derivatives in one mode; a rule written with functrans.numpy can be differentiated itself"
+        "(vjp= or jvp=) gives first derivatives in one mode; a rule written with functrans.numpy can itself be "
+        "differentiated"
     )
 
 
