@@ -145,6 +145,8 @@ class Callables:
             return self._of_math(f, args, signature)
         if "random" in module or "random" in type(f).__module__ or "random" in repr(f):
             raise self.unsupported("a random number", "pass the numbers as an argument")
+        if not (module.startswith("numpy") or isinstance(f, np.ufunc)):
+            raise self.unsupported(f"'{getattr(f, '__name__', f)}'")
         return self._of_numpy(f, args, kwargs, signature)
 
     def call_jitted(

@@ -11,7 +11,9 @@ from numba import config as numba_config
 from numba.core import compiler, ir, typed_passes
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
+from numba.core.errors import NumbaRuntimeError
 
+from ..core.errors import NumbaTranslationError
 from .flow import ControlFlow
 
 
@@ -118,7 +120,17 @@ def _typed(dispatcher: Any, arg_types: tuple[Any, ...]) -> TypedFunction:
     front = _FrontEnd(
         dispatcher.typingctx, dispatcher.targetctx, None, arg_types, None, flags, dict(dispatcher.locals)
     )
-    state = front.compile_extra(dispatcher.py_func)
+    try:
+        state = front.compile_extra(dispatcher.py_func)
+    except NumbaRuntimeError as error:
+        if "re-entrant" not in str(error):
+            raise
+        code = dispatcher.py_func.__code__
+        raise NumbaTranslationError(
+            f"numba_call of {dispatcher.py_func.__qualname__}: recursion has no translation ({code.co_filename}:"
+            f"{code.co_firstlineno}). For derivatives and vmap, write it as a loop; or give numba_call a rule: vjp=, "
+            "or jvp="
+        ) from error
     return TypedFunction(
         dispatcher.py_func.__qualname__,
         state.func_ir.loc.filename,

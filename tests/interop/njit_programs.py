@@ -21,6 +21,17 @@ def program(*args):
     return register
 
 
+@njit
+def steps(x, n):
+    """What can be raised. (Pytest rewrites the assertions of test files, and Numba refuses what they become.)"""
+    for _ in range(n):
+        if x > 10.0:
+            raise OverflowError("too large", x)
+        x = x * x
+    assert x > 0.0, "not positive"
+    return 1.0 / (x - 1.0)
+
+
 @program(rng.uniform(-1, 0, 7), rng.uniform(2, 3, 8), rng.uniform(-1, 0, 7), rng.normal(size=8))
 def thomas(lower, diagonal, upper, right):
     """Tridiagonal solve (Conte and de Boor, 1972)."""
