@@ -234,12 +234,17 @@ others_at_p: Primitive = Primitive(
 )
 
 
+def _distinct(x: Any, indices: Sequence[Any], params: dict[str, Any]) -> bool:
+    """Whether it is known that no two updates have the same position."""
+    if params.get("unique_indices") or prod(shape_of(indices[0])) <= 1:
+        return True
+    return all_different(shape_of(x), indices, params["axes"], params["mode"])
+
+
 def _others(x: Any, updates: Any, indices: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return the factor of each update's tangent: the product of everything else at its position."""
     axes, mode = params["axes"], params["mode"]
-    if params.get("unique_indices") or prod(shape_of(indices[0])) <= 1:
-        return gathered(x, indices, axes, mode)
-    if all_different(shape_of(x), indices, axes, mode):
+    if _distinct(x, indices, params):
         return gathered(x, indices, axes, mode)
     places = flat_places(shape_of(x), indices, axes, mode)
     size = prod([shape_of(x)[d] for d in axes])
@@ -307,8 +312,13 @@ scatter_div_p: Primitive = Primitive(
 )
 
 
-def _extremal_jvp(prim: Callable[[], Primitive]) -> Rule:
-    """Return the jvp: the tangent of the extreme element. Equal ones share it evenly."""
+def _extremal_jvp(prim: Callable[[], Primitive], combine: Primitive) -> Rule:
+    """Return the jvp: the tangent of the extreme element. Equal ones share it evenly.
+
+    Where each position has one update, only those elements are looked at: a loop writes them in place.
+    """
+    rule = combine.jvp
+    assert rule is not None
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         x, updates, *indices = primals
@@ -316,6 +326,10 @@ def _extremal_jvp(prim: Callable[[], Primitive]) -> Rule:
         if all(type(t) is Zero for t in tangents):
             return ans, Zero(ans)
         t_x, t_u = map(instantiate, tangents[:2])
+        if _distinct(x, indices, params):
+            before, t = (gathered(y, indices, params["axes"], params["mode"]) for y in (x, t_x))
+            _, t = rule((before, updates), (t, t_u))
+            return ans, scatter_p.bind(t_x, t, *indices, **params)
         dtype = dtype_of(ans)
         extremes = gathered(ans, indices, params["axes"], params["mode"])
         here = convert_element_type_p.bind(eq_p.bind(x, ans), dtype=dtype)
@@ -332,7 +346,7 @@ def _extremal(name: str, ufunc: np.ufunc, combine: Primitive) -> Primitive:
         name,
         scatter_abstract(name),
         scatter_impl(ufunc),
-        jvp=_extremal_jvp(lambda: prim),
+        jvp=_extremal_jvp(lambda: prim, combine),
         batch=scatter_batch(lambda: prim),
         kernel=scatter_kernel(combine),
         effects=raises,
