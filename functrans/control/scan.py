@@ -36,6 +36,7 @@ from ..core import (
     Zero,
     aval_of,
     axis_key,
+    has_subjaxprs,
     subjaxprs,
 )
 from ..core.config import config
@@ -332,6 +333,13 @@ def _batch(
     of_rows = [None if d is None else 0 for _, d in rows]
     key = (*[d for _, d in consts], *[d for _, d in carry], *of_rows)
     body, captured, mask, row_dims = batched_body(jaxpr, size, key, sizes)
+    if (
+        length is not None
+        and _copies_lanes(jaxpr, body, size, num_carry)
+        and not mentions_axis(size, [jaxpr])
+    ):
+        params.update(jaxpr=jaxpr, length=length, num_consts=num_consts, num_carry=num_carry)
+        return over_lanes(scan_p, size, args, dims, params)
     results = bind(
         body,
         [*captured, *[x for x, _ in consts]],
@@ -341,6 +349,32 @@ def _batch(
         **params,
     )
     return results, [*[0 if m else None for m in mask], *[None if d is None else 1 for d in row_dims]]
+
+
+def _copies_lanes(jaxpr: Jaxpr, body: Jaxpr, size: int, num_carry: int) -> bool:
+    """Whether the batched body goes through the lanes of a carried array in each iteration, as for a branch that each
+    lane takes or not. This copies them all, while a loop for each lane in turn writes in place. Products of matrices
+    are worth more in a batch.
+    """
+    if body.effects.ordered or _multiplies(jaxpr):
+        return False
+    carried = {(v.aval.shape, v.aval.dtype) for v in body.outvars[:num_carry] if len(v.aval.shape) > 1}
+    return any(
+        (v.aval.shape, v.aval.dtype) in carried
+        for e in body.eqns
+        if e.primitive is scan_p and e.params["length"] == size and not e.params["num_carry"]
+        if any(has_subjaxprs(one.params) for one in e.params["jaxpr"].eqns)
+        for v in e.outvars
+    )
+
+
+def _multiplies(jaxpr: Jaxpr) -> bool:
+    """Whether a jaxpr, or one inside of it, multiplies matrices or convolves."""
+    return any(
+        e.primitive.name in ("dot_general", "conv_general_dilated")
+        or any(map(_multiplies, subjaxprs(e.params)))
+        for e in jaxpr.eqns
+    )
 
 
 def _in_step(

@@ -150,3 +150,29 @@ def test_same_as_the_jitted_loop(name):
     f, _, _ = program(name)
     args = LOOPS[name].arguments()
     np.testing.assert_allclose(ft.jit(f)(*args), LOOPS[name].by_hand(*args), rtol=1e-8, atol=1e-9)
+
+
+def lengths(f, x):
+    """The trip counts of the scans of a program, from the outermost."""
+    found, jaxpr = [], ft.make_jaxpr(f)(x)
+    while scans := [e for e in jaxpr.eqns if e.primitive.name == "scan"]:
+        jaxpr = scans[0].params["jaxpr"]
+        found.append(scans[0].params["length"])
+    return found
+
+
+def test_lanes_with_branches_write_in_place_one_after_the_other():
+    def climb(x, w=None):
+        def step(i, y):
+            y = lax.cond(x[i] > 0, lambda y: y.at[i].set(fnp.sin(y[i - 1])), lambda y: y, y)
+            return y if w is None else y + 0.1 * (w @ y)
+
+        return lax.fori_loop(1, x.shape[0], step, x)
+
+    x = fnp.asarray(np.random.default_rng(0).normal(size=(3, 20)))
+    assert lengths(ft.vmap(climb), x) == [3, 19]
+    np.testing.assert_array_equal(ft.vmap(climb)(x), [climb(row) for row in x])
+    w = np.random.default_rng(1).normal(size=(20, 20)) / 20
+    batch = ft.vmap(lambda x: climb(x, w))
+    assert lengths(batch, x) == [19, 3]  # one product for all lanes
+    np.testing.assert_allclose(batch(x), [climb(row, w) for row in x], rtol=1e-12)
