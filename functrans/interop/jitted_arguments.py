@@ -1,7 +1,8 @@
 """Numba's types of a call's arguments and results, and what functrans makes of them.
 
 Numba's int64, float64, complex128 and bool count as Python's numbers, whose dtype is weak, so that a call from jitted
-code has the dtypes of the same call from Python. Other numbers and arrays have their own dtypes.
+code has the dtypes of the same call from Python. So does uint64, which Numba makes of the index of a `prange`. Other
+numbers and arrays have their own dtypes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ types = numba.types
 as_dtype, from_dtype = numba.np.numpy_support.as_dtype, numba.np.numpy_support.from_dtype
 
 #: Python's numbers, by Numba's types.
-_NUMBERS = {types.int64: int, types.float64: float, types.complex128: complex, types.boolean: bool}
+_NUMBERS = {
+    types.int64: int,
+    types.uint64: int,
+    types.float64: float,
+    types.complex128: complex,
+    types.boolean: bool,
+}
 
 
 class TypesError(numba.errors.TypingError):
@@ -48,8 +55,8 @@ class ArgumentLeaf:
         scalar = typ.dtype if self.is_array else typ
         if not isinstance(scalar, types.Number | types.Boolean):
             raise TypesError(f"{where()} is {_in_words(typ)}. {_CURE}")
-        self.dtype = np.dtype(bool) if isinstance(scalar, types.Boolean) else as_dtype(scalar)
         self.number = None if self.is_array else _NUMBERS.get(typ)
+        self.dtype = as_dtype(scalar) if self.number is None else np.dtype(self.number)
 
     def struct(self, shape: tuple[int, ...]) -> Any:
         """What to trace with: a type with a shape, or a Python number."""

@@ -106,6 +106,7 @@ class Forms:
             traced, _ = self.jitted.trace(*args, **kwargs)
         if traced is None:
             name = name_of(self.jitted.__wrapped__)
+            _check_count(self.jitted.__wrapped__, args, kwargs)
             self.jitted.after_next_trace(_forget(_remembering()))
             raise TypesError(
                 f"jit of {name} is called in code compiled by Numba with arguments {arguments.in_words()}, for which "
@@ -168,6 +169,16 @@ def _positional(fun: Callable[..., Any]) -> int:
         return 1
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(p.kind in positional and p.default is p.empty for p in parameters)
+
+
+def _check_count(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise `TypesError` if a function does not take so many arguments, or arguments of these names."""
+    with contextlib.suppress(ValueError):  # it has no signature
+        try:
+            inspect.signature(fun).bind(*args, **kwargs)
+        except TypeError as error:
+            where = f"jit of {name_of(fun)}, called in code compiled by Numba"
+            raise TypesError(f"{where}: {error}. Its signature is {inspect.signature(fun)}") from None
 
 
 _Failures = list[tuple[dict[Any, Any], Any]]

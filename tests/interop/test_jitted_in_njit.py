@@ -133,15 +133,19 @@ def test_where_it_may_stand():
 
 
 def test_prange():
+    pick = ft.jit(lambda x, i: x[i] - 2 + i)
+
     @numba.njit(parallel=True)
     def rows(x):
         out = np.zeros(len(x))
         for i in numba.prange(len(x)):
-            out[i] = slope(x[i, : i + 1])[i]
+            out[i] = pick(slope(x[i, : i + 1]), i) - i + 2
         return out
 
+    pick(np.ones(2), 1)
+
     x = np.random.default_rng(0).normal(size=(40, 40))
-    np.testing.assert_allclose(rows(x), of_square_of_sine(np.diag(x)), rtol=1e-14)
+    np.testing.assert_allclose(rows(x), of_square_of_sine(np.diag(x)), rtol=0, atol=1e-13)
 
 
 def test_programs_of_all_kinds():
@@ -232,6 +236,12 @@ def test_trees_that_numba_does_not_have(argument, message):
     g = ft.jit(lambda x: {"w": x})
     with pytest.raises(numba.TypingError, match=message):
         numba.njit(lambda x: g(x))(argument)
+
+
+def test_the_number_of_arguments():
+    g = ft.jit(lambda x, y: x + y)
+    with pytest.raises(numba.TypingError, match=r"too many positional arguments. Its signature is \(x, y\)"):
+        numba.njit(lambda x: g(x, 1, 2))(np.ones(2))
 
 
 def test_a_static_argument_is_a_literal():
