@@ -23,9 +23,9 @@ from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import is_large, transpose_jaxpr
 from .bodies import JaxprBuilder, fixpoint, invariant_part
-from .partitioner import economical
 
 taylor = lazy_import("functrans.transforms.jet")
+partitioner = lazy_import("functrans.control.partitioner")
 
 
 def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, reverse: bool) -> Mask:
@@ -123,7 +123,7 @@ def halves_of(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
 
 def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
     num_consts, num_carry = sizes
-    parts = economical(linearize_jaxpr(jaxpr, mask), *sizes)
+    parts = partitioner.economical(linearize_jaxpr(jaxpr, mask), *sizes)
     opened, captured = lift_constants(parts.primal)
     shift = len(captured)
     variables = [

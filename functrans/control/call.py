@@ -22,9 +22,9 @@ from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
-from .partitioner import partitioned
 
 taylor = lazy_import("functrans.transforms.jet")
+partitioner = lazy_import("functrans.control.partitioner")
 Compiler = Callable[[Jaxpr], Callable[..., list[np.ndarray]]]
 _compiler: list[Compiler] = []
 
@@ -61,7 +61,7 @@ def evaluate_call(*args: Any, jaxpr: Jaxpr, **options: Any) -> list[Any]:
 
 
 def _linearized(jaxpr: Jaxpr, mask: Mask, **options: Any) -> LinearizedJaxpr:
-    return jaxpr.derive(("partition", mask), lambda: partitioned(linearize_jaxpr(jaxpr, mask)))
+    return jaxpr.derive(("partition", mask), lambda: partitioner.partitioned(linearize_jaxpr(jaxpr, mask)))
 
 
 def call_primitive(
