@@ -18,6 +18,7 @@ cheapest to compute again.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate
 from typing import Any
@@ -114,6 +115,7 @@ def min_cut(joint: Joint, price: int = PRICE) -> set[Var]:
     nodes: dict[Any, int] = {v: network.SINK for v in joint.needed if v not in joint.free}
     makers: dict[Var, int] = {}
     forward = set(backward_slice(joint.primal.eqns, joint.primal.outvars[: joint.num_outputs]))
+    readers = Counter(a for e in joint.primal.eqns for a in set(e.invars))
     for e in reversed(joint.primal.eqns):
         results = [v for v in e.outvars if v in nodes]
         if not results:
@@ -133,9 +135,10 @@ def min_cut(joint: Joint, price: int = PRICE) -> set[Var]:
             network.arc(network.SOURCE, maker, again)
             for a in e.invars:
                 if type(a) is Var and a not in joint.free:
-                    if a not in nodes:
-                        nodes[a] = network.node()
-                    network.arc(nodes[a], maker, _INFINITE)
+                    if a not in nodes:  # a value with a single reader needs no node of its own
+                        nodes[a] = maker if readers[a] == 1 else network.node()
+                    if nodes[a] != maker:
+                        network.arc(nodes[a], maker, _INFINITE)
         for v, capacity in zip(results, save):
             makers[v] = maker
             network.arc(maker, nodes[v], capacity)

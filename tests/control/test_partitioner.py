@@ -1,5 +1,8 @@
 """What reverse mode keeps: the cut of least time, budgets, and the right numbers from what is kept."""
 
+import os
+import subprocess
+import sys
 from itertools import combinations
 
 import numpy as np
@@ -15,6 +18,7 @@ from functrans.control.call import _linearized
 from functrans.control.rematerialize import residual_atoms, second_run
 from functrans.core.config import config
 from functrans.core.errors import ConfigError
+from functrans.lowering.jaxpr.simplify import simplify
 from functrans.passes.costs import cost
 from functrans.passes.toolkit import backward_slice
 from functrans.transforms.linearize_jaxpr import linearize_jaxpr
@@ -232,3 +236,47 @@ def test_rows_that_a_scan_returns_anyway_are_stored_once():
         ft.grad(f)(np.array([1.1])),
         ft.grad(lambda c: fnp.sum(c**16 + c + c**2 + c**4 + c**8))(np.array([1.1])),
     )
+
+
+def test_expensive_work_that_runs_again_stays_apart_in_one_program():
+    def f(x, m):
+        h = fnp.tanh(m @ x)
+        return fnp.sum(fnp.tanh(m @ h))
+
+    def products(budget):
+        with config.patch(activation_memory_budget=budget):
+            return str(simplify(ft.make_jaxpr(ft.value_and_grad(ft.jit(lambda x: f(x, M))))(X))).count(
+                "dot_general"
+            )
+
+    assert products(0.0) > products(1.0)
+
+
+def test_a_checkpoint_inside_keeps_its_promise():
+    def block(h, m):
+        return fnp.tanh(m @ fnp.tanh(m @ h))
+
+    def bytes_of(f):
+        return ft.vjp(ft.jit(f), X, M)[1].residual_bytes
+
+    with config.patch(partitioner="save_all"):
+        assert bytes_of(lambda x, m: ft.checkpoint(block)(x, m)) == 0
+        named = ft.checkpoint(
+            lambda x, m: block(ft.checkpoint_name(m @ x, "product"), m),
+            policy=ft.checkpoint_policies.save_only_these_names("product"),
+        )
+        assert bytes_of(lambda x, m: named(x, m)) == X.nbytes
+
+
+def test_the_environment_sets_a_budget():
+    program = "import functrans as ft; print(ft.config.activation_memory_budget, ft.config.partitioner)"
+    env = {**os.environ, "FUNCTRANS_ACTIVATION_MEMORY_BUDGET": "0.25", "FUNCTRANS_PARTITIONER": "save_all"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env
+    )
+    assert done.stdout.split() == ["0.25", "save_all"]
+    env["FUNCTRANS_ACTIVATION_MEMORY_BUDGET"] = "much"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=env
+    )
+    assert "FUNCTRANS_ACTIVATION_MEMORY_BUDGET must be a number from 0 to 1, got 'much'" in done.stderr
