@@ -6,7 +6,7 @@ import argparse
 import importlib
 import sys
 
-from .environment import describe, on_one_core, require
+from .environment import describe, pin, require
 
 COMMANDS = {
     "import": "import and first compile in a new process",
@@ -22,6 +22,7 @@ COMMANDS = {
     "dispatch": "cost of calling a compiled function",
     "numba": "calls of compiled gradients in njit code, beside the same by hand",
     "random": "drawing random numbers, beside JAX and NumPy's generator",
+    "threads": "programs on one thread and on all cores, beside Numba's prange and JAX",
     "batch": "further batch sizes: traces and compiles",
     "taylor": "derivatives of high order by Taylor mode",
 }
@@ -31,7 +32,7 @@ _MODULES = {"import": "start_up"}
 
 
 def main() -> int:
-    """Parse the command line, pin the process to one core, run one benchmark."""
+    """Parse the command line, pin the process, usually to one core, run one benchmark."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="functrans beside JAX, Numba and autograd"
     )
@@ -39,7 +40,7 @@ def main() -> int:
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("--repeats", type=int, help="samples of each measurement (default: its own)")
-        if name in ("compile", "run", "loops", "research"):
+        if name in ("compile", "run", "loops", "research", "threads"):
             command.add_argument("--only", default="", help="only the workloads with this text in their name")
         if name == "compile":
             command.add_argument("--long", action="store_true", help="also the 500-op programs (a minute)")
@@ -47,7 +48,7 @@ def main() -> int:
     if options.repeats is not None and options.repeats < 1:
         parser.error(f"--repeats must be at least 1, got {options.repeats}")
     require("jax", "autograd")
-    on_one_core()
+    pin(all_cores=options.command == "threads")
     print(describe(), flush=True)
     # Late, after the environment is set: the modules import NumPy and Numba, which read it once.
     module = _MODULES.get(options.command, options.command)

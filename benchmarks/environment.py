@@ -1,4 +1,4 @@
-"""One core and one thread for every contestant, set before any module reads it."""
+"""One core and one thread for every contestant, or all of them, set before any module reads it."""
 
 from __future__ import annotations
 
@@ -35,18 +35,32 @@ def require(*packages: str) -> None:
         raise SystemExit(2)
 
 
-def on_one_core() -> None:
-    """Restart this process, pinned to one core and with single-threaded libraries, unless it already is."""
+def pin(*, all_cores: bool = False) -> None:
+    """Restart this process, pinned to one core and with single-threaded libraries, unless it already is.
+
+    With `all_cores` it keeps its cores, and each library its threads.
+    """
     if _MARK in os.environ:
         return
-    core = "any"
-    if hasattr(os, "sched_setaffinity"):
-        # The last one: the first serves most interrupts.
-        core = str(max(os.sched_getaffinity(0)))
-        os.sched_setaffinity(0, {int(core)})
-    flags = " ".join(filter(None, (os.environ.get("XLA_FLAGS"), _ENVIRONMENT["XLA_FLAGS"])))
-    environment = {**os.environ, **_ENVIRONMENT, "XLA_FLAGS": flags, _MARK: core}
-    os.execve(sys.executable, [sys.executable, "-m", __package__, *sys.argv[1:]], environment)
+    if all_cores:
+        environment = {
+            k: v for k, v in _ENVIRONMENT.items() if not k.endswith("_NUM_THREADS") and k != "XLA_FLAGS"
+        }
+        mark = f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores"
+    else:
+        mark = "any core"
+        if hasattr(os, "sched_setaffinity"):
+            # The last one: the first serves most interrupts.
+            core = max(os.sched_getaffinity(0))
+            os.sched_setaffinity(0, {core})
+            mark = f"core {core}"
+        flags = " ".join(filter(None, (os.environ.get("XLA_FLAGS"), _ENVIRONMENT["XLA_FLAGS"])))
+        environment = {**_ENVIRONMENT, "XLA_FLAGS": flags}
+    os.execve(
+        sys.executable,
+        [sys.executable, "-m", __package__, *sys.argv[1:]],
+        {**os.environ, **environment, _MARK: mark},
+    )
 
 
 def describe() -> str:
@@ -58,7 +72,7 @@ def describe() -> str:
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             versions.append(f"{name} from the source tree")
-    where = f"{_processor()}, core {os.environ[_MARK]}"
+    where = f"{_processor()}, {os.environ[_MARK]}"
     return f"{where}; Python {platform.python_version()}, {', '.join(versions)}\n"
 
 

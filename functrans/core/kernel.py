@@ -150,8 +150,8 @@ class BlockEmitter(IndexEmitter, Protocol):
         """A loop whose context value is an int64 index from `start` to `stop` - 1 (downwards if `reverse`).
 
         A loop that the user wrote should be `interruptible`, so that Ctrl-C ends it. The iterations of a `separate` one
-        may run in several threads: each writes its own elements of the results, and reads no scratch memory that it has
-        not written itself.
+        may run in several threads: each writes its own elements of the results, and reads no scratch memory that
+        another one has written.
         """
         ...
 

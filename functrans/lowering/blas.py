@@ -48,6 +48,14 @@ def has_own_products(letter: str) -> bool:
     return letter in OWN_PRODUCTS and "avx512f" in processor().features
 
 
+#: The functions of OpenBLAS that return and set the number of its threads, under the names that kernels use.
+GET_THREADS, SET_THREADS = "functrans.get_blas_threads", "functrans.set_blas_threads"
+_THREAD_FUNCTIONS = {
+    GET_THREADS: ("scipy_openblas_get_num_threads", "openblas_get_num_threads"),
+    SET_THREADS: ("scipy_openblas_set_num_threads", "openblas_set_num_threads"),
+}
+
+
 class MissingRoutineError(LookupError):
     """The loaded libraries lack a routine that a kernel calls."""
 
@@ -72,6 +80,24 @@ def address(routine: str) -> int:
         if routine in extension(module).__pyx_capi__:
             return _capsule(module, routine)
     raise MissingRoutineError(f"SciPy does not export the routine '{routine}'")
+
+
+@functools.cache
+def thread_function(name: str) -> int:
+    """The address of `GET_THREADS` or `SET_THREADS`; 0 if SciPy's BLAS has no such function."""
+    with contextlib.suppress(OSError):
+        library = ctypes.CDLL(extension("scipy.linalg.cython_blas").__file__)
+        for function in _THREAD_FUNCTIONS[name]:
+            with contextlib.suppress(
+                AttributeError
+            ):  # also finds symbols of the libraries that it depends on
+                return ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0
+    return 0
+
+
+def can_set_threads() -> bool:
+    """Whether the number of BLAS's threads can be set."""
+    return all(map(thread_function, _THREAD_FUNCTIONS))
 
 
 @functools.cache

@@ -14,14 +14,13 @@ K. Goto, R. A. van de Geijn, Anatomy of high-performance matrix multiplication, 
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ...core.context import new_lock
-from ..blas import address, extension
+from ..blas import GET_THREADS, address, thread_function
 from ..processor import processor
 from .objects import LoadedCode, compile_object, load_object
 from .store import obtain
@@ -37,8 +36,6 @@ _FEW = 4
 _ALONE = 2.0**20
 """The number of multiplications up to which one thread is as fast as BLAS with many."""
 _TYPES = {"s": ("float", 4), "d": ("double", 8)}
-_COUNT = "functrans.blas_threads"
-_THREADS = ("scipy_openblas_get_num_threads", "openblas_get_num_threads")
 _loading = new_lock()
 _ATTRIBUTES = f'nounwind "prefer-vector-width"="{8 * _BYTES}" "min-legal-vector-width"="{8 * _BYTES}"'
 
@@ -51,11 +48,11 @@ def own_gemm(letter: str) -> int:
 
 @functools.cache
 def _own_product(letter: str) -> LoadedCode:
-    threads = _thread_count()
+    threads = thread_function(GET_THREADS)
     # No optimisation pass would improve it: 30 ms instead of 100.
     text, addresses = (
         gemm_text(letter, bool(threads)),
-        {_of_blas(letter): address(f"{letter}gemm"), _COUNT: threads},
+        {_of_blas(letter): address(f"{letter}gemm"), GET_THREADS: threads},
     )
     return obtain(
         text,
@@ -64,16 +61,6 @@ def _own_product(letter: str) -> LoadedCode:
         lambda: compile_object(text, _own(letter), processor(), optimize=False),
         lambda code: load_object(code, addresses),
     )[0]
-
-
-def _thread_count() -> int:
-    """The address of the function that returns BLAS's number of threads; 0 if there is none."""
-    with suppress(OSError):
-        library = ctypes.CDLL(extension("scipy.linalg.cython_blas").__file__)
-        for name in _THREADS:
-            with suppress(AttributeError):  # also finds symbols of the libraries that it depends on
-                return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-    return 0
 
 
 def _own(letter: str) -> str:
@@ -241,7 +228,7 @@ def gemm_text(letter: str, threads: bool) -> str:
     pointers = ", ".join(["ptr"] * 13)
     declared = [
         f"declare void @{_of_blas(letter)}({pointers})",
-        f"declare i32 @{_COUNT}()" if threads else "",
+        f"declare i32 @{GET_THREADS}()" if threads else "",
         "declare i64 @llvm.smin.i64(i64, i64)",
         f"declare {t.vector} @llvm.masked.load.{t.suffix}.p0(ptr, i32, {t.mask}, {t.vector})",
         f"declare void @llvm.masked.store.{t.suffix}.p0({t.vector}, ptr, i32, {t.mask})",
@@ -369,7 +356,7 @@ def _is_ours(t: _Type, f: _Text, extents: tuple[str, str, str], beta: str, adds:
     work = f.new(f"fmul double {f.new(f'fmul double {rows}, {columns}')}, {depth}")
     alone = f.new(f"fcmp ole double {work}, {_ALONE}")
     if threads:
-        one = f.new(f"icmp sle i32 {f.new(f'call i32 @{_COUNT}()')}, 1")
+        one = f.new(f"icmp sle i32 {f.new(f'call i32 @{GET_THREADS}()')}, 1")
         alone = f.new(f"or i1 {alone}, {one}")
     return f.new(f"and i1 {simple}, {alone}")
 

@@ -7,7 +7,18 @@ import ctypes
 import functools
 
 from ...core.libraries import llvm
-from ..blas import C_PREFIX, OWN_PRODUCTS, PREFIX, MissingRoutineError, address, has_own_products, symbol
+from ..blas import (
+    C_PREFIX,
+    GET_THREADS,
+    OWN_PRODUCTS,
+    PREFIX,
+    SET_THREADS,
+    MissingRoutineError,
+    address,
+    has_own_products,
+    symbol,
+    thread_function,
+)
 from .gemm import own_gemm
 from .objects import LoadedCode, ObjectCode, load_object
 from .pool import ROLE, RUN, pool_address
@@ -33,6 +44,8 @@ def address_of(name: str) -> int:
     """The address of a function; see `load`."""
     if name in (RUN, ROLE):
         return pool_address(name)
+    if name in (GET_THREADS, SET_THREADS):
+        return thread_function(name)
     if name in _GEMM and has_own_products(_GEMM[name]):
         return own_gemm(_GEMM[name])
     if name.startswith(PREFIX) and not name.startswith(C_PREFIX):

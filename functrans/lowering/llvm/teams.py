@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..blas import GET_THREADS, SET_THREADS, can_set_threads
 from ..loops import ir
 from ..loops.split_functions import PartCall, team_call
 from .interrupts import NEEDED_BY_POLL_IN_TEAM
 from .pool import RUN
+
+_BLAS = f"declare i32 @{GET_THREADS}()", f"declare void @{SET_THREADS}(i32)"
 
 
 def run_team(fn: Any, s: ir.For, team: ir.Team) -> None:
@@ -17,7 +20,7 @@ def run_team(fn: Any, s: ir.For, team: ir.Team) -> None:
     """
     call = team_call(fn.kernel, s)
     fn.globals.update(NEEDED_BY_POLL_IN_TEAM)
-    fn.globals[RUN] = f"declare i64 @{RUN}(ptr, ptr, i64, i64, i1, ptr)"
+    fn.globals[RUN] = f"declare i64 @{RUN}(ptr, ptr, i64, i64, i1, ptr, ptr, ptr)"
     given = {s.var: "%chunk", team.worker: "%worker"}
     words = [
         *(f"ptr {fn.bases[place]}" for place in call.places),
@@ -33,10 +36,15 @@ def run_team(fn: Any, s: ir.For, team: ir.Team) -> None:
     if chunk not in fn.parts:
         fn.parts[chunk] = chunk
         fn.functions += _chunk(call, given, f"{name}.body", chunk)
+    blas = "ptr null, ptr null"
+    if any(type(x) is ir.Call for x in ir.walk(s.body)) and can_set_threads():
+        # One thread of BLAS for each of ours.
+        fn.globals[GET_THREADS], fn.globals[SET_THREADS] = _BLAS
+        blas = f"ptr @{GET_THREADS}, ptr @{SET_THREADS}"
     old = fn.new("load i64, ptr %status")
     own = fn.new(
         f"call i64 @{RUN}(ptr @{chunk}, ptr {frame}, i64 {fn.operand(s.stop)}, i64 {fn.operand(team.size)}, "
-        f"i1 {int(team.uneven)}, ptr @functrans.poll)"
+        f"i1 {int(team.uneven)}, ptr @functrans.poll, {blas})"
     )
     fn.leave_if_overwritten(call, own)
     status = fn.new(f"or i64 {old}, {own}")

@@ -219,16 +219,9 @@ class StatementList:
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """The threads that share the iterations of a loop.
+    """At most `size` threads that share the iterations of a loop; in its body, `worker` is the number of the thread.
 
-    Parameters
-    ----------
-    worker : Value
-        In the body of the loop, the number of the thread that runs it, less than `size`.
-    size : Operand
-        How many threads there are at most.
-    uneven : bool
-        Whether the work of an iteration is unknown: the first chunk is measured.
+    If the work of an iteration is unknown (`uneven`), the first one is measured.
     """
 
     worker: Value

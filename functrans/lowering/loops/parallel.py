@@ -12,7 +12,8 @@
                                                   s = s + partial[c]
 
 * Only a loop whose iterations are *separate* is divided (`ir.For`). The outermost ones are, if they do enough work.
-* Scratch that each iteration uses again gets a row for each thread, or lives on its stack.
+* Scratch that each iteration uses again gets a row for each thread, or lives on its stack. What it holds before the
+  loop (the zeros around a padded image) is copied.
 * A fold has a variable for each chunk. The results are combined in order, so that a sum depends on the number of
   threads, but on nothing else: not on which thread took which chunk.
 * The numbers of chunks and threads are parameters of the kernel, whose text is the same for every number above one.
@@ -30,6 +31,7 @@ from typing import Any
 
 from ...core.dtypes import real_dtype
 from ...core.scalar_functions import COSTS
+from ..blas import can_set_threads, has_own_products
 from . import ir
 from .arithmetic import make_const
 from .folds import combination, neutral
@@ -44,13 +46,16 @@ LEAST, LEAST_CHUNK = 3 << 19, 3 << 16
 IN_SEQUENCE = 8
 #: The cost of calling a routine, and of each product in it.
 ROUTINE, PRODUCT = 1 << 12, 8
-#: Chunks per thread: of equal work; of unequal work, where a thread would wait for the other.
-EVEN, UNEVEN = 4, 16
+#: Rows and columns of a tile of our own matrix product, of which blocks consist.
+TILE = {"rows": 8, "columns": 16}
+#: Chunks per thread: of equal work; of unequal work, where a thread would wait for the
+#: other; of a matrix product, which packs its operands for each.
+EVEN, UNEVEN, IN_PRODUCT = 4, 16, 2
 #: Innermost loops are cut at multiples of this, so that vectors start where they would in one piece.
 UNIT = 64
 #: The assumed number of iterations of a loop whose number is unknown.
 UNKNOWN = 16
-#: Routines on matrices with more elements than this are left to BLAS, which may have threads of its own.
+#: Routines on matrices with more elements are left to BLAS if it may have threads of its own, which nothing stops.
 SMALL_MATRIX = 64 * 64
 
 
@@ -115,14 +120,21 @@ class _Division:
         self.threads = threads
         self.specialize_below = specialize_below
         self.trips: dict[ir.For, int] = {}
+        self.number = 0  # of the kernel's own statement that is being looked at
+        self._statements = list(kernel.body.statements)
         self._users: Counter[str] | None = None
 
     def body(self, body: ir.StatementList) -> None:
         """Divide the outermost suitable loops of a block."""
         statements: list[ir.Statement] = []
-        for s in body.statements:
+        for number, s in enumerate(body.statements):
+            if body is self.kernel.body:
+                self.number = number
             if type(s) is ir.For and self.is_worth(s) and self.is_possible(s):
                 statements += self.divided(s)
+                continue
+            if type(s) is ir.Call and (axis := _divisible(s, self.threads)) is not None:
+                statements.append(self.product(s, axis))
                 continue
             for inner in ir.bodies_of(s):
                 self.body(inner)
@@ -150,7 +162,7 @@ class _Division:
         for s in ir.walk(loop.body):
             if type(s) in (ir.HostCall, ir.Reserve):
                 return False
-            if type(s) is ir.Call and max(prod(_sizes(s)[:2]), 1) > SMALL_MATRIX:
+            if type(s) is ir.Call and max(prod(_sizes(s)[:2]), 1) > SMALL_MATRIX and not can_set_threads():
                 return False
             if type(s) is ir.Copy and s.target.shape != s.source.shape:
                 return False
@@ -163,7 +175,12 @@ class _Division:
         moving = _depending(loop)
         for s in ir.walk(loop.body):
             for touch in ir.touches_of(s):
-                if touch.writes and touch.buffer.place not in private and not _moves(s, touch.buffer, moving):
+                if (
+                    touch.writes
+                    and touch.buffer.role != "in"
+                    and touch.buffer.place not in private
+                    and not _moves(s, touch.buffer, moving)
+                ):
                     return False
         return True
 
@@ -174,26 +191,51 @@ class _Division:
         roles: dict[str, set[str]] = {}
         for b in self.kernel.buffers:
             roles.setdefault(b.place, set()).add(b.role)
-        own = {
-            place for place in written if inside[place] == self.users[place] and roles[place] == {"scratch"}
-        }
-        return own - _dealt(loop, own)
+        own = {place for place in written if roles[place] == {"scratch"}}
+        before = Counter(
+            t.buffer.place
+            for s in self._statements[: self.number]
+            for t in ir.touches(ir.StatementList([s]))
+            if t.buffer.place in own
+        )
+        unseen = {place for place in own if inside[place] + before[place] == self.users[place]}
+        return unseen - _dealt(loop, unseen)
 
     # --- how ------------------------------------------------------------------------------------------------
 
     def divided(self, loop: ir.For) -> list[ir.Statement]:
         """The statements in place of a loop."""
         team = ir.Team(ir.Value(ir.INT64), ir.Extent(self.threads, outlined=True), _is_uneven(loop))
-        self.deal(loop, team.worker)
+        rows = self.deal(loop, team.worker)
         n, chunks, unit = self.shares(loop)
         units = -(-n // unit)
         number = ir.Value(ir.INT64)
         bounds, (loop.start, loop.stop) = _bounds(number, n, chunks, unit)
         self.trips[loop] = -(-units // chunks) * unit
         before, after, combined = self.folds(loop, number, chunks)
-        body = ir.StatementList([*bounds, *before, loop, *after])
+        body = ir.StatementList([*bounds, *rows, *before, loop, *after])
         stop = ir.Extent(chunks, outlined=True)
         return [ir.For(number, ir.Extent(0), stop, body, team=team), *combined]
+
+    def product(self, call: ir.Call, axis: str) -> ir.For:
+        """A matrix product in chunks of rows or columns of its result; BLAS sees the transpose."""
+        extent, operand, turned = (3, 8, call.args[1]) if axis == "rows" else (2, 6, call.args[0])
+        n, args, number = call.args[extent].value, list(call.args), ir.Value(ir.INT64)
+        chunks = IN_PRODUCT * self.threads
+        statements, (start, stop) = _bounds(number, n, chunks, TILE[axis])
+        args[extent] = count = ir.Value(ir.INT64)
+        statements.append(ir.Let(count, "sub", (stop, start)))
+        for place, leading in ((operand, (turned == "N") == (axis == "rows")), (11, axis == "rows")):
+            skipped = start
+            if leading:
+                skipped = ir.Value(ir.INT64)
+                statements.append(ir.Let(skipped, "mul", (start, call.args[place + 1])))
+            moved = ir.Value(ir.INT64)
+            statements.append(ir.Let(moved, "add", (call.args[place].offset, skipped)))
+            args[place] = ir.Address(call.args[place].buffer, moved)
+        body = ir.StatementList([*statements, ir.Call(call.routine, call.letter, tuple(args))])
+        team = ir.Team(ir.Value(ir.INT64), ir.Extent(self.threads, outlined=True), uneven=False)
+        return ir.For(number, ir.Extent(0), ir.Extent(chunks, outlined=True), body, team=team)
 
     def shares(self, loop: ir.For) -> tuple[int, int, int]:
         """The number of iterations and of chunks, and the unit of the bounds of chunks."""
@@ -232,27 +274,56 @@ class _Division:
             combined = [ir.For(again, ir.Extent(0), ir.Extent(chunks, outlined=True), body)]
         return before, after, combined
 
-    def declare(self, name: str, dtype: Any, shape: tuple[int, ...]) -> ir.BufferDecl:
-        """New scratch memory."""
+    def declare(
+        self, name: str, dtype: Any, shape: tuple[int, ...], storage: str | None = None
+    ) -> ir.BufferDecl:
+        """New scratch memory, with a row for each thread or each chunk."""
         names = {b.name for b in self.kernel.buffers}
         unique, n = name, 1
         while unique in names:
             n += 1
             unique = f"{name}_{n}"
-        self.kernel.buffers.append(decl := ir.BufferDecl(unique, dtype, shape, "scratch", dealt=True))
+        self.kernel.buffers.append(
+            decl := ir.BufferDecl(unique, dtype, shape, "scratch", storage, dealt=True)
+        )
         return decl
 
-    def deal(self, loop: ir.For, worker: ir.Value) -> None:
-        """Give each thread its own row of the scratch that iterations use again."""
+    def deal(self, loop: ir.For, worker: ir.Value) -> list[ir.Statement]:
+        """Give each thread its own row of the scratch that iterations use again.
+
+        Returns the statements that copy what such scratch holds before the loop.
+        """
         places = self.private(loop)
+        inside = Counter(t.buffer.place for t in ir.touches(loop.body))
         decls = [b for b in self.kernel.buffers if b.place in places]
         times = Counter(b.place for b in decls)
-        large = {b for b in decls if times[b.place] > 1 or not fits_on_stack(b, self.specialize_below)}
-        sizes = {b: b.size for b in large}
-        if large:
-            _with_rows(loop.body, sizes, worker)
-        for b in large:
-            b.shape, b.dealt = (self.threads, *b.shape), True
+        rows: dict[ir.BufferDecl, ir.BufferDecl] = {}
+        storages: dict[str, str] = {}
+        copies: list[ir.Statement] = []
+        for b in decls:
+            alone = inside[b.place] == self.users[b.place]
+            if alone and times[b.place] == 1 and fits_on_stack(b, self.specialize_below):
+                continue
+            shape = (self.threads, *b.shape)
+            rows[b] = self.declare(f"{b.name}_rows", b.dtype, shape, storages.get(b.place))
+            if not alone and b.place not in storages:
+                copies += _copied(ir.Copy(b, b), {}, rows, worker)
+            storages.setdefault(b.place, rows[b].place)
+        if rows:
+            _with_rows(loop.body, rows, worker)
+        return copies
+
+
+def _divisible(call: ir.Call, threads: int) -> str | None:
+    """Along which axis of its result to divide a matrix product; None if it is small, or not our own."""
+    if call.routine != "gemm" or not has_own_products(call.letter) or prod(_sizes(call)) < LEAST:
+        return None
+    if not can_set_threads() or len(_sizes(call)) < 3:
+        return None
+    columns, rows, _ = _sizes(call)
+    if rows >= 2 * threads * TILE["rows"]:
+        return "rows"
+    return "columns" if columns >= 2 * threads * TILE["columns"] else None
 
 
 def _bounds(
@@ -324,38 +395,45 @@ def _dealt(loop: ir.For, places: set[str]) -> set[str]:
     return {place for place in places if len(axes[place]) == 1 and axes[place] != {()}}
 
 
-def _with_rows(body: ir.StatementList, sizes: dict[ir.BufferDecl, int], worker: ir.Value) -> None:
+def _with_rows(body: ir.StatementList, rows: dict[ir.BufferDecl, ir.BufferDecl], worker: ir.Value) -> None:
     """Address the row of a thread in each access to some buffers."""
     statements: list[ir.Statement] = []
     for s in body.statements:
         for inner in ir.bodies_of(s):
-            _with_rows(inner, sizes, worker)
-        if isinstance(s, ir.Load | ir.Store) and s.buffer in sizes:
-            s.index = (worker, *s.index)
-        elif type(s) is ir.Copy and (s.target in sizes or s.source in sizes):
+            _with_rows(inner, rows, worker)
+        if isinstance(s, ir.Load | ir.Store) and s.buffer in rows:
+            s.buffer, s.index = rows[s.buffer], (worker, *s.index)
+        elif type(s) is ir.Copy and (s.target in rows or s.source in rows):
             if s.target.place != s.source.place:
-                statements += _copied(s, sizes, worker)
+                statements += _copied(s, rows, rows, worker)
             continue
         elif type(s) is ir.Call:
             args: list[Any] = []
             for a in s.args:
-                if type(a) is ir.Address and a.buffer in sizes:
+                if type(a) is ir.Address and a.buffer in rows:
                     row, place = ir.Value(ir.INT64), ir.Value(ir.INT64)
-                    statements.append(ir.Let(row, "mul", (worker, ir.Extent(sizes[a.buffer]))))
+                    statements.append(ir.Let(row, "mul", (worker, ir.Extent(a.buffer.size))))
                     statements.append(ir.Let(place, "add", (row, a.offset)))
-                    a = ir.Address(a.buffer, place)
+                    a = ir.Address(rows[a.buffer], place)
                 args.append(a)
             s.args = tuple(args)
         statements.append(s)
     body.statements = statements
 
 
-def _copied(s: ir.Copy, sizes: dict[ir.BufferDecl, int], worker: ir.Value) -> list[Any]:
+def _copied(
+    s: ir.Copy,
+    sources: dict[ir.BufferDecl, ir.BufferDecl],
+    targets: dict[ir.BufferDecl, ir.BufferDecl],
+    worker: ir.Value,
+) -> list[Any]:
     """The loops that copy a buffer, or a thread's row of one."""
     index = tuple([ir.Value(ir.INT64) for _ in s.target.shape])
     element = ir.Value(s.source.dtype)
-    rows = [(worker, *index) if b in sizes else index for b in (s.source, s.target)]
-    statements: list[Any] = [ir.Load(element, s.source, rows[0]), ir.Store(s.target, rows[1], element)]
+
+    source, target = sources.get(s.source, s.source), targets.get(s.target, s.target)
+    at = [(worker, *index) if b.dealt else index for b in (source, target)]
+    statements: list[Any] = [ir.Load(element, source, at[0]), ir.Store(target, at[1], element)]
     for i, n in zip(reversed(index), reversed(s.target.shape)):
         statements = [ir.For(i, ir.Extent(0), ir.Extent(n), ir.StatementList(statements))]
     return statements

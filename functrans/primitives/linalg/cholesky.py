@@ -12,7 +12,7 @@ from ..axes import same_dtype
 from ..elementwise.arithmetic import mul_p, neg_p, sub_p
 from ..elementwise.complexes import conj_p
 from ..structure.linear import add_p, batched_first, dtype_of, move_axis
-from ..structure.shape import loops
+from ..structure.shape import lanes
 from .matrices import (
     check_kind,
     check_square,
@@ -119,7 +119,7 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, back: 
     k.copy(out, operands[1])
     if back:
         square = k.scratch((_BLOCK, _BLOCK), out.dtype)
-        with loops(k, batch) as b:
+        with lanes(k, batch) as b:
             blocks = -(-n // _BLOCK)
             with k.loop(blocks, reverse=True) as q:
                 first = q * _BLOCK
@@ -129,7 +129,7 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, back: 
                 k.store(out, [*b, i, j], k.const(0, out.dtype))
         return
     size = max(n, 1)
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         with k.loop(n) as i, k.loop(i) as j:
             k.store(out, [*b, j, i], k.load(out, [*b, i, j]))
         lower, target = (factor, offset_of(b, factor.shape)), (out, offset_of(b, out.shape))
@@ -273,7 +273,7 @@ def _cholesky_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], 
     *batch, n, _ = out.shape
     k.copy(out, operands[0])
     zero, nan = k.const(0, out.dtype), k.const(np.nan, out.dtype)
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         info = k.local(k.const(0, np.dtype(np.int32)))
         # LAPACK is column-major: its upper triangle is our lower one.
         k.extern("potrf", "U", n, (out, offset_of(b, out.shape)), max(n, 1), info)

@@ -24,7 +24,7 @@ from ..elementwise.bits import and_p
 from ..elementwise.complexes import abs_p, conj_p
 from ..reductions.reduce import reduce_max_p, reduce_prod_p
 from ..structure.linear import add_p, batched_first, broadcast_to, dtype_of, reduce_sum_p, reshape_p, shape_of
-from ..structure.shape import concatenate_p, eye, iota, loops, rev_p
+from ..structure.shape import concatenate_p, eye, iota, lanes, rev_p
 from .lu import lu_p
 from .matrices import (
     adjoint,
@@ -260,14 +260,14 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
     *batch, n, _ = out.shape
     dtype = out.dtype
     if len(operands) == 1:
-        with loops(k, batch) as b:
+        with lanes(k, batch) as b:
             written_out = small_cofactors(elements(k, operands[0], b), k.const(1, dtype))
             for place in np.ndindex(n, n):
                 k.store(out, [*b, *place], written_out[place[0]][place[1]])
         return
     _, lu, pivots, permutation = operands
     factors, inner = k.scratch((n, n), dtype), k.scratch((n, n), dtype)
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         with k.loop(n) as i, k.loop(n) as j:
             k.store(factors, [i, j], k.load(lu, [*b, i, j]))
             k.store(inner, [i, j], k.const(0, dtype))

@@ -16,7 +16,7 @@ from ..elementwise.arithmetic import mul_p, stop_gradient_p
 from ..elementwise.complexes import complex_p, imag_p, real_p
 from ..families import literal
 from ..structure.linear import batched_first, reduce_sum_p, shape_of
-from ..structure.shape import loops
+from ..structure.shape import lanes
 from .cofactors import cofactors_p
 from .lu import factored, lu_p
 from .matrices import LARGEST, check_kind, check_square, diagonal_of, elements, small_determinant
@@ -99,7 +99,7 @@ def _det_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> No
     *batch, n, _ = a.shape
     explicit = 0 < n <= LARGEST and len(operands) == 1
     at = _with_factors(k, operands)
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         if explicit:
             value = small_determinant(elements(k, a, b), k.const(1, a.dtype))
             k.store(out, b, value)
@@ -207,7 +207,7 @@ def _slogdet_batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -
 def _slogdet_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
     at, (signs, sizes) = _with_factors(k, operands), results
     batch = operands[0].shape[:-2]
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         sign, size = _sign_and_logarithm(k, *at(b))
         k.store(signs, b, sign)
         k.store(sizes, b, size)

@@ -11,7 +11,7 @@ import numpy as np
 from ...core import INT32, Aval, Block, BlockEmitter, Buffer, Primitive, Zero, aval_of, real_dtype
 from ..elementwise.arithmetic import mul_p
 from ..structure.linear import batched_first, dtype_of, shape_of
-from ..structure.shape import loops
+from ..structure.shape import lanes
 from . import spectral
 from .matrices import check_kind, check_square, columns_of, matrix_product, matrix_transpose, nan_instead
 
@@ -114,7 +114,7 @@ def _kernel(
         k.scratch((size,), dtype) for size, dtype in zip(sizes, (wide, real_dtype(wide), INT32))
     )
     real_work: tuple[Any, ...] = (rwork, sizes[1]) if is_complex else ()
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         spectral.load_columns(k, a, operands[0], b)
         info = k.local(k.const(0, INT32))
         k.extern(

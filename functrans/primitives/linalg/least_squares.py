@@ -15,7 +15,7 @@ from ...core.primitive import Primitive
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..structure.linear import add_p, batched_first, shape_of
-from ..structure.shape import loops
+from ..structure.shape import lanes, loops
 from . import spectral
 from .matrices import (
     check_kind,
@@ -125,7 +125,7 @@ def _pinv_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, o
         return
     w = Workspace.make(k, m, n, a.dtype, "S")
     product = k.scratch((n, m), w.a.dtype)
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         info = w.decompose(k, a, b)
         cutoff = _cutoff(k, w, rtol, b)
         with k.loop(rank) as j, k.loop(m) as i:
@@ -223,7 +223,7 @@ def _lstsq_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, 
     w = Workspace.make(k, m, n, a.dtype, "S")
     # LAPACK is column-major and reads right-hand sides in C order as rows: it computes transposed products.
     given, turned, solved = (k.scratch((size, count), w.a.dtype) for size in (m, rank, n))
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         info = w.decompose(k, a, b)
         cutoff = _cutoff(k, w, rtol, b)
         with k.loop(m) as i, k.loop(count) as j:

@@ -12,7 +12,7 @@ from ...core.libraries import scipy
 from ..elementwise.arithmetic import sub_p
 from ..indexing.gather_scatter import gather_p
 from ..structure.linear import add_p, dtype_of, move_axis, shape_of
-from ..structure.shape import concatenate_p, eye, iota, loops, slice_along
+from ..structure.shape import concatenate_p, eye, iota, lanes, slice_along
 from .cholesky import solve as solve_triangular
 from .matrices import check_kind, elements, matrix_product, matrix_transpose, triangle
 
@@ -170,7 +170,7 @@ def _lu_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> Non
     (a,), (lu, pivots, permutation) = operands, results
     *batch, m, n = a.shape
     work, swaps = k.scratch((n, m), a.dtype), k.scratch((min(m, n),), INT32)
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         factored(k, a, b, work, swaps)
         with k.loop(m) as i, k.loop(n) as j:
             k.store(lu, [*b, i, j], k.load(work, [j, i]))
@@ -217,7 +217,7 @@ def _permutation_batch(lanes: int, args: Sequence[Any], dims: Sequence[int], *, 
 def _permutation_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, size: int) -> None:
     (pivots,), (out,) = operands, results
     *batch, count = pivots.shape
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         with k.loop(size) as i:
             k.store(out, [*b, i], k.cast(i, INT32))
         with k.loop(count) as i:

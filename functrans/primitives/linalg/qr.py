@@ -17,7 +17,7 @@ from ..elementwise.arithmetic import eq_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.complexes import complex_p, imag_p
 from ..families import literal
 from ..structure.linear import add_p, dtype_of, move_axis, reshape_p, shape_of, zeros
-from ..structure.shape import concatenate_p, diagonal_mask, eye, loops
+from ..structure.shape import concatenate_p, diagonal_mask, eye, lanes
 from .cholesky import solve
 from .matrices import adjoint, check_kind, columns_of, diagonal_of, matrix_product, rows_of, triangle
 
@@ -118,7 +118,7 @@ def _geqrf_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> 
     *batch, m, n = a.shape
     work, memory = k.scratch((n, m), a.dtype), k.scratch((_BLOCK * max(n, 1),), a.dtype)
     some = k.scratch((max(min(m, n), 1),), a.dtype)
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         reflected(k, a, b, work, some, memory)
         with k.loop(m) as i, k.loop(n) as j:
             k.store(out, [*b, i, j], k.load(work, [j, i]))
@@ -251,7 +251,7 @@ def _qr_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, ful
     memory = k.scratch((_BLOCK * max(n, columns, 1),), a.dtype)
     taus = k.scratch((max(count, 1),), a.dtype)
     zero = k.const(0, a.dtype)
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         reflected(k, a, b, work, taus, memory)
         with k.loop(columns) as i:
             with k.loop(n) as j:
@@ -309,7 +309,7 @@ def _triangle_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) 
     *batch, m, n = a.shape
     work, memory = k.scratch((n, m), a.dtype), k.scratch((_BLOCK * max(n, 1),), a.dtype)
     taus, zero = k.scratch((max(min(m, n), 1),), a.dtype), k.const(0, a.dtype)
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         reflected(k, a, b, work, taus, memory)
         with k.loop(min(m, n)) as i:
             with k.loop(i) as j:
@@ -359,7 +359,7 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
     memory = k.scratch(((_BLOCK + 2) * n + _BLOCK,), a.dtype)
     order = k.scratch((n,), INT32)
     reals = (k.scratch((2 * n,), real_dtype(a.dtype)),) if a.dtype.kind == "c" else ()
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         with k.loop(n) as j:
             k.store(order, [j], k.const(0, INT32))
             with k.loop(m) as i:

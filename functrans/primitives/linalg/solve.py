@@ -14,7 +14,7 @@ from ...core.errors import LinAlgError, NoRuleError
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, stop_gradient_p, sub_p
 from ..structure.linear import batched_first, move_axis, reshape_p, shape_of
-from ..structure.shape import loops
+from ..structure.shape import lanes
 from .cholesky import triangular_solve_p
 from .lu import factored, lu_p
 from .matrices import (
@@ -180,7 +180,7 @@ def _lu_solve_kernel(
     *batch, n, columns = out.shape
     index = np.dtype(np.int64)
     inner = k.scratch((n, columns), out.dtype) if transpose else None
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         if on_error == "raise":
             with k.loop(n) as i:
                 k.fail_if(k.load(lu, [*b, i, i]).eq(k.const(0, lu.dtype)))
@@ -283,7 +283,7 @@ def _solve_kernel(
     *batch, n, columns = out.shape
     k.copy(out, right)
     work, swaps = k.scratch((n, n), a.dtype), k.scratch((n,), INT32)
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         factored(k, a, b, work, swaps)
         if on_error == "raise":
             with k.loop(n) as i:

@@ -13,7 +13,7 @@ from ...core.kernel import Block, BlockEmitter, Buffer, Local, Scalar
 from ...core.primitive import Primitive
 from ..elementwise.arithmetic import mul_p, sub_p
 from ..structure.linear import add_p, batched_first, dtype_of, shape_of
-from ..structure.shape import concatenate_p, loops, slice_p
+from ..structure.shape import concatenate_p, lanes, slice_p
 from . import spectral
 from .matrices import check_kind, check_matrix, matrix_product, matrix_transpose, nan_instead
 
@@ -224,7 +224,7 @@ def _kernel(
         _empty_kernel(k, results)
         return
     w = Workspace.make(k, m, n, operands[0].dtype, ("A" if full_matrices else "S") if vectors else "N")
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         info = w.decompose(k, operands[0], b)
         if vectors:
             spectral.store_columns(k, results[0], w.u, b)
@@ -237,7 +237,7 @@ def _empty_kernel(k: BlockEmitter, results: Sequence[Buffer]) -> None:
     """Handle matrices without rows or columns: the factor that has elements is the identity."""
     for out in (results[0], results[-1]) if len(results) > 1 else ():
         *batch, rows, columns = out.shape
-        with loops(k, batch) as b, k.loop(rows) as i, k.loop(columns) as j:
+        with lanes(k, batch) as b, k.loop(rows) as i, k.loop(columns) as j:
             one, zero = k.const(1, out.dtype), k.const(0, out.dtype)
             k.store(out, [*b, i, j], k.where(i.eq(j), one, zero))
 
@@ -294,7 +294,7 @@ def _polar_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, 
         return
     w = Workspace.make(k, m, n, a.dtype, "S")
     product = k.scratch((n, m), w.a.dtype)
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         info = w.decompose(k, a, b)
         rank = min(m, n)
         k.extern("gemm", "N", "N", m, n, rank, 1.0, w.u, m, w.vh, rank, 0.0, product, m)

@@ -14,7 +14,7 @@ from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..elementwise.complexes import conj_p
 from ..structure.linear import batched_first, dtype_of, move_axis, reshape_p, shape_of
-from ..structure.shape import loops
+from ..structure.shape import lanes, loops
 from . import matrices
 
 
@@ -166,14 +166,14 @@ def _solve_kernel(
     n = a.shape[-1]
     k.copy(out, operands[1])
     if check:
-        with loops(k, batch) as b, k.loop(n) as i:
+        with lanes(k, batch) as b, k.loop(n) as i:
             k.fail_if(k.load(a, [*b, i, i]).eq(k.const(0, a.dtype)))
     if out.dtype.kind == "c" and conjugate_a and not transpose_a:
         conjugate = k.scratch(a.shape, a.dtype)
         with loops(k, a.shape) as index:
             k.store(conjugate, index, k.call("conj", k.load(a, index)))
         a, conjugate_a = conjugate, False
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         # BLAS is column-major: it solves the transposed system from the other side.
         k.extern(
             "trsm",

@@ -13,7 +13,7 @@ from ...core.libraries import scipy
 from ..axes import same_dtype
 from ..elementwise.arithmetic import mul_p, sub_p
 from ..structure.linear import add_p, batched_first, dtype_of, instantiate, shape_of, zeros
-from ..structure.shape import concatenate_p, loops, slice_along
+from ..structure.shape import concatenate_p, lanes, slice_along
 from .matrices import check_kind, matrix_product, matrix_transpose
 from .spectral import as_column, column_products, may_raise, reciprocal_gaps, values_alone
 
@@ -54,7 +54,7 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
     # The diagonals of the triangular factor: the main one, and the two above.
     p, q, r = [k.scratch((n,), right.dtype) for _ in range(3)]
     zero = k.const(0, right.dtype)
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         with k.loop(n) as i:
             k.store(p, [i], k.load(main, [*b, i]))
             k.store(q, [i], k.load(upper, [*b, i]))

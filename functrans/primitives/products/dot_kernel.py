@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ...core.kernel import BlockEmitter, Buffer, Scalar
-from ..structure.shape import loops
+from ..structure.shape import lanes, loops
 
 Axes = tuple[int, ...]
 
@@ -79,7 +79,7 @@ def _by_loops(k: BlockEmitter, left: _DotOperand, right: _DotOperand, out: Buffe
     columns, depth = right.extents(right.free), left.extents(left.contract)
     zero = k.const(0, out.dtype)
     x, y = left.buffer, right.buffer
-    with loops(k, batch) as b, loops(k, rows) as i:
+    with lanes(k, batch) as b, lanes(k, rows) as i:
         if right.free and right.free[-1] == len(y.shape) - 1:
             # Rows of the right operand are contiguous: add multiples of them, a loop that vectorises.
             with loops(k, columns) as j:
@@ -151,7 +151,7 @@ def _as_matrix(k: BlockEmitter, side: _DotOperand, vector: bool) -> _Matrix:
         return _Matrix(side.buffer, [strides[d] for d in side.batch], free, contract)
     order = side.batch + side.free + side.contract
     packed = k.scratch(tuple([shape[d] for d in order]), side.buffer.dtype)
-    with loops(k, packed.shape) as index:
+    with lanes(k, packed.shape) as index:
         source = side.at(
             index[: len(side.batch)],
             index[len(side.batch) : len(side.batch) + len(side.free)],
@@ -170,7 +170,7 @@ def _by_blas(
     y = _as_matrix(k, right._replace(contract=tuple(right.contract[i] for i in order)), columns == 1)
     batch = left.extents(left.batch)
     strides = _strides(out.shape)[: len(batch)]
-    with loops(k, batch) as b:
+    with lanes(k, batch) as b:
         target = (out, _offset(b, strides))
         if rows == columns == 1:
             name = "dotu" if out.dtype.kind == "c" else "dot"

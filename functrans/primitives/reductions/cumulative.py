@@ -44,7 +44,7 @@ from ..structure.linear import (
     linear_jvp,
     shape_of,
 )
-from ..structure.shape import loops, pad_p, slice_along
+from ..structure.shape import lanes, loops, pad_p, slice_along
 
 Step = Callable[..., Scalar]
 
@@ -125,7 +125,7 @@ def _kernel(begin: Step, step: Step, blocks: bool = False) -> Block:
         if not n:
             return
         first, start, stop = (n - 1, 0, n - 1) if reverse else (0, 1, n)
-        with loops(k, out.shape[:axis]) as b:
+        with lanes(k, out.shape[:axis]) as b:
 
             def put(i: Any, c: Sequence[Any], before: Any) -> Scalar:
                 index = [*b, i, *c]

@@ -16,7 +16,7 @@ from ...core.errors import ArgumentValueError, ShapeError
 from ..axes import check_axes, same_dtype
 from ..indexing.gather_scatter import gather_p
 from ..structure.linear import batched_first, move_axis, shape_of
-from ..structure.shape import iota, loops, rev_p, slice_along
+from ..structure.shape import iota, lanes, loops, rev_p, slice_along
 from .sort_kernel import before, sort_kernel
 
 
@@ -150,7 +150,7 @@ def _top_k_batch(size: int, args: Sequence[Any], dims: Sequence[int], *, k: int)
 
 def _top_k_kernel(k_: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer], *, k: int) -> None:
     (x,), (values, places) = operands, results
-    with loops(k_, x.shape[:-1]) as row:
+    with lanes(k_, x.shape[:-1]) as row:
         with k_.loop(k) as slot:
             k_.store(values, (*row, slot), k_.const(0, x.dtype))
             k_.store(places, (*row, slot), k_.const(-1, INT64))

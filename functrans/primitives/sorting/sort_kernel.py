@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, BlockEmitter, Buffer, Local, Scalar
-from ..structure.shape import loops
+from ..structure.shape import lanes
 
 #: Rows up to this length are sorted by counting, and longer ones begin as runs of it.
 RUN = 16
@@ -189,7 +189,7 @@ def sort_kernel(
     n = shape[dimension]
     row = _Row(k, n, [x.dtype for x in operands], num_keys)
     by_bytes = n >= RADIX and num_keys == 1 and operands[0].dtype.kind != "c"
-    with loops(k, [*shape[:dimension], *shape[dimension + 1 :]]) as outer:
+    with lanes(k, [*shape[:dimension], *shape[dimension + 1 :]]) as outer:
 
         def place(i: Scalar) -> list[Any]:
             return [*outer[:dimension], i, *outer[dimension:]]

@@ -64,6 +64,16 @@ def loops(k: BlockEmitter, extents: Sequence[int]) -> Iterator[list[Any]]:
         yield [i, *inner]
 
 
+@contextmanager
+def lanes(k: BlockEmitter, extents: Sequence[int]) -> Iterator[list[Any]]:
+    """The same for batch axes: lanes are `separate`, and may run in several threads."""
+    if not extents:
+        yield []
+        return
+    with k.loop(extents[0], separate=True) as i, lanes(k, extents[1:]) as inner:
+        yield [i, *inner]
+
+
 # --- concatenate --------------------------------------------------------------------------------------------
 
 

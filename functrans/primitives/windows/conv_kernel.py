@@ -18,7 +18,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ...core.kernel import BlockEmitter, Buffer, Scalar
-from ..structure.shape import loops
+from ..structure.shape import lanes, loops
 from .window_geometry import Padding, covered, fill, place
 
 Ints = tuple[int, ...]
@@ -170,9 +170,9 @@ def _by_rows(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, plan:
     weights = _weights(k, w)
     padded = k.scratch((plan.i, *plan.under), out.dtype)
     source.prepare(k, padded)
-    with k.loop(plan.n) as n, k.loop(plan.g) as g:
+    with lanes(k, (plan.n, plan.g)) as (n, g):
         source.write_channels(k, padded, n, g)
-        with k.loop(plan.o) as o, loops(k, plan.places[:-1]) as p:
+        with lanes(k, (plan.o, *plan.places[:-1])) as (o, *p):
 
             def under(i: Any, q: Index, tap: Index) -> Scalar:
                 return k.load(padded, [i, *plan.at([*p, *q], tap)])
@@ -193,12 +193,12 @@ def _by_images(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, pla
     *above, rows, pitch = plan.under
     extents = (plan.i, *plan.under)
     padded = k.scratch((plan.i, *above, rows * pitch), out.dtype)
-    images = [k.scratch(((height - 1) * pitch + width,), out.dtype) for _ in range(_TOGETHER)]
     source.prepare(k, padded, extents)
-    with k.loop(plan.n) as n, k.loop(plan.g) as g:
+    with lanes(k, (plan.n, plan.g)) as (n, g):
         source.write_channels(k, padded, n, g, extents)
 
         def some(channels: Sequence[Any]) -> None:
+            images = [k.scratch(((height - 1) * pitch + width,), out.dtype) for _ in channels]
             with loops(k, plan.places[:-2]) as p:
 
                 def under(i: Any, q: Index, tap: Index) -> Scalar:
@@ -213,7 +213,7 @@ def _by_images(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, pla
 
         # Output channels computed together share their reads.
         blocks = plan.o // _TOGETHER
-        with k.loop(blocks) as block:
+        with k.loop(blocks, separate=True) as block:
             some([block * _TOGETHER + j for j in range(_TOGETHER)])
         with k.loop(plan.o, blocks * _TOGETHER) as o:
             some([o])
@@ -294,7 +294,7 @@ def _by_columns(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, pl
     rows = plan.places[0] if plan.places else 1
     some = min(max(_COLUMNS // (depth * inner), 1), rows)
     columns = k.scratch((plan.i, *plan.window, some * inner), out.dtype)
-    with k.loop(plan.n) as n, k.loop(plan.g) as g:
+    with lanes(k, (plan.n, plan.g)) as (n, g):
         source.write_channels(k, padded, n, g)
         with k.loop(-(-rows // some)) as tile:
             first = tile * some
@@ -324,10 +324,10 @@ def _by_windows(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, pl
     weights = _weights(k, w)
     padded = k.scratch((plan.n, *plan.under), out.dtype)
     source.prepare(k, padded)
-    lanes, inner = plan.n * prod(plan.places), prod(plan.window[1:])
+    columns, inner = plan.n * prod(plan.places), prod(plan.window[1:])
     # Process some rows of the window at a time.
     rows = plan.window[0]
-    some = min(max(_COLUMNS // (lanes * inner), 1), rows)
+    some = min(max(_COLUMNS // (columns * inner), 1), rows)
     windows = k.scratch((plan.n, *plan.places, some * inner), out.dtype)
     sums = k.scratch((plan.n, *plan.places, plan.o), out.dtype)
     zero = k.const(0, out.dtype)
@@ -340,7 +340,7 @@ def _by_windows(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, pl
                 first = tile * some
                 count = _at_most(k, first + some, rows) - first
                 with (
-                    loops(k, (plan.n, *plan.places)) as (n, *p),
+                    lanes(k, (plan.n, *plan.places)) as (n, *p),
                     k.loop(count) as r,
                     loops(k, plan.window[1:]) as t,
                 ):
@@ -349,9 +349,9 @@ def _by_windows(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, pl
                 start = ((g * (plan.o * plan.i) + i) * rows + first) * inner
                 # fmt: off
                 k.extern(
-                    "gemm", "T", "N", plan.o, lanes, count * inner, 1.0, (weights, start), plan.i * rows * inner,
+                    "gemm", "T", "N", plan.o, columns, count * inner, 1.0, (weights, start), plan.i * rows * inner,
                     (windows, 0), some * inner, 1.0, (sums, 0), plan.o,
                 )
                 # fmt: on
-        with loops(k, (plan.n, plan.o, *plan.places)) as (n, o, *p):
+        with lanes(k, (plan.n, plan.o, *plan.places)) as (n, o, *p):
             k.store(out, [n, g, o, *p], k.load(sums, [n, *p, o]))

@@ -20,7 +20,7 @@ from ...core.errors import ArgumentValueError, DtypeError
 from ..elementwise.arithmetic import Pair, dual_product, max_p, min_p, mul_p, sub_p
 from ..indexing.gather_scatter import gather_p
 from ..structure.linear import Rule, dtype_of, flat, linear_jvp, move_axis, shape_of, zeros
-from ..structure.shape import iota, loops, pad_p, slice_p
+from ..structure.shape import iota, lanes, loops, pad_p, slice_p
 from .window_geometry import Padding, Placed, covered, dilated, fill, padded_array, place, window_count
 
 Ints = tuple[int, ...]
@@ -171,7 +171,7 @@ def _kernel(fold: str, step: Step) -> Block:
         filler = neutral(fold, out.dtype)
         read = _reader(k, operands[0], w, out, filler)
         if prod(w.window_dimensions) <= _UNROLLED:
-            with loops(k, out.shape) as p:
+            with lanes(k, out.shape) as p:
                 first, *rest = w.taps()
                 total = read(w.at(p, first))
                 for tap in rest:
@@ -179,7 +179,7 @@ def _kernel(fold: str, step: Step) -> Block:
                 k.store(out, p, total)
             return
         # Process a row of windows at a time, a loop that vectorises.
-        with loops(k, out.shape[:-1]) as rows:
+        with lanes(k, out.shape[:-1]) as rows:
             with loops(k, out.shape[-1:]) as q:
                 k.store(out, [*rows, *q], k.const(filler, out.dtype))
             with loops(k, w.window_dimensions) as at, loops(k, out.shape[-1:]) as q:
@@ -281,7 +281,7 @@ def _position_kernel(
     read = _reader(k, x, w, out, neutral("max" if largest else "min", x.dtype))
     extents = w.padded(x.shape)
     first, *rest = w.taps() if prod(w.window_dimensions) <= _UNROLLED else [(0,) * len(extents)]
-    with loops(k, out.shape) as p:
+    with lanes(k, out.shape) as p:
 
         def place_of(tap: Sequence[Any]) -> Any:
             total: Any = 0
