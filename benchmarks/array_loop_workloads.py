@@ -240,6 +240,14 @@ ARRAY_LOOPS = [
         lambda n: n * n // 4,
     ),
     ArrayLoop(
+        "insertion sort of 64 times 100",
+        written.insertion_sort_in_lanes,
+        by_hand.insertion_sort_in_lanes,
+        _lanes,
+        100,
+        lambda n: 16 * n * n,
+    ),
+    ArrayLoop(
         "quicksort's partition",
         written.partition,
         by_hand.partition,

@@ -212,6 +212,11 @@ def insertion_sort(x, *, lax):
     return lax.fori_loop(1, x.shape[0], insert, x)
 
 
+def insertion_sort_in_lanes(x, *, api, lax):
+    """Each row in ascending order, by `vmap`: the lanes have loops of their own lengths."""
+    return api.vmap(partial(insertion_sort, lax=lax))(x)
+
+
 def partition(x, *, lax):
     """Quicksort's step: what is below the last number goes before it (Lomuto's scheme)."""
     last = x.shape[0] - 1

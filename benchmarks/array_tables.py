@@ -8,7 +8,9 @@ import math
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 from . import backends
@@ -16,6 +18,9 @@ from .array_loop_workloads import ARRAY_LOOPS, ArrayLoop
 from .measure import alternate, disagreement, number, ratio, table
 
 Call = Callable[[], Any]
+
+#: In processor time, because some calls take longer than the process runs undisturbed.
+medians = partial(alternate, clock=process_time)
 
 #: Numbers of steps for which the cost of one is shown.
 STEPS = (1_000, 8_000, 64_000)
@@ -42,7 +47,7 @@ def report(only: str, repeats: int) -> list[str]:
             costs.append(cost_of_a_step(loop, repeats))
         print(f"measured {loop.name}", flush=True)
     if rows:
-        print("\nMedians, as ratios to the program forward by hand and to JAX. Gradient: value_and_grad.\n")
+        print("\nMedians of processor time, as ratios to the program forward by hand and to JAX.\n")
         columns = ("Numba, ms", "forward", "gradient", "forward / JAX", "gradient / JAX", "bytes a step")
         print(table(("loop that writes an array", *columns), rows))
     if costs:
@@ -69,13 +74,13 @@ def ratios(loop: ArrayLoop, repeats: int) -> tuple[list[str], list[str]]:
     for name in ("own", "jax"):
         if name in calls and (difference := disagreement(calls[name](), reference)) > TOLERANCE:
             faults.append(f"{name} differs from the hand-written result by {difference:.1e} (relative)")
-    times = alternate(calls, repeats)
+    times = medians(calls, repeats)
     against_jax: dict[str, float] = {}
     if loop.jax_size is not None:
         pair = {name: gradient(loop, b, loop.jax_size) for name, b in (("own", own), ("jax", jax))}
         if (difference := disagreement(pair["own"](), pair["jax"]())) > TOLERANCE:
             faults.append(f"the gradients differ by {difference:.1e} (relative)")
-        against_jax = alternate(pair, repeats)
+        against_jax = medians(pair, repeats)
     hand = times["hand"]
     steps = loop.steps(loop.size)
     bytes_of_a_step = peak_memory(calls["own gradient"]) / steps if steps >= FEWEST_STEPS else None
@@ -102,7 +107,7 @@ def cost_of_a_step(loop: ArrayLoop, repeats: int) -> list[str]:
             calls["gradient"] = gradient(loop, own, size)
             calls["gradient"]()
             bytes_of_a_step = peak_memory(calls["gradient"]) / steps
-        times = alternate(calls, repeats)
+        times = medians(calls, repeats)
         for column, name in zip(cells, calls, strict=False):
             column.append(number(1e9 * times[name] / steps))
         if "gradient" not in calls:

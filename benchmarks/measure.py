@@ -12,10 +12,13 @@ import numpy as np
 
 
 def alternate(
-    calls: Mapping[str, Callable[[], object]], repeats: int = 15, sample: float = 0.005
+    calls: Mapping[str, Callable[[], object]],
+    repeats: int = 15,
+    sample: float = 0.005,
+    clock: Callable[[], float] = perf_counter,
 ) -> dict[str, float]:
     """Median seconds of one call of each contestant."""
-    return {name: float(np.median(t)) for name, t in rounds(calls, repeats, sample).items()}
+    return {name: float(np.median(t)) for name, t in rounds(calls, repeats, sample, clock).items()}
 
 
 def rounds(
