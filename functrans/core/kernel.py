@@ -240,6 +240,10 @@ class BlockEmitter(IndexEmitter, Protocol):
         """Copy `source` to `target`, which has the same size and dtype."""
         ...
 
+    def is_same(self, x: Buffer, y: Buffer) -> bool:
+        """Whether two buffers are the same memory, so that copying one to the other is free."""
+        ...
+
     def extern(self, name: str, *args: Any) -> Scalar | None:
         """Call a BLAS or LAPACK routine by its name without the type letter (``"gemm"``, ``"potrf"``).
 
@@ -291,7 +295,8 @@ class Block:
     """``emit(k, operands, results, **params)``: fill the result buffers from the operand buffers.
 
     `reuse` is the number of the operand whose buffer the first result may overwrite if nothing else reads it (the rule
-    must then begin with ``k.copy(results[0], operands[reuse])``, which is free in that case), or None. A rule with
+    must then begin with ``k.copy(results[0], operands[reuse])``, which is free in that case, or copy what it does not
+    overwrite, unless `k.is_same`), or None. A rule with
     several such pairs has a function of the operands and parameters, which lists them: (operand, result).
 
     Operands from number `streamed_from` on are only read with ``k.load``, each element about once. They need not be in

@@ -229,6 +229,10 @@ class Builder(Arithmetic):
             assert isinstance(source, Memory | Known)
             self._copy_elements(target, source, ())
 
+    def is_same(self, x: Place, y: Place) -> bool:
+        """Whether both are the same memory."""
+        return bool(memory_key(x) == memory_key(y))
+
     def _copy_elements(self, target: Memory, source: Memory | Known, index: tuple[ScalarHandle, ...]) -> None:
         if len(index) == len(target.shape):
             self.store(target, index, self.load(source, index))

@@ -242,7 +242,8 @@ class _Order:
                 if not in_step(write, index):
                     small = reader is not None and reader.aval.size < update.aval.size
                     chosen = reader if small else update
-                    if isinstance(chosen, Var) and chosen.aval.size <= x.aval.size:
+                    # A loop over most of an array had better write to another one, to which its carry alternates.
+                    if isinstance(chosen, Var) and 2 * chosen.aval.size <= x.aval.size:
                         found.add(chosen)
                 continue
             e = self.producer.get(v)

@@ -181,10 +181,27 @@ def _dynamic_update_slice_batch(
 
 def _dynamic_update_slice_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
     x, update, *starts = operands
-    k.copy(results[0], x)
+    out = results[0]
     begin = [_kernel_start(k, k.load(s, ()), n, m) for s, n, m in zip(starts, x.shape, update.shape)]
+    partial = [d for d, (n, m) in enumerate(zip(x.shape, update.shape)) if n != m]
+    if len(partial) == 1 and 2 * update.shape[partial[0]] > x.shape[partial[0]]:
+        (d,) = partial
+        for start, stop in ((0, begin[d]), (begin[d] + update.shape[d], x.shape[d])):
+            _copy_rows(k, out, x, d, start, stop)
+    else:
+        k.copy(out, x)
     with loops(k, update.shape) as index:
-        k.store(results[0], [i + b for i, b in zip(index, begin)], k.load(update, index))
+        k.store(out, [i + b for i, b in zip(index, begin)], k.load(update, index))
+
+
+def _copy_rows(k: BlockEmitter, out: Buffer, x: Buffer, axis: int, start: Any, stop: Any) -> None:
+    """Copy a range along an axis, unless it is there already."""
+    if k.is_same(out, x):
+        return
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    with k.loop(stop, start) as i, loops(k, shape) as rest:
+        place = [*rest[:axis], i, *rest[axis:]]
+        k.store(out, place, k.load(x, place))
 
 
 def _written(x: Any, update: Any, *starts: Any) -> tuple[int | None, ...]:

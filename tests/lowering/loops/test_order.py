@@ -299,3 +299,21 @@ def test_carries_that_nothing_reads_are_not_computed():
     assert len(loop.invars) == 2
     assert "sin" in str(jaxpr)
     check(f, z[0], z)
+
+
+@pytest.mark.parametrize("part", [slice(1, -1), slice(0, -3), slice(2, None), slice(0, 20)])
+def test_a_write_of_most_of_an_array(part):
+    """It reads one memory and writes another, and copies only what it does not write."""
+
+    def f(y, z):
+        def step(i, y):
+            y = y.at[part].set(y[part] + 0.1 * fnp.roll(y, 1)[part] * z[i])
+            return (y.at[0].set(z[i]),)
+
+        return repeat(step, y)
+
+    check(f, RNG.normal(size=N), RNG.normal(size=N))
+    check(
+        lambda y, z: (fnp.asarray(y).at[part].set(y[part] * z[0]), y), RNG.normal(size=N), RNG.normal(size=N)
+    )
+    check(lambda y, z: (fnp.asarray(y).at[:, part].mul(z[0]),), RNG.normal(size=(3, N)), RNG.normal(size=N))
