@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.array import Array, unwrap
+from ..arrays.array import Array, unwrap, wrap
 from ..control.callback import FlatCallback, pure_callback_p
 from ..core import PYTHON_KEYS, Aval, aval_of, canonical, concrete, eval_trace, last_line, tracing
 from ..core.errors import CallbackError, FunctionContractError, FunctionDefinitionError
@@ -73,8 +73,8 @@ class Run:
         traced: bool = True,
     ):
         d, arguments = call.definition, call.arguments
-        layout, static, _ = arguments
-        arrays = list(map(given, values))
+        layout, static, keywords = arguments
+        arrays = [wrap(x) if type(x) is np.ndarray else given(x) for x in values]
         if layout.plain:
             inputs, needs = tuple(arrays), perturbed
         else:
@@ -84,7 +84,7 @@ class Run:
         #: By their ``id`` the objects of the user's that stand for inputs and outputs.
         self._known: Known = {}
         if d.setup is None:
-            returned = arguments.call(d.forward, inputs, ctx)
+            returned = arguments.call(d.forward, inputs, ctx) if keywords else d.forward(ctx, *inputs)
             below = again if traced and any_traced(values) else None
             if type(returned) is Array:
                 call.outputs, objects = SINGLE, [returned]

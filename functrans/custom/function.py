@@ -12,6 +12,7 @@ from ..frontend.arguments import result, value_of
 from ..frontend.checked import checked
 from ..frontend.partition import SINGLE, Arguments, taken_apart
 from ..transforms.jvp import JVPTracer
+from .custom_call import bind_rule
 from .dirty import hand_over
 from .function_call import FunctionCall
 from .function_class import BackwardFunction, FunctionMeta, definition_of
@@ -206,7 +207,8 @@ class Function(metaclass=FunctionMeta):
             else value_of(x, partial(_argument, call, i))
             for i, x in enumerate(arrays)
         ]
-        outs = call.bind(values)
+        # The short way: `call.bind` looks for traced values in what is not an array.
+        outs = bind_rule(call, values, definition.capturing) if by_position else call.bind(values)
         if call.outputs is SINGLE and type(outs[0]) is JVPTracer and not call.dirty:
             return outs[0]  # the short way
         inputs = set(map(id, values))

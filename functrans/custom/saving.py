@@ -189,7 +189,8 @@ class Kept:
 
     def taken(self) -> list[Any]:
         """The residuals, which are then forgotten."""
-        residuals, self._residuals, self._known = self._residuals, [], {}
+        residuals = self._residuals
+        del self._residuals, self._known
         return residuals
 
     def context(self, definition: Any, residuals: Sequence[Any]) -> Any:
