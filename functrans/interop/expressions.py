@@ -64,6 +64,9 @@ class Expressions(Callables):
         self.iterations: dict[str | None, tuple[Any, bool]] = {}
         self.failures: dict[Any, tuple[int, type[BaseException], tuple[Any, ...]]] = {}
         self.here: Any = None
+        #: Integers that are another plus a known number, by identity; the values keep themselves alive.
+        self.offsets: dict[int, tuple[Any, int]] = {}
+        self._kept: list[Any] = []
         self._numbers = 0
 
     @property
@@ -148,9 +151,9 @@ class Expressions(Callables):
         self.here = statement.loc
         if isinstance(statement, ir.Assign):
             name = statement.target.name
-            self.variables[name] = self.typed(
-                self.expression(statement.value, name), self.function.typemap[name]
-            )
+            value = self.typed(self.expression(statement.value, name), self.function.typemap[name])
+            self.variables[name] = value
+            self.note_offset(statement.value, value)
         elif isinstance(statement, ir.SetItem):
             self.assign(statement, self.variables[statement.index.name])
         elif isinstance(statement, ir.StaticSetItem):
@@ -404,10 +407,34 @@ class Expressions(Callables):
         if all(p is None or is_known(p) for p in parts):
             start, stop, step = index.indices(size)
             return Span(start, len(range(start, stop, step)), step)
+        length = self.distance(index.start, index.stop)
+        if length is not None and index.step in (None, 1):
+            start = fnp.where(index.start < 0, index.start + size, index.start)
+            self.fail((start < 0) | (start + length > size), IndexError, ("a moving slice leaves its array",))
+            return Span(start, length)
         raise self.unsupported(
             "a slice whose length depends on the run",
             "loop over the elements, or use bounds known from shapes",
         )
+
+    def note_offset(self, expr: Any, value: Any) -> None:
+        """Remember that an integer is another plus or minus a known number."""
+        if not (isinstance(expr, ir.Expr) and expr.op == "binop" and expr.fn in (operator.add, operator.sub)):
+            return
+        a, b = self.variables[expr.lhs.name], self.variables[expr.rhs.name]
+        if type(a) is int and expr.fn is operator.add:
+            a, b = b, a
+        if type(b) is int and is_number(a) and not is_known(a) and np.dtype(a.dtype).kind == "i":
+            base, offset = self.offsets.get(id(a), (a, 0))
+            self.offsets[id(value)] = base, offset + (b if expr.fn is operator.add else -b)
+            self._kept += [a, value]
+
+    def distance(self, start: Any, stop: Any) -> int | None:
+        """The length of a slice from `start` to `stop`, if they differ by a known number: ``x[i - 1 : i + 2]``."""
+        if start is None or stop is None:
+            return None
+        (base, offset), (other, end) = [self.offsets.get(id(x), (x, 0)) for x in (start, stop)]
+        return max(end - offset, 0) if base is other and not is_known(base) else None
 
     # ---------------------------------------------------------------- failures
 

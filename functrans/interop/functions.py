@@ -274,6 +274,10 @@ class Callables:
             x = self.content(x)
         return cast(x, np.dtype(dtype))
 
+    def _divmod(self: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        self.check_divisor(y)
+        return x // y, x % y
+
     def _slice(self: Any, *args: Any) -> slice:
         return slice(*args)
 
@@ -384,6 +388,7 @@ _BUILTINS: dict[Any, Any] = {
     builtins.sum: Callables._sum,
     builtins.tuple: Callables._tuple,
     builtins.slice: Callables._slice,
+    builtins.divmod: Callables._divmod,
     builtins.complex: Callables._complex,
     builtins.bool: lambda machine, x=False: machine._to_type(bool, x),
     builtins.int: lambda machine, x=0: machine._to_type(np.int64, x),

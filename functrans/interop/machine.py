@@ -21,8 +21,10 @@ from .. import numpy as fnp
 from .expressions import Expressions
 from .flow import END, RESULT, Stops
 from .state import (
+    NONE,
     STATUS,
     Absent,
+    ArrayForm,
     Incompatible,
     KnownForm,
     Packed,
@@ -177,7 +179,7 @@ class Machine(Expressions):
             def traced() -> list[Any]:
                 self.state = before.copy()
                 label = run()
-                reached = frozenset().union(*[self.flow.live[t] for t in label.targets])
+                reached = self.live_at(label.targets)
                 packed = pack(self.state, plan, reached)
                 self.learn(plan, before, self.state, reached)
                 sides[k] = label.without_value(), packed
@@ -234,6 +236,8 @@ class Machine(Expressions):
     def reconcile(self, plan: Passed, one: Packed, two: Packed) -> Packed:
         """The common meaning of the flat values of two paths."""
         variables = {}
+        find_mates(plan, one, two)
+        find_mates(plan, two, one)
         for name in plan.variables:
             a, b = one.variables[name], two.variables[name]
             if isinstance(a, Absent) != isinstance(b, Absent):
@@ -292,7 +296,7 @@ class Machine(Expressions):
                 entry = self.state.copy()
                 self.iterations[iterated] = (k if direct else iterator.element(self, k), True)
                 self.run(header, frozenset({header}), inside=header)
-                return self.carried(plan, start, entry, before, header)
+                return self.carried(plan, start, entry, before, self.flow.live[header])
 
             try:
                 leaves = lax.fori_loop(first, first + iterator.length, body, start.leaves)
@@ -303,9 +307,14 @@ class Machine(Expressions):
             self.state = after
         return self.finished(header)
 
-    def carried(self, plan: Passed, start: Packed, entry: State, before: State, header: int) -> list[Any]:
+    def live_at(self, targets: frozenset[int]) -> frozenset[str]:
+        """What is read after one of several blocks is entered."""
+        return frozenset().union(*[self.flow.live[t] for t in targets])
+
+    def carried(
+        self, plan: Passed, start: Packed, entry: State, before: State, live: frozenset[str]
+    ) -> list[Any]:
         """The flat values at the end of an iteration, which must have the form of those before the first."""
-        live = self.flow.live[header]
         end = pack(self.state, plan, live)
         entry.heap = {k: entry.heap[k] for k in before.heap}
         self.learn(plan, entry, self.state, live)
@@ -324,7 +333,7 @@ class Machine(Expressions):
         iterator = None if iterated is None else self.variables[iterated]
         others = frozenset() if entered is None else entered.targets - {header}
         targets: set[int] = set(others)
-        start = pack(self.state, plan, self.flow.live[header])
+        start = pack(self.state, plan, self.live_at(others | {header}))
         first = np.asarray(header) if entered is None else label_value(entered)
         counter = [] if iterated is None else [np.asarray(0)]
         before = self.state.copy()
@@ -352,7 +361,8 @@ class Machine(Expressions):
                 self.iterations[iterated] = (iterator.element(self, k[0]), True)
             label = self.run(header, stops, inside=header)
             targets.update(label.targets - {header})
-            return (label_value(label), self.carried(plan, start, entry, before, header), *[n + 1 for n in k])
+            leaves = self.carried(plan, start, entry, before, self.live_at(label.targets))
+            return (label_value(label), leaves, *[n + 1 for n in k])
 
         try:
             label, leaves, *_ = lax.while_loop(goes_on, body, (first, start.leaves, *counter))
@@ -393,3 +403,29 @@ class Machine(Expressions):
         for place, value in places:
             flags[place] = fnp.where(now, value, flag_value(self.state, place))
         flags[STATUS] = fnp.where(now, np.int64(number), flag_value(self.state, STATUS))
+
+
+def find_mates(plan: Passed, one: Packed, two: Packed) -> None:
+    """Find variables that are read later only on the path of `two`, and share memory there with one read on both.
+
+    Raises
+    ------
+    Learned
+        If there are new ones.
+    """
+    for name, form in two.variables.items():
+        if (
+            not isinstance(form, ArrayForm)
+            or form.group == NONE
+            or getattr(one.variables[name], "group", 0) != NONE
+        ):
+            continue
+        for other, theirs in two.variables.items():
+            same = isinstance(theirs, ArrayForm) and theirs.group == form.group and other != name
+            if (
+                same
+                and getattr(one.variables[other], "group", NONE) != NONE
+                and plan.mates.get(name) != other
+            ):
+                plan.mates[name] = other
+                raise Learned

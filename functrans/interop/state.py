@@ -120,6 +120,8 @@ class Passed:
     shapes: dict[str, Skeleton] = field(default_factory=dict)
     #: Whether memory is no longer shared as before.
     tied: bool = False
+    #: Variables that share the memory of another on some paths; on the others they are not read later.
+    mates: dict[str, str] = field(default_factory=dict)
 
 
 def views_in(value: Any) -> Iterator[ArrayView]:
@@ -148,23 +150,28 @@ def pack(state: State, plan: Passed, live: Iterable[str]) -> Packed:
     groups: dict[int, int] = {}
     variables = state.frame.variables
     named = set(plan.variables)
+    read_later = frozenset(live)
     others = {v.storage for n in live if n not in named for v in views_in(variables.get(n))}
 
-    def flat(value: Any, kind: Any) -> Skeleton:
+    def flat(value: Any, kind: Any, dead: bool = False) -> Skeleton:
         if isinstance(value, ArrayView):
             array = read(state.heap[value.storage].value, value)
             leaves.append(array)
             dtype = array.dtype
-            group = groups.setdefault(value.storage, len(groups))
             source = state.heap[value.storage]
+            if dead:
+                return ArrayForm(value.shape, dtype, NONE)
             shared = plan.tied or value.storage in others or value.storage < state.frame.first_own
             shared = shared or source.tied or source.argument is not None or not value.is_whole
             if shared:
                 state.heap[value.storage] = replace(source, tied=True)
-            return ArrayForm(value.shape, dtype, len(leaves) if plan.tied else group, shared)
+            group = len(leaves) if plan.tied else groups.setdefault(value.storage, len(groups))
+            return ArrayForm(value.shape, dtype, group, shared)
         if type(value) in (tuple,) or hasattr(value, "_fields"):
             kinds = kind.types if isinstance(kind, types.BaseTuple) else [None] * len(value)
-            return TupleForm(tuple([flat(v, k) for v, k in zip(value, kinds, strict=True)]), type(value))
+            return TupleForm(
+                tuple([flat(v, k, dead) for v, k in zip(value, kinds, strict=True)]), type(value)
+            )
         if is_number(value):
             dtype = dtype_of(kind, value)
             leaves.append(strong(value, dtype))
@@ -175,8 +182,11 @@ def pack(state: State, plan: Passed, live: Iterable[str]) -> Packed:
     skeletons: dict[str, Skeleton] = {}
     for name in plan.variables:
         kind = state.frame.function.return_type if name == "@result" else typemap.get(name)
-        if name in variables:
-            skeletons[name] = flat(variables[name], kind)
+        dead = name not in read_later
+        if dead and plan.mates.get(name) in read_later & variables.keys():
+            skeletons[name] = flat(variables[plan.mates[name]], kind)
+        elif name in variables:
+            skeletons[name] = flat(variables[name], kind, dead)
         else:
             known = _ungrouped(plan.shapes.get(name, _placeholder(kind)))
             skeletons[name] = known
@@ -262,9 +272,8 @@ def unpack(machine: Any, state: State, packed: Packed, leaves: Sequence[Any]) ->
             return next(rest)
         if isinstance(skeleton, ArrayForm):
             array = next(rest)
-            if skeleton.group not in groups:
-                groups[skeleton.group] = machine.new_number()
-            key = groups[skeleton.group]
+            own = machine.new_number()
+            key = own if skeleton.group == NONE else groups.setdefault(skeleton.group, own)
             state.heap[key] = Storage(array, tied=skeleton.shared)
             return whole(key, skeleton.shape)
         if isinstance(skeleton, TupleForm):

@@ -11,14 +11,19 @@ rng = np.random.default_rng(3)
 PROGRAMS = {}
 
 
+def register(programs, args):
+    """A decorator that adds a jitted function to some programs, with example arguments."""
+
+    def add(f):
+        programs[f.__name__] = (njit(f), args)
+        return programs[f.__name__][0]
+
+    return add
+
+
 def program(*args):
     """Register a program with example arguments; all float ones are differentiated."""
-
-    def register(f):
-        PROGRAMS[f.__name__] = (njit(f), args)
-        return PROGRAMS[f.__name__][0]
-
-    return register
+    return register(PROGRAMS, args)
 
 
 @njit
