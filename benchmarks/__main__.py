@@ -20,7 +20,7 @@ COMMANDS = {
     "partition": "what reverse mode keeps and how long it takes, by partitioner",
     "eager": "cost of an operation under eager grad",
     "dispatch": "cost of calling a compiled function",
-    "numba": "calls of compiled gradients in njit code, beside the same by hand",
+    "numba": "compiled gradients called in njit code, and gradients of njit code, beside the same by hand",
     "random": "drawing random numbers, beside JAX and NumPy's generator",
     "threads": "programs on one thread and on all cores, beside Numba's prange and JAX",
     "batch": "further batch sizes: traces and compiles",

@@ -8,6 +8,7 @@ from time import thread_time
 
 from .measure import disagreement, number, ratio, rounds, table
 from .numba_calls import CALLS
+from .numba_gradients import GRADIENTS
 
 _HEADER = ("program", "functrans, µs", "Numba by hand, µs", "ratio")
 
@@ -15,7 +16,7 @@ _HEADER = ("program", "functrans, µs", "Numba by hand, µs", "ratio")
 def main(options: argparse.Namespace) -> int:
     """Print the table; 1 where results differ."""
     rows, faults = [], []
-    for name, make in CALLS.items():
+    for name, make in {**CALLS, **GRADIENTS}.items():
         own, by_hand, count = make()
         difference = disagreement(own(), by_hand())
         if difference > 1e-9:
