@@ -90,6 +90,8 @@ class Cache:
         self.watch: Watch | None = None
         #: What to do once, after the next trace.
         self.on_trace: list[Callable[[], None]] = []
+        #: What to do whenever traces are dropped.
+        self.on_drop: list[Callable[[], None]] = []
         self._locks: dict[Hashable, Any] = {}
 
     def get(self, key: Hashable, trace: Callable[[], Traced]) -> Traced:
@@ -140,8 +142,7 @@ class Cache:
             cache.clear()
         for key in keys:
             self.traced.pop(key, None)
-        self.runners.clear()
-        self.latest = self.earlier = NO_CALL
+        self._dropped()
 
     def clear(self) -> None:
         """Drop all traces and kernels."""
@@ -150,9 +151,14 @@ class Cache:
         for traced in list(self.traced.values()):
             traced.jaxpr.forget()
         self.traced.clear()
+        self._dropped()
+        self.watch = None
+
+    def _dropped(self) -> None:
         self.runners.clear()
         self.latest = self.earlier = NO_CALL
-        self.watch = None
+        for do in self.on_drop:
+            do()
 
 
 class _Caches:

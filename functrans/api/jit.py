@@ -274,6 +274,10 @@ class Jitted(CalledFromNumba):
         """Do something when a program has been traced for new types."""
         self._cache.on_trace.append(do)
 
+    def whenever_dropped(self, do: Callable[[], None]) -> None:
+        """Do something whenever programs are dropped, as by `clear_cache`."""
+        self._cache.on_drop.append(do)
+
     @property
     def is_watched(self) -> bool:
         """Whether each call checks the instance of a method."""

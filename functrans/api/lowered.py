@@ -40,7 +40,7 @@ class Traced(NamedTuple):
     @property
     def is_pure(self) -> bool:
         """Whether its jaxpr alone, a function of the arguments, does all that a call does."""
-        return not (self.captured or self.hooks or self.uses.refs)
+        return not (self.captured or self.hooks or self.blocks or self.uses.refs)
 
 
 class Lowered(Unportable):

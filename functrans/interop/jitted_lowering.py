@@ -118,7 +118,7 @@ class CallEmitter:
         self.sizes: list[Any] = []
         self.read: list[
             tuple[Any, Any]
-        ] = []  # the addresses and sizes in bytes of the arrays that the kernel reads
+        ] = []  # addresses and sizes in bytes of the arrays that the kernel reads
         for i, leaf in enumerate(self.arguments.leaves):
             value = self.part(values[leaf.path[0]], leaf.path[1:])
             if leaf.is_array:

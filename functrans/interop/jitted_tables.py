@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core import ArgumentError, ShapeError, new_rlock
+from ..core import ArgumentError, ShapeError, current_trace, eval_trace, new_rlock, run_with
 from ..frontend.arguments import name_of
 from ..frontend.pytree import tree_flatten
 from ..lowering.run.executable import compile_jaxpr
@@ -110,9 +110,16 @@ class CallTable:
         self._words = np.array([0, *[0] * BUCKETS, *helpers], np.int64)
         self.address: int = self._words.ctypes.data
         self._entries: dict[tuple[int, ...], SizedEntry] = {}
-        self._by_address: dict[int, tuple[tuple[int, ...], list[Any]]] = {}
+        self._by_address: dict[int, tuple[SizedEntry, tuple[int, ...], list[Any]]] = {}
         self._lock = new_rlock()
         _tables[self.address] = self
+        jitted.whenever_dropped(self.forget)
+
+    def forget(self) -> None:
+        """Forget the entries; they stay in memory, because a thread may be running one."""
+        with self._lock:
+            self._entries.clear()
+            self._words[: 1 + BUCKETS] = 0
 
     def lookup(self, sizes: tuple[int, ...]) -> int:
         """The address of the entry for these sizes, compiled if it is new."""
@@ -142,7 +149,7 @@ class CallTable:
             )
         out_sizes = tuple([n for a in outs for n in a.shape])
         entry = SizedEntry(sizes, out_sizes, self._native(traced), (len(self.arguments.leaves), len(outs)))
-        self._by_address[entry.address] = sizes, list(outs)
+        self._by_address[entry.address] = entry, sizes, list(outs)
         return entry
 
     def _native(self, traced: Any) -> NativeProgram | None:
@@ -161,7 +168,7 @@ class CallTable:
         """Raise the error about memory for results whose sizes are not those of the results."""
         rest = iter(sizes)
         leaves = result_leaves(self.result)
-        for aval, (typ, path) in zip(self._by_address[entry][1], leaves, strict=True):
+        for aval, (typ, path) in zip(self._by_address[entry][2], leaves, strict=True):
             shape = tuple([next(rest) for _ in range(getattr(typ, "ndim", 0))])
             if shape != aval.shape:
                 place = f"into of {name_of(self.jitted.__wrapped__)}: out" + "".join(f"[{i}]" for i in path)
@@ -170,7 +177,7 @@ class CallTable:
 
     def run(self, entry: int, data: Sequence[int]) -> None:
         """Call the function from Python on copies of the arguments, and write the results to their memory."""
-        sizes, avals = self._by_address[entry]
+        _, sizes, avals = self._by_address[entry]
         leaves = self.arguments.leaves
         values = [leaf.value(p, shape) for leaf, p, shape in zip(leaves, data, self._shapes(sizes))]
         args, kwargs = self.arguments.call(values)
@@ -194,11 +201,11 @@ def table_of(jitted: Any, arguments: CallTypes, result: Any) -> CallTable:
 
 
 def guarded(f: Callable[..., int]) -> Callable[..., int]:
-    """A function for native code: `f`, which returns minus the number of its exception."""
+    """A function for native code: `f`, outside of any transformation; it returns minus the number of its exception."""
 
     def call(*words: int) -> int:
         try:
-            return f(*words)
+            return run_with(current_trace, eval_trace, f, *words)
         except BaseException as error:
             return -hold(error)
 

@@ -135,7 +135,7 @@ class Forms:
             raise ArgumentError(f"{where}: the signature returns a {returned}; a C function returns a number")
         places = ", ".join(f"_{i}" for i in range(len(args)))
         call = _function(f"lambda {places}: jitted({places})", jitted=self.jitted)
-        return numba.cfunc(signature, **options)(self._named(call))
+        return numba.cfunc(signature, **{"forceinline": True, **options})(self._named(call))
 
     def _typed(self, names: tuple[str, ...], given: Sequence[Any]) -> Any:
         memory, arguments = self.parts(given, names)

@@ -1,5 +1,7 @@
 """Jitted functions called in the user's ``@njit``: the same values, dtypes and errors as from Python."""
 
+import _thread
+import threading
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 
@@ -313,3 +315,39 @@ def test_cfunc():
         slope_of_cube.cfunc("float64(float64[:])")
     with pytest.raises(ft.errors.ArgumentError, match="returns a number"):
         slope_of_cube.cfunc(numba.float64[:](numba.float64))
+
+
+def test_what_python_drops_or_traces_meanwhile():
+    factor = [2.0]
+    g = ft.jit(lambda x: x * factor[0])
+
+    @numba.njit
+    def call(x):
+        return g(x)
+
+    def traced(x):
+        assert call(5.0) == 5.0 * factor[0]  # a call with numbers, with a trace in progress
+        return x
+
+    assert call(3.0) == 6.0
+    factor[0] = 4.0
+    g.clear_cache()
+    assert call(3.0) == 12.0
+    g.clear_cache()
+    assert ft.jit(traced)(1.0) == 1.0
+    assert ft.grad(traced)(1.0) == 1.0
+
+
+def test_an_interrupt_ends_a_kernel():
+    spin = ft.jit(lambda x: lax.fori_loop(0, 10**12, lambda i, c: fnp.sin(c) + 1.0, x))
+
+    @numba.njit
+    def call(x):
+        return spin(x)
+
+    call.compile((numba.float64,))
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        call(1.0)
+    timer.join()
