@@ -1,7 +1,6 @@
 """Jitted functions called in the user's ``@njit``: the same values, dtypes and errors as from Python."""
 
-import _thread
-import threading
+import signal
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 
@@ -345,9 +344,15 @@ def test_an_interrupt_ends_a_kernel():
     def call(x):
         return spin(x)
 
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
     call.compile((numba.float64,))
-    timer = threading.Timer(0.3, _thread.interrupt_main)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        call(1.0)
-    timer.join()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            call(1.0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
