@@ -60,7 +60,8 @@ def in_step(
     if not _can_group(jaxpr, length):
         return False
     (eqn,) = jaxpr.eqns
-    group = _Group(k, eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"])
+    counted = eqn.outvars[-1] in jaxpr.outvars
+    group = _Group(k, eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"], counted)
     # The last lane fills up the last group, and is then computed more than once.
     last: Any = length - 1  # an extent, so that all lengths share one kernel
     with k.loop(-(-length // WIDTH), interruptible=True, separate=True) as j:
@@ -88,7 +89,7 @@ def in_step(
             return split(buffers, eqn.params["num_cond"], eqn.params["num_consts"])
 
         group.run(operands)
-        final: dict[Any, Any] = dict(zip(eqn.outvars, [*group.carry, group.count]))
+        final: dict[Any, Any] = dict(zip(eqn.outvars, [*group.carry, *group.counts]))
         with k.loop(WIDTH, separate=True) as i:
             for v, y in zip(jaxpr.outvars, out_rows):
                 k.store(y, (lane(i),), k.load(final[v], (i,)))
@@ -96,16 +97,16 @@ def in_step(
 
 
 class _Group:
-    """The memory of the lanes of a group, and their loop."""
+    """The memory of the lanes of a group, and their loop; `counted` if something reads the trip counts."""
 
-    def __init__(self, k: BlockEmitter, cond: Jaxpr, body: Jaxpr):
+    def __init__(self, k: BlockEmitter, cond: Jaxpr, body: Jaxpr, counted: bool):
         self.k = k
         self.cond = cond
         self.body = body
         dtypes = [a.aval.dtype for a in body.outvars]
         self.carry = [k.scratch((WIDTH,), d) for d in dtypes]
         self.new = [k.scratch((), d) for d in dtypes]
-        self.count = k.scratch((WIDTH,), INT64)
+        self.counts = [k.scratch((WIDTH,), INT64)] if counted else []
         self.going = k.scratch((WIDTH,), BOOL)
         self.flag = k.scratch((), BOOL)
 
@@ -116,7 +117,8 @@ class _Group:
             cond_consts, _, init = operands(i)
             for place, x in zip(self.carry, init):
                 k.store(place, (i,), k.load(x, ()))
-            k.store(self.count, (i,), k.const(0, INT64))
+            for count in self.counts:
+                k.store(count, (i,), k.const(0, INT64))
             self.look(i, cond_consts)
             k.store(self.going, (i,), k.load(self.flag, ()))
         with k.while_(self.any_going), k.loop(WIDTH, separate=True) as i:
@@ -125,8 +127,9 @@ class _Group:
             k.inline(self.body, [*consts, *[k.row(c, i) for c in self.carry]], self.new)
             for place, new in zip(self.carry, self.new):
                 k.store(place, (i,), k.where(going, k.load(new, ()), k.load(place, (i,))))
-            n = k.load(self.count, (i,))
-            k.store(self.count, (i,), k.where(going, n + 1, n))
+            for count in self.counts:
+                n = k.load(count, (i,))
+                k.store(count, (i,), k.where(going, n + 1, n))
             self.look(i, cond_consts)
             k.store(self.going, (i,), going & k.load(self.flag, ()))
 
