@@ -165,26 +165,6 @@ def _check_output(
         )
 
 
-class Differentiated(Transformed):
-    """A function whose calls differentiate another one, with the options of `grad`."""
-
-    def __init__(
-        self,
-        what: str,
-        fun: Callable[..., Any],
-        argnums: Argnums,
-        has_aux: bool,
-        holomorphic: bool,
-        allow_int: bool = False,
-    ):
-        check_function(what, fun)
-        super().__init__(what, fun)
-        self._argnums = argnums
-        self._has_aux = has_aux
-        self._holomorphic = holomorphic
-        self._allow_int = allow_int
-
-
 class _OfJitted(Jitted):
     """Value and gradient of a jitted function, compiled as one program, whose cache belongs to that of the function.
 
@@ -203,47 +183,100 @@ class _OfJitted(Jitted):
         return Jitted._call(self, args, kwargs, fast_key)
 
 
-class _Reverse(Differentiated):
-    """Reverse mode of a scalar function."""
+class Differentiated(Transformed):
+    """A function whose calls differentiate another one, with the options of `grad`.
+
+    A subclass has the function `_rule`: it takes the name of the transformation, the function, the options, and the
+    arguments as a tuple and a dictionary.
+    """
 
     _transient = frozenset(("_compiled",))
 
-    def _value_and_grad(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    @staticmethod
+    def _rule(*args: Any) -> Any:
+        raise NotImplementedError
+
+    def __init__(
+        self,
+        what: str,
+        fun: Callable[..., Any],
+        argnums: Argnums,
+        has_aux: bool,
+        holomorphic: bool,
+        allow_int: bool = False,
+    ):
+        check_function(what, fun)
+        super().__init__(what, fun)
+        self._argnums = argnums
+        self._has_aux = has_aux
+        self._holomorphic = holomorphic
+        self._allow_int = allow_int
+
+    def _differentiate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of `_rule`; of a jitted function, outside other transformations, in one compiled program."""
         compiled = self.__dict__.get("_compiled", False)
         if compiled is False:
             compiled = self._compiled = self._of_jitted()
         if compiled is not None and current_trace.get() is eval_trace:
             return compiled(*args, **kwargs)
         options = self._argnums, self._has_aux, self._holomorphic, self._allow_int
-        return _value_and_grad(self._made_by, self._fun, *options, args, kwargs)
+        return self._rule(self._made_by, self._fun, *options, args, kwargs)
 
     def _of_jitted(self) -> _OfJitted | None:
-        fun = self._fun
-        if type(fun) is not Jitted or fun._signature or fun._donated or self._allow_int:
+        jitted, keys = self._jitted_below()
+        if jitted is None:
             return None
-        argnums = tuple(self._argnums) if isinstance(self._argnums, list) else self._argnums
-        what, options = self._made_by, (argnums, bool(self._has_aux), bool(self._holomorphic), False)
+        what, fun, rule, options = self._made_by, self._fun, self._rule, keys[0][2:]
 
-        @functools.wraps(fun._fun, assigned=("__name__", "__qualname__"), updated=())
-        def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-            return _value_and_grad(what, fun, *options, args, kwargs)
+        @functools.wraps(jitted._fun, assigned=("__name__", "__qualname__"), updated=())
+        def differentiated(*args: Any, **kwargs: Any) -> Any:
+            return rule(what, fun, *options, False, args, kwargs)
 
         try:
-            return _OfJitted(differentiated, fun, (type(argnums), *options))
+            return _OfJitted(differentiated, jitted, keys)
         except TypeError:  # argnums of a kind that the call will refuse
             return None
+
+    def _jitted_below(self) -> tuple[Jitted | None, tuple[Any, ...]]:
+        """The jitted function that is differentiated, perhaps several times, and the options of each time."""
+        keys: list[Any] = []
+        fun: Any = self
+        while isinstance(fun, Differentiated):
+            if fun._allow_int:
+                return None, ()
+            argnums = tuple(fun._argnums) if isinstance(fun._argnums, list) else fun._argnums
+            options = argnums, bool(fun._has_aux), bool(fun._holomorphic)
+            keys.append((fun._kind(fun is self), type(argnums), *options))
+            fun = fun._fun
+        fits = type(fun) is Jitted and not fun._signature and not fun._donated
+        return (fun if fits else None), tuple(keys)
+
+    def _kind(self, outermost: bool) -> str:
+        """What distinguishes the result from those of other transformations with the same options."""
+        return self._made_by
+
+
+class _Reverse(Differentiated):
+    """Reverse mode of a scalar function; all have one compiled program, which returns the value as well."""
+
+    @staticmethod
+    def _rule(*args: Any) -> tuple[Any, Any]:
+        return _value_and_grad(*args)
+
+    def _kind(self, outermost: bool) -> str:
+        return "value and gradient" if outermost else self._made_by
 
 
 class _ValueAndGrad(_Reverse):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Value and gradient."""
-        return self._value_and_grad(args, kwargs)
+        return self._differentiate(args, kwargs)
 
 
 class _Grad(_Reverse):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The gradient, and auxiliary data."""
-        value, gradient = self._value_and_grad(args, kwargs)
+        value, gradient = self._differentiate(args, kwargs)
         return (gradient, value[1]) if self._has_aux else gradient
 
 

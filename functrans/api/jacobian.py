@@ -126,22 +126,34 @@ def hessian(
 class _Jacobian(Differentiated):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The Jacobian, and auxiliary data."""
-        what, fun = self._made_by, self._fun
-        chosen = select(what, fun, self._argnums, args, kwargs, self._holomorphic, self._allow_int)
-        flat = Flat(fun, chosen.tree, chosen.call, self._has_aux)
+        return self._differentiate(args, kwargs)
+
+    @staticmethod
+    def _rule(
+        what: str,
+        fun: Callable[..., Any],
+        argnums: Argnums,
+        has_aux: bool,
+        holomorphic: bool,
+        allow_int: bool,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        chosen = select(what, fun, argnums, args, kwargs, holomorphic, allow_int)
+        flat = Flat(fun, chosen.tree, chosen.call, has_aux)
         linear = linearize(
             flat, chosen.leaves, [is_inexact(aval_of(x).dtype) for x in chosen.leaves]
         ).pruned()
         outs, aux = flat.separate(linear.outs, {id(x) for x in chosen.leaves})
-        _check_outputs(what, fun, outs, self._holomorphic)
+        _check_outputs(what, fun, outs, holomorphic)
         blocks_of = _columns if what == "jacfwd" else _rows
         blocks = blocks_of(linear, [aval_of(x) for x in chosen.leaves], [aval_of(x) for x in outs])
         typed = [
             [derivative_in(x, aval_of(leaf), aval_of(out).shape) for x, leaf in zip(row, chosen.leaves)]
             for row, out in zip(blocks, outs)
         ]
-        jacobian = _assembled(flat.out_tree, chosen.tree, typed, isinstance(self._argnums, int))
-        return (jacobian, aux) if self._has_aux else jacobian
+        jacobian = _assembled(flat.out_tree, chosen.tree, typed, isinstance(argnums, int))
+        return (jacobian, aux) if has_aux else jacobian
 
 
 def _check_outputs(what: str, fun: Callable[..., Any], outs: Sequence[Any], holomorphic: bool) -> None:
