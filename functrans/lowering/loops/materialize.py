@@ -27,6 +27,8 @@ MANY = 4
 LARGEST = 1000
 #: A leading reduced axis up to this extent becomes the innermost loop, unrolled, instead of several passes over memory.
 SHORT = 8
+#: Rows of at least this extent are looked up again rather than stored: shorter ones do not outweigh the check.
+ROW = 32
 
 
 @dataclass(eq=False)
@@ -179,7 +181,7 @@ class Roots:
     def _copies_rows(self, e: Eqn) -> bool:
         """Whether an equation copies long contiguous runs of an input that nothing overwrites, at given indices."""
         x, last = e.invars[0], e.outvars[0].aval.ndim - 1
-        if not isinstance(e.primitive.kernel, Indexed) or last < 0 or e.outvars[0].aval.shape[last] < SHORT:
+        if not isinstance(e.primitive.kernel, Indexed) or last < 0 or e.outvars[0].aval.shape[last] < ROW:
             return False
         if x not in self.inputs or x in self.overwritten:
             return False
