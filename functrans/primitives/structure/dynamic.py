@@ -6,6 +6,7 @@ Starts are clamped so that the slice lies within the array, so no index is ever 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -183,25 +184,37 @@ def _dynamic_update_slice_kernel(k: BlockEmitter, operands: Any, results: Sequen
     x, update, *starts = operands
     out = results[0]
     begin = [_kernel_start(k, k.load(s, ()), n, m) for s, n, m in zip(starts, x.shape, update.shape)]
-    partial = [d for d, (n, m) in enumerate(zip(x.shape, update.shape)) if n != m]
-    if len(partial) == 1 and 2 * update.shape[partial[0]] > x.shape[partial[0]]:
-        (d,) = partial
-        for start, stop in ((0, begin[d]), (begin[d] + update.shape[d], x.shape[d])):
-            _copy_rows(k, out, x, d, start, stop)
-    else:
-        k.copy(out, x)
+    if 2 * prod(update.shape) >= prod(x.shape) and not k.is_same(out, x):
+        _copy_around(k, out, x, update, begin, [])
+        return
+    k.copy(out, x)
     with loops(k, update.shape) as index:
         k.store(out, [i + b for i, b in zip(index, begin)], k.load(update, index))
 
 
-def _copy_rows(k: BlockEmitter, out: Buffer, x: Buffer, axis: int, start: Any, stop: Any) -> None:
-    """Copy a range along an axis, unless it is there already."""
-    if k.is_same(out, x):
+def _copy_around(
+    k: BlockEmitter, out: Buffer, x: Any, update: Any, begin: Sequence[Any], index: list[Any]
+) -> None:
+    """Write the update, and copy what it leaves of the array, row by row."""
+    axis = len(index)
+    if axis == len(x.shape):
+        place = [i + b for i, b in zip(index, begin)]
+        k.store(out, place, k.load(update, index))
         return
-    shape = x.shape[:axis] + x.shape[axis + 1 :]
-    with k.loop(stop, start) as i, loops(k, shape) as rest:
-        place = [*rest[:axis], i, *rest[axis:]]
-        k.store(out, place, k.load(x, place))
+    first, n, size = begin[axis], x.shape[axis], update.shape[axis]
+    before = [i + b for i, b in zip(index, begin)]
+
+    def copy(start: Any, stop: Any) -> None:
+        with k.loop(stop, start) as i, loops(k, x.shape[axis + 1 :]) as rest:
+            place = [*before, i, *rest]
+            k.store(out, place, k.load(x, place))
+
+    if size < n:
+        copy(0, first)
+    with k.loop(size) as i:
+        _copy_around(k, out, x, update, begin, [*index, i])
+    if size < n:
+        copy(first + size, n)
 
 
 def _written(x: Any, update: Any, *starts: Any) -> tuple[int | None, ...]:
