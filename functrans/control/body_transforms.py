@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..core.ir import Jaxpr, Var
+from ..core.ir import Atom, Jaxpr, Var
 from ..core.module_getattr import lazy_import
 from ..core.named_axes import axis_key
 from ..passes.check import verified
@@ -23,6 +23,7 @@ from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import is_large, transpose_jaxpr
 from .bodies import JaxprBuilder, fixpoint, invariant_part
+from .rewinding import Past, with_log
 
 taylor = lazy_import("functrans.transforms.jet")
 partitioner = lazy_import("functrans.control.partitioner")
@@ -104,7 +105,9 @@ class Halves(NamedTuple):
         Constants, carry, rows: in each group residuals come before tangents.
     consts, rows : list of (str, int)
         The origin of each residual in a group: ``("in", i)`` operand i, ``("new", i)`` new constant i, ``("out", i)``
-        stacked output i.
+        stacked output i, ``("past", i)`` row i of the way back.
+    past : WayBack or None
+        Restores carried arrays that would otherwise be residuals.
     """
 
     outside: Jaxpr | None
@@ -114,6 +117,26 @@ class Halves(NamedTuple):
     consts: list[tuple[str, int]]
     rows: list[tuple[str, int]]
     nonzero: Mask
+    past: WayBack | None
+
+
+class WayBack(NamedTuple):
+    """The body of a scan in the other direction, whose rows are carried arrays as they were (see `rewinding`).
+
+    Attributes
+    ----------
+    body : Jaxpr
+        From constants, the arrays after an iteration, and rows, to the arrays before it, and rows.
+    carries : tuple of int
+        The numbers of these arrays among the loop's results.
+    consts, rows : list of (str, int)
+        The origins of the body's other inputs, as in `Halves`.
+    """
+
+    body: Jaxpr
+    carries: tuple[int, ...]
+    consts: list[tuple[str, int]]
+    rows: list[tuple[str, int]]
 
 
 def halves_of(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
@@ -124,16 +147,22 @@ def halves_of(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
 def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
     num_consts, num_carry = sizes
     parts = partitioner.economical(linearize_jaxpr(jaxpr, mask), *sizes)
-    opened, captured = lift_constants(parts.primal)
+    logging, past = with_log(parts, *sizes)
+    opened, captured = lift_constants(logging)
     shift = len(captured)
-    variables = [
+    residuals = [
         opened.invars[i + shift] if where == "in" else opened.outvars[i] for where, i in parts.residuals
     ]
+    variables = residuals if past is None else [*residuals, *past.needs]
     outside, inside, fixed = invariant_part(opened, num_consts + shift, variables)
     outs = list(opened.outvars[: len(jaxpr.outvars)])
+    numbers: dict[Atom, int] = {v: i for i, v in enumerate(opened.invars[shift:])}
     places: list[tuple[str, str, int]] = []
-    for (where, i), v, new in zip(parts.residuals, variables, fixed):
-        if where == "in" and not num_consts <= i < num_consts + num_carry:
+    for v, new in zip(variables, fixed):
+        i = numbers.get(v, -1)
+        if past is not None and v in past.versions:
+            places.append(("rows", "past", list(past.versions).index(v)))
+        elif i >= 0 and not num_consts <= i < num_consts + num_carry:
             places.append(("rows" if i >= num_consts else "consts", "in", i))
         elif new >= 0:
             places.append(("consts", "new", new))
@@ -142,11 +171,29 @@ def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
                 outs.append(v)
             places.append(("rows", "out", num_carry + outs[num_carry:].index(v)))
     primal = verified(inside.replace(outvars=outs), "linearize of scan")
+    places, of_past = split(places, len(residuals))
     linear, linear_captured = _linear_half(parts, places, mask, sizes)
-    consts = [(where, i) for group, where, i in places if group == "consts"]
-    rows = [(where, i) for group, where, i in places if group == "rows"]
     nonzero = (*mask[num_consts : num_consts + num_carry], *parts.nonzero[num_carry:])
-    return Halves(outside, primal, linear, (captured, linear_captured), consts, rows, nonzero)
+    back = None if past is None else _way_back(opened, past, of_past)
+    groups = _origins(places, "consts"), _origins(places, "rows")
+    return Halves(outside, primal, linear, (captured, linear_captured), *groups, nonzero, back)
+
+
+def _origins(places: Sequence[tuple[str, str, int]], group: str) -> list[tuple[str, int]]:
+    return [(where, i) for g, where, i in places if g == group]
+
+
+def _way_back(primal: Jaxpr, past: Past, places: Sequence[tuple[str, str, int]]) -> WayBack:
+    consts, rows = ([v for v, p in zip(past.needs, places) if p[0] == g] for g in ("consts", "rows"))
+    body = primal.replace(
+        invars=[*consts, *past.after, *rows],
+        eqns=past.back,
+        outvars=[*past.before, *past.versions.values()],
+        constants=(),
+        name=f"past({primal.name})",
+    )
+    origins = _origins(places, "consts"), _origins(places, "rows")
+    return WayBack(verified(body, "rewind"), past.carries, *origins)
 
 
 def _linear_half(

@@ -15,19 +15,15 @@ of constants become part of the carry, since every iteration adds to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
-from itertools import accumulate
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core import (
     INT64,
-    Atom,
     Aval,
     Block,
-    Eqn,
     Jaxpr,
     Linear,
     NoRuleError,
@@ -42,16 +38,17 @@ from ..core import (
 from ..core.config import config
 from ..core.evaluation import evaluate
 from ..core.module_getattr import lazy_import
-from ..passes.masks import Mask, chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
-from ..passes.toolkit import live_equations, narrowed, single_equation, variables_read
+from ..passes.masks import chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
+from ..passes.toolkit import single_equation, variables_read
 from ..primitives.elementwise.arithmetic import lt_p
 from ..primitives.reductions.reduce import reduce_max_p
 from ..primitives.structure.linear import add_p, batched_first, instantiate, move_axis
 from ..transforms.batch import mentions_axis
 from ..transforms.stage import stage
-from .bodies import fixpoint, invariant_part
+from .bodies import invariant_part
 from .body_cache import derive_from_all
 from .body_transforms import (
+    Halves,
     batched_body,
     carried_masks,
     carry_mask,
@@ -60,10 +57,11 @@ from .body_transforms import (
     pushed_body,
     transposed_body,
 )
-from .call import effects_of_bodies
+from .call import call_p, effects_of_bodies
 from .carried_values import carry_values
+from .rewinding import over_scan
 from .run_body import run_compiled
-from .scan_loops import carry_places, head_of, in_python, kernel
+from .scan_loops import carry_places, head_of, in_python, kernel, narrow
 
 checking = lazy_import("functrans.control.checked_bodies")
 
@@ -245,15 +243,53 @@ def _linearize(
     )
     values = {"in": primals, "new": new, "out": results}
     active = [instantiate(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
-    t_consts, t_carry, t_rows = [chosen(t, m) for t, m in zip(split(active, *sizes), split(mask, *sizes))]
-    fixed = [values[where][i] for where, i in halves.consts]
-    residuals = [values[where][i] for where, i in halves.rows]
+    groups = [chosen(t, m) for t, m in zip(split(active, *sizes), split(mask, *sizes))]
     outs = results[: len(jaxpr.outvars)]
-    params.update(length=length, count=head[0] if head else None)
-    pushed = bind(
-        halves.linear, [*halves.captured[1], *fixed, *t_consts], t_carry, [*residuals, *t_rows], **params
-    )
+    pushed = push(halves, values, groups, head, length=length, **params)
     return outs, with_zeros(halves.nonzero, pushed, outs)
+
+
+def push(
+    halves: Halves,
+    values: Mapping[str, Sequence[Any]],
+    tangents: Sequence[Sequence[Any]],
+    head: Sequence[Any],
+    **params: Any,
+) -> list[Any]:
+    """Bind the linear half of a loop to residuals, of which `values` has those of each origin, and to tangents of
+    constants, carry and rows; `head` has the trip count if it is an operand.
+
+    If it reads restored arrays, it is one equation with the scan that restores them.
+    """
+
+    def from_origins(origins: Sequence[tuple[str, int]]) -> list[Any]:
+        return [values[where][i] for where, i in origins if where != "past"]
+
+    past = halves.past
+    groups = [head, [*halves.captured[1], *from_origins(halves.consts)], from_origins(halves.rows), *tangents]
+    if past is not None:
+        last = [values["out"][c] for c in past.carries]
+        groups += [from_origins(past.consts), last, from_origins(past.rows)]
+    sizes = list(map(len, groups))
+    operands = [x for group in groups for x in group]
+
+    def program(*operands: Any) -> list[Any]:
+        head, consts, stored, t_consts, t_carry, t_rows, *others = split(operands, *sizes[:-1])
+        options = params | {"count": head[0] if head else None}
+        restored: list[Any] = []
+        if past is not None:
+            way_back = options | {"reverse": not options["reverse"]}
+            restored = bind(past.body, *others, **way_back)[len(past.carries) :]
+        rest = iter(stored)
+        rows = [restored[i] if where == "past" else next(rest) for where, i in halves.rows]
+        return bind(halves.linear, [*consts, *t_consts], t_carry, [*rows, *t_rows], **options)
+
+    if past is None or config.disable_jit:
+        return program(*operands)
+    avals = tuple([aval_of(x).strong() for x in operands])
+    name = f"linear({halves.linear.name})"
+    key = ("with the way back", *sorted(params.items()), *avals)
+    return call_p.bind(*operands, jaxpr=halves.linear.derive(key, lambda: stage(program, avals, name)))
 
 
 def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
@@ -442,48 +478,6 @@ def over_lanes(
     return results, [0] * len(results)
 
 
-def _narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
-    """Drop the stacked rows and carries that are never read, and the constants and rows that the body does not read."""
-    params, body = eqn.params, eqn.params["jaxpr"]
-    num_consts, num_carry = params["num_consts"], params["num_carry"]
-    wanted = tuple([v in needed for v in eqn.outvars])
-    if not any(wanted):  # it is there for its effects
-        return None
-    kept, read = body.derive(("read", wanted, num_consts), lambda: _read(body, wanted, num_consts, num_carry))
-    if all(kept) and all(read):
-        return None
-
-    def build() -> Jaxpr:
-        outvars = chosen(body.outvars, kept)
-        eqns = live_equations(body.eqns, outvars, partial(narrowed, strict=True))
-        return body.replace(invars=chosen(body.invars, read), eqns=eqns, outvars=outvars)
-
-    head, operands = head_of(eqn.invars, params["length"])
-    consts, carry, rows = split(read, num_consts, num_carry)
-    narrow = body.derive(("narrow", kept, read), build)
-    params = params | {"jaxpr": narrow, "num_consts": sum(consts), "num_carry": sum(carry)}
-    if "counters" in params:
-        places = list(accumulate(rows, initial=0))
-        params["counters"] = tuple([places[r] for r in params["counters"] if rows[r]])
-    return eqn.replace(
-        invars=[*head, *chosen(operands, read)], outvars=chosen(eqn.outvars, kept), params=params
-    )
-
-
-def _read(body: Jaxpr, wanted: Mask, num_consts: int, num_carry: int) -> tuple[Mask, Mask]:
-    """Which outputs of a body to compute if those in `wanted` are read after the loop, and which inputs that reads."""
-
-    def inputs(kept: Sequence[bool]) -> list[bool]:
-        outvars = chosen(body.outvars, (*kept, *wanted[num_carry:]))
-        used = variables_read(live_equations(body.eqns, outvars, partial(narrowed, strict=True)), outvars)
-        return [v in used for v in body.invars]
-
-    kept = fixpoint(wanted[:num_carry], lambda now: inputs(now)[num_consts : num_consts + num_carry])
-    read = inputs(kept)
-    read[num_consts : num_consts + num_carry] = kept
-    return (*kept, *wanted[num_carry:]), tuple(read)
-
-
 scan_p: Primitive = Primitive(
     "scan",
     _abstract,
@@ -494,10 +488,11 @@ scan_p: Primitive = Primitive(
     checked=_checked,
     transpose=_transpose,
     accumulate=_accumulate,
+    rewind=over_scan,
     batch=_batch,
     kernel=Block(kernel, reuse=carry_places),
     effects=effects_of_bodies,
     multiple_results=True,
-    narrow=_narrow,
+    narrow=narrow,
     simplify=carry_values,
 )

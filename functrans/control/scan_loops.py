@@ -1,16 +1,19 @@
-"""The loop of a scan, in Python and in a kernel."""
+"""The loop of a scan, in Python and in a kernel, and a loop that computes only some of its results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from ..core import Block, BlockEmitter, Buffer, Jaxpr
-from ..passes.masks import split
+from ..core import Atom, Block, BlockEmitter, Buffer, Eqn, Jaxpr
+from ..passes.masks import Mask, chosen, split
+from ..passes.toolkit import live_equations, narrowed, variables_read
 from ..primitives.tape import stacked, write_tape
+from .bodies import fixpoint
 from .carry_memory import Carries, in_place
 from .run_body import computed
 
@@ -152,3 +155,45 @@ def _over_tapes(
         carries.advance()
     for tape, start in zip(out_rows, starts):
         k.end_tape(tape, start, count)
+
+
+def narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
+    """Drop the stacked rows and carries that are never read, and the constants and rows that the body does not read."""
+    params, body = eqn.params, eqn.params["jaxpr"]
+    num_consts, num_carry = params["num_consts"], params["num_carry"]
+    wanted = tuple([v in needed for v in eqn.outvars])
+    if not any(wanted):  # it is there for its effects
+        return None
+    kept, read = body.derive(("read", wanted, num_consts), lambda: _read(body, wanted, num_consts, num_carry))
+    if all(kept) and all(read):
+        return None
+
+    def build() -> Jaxpr:
+        outvars = chosen(body.outvars, kept)
+        eqns = live_equations(body.eqns, outvars, partial(narrowed, strict=True))
+        return body.replace(invars=chosen(body.invars, read), eqns=eqns, outvars=outvars)
+
+    head, operands = head_of(eqn.invars, params["length"])
+    consts, carry, rows = split(read, num_consts, num_carry)
+    smaller = body.derive(("narrow", kept, read), build)
+    params = params | {"jaxpr": smaller, "num_consts": sum(consts), "num_carry": sum(carry)}
+    if "counters" in params:
+        places = list(accumulate(rows, initial=0))
+        params["counters"] = tuple([places[r] for r in params["counters"] if rows[r]])
+    return eqn.replace(
+        invars=[*head, *chosen(operands, read)], outvars=chosen(eqn.outvars, kept), params=params
+    )
+
+
+def _read(body: Jaxpr, wanted: Mask, num_consts: int, num_carry: int) -> tuple[Mask, Mask]:
+    """Which outputs of a body to compute if those in `wanted` are read after the loop, and which inputs that reads."""
+
+    def inputs(kept: Sequence[bool]) -> list[bool]:
+        outvars = chosen(body.outvars, (*kept, *wanted[num_carry:]))
+        used = variables_read(live_equations(body.eqns, outvars, partial(narrowed, strict=True)), outvars)
+        return [v in used for v in body.invars]
+
+    kept = fixpoint(wanted[:num_carry], lambda now: inputs(now)[num_consts : num_consts + num_carry])
+    read = inputs(kept)
+    read[num_consts : num_consts + num_carry] = kept
+    return (*kept, *wanted[num_carry:]), tuple(read)

@@ -8,6 +8,7 @@ same trip count that reads them; derivatives of any order follow from `scan`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,9 @@ from .body_transforms import (
 )
 from .call import effects_of_bodies
 from .carry_memory import Carries, in_place
+from .rewinding import over_while
 from .run_body import computed, run_compiled
-from .scan import bind as bind_scan
-from .scan import no_common_tape, over_lanes
+from .scan import no_common_tape, over_lanes, push, scan_p
 from .vectorized_while import in_step
 
 checking = lazy_import("functrans.control.checked_bodies")
@@ -282,17 +283,8 @@ def _linearize(
         instantiate(t, aval_of(x)) if m else None
         for x, t, m in zip(primals[num_cond:], tangents[num_cond:], mask)
     ]
-    t_consts, t_carry = [chosen(t, m) for t, m in zip(split(active, num_consts), split(mask, num_consts))]
-    fixed = [values[where][i] for where, i in halves.consts]
-    residuals = [values[where][i] for where, i in halves.rows]
-    pushed = bind_scan(
-        halves.linear,
-        [*halves.captured[1], *fixed, *t_consts],
-        t_carry,
-        residuals,
-        length=None,
-        count=number,
-    )
+    groups = [chosen(t, m) for t, m in zip(split(active, num_consts), split(mask, num_consts))]
+    pushed = push(halves, values, [*groups, []], [number], length=None, reverse=False, unroll=1)
     has = [*halves.nonzero[: len(carry)], False, *halves.nonzero[len(carry) :]]
     return outs, with_zeros(has, pushed, outs)
 
@@ -395,6 +387,7 @@ while_p: Primitive = Primitive(
     _impl,
     jvp=_jvp,
     linearize=_linearize,
+    rewind=partial(over_while, scan_p),
     jet=_jet,
     checked=_checked,
     batch=_batch,

@@ -10,6 +10,7 @@ slot           call                                                        retur
 ``jvp``        ``(primals, tangents, **params)``, a tangent may be a Zero  ``(out, tangent)`` (tuples)
 ``transpose``  ``(ct, *args, **params)``, linear args are `Linear`         list: a cotangent or None for each arg
 ``accumulate`` ``(ct, totals, *args, **params)``, each total may be None   as `transpose`, with the totals added
+``rewind``     ``(eqn, operand, result, after)``, places and an atom        a `functrans.passes.rewind.Back`, or None
 ``batch``      ``(size, args, dims, **params)``, dims are int or None      ``(out, dim)`` (tuples)
 ``kernel``     a rule of `functrans.core.kernel`                           see there
 ``factors``    each ``(ans, *arrays, **params)``, or None; elementwise     what multiplies that operand's tangent
@@ -34,6 +35,9 @@ stepped down one level.
 
 A primitive needs `accumulate` only where adding its cotangent to a large array takes less work than computing it and
 the sum: a look-up adds to the elements that it read. The rule adds each total that it is given to the cotangent.
+
+A primitive needs `rewind` if a result is an operand with some elements overwritten: the way back from the one to the
+other.
 
 A primitive needs `taylor` (see `functrans.primitives.series`) only where its jvp rule, from which Taylor mode derives
 the coefficients otherwise, takes more operations than products, quotients and linear operations need.
@@ -200,6 +204,7 @@ class Primitive:
     jvp: Callable[..., Any] | None = None
     transpose: Callable[..., Any] | None = None
     accumulate: Callable[..., Any] | None = None
+    rewind: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
     kernel: KernelRule | None = None
     factors: tuple[Callable[..., Any] | None, ...] | None = None  # equivalent to jvp, cheaper to linearize

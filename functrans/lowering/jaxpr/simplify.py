@@ -19,6 +19,7 @@ from ...passes.check import check_jaxpr, verified
 from ...passes.rewriter import Rewriter
 from ...primitives.elementwise.identities import barrier_p
 from .counters import with_counters
+from .fused_scans import fuse_scans
 from .mirrored_sums import share_mirrored_sums
 from .reshapes import raise_reshapes
 from .sparse_sums import gather_sums
@@ -42,7 +43,8 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
         With the same inputs and the same number of outputs, without calls; captured arrays of rank 0 become literals.
     """
     jaxpr = inlined(jaxpr, within=within)
-    eqns, outvars = [_with_simple_bodies(e, strict) for e in jaxpr.eqns], list(jaxpr.outvars)
+    eqns, outvars = fuse_scans(jaxpr.eqns, jaxpr.outvars), list(jaxpr.outvars)
+    eqns = [_with_simple_bodies(e, strict) for e in eqns]
     narrow = partial(toolkit.narrowed, strict=strict)
 
     def checked(stage: str, eqns: list[Eqn], outvars: list[Atom]) -> tuple[list[Eqn], list[Atom]]:

@@ -21,8 +21,11 @@ import numpy as np
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import INT64
 from ...core.errors import ShapeError
+from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, Pointwise
 from ...core.primitive import Linear, Primitive
+from ...passes.rewind import Back, variables
+from ...passes.toolkit import new_equation
 from ..elementwise.arithmetic import eq_p, select_p
 from ..series import of_jointly_linear
 from ..structure.linear import (
@@ -146,6 +149,23 @@ def scatter_batch(prim: Callable[[], Primitive]) -> Rule:
         return prim().bind(x, updates, *indices, axes=axes, **params), 0
 
     return batch
+
+
+def scatter_rewind(eqn: Eqn, operand: int, result: int, after: Atom) -> Back | None:
+    """Return the way back over a scatter of any kind: put the elements back.
+
+    The way back reports no index out of bounds: the scatter did. If an index occurs twice, the element is the same.
+    """
+    if operand:
+        return None
+    x, _, *indices = eqn.invars
+    axes, mode = eqn.params["axes"], eqn.params["mode"]
+    fill = {"fill_value": 0} if mode in ("fill", "drop") else {}
+    log = new_equation(gather_p, [x, *indices], {"axes": axes, "mode": mode} | fill, eqn.source)
+    (old,) = log.outvars
+    options = {"axes": axes, "mode": "drop" if mode == "raise" else mode, "unique_indices": False}
+    back = new_equation(scatter_p, [after, old, *indices], options, eqn.source)
+    return Back([log, eqn], variables([old, *indices]), [back], back.outvars[0])
 
 
 def scatter_kernel(combination: Primitive | None) -> Block:
@@ -374,6 +394,7 @@ scatter_p: Primitive = Primitive(
     # The last update at a position wins, for tangents as for values. So the operation is linear, even with repeated
     # indices.
     jvp=jointly_linear_jvp(lambda: scatter_p, 2),
+    rewind=scatter_rewind,
     taylor=of_jointly_linear,
     transpose=_scatter_transpose,
     batch=scatter_batch(lambda: scatter_p),
@@ -402,6 +423,7 @@ scatter_add_p: Primitive = Primitive(
     scatter_abstract("scatter_add"),
     scatter_impl(np.add),
     jvp=jointly_linear_jvp(lambda: scatter_add_p, 2),
+    rewind=scatter_rewind,
     taylor=of_jointly_linear,
     transpose=_scatter_add_transpose,
     batch=scatter_batch(lambda: scatter_add_p),

@@ -51,6 +51,7 @@ from .gather_scatter import (
     scatter_impl,
     scatter_kernel,
     scatter_p,
+    scatter_rewind,
 )
 from .index_shapes import guard, raises, resolve
 
@@ -272,6 +273,7 @@ scatter_mul_p: Primitive = Primitive(
     scatter_abstract("scatter_mul"),
     scatter_impl(np.multiply),
     jvp=_scatter_mul_jvp,
+    rewind=scatter_rewind,
     transpose=_scatter_mul_transpose,
     batch=scatter_batch(lambda: scatter_mul_p),
     kernel=scatter_kernel(mul_p),
@@ -304,6 +306,7 @@ scatter_div_p: Primitive = Primitive(
     scatter_abstract("scatter_div"),
     scatter_impl(np.divide),
     jvp=_scatter_div_jvp,
+    rewind=scatter_rewind,
     transpose=_scatter_div_transpose,
     batch=scatter_batch(lambda: scatter_div_p),
     kernel=scatter_kernel(div_p),
@@ -347,6 +350,7 @@ def _extremal(name: str, ufunc: np.ufunc, combine: Primitive) -> Primitive:
         scatter_abstract(name),
         scatter_impl(ufunc),
         jvp=_extremal_jvp(lambda: prim, combine),
+        rewind=scatter_rewind,
         batch=scatter_batch(lambda: prim),
         kernel=scatter_kernel(combine),
         effects=raises,

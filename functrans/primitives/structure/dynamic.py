@@ -13,6 +13,9 @@ import numpy as np
 
 from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Indexed, Linear, Primitive
 from ...core.errors import DtypeError, ShapeError
+from ...core.ir import Atom, Eqn
+from ...passes.rewind import Back, variables
+from ...passes.toolkit import new_equation
 from ..elementwise.arithmetic import convert, max_p, min_p
 from ..indexing.gather_scatter import gather_p, scatter_p
 from ..series import of_jointly_linear
@@ -164,6 +167,17 @@ def _dynamic_update_slice_transpose(ct: Any, x: Any, update: Any, *starts: Any) 
     return cts
 
 
+def _dynamic_update_slice_rewind(eqn: Eqn, operand: int, result: int, after: Atom) -> Back | None:
+    """The way back: put the elements back."""
+    if operand:
+        return None
+    x, update, *starts = eqn.invars
+    params = {"slice_sizes": update.aval.shape}
+    log = new_equation(dynamic_slice_p, [x, *starts], params, eqn.source)
+    back = new_equation(dynamic_update_slice_p, [after, log.outvars[0], *starts], {}, eqn.source)
+    return Back([log, eqn], variables([log.outvars[0], *starts]), [back], back.outvars[0])
+
+
 def _dynamic_update_slice_batch(
     size: int, args: Sequence[Any], dims: Sequence[int | None]
 ) -> tuple[Any, int]:
@@ -228,6 +242,7 @@ dynamic_update_slice_p: Primitive = Primitive(
     _dynamic_update_slice_abstract,
     _dynamic_update_slice_impl,
     jvp=jointly_linear_jvp(lambda: dynamic_update_slice_p, 2),
+    rewind=_dynamic_update_slice_rewind,
     taylor=of_jointly_linear,
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
