@@ -23,10 +23,10 @@ from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.transpose import is_large, transpose_jaxpr
 from .bodies import JaxprBuilder, fixpoint, invariant_part
-from .rewinding import Past, with_log
 
 taylor = lazy_import("functrans.transforms.jet")
 partitioner = lazy_import("functrans.control.partitioner")
+rewinding = lazy_import("functrans.control.rewinding")
 
 
 def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, reverse: bool) -> Mask:
@@ -147,7 +147,8 @@ def halves_of(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
 def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
     num_consts, num_carry = sizes
     parts = partitioner.economical(linearize_jaxpr(jaxpr, mask), *sizes)
-    logging, past = with_log(parts, *sizes)
+    values = [parts.primal.invars[i] if w == "in" else parts.primal.outvars[i] for w, i in parts.residuals]
+    logging, past = rewinding.with_log(parts.primal, values, *sizes)
     opened, captured = lift_constants(logging)
     shift = len(captured)
     residuals = [
@@ -183,7 +184,7 @@ def _origins(places: Sequence[tuple[str, str, int]], group: str) -> list[tuple[s
     return [(where, i) for g, where, i in places if g == group]
 
 
-def _way_back(primal: Jaxpr, past: Past, places: Sequence[tuple[str, str, int]]) -> WayBack:
+def _way_back(primal: Jaxpr, past: Any, places: Sequence[tuple[str, str, int]]) -> WayBack:
     consts, rows = ([v for v, p in zip(past.needs, places) if p[0] == g] for g in ("consts", "rows"))
     body = primal.replace(
         invars=[*consts, *past.after, *rows],

@@ -50,11 +50,11 @@ from .body_cache import derive_from_all
 from .body_transforms import chosen_lanes
 from .call import effects_of_bodies
 from .carry_memory import source_of
-from .rewinding import over_cond
 from .run_body import computed
 from .scan import over_lanes
 
 checking = lazy_import("functrans.control.checked_bodies")
+rewinding = lazy_import("functrans.control.rewinding")
 taylor = lazy_import("functrans.transforms.jet")
 Branches = tuple[Jaxpr, ...]
 
@@ -441,7 +441,7 @@ cond_p: Primitive = Primitive(
     checked=_checked,
     transpose=_transpose,
     accumulate=_accumulate,
-    rewind=over_cond,
+    rewind=lambda *args: rewinding.over_cond(*args),
     batch=_batch,
     kernel=Block(_kernel, reuse=_carried),
     effects=effects_of_bodies,

@@ -13,7 +13,7 @@ The loop of the transpose reads these rows one by one, so the compiler makes one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from ..core.aval import Aval
@@ -21,13 +21,12 @@ from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..core.primitive import Primitive
 from ..core.tape import TapeAval
 from ..passes.check import verified
+from ..passes.costs import is_arithmetic
 from ..passes.masks import split
-from ..passes.rewind import Back, rewound, variables, with_less
-from ..passes.toolkit import new_equation
-from ..transforms.linearize_jaxpr import LinearizedJaxpr
+from ..passes.rewind import Back, Rewound, rewound, variables
+from ..passes.toolkit import backward_slice, new_equation, variables_read
 from ..transforms.transpose import is_large
 from .bodies import JaxprBuilder
-from .rematerialize import residual_atoms
 
 
 class Past(NamedTuple):
@@ -55,10 +54,14 @@ class Past(NamedTuple):
     versions: dict[Atom, Atom]
 
 
-def with_log(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> tuple[Jaxpr, Past | None]:
-    """The primal half of a loop's body, which logs what it overwrites if that is less than what it need not store."""
-    primal = parts.primal
-    residuals = set(residual_atoms(parts))
+def with_log(
+    primal: Jaxpr, values: Sequence[Atom], num_consts: int, num_carry: int
+) -> tuple[Jaxpr, Past | None]:
+    """The primal half of a loop's body, which logs what it overwrites if that is less than the residuals it replaces.
+
+    `values` are the residuals.
+    """
+    residuals = set(values)
     free = {*primal.invars[:num_consts], *primal.invars[num_consts + num_carry :], *residuals}
     past = Past((), [], [], [], [], {})
     for c in range(num_carry):
@@ -66,7 +69,7 @@ def with_log(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> tuple[J
         way = rewound(primal, start, end) if is_large(start.aval) and start is not end else None
         if way is None:
             continue
-        way = with_less(way, primal, free)
+        way = _with_less(way, primal, free)
         versions = {v: w for v, w in way.versions.items() if v in residuals}
         logged = [v for v in way.needs if v not in free]
         if sum(map(_bytes, logged)) >= sum(_bytes(v) for v in versions):
@@ -83,6 +86,21 @@ def with_log(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> tuple[J
             past.versions | versions,
         )
     return primal, past if past.carries else None
+
+
+def _with_less(way: Rewound, jaxpr: Jaxpr, free: Collection[Atom]) -> Rewound:
+    """The way back with fewer needs: cheap arithmetic on `free` values, such as that of indices, runs again."""
+    needs: list[Var] = []
+    again: list[Eqn] = []
+    for v in way.needs:
+        eqns: list[Eqn] = backward_slice(jaxpr.eqns, [v], free)
+        leaves = [a for a in variables_read(eqns, [v]) if not any(a in e.outvars for e in eqns)]
+        if all(is_arithmetic(e) and e.effects.movable for e in eqns) and set(leaves) <= set(free):
+            again += [e for e in eqns if e not in again]
+            needs += leaves
+        else:
+            needs.append(v)
+    return way._replace(needs=variables(needs), back=[*again, *way.back])
 
 
 def _bytes(a: Atom) -> int:
@@ -156,7 +174,7 @@ def _over_loop(
     way = rewound(body, body.invars[num_consts + carry], body.outvars[carry])
     if way is None:
         return None
-    way = with_less(way, body, level.outside)
+    way = _with_less(way, body, level.outside)
     eqn, logged = level.eqn, level.logged(way.needs)
     longer = body.replace(eqns=way.eqns, outvars=[*body.outvars, *logged])
     loop = new_equation(eqn.primitive, eqn.invars, eqn.params | {name: verified(longer, "log")}, eqn.source)

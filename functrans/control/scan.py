@@ -59,11 +59,11 @@ from .body_transforms import (
 )
 from .call import call_p, effects_of_bodies
 from .carried_values import carry_values
-from .rewinding import over_scan
 from .run_body import run_compiled
 from .scan_loops import carry_places, head_of, in_python, kernel, narrow
 
 checking = lazy_import("functrans.control.checked_bodies")
+rewinding = lazy_import("functrans.control.rewinding")
 
 
 def bind(
@@ -488,7 +488,7 @@ scan_p: Primitive = Primitive(
     checked=_checked,
     transpose=_transpose,
     accumulate=_accumulate,
-    rewind=over_scan,
+    rewind=lambda *args: rewinding.over_scan(*args),
     batch=_batch,
     kernel=Block(kernel, reuse=carry_places),
     effects=effects_of_bodies,

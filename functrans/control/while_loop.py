@@ -8,7 +8,6 @@ same trip count that reads them; derivatives of any order follow from `scan`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,12 +48,12 @@ from .body_transforms import (
 )
 from .call import effects_of_bodies
 from .carry_memory import Carries, in_place
-from .rewinding import over_while
 from .run_body import computed, run_compiled
 from .scan import no_common_tape, over_lanes, push, scan_p
 from .vectorized_while import in_step
 
 checking = lazy_import("functrans.control.checked_bodies")
+rewinding = lazy_import("functrans.control.rewinding")
 
 
 def bind(
@@ -387,7 +386,7 @@ while_p: Primitive = Primitive(
     _impl,
     jvp=_jvp,
     linearize=_linearize,
-    rewind=partial(over_while, scan_p),
+    rewind=lambda *args: rewinding.over_while(scan_p, *args),
     jet=_jet,
     checked=_checked,
     batch=_batch,

@@ -12,12 +12,10 @@ The log of a loop or a branch is what its body logs: rows, or results of the bra
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.ir import Atom, Eqn, Jaxpr, Var
-from .costs import is_arithmetic
-from .toolkit import backward_slice, variables_read
 
 
 class Back(NamedTuple):
@@ -97,21 +95,6 @@ def _over(eqn: Eqn, result: Atom, after: Atom) -> tuple[Atom, Back] | None:
         if way is not None:
             return a, way
     return None
-
-
-def with_less(way: Rewound, jaxpr: Jaxpr, free: Collection[Atom]) -> Rewound:
-    """The way back with fewer needs: cheap arithmetic on `free` values, such as that of indices, runs again."""
-    needs: list[Var] = []
-    again: list[Eqn] = []
-    for v in way.needs:
-        eqns: list[Eqn] = backward_slice(jaxpr.eqns, [v], free)
-        leaves = [a for a in variables_read(eqns, [v]) if not any(a in e.outvars for e in eqns)]
-        if all(is_arithmetic(e) and e.effects.movable for e in eqns) and set(leaves) <= set(free):
-            again += [e for e in eqns if e not in again]
-            needs += leaves
-        else:
-            needs.append(v)
-    return way._replace(needs=variables(needs), back=[*again, *way.back])
 
 
 def variables(atoms: Sequence[Atom]) -> list[Var]:

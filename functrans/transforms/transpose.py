@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core import Aval, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, looks_for_faults
+from ..core import Aval, Effect, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, looks_for_faults
 from ..core.evaluation import bind_equation, evaluate
 from ..passes.masks import with_zeros
+from ..passes.toolkit import forward_slice
 from ..primitives.tape import sum_primitive
 from .linearize import Entry
 from .stage import stage
@@ -47,6 +48,7 @@ def backward(
     cts: dict[Linear, Any] = {}
     if totals is not None:
         cts.update((v, total) for v, total in zip(inputs, totals) if v is not None and total is not None)
+        tape = _reads_first(tape)
     for v, ct in zip(outs, cotangents):
         if type(v) is Linear and type(ct) is not Zero:
             cts[v] = sum_primitive(v.aval).bind(cts[v], ct) if v in cts else ct
@@ -82,6 +84,28 @@ def backward(
 def is_large(aval: Aval) -> bool:
     """Whether adding to some elements in place is cheaper than adding arrays."""
     return not isinstance(aval, TapeAval) and aval.size * aval.dtype.itemsize > LARGE
+
+
+def _reads_first(tape: Sequence[Entry]) -> list[Entry]:
+    """The tape with each update of a large array after the other reads of that array that do not depend on it.
+
+    Backward, the update then comes first: it has the whole cotangent, to which the reads add in place.
+    """
+    tape = list(tape)
+    for p in range(len(tape) - 1, -1, -1):
+        update = tape[p]
+        if update.primitive.rewind is None:
+            continue
+        arrays = {a for a in update.invars if is_large(a.aval)}
+        last = max([k for k in range(p, len(tape)) if not arrays.isdisjoint(tape[k].invars)], default=p)
+        between = tape[p + 1 : last + 1]
+        if any(e.primitive.effects(**e.params) & ~Effect.RAISE for e in between):  # such as hooks
+            continue
+        reached = forward_slice(between, update.outvars)
+        after = [e for e in between if not reached.isdisjoint(e.outvars)]
+        before = [e for e in between if reached.isdisjoint(e.outvars)]
+        tape[p : last + 1] = [*before, update, *after]
+    return tape
 
 
 def _accumulated(

@@ -88,7 +88,55 @@ def waiting(x, w):
     return fnp.sum(w * lax.while_loop(lambda s: s[0] < N - 2, body, (0, fnp.ones(N)))[1])
 
 
+def ends(x, w):
+    """Static places, read and written, also in a branch that runs now and then."""
+
+    def body(i, y):
+        y = y.at[0].set(fnp.sin(y[-1]) * x[i]).at[-1].set(y[1] + y[2:4].sum())
+        return lax.cond(i % 2 == 0, lambda y: y.at[1].add(x[i] * y[0]), lambda y: y, y)
+
+    return fnp.sum(w * lax.fori_loop(0, 9, body, x))
+
+
+def repeated(x, w):
+    """Several places at once, which may be the same, of which an old version is read later."""
+
+    def body(i, y):
+        places = fnp.stack([i, 3 * i % 5, 5])
+        new = y.at[places].set(fnp.stack([y[i + 1], x[i], x[3]]))
+        return new.at[places].add(fnp.sin(y[i]) * y[places])
+
+    return fnp.sum(w * lax.fori_loop(0, 9, body, x))
+
+
+def tails(x, w):
+    """Parts of rows and columns of a matrix; the last axis is short."""
+
+    def body(i, y):
+        y = y.at[i, 1:].add(fnp.sin(y[i - 1, :-1]) * x[i]).at[i, 0].set(y[i - 1, 2] * w[i])
+        return y.at[1:3, i % 4].multiply(1 + 0.1 * x[:2])
+
+    return fnp.sum(w[:, None] * lax.fori_loop(1, N, body, fnp.stack([x] * 4, 1)))
+
+
+def in_lanes(x, w):
+    """Places that differ between the lanes of a batch."""
+
+    def one(x, start):
+        def body(i, state):
+            j, y = state
+            return (5 * j + 3) % N, y.at[j].set(fnp.sin(y[i - 1]) + x[j])
+
+        return lax.fori_loop(1, N, body, (start, x))[1]
+
+    return fnp.sum(w * ft.vmap(one)(fnp.stack([x, w]), fnp.array([1, 2])))
+
+
 PROGRAMS: list[Callable[..., Any]] = [
+    ends,
+    repeated,
+    tails,
+    in_lanes,
     written,
     read_twice,
     in_a_branch,
@@ -119,7 +167,9 @@ def test_gradient_against_finite_differences_and_forward_mode(f):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
 
 
-IN_PLACE = {"scatter", "scatter_add", "dynamic_update_slice", "scan", "while", "cond"}
+WRITES = {"scatter", "scatter_add", "scatter_mul", "dynamic_update_slice", "write_window"}
+VIEWS = {"slice", "reshape", "iota"}  # computed where they are read
+IN_PLACE = {*WRITES, *VIEWS, "scan", "while", "cond"}
 
 
 def whole_arrays(f: Callable[..., Any], *args: Any) -> list[str]:

@@ -22,7 +22,7 @@ from .counters import with_counters
 from .fused_scans import fuse_scans
 from .mirrored_sums import share_mirrored_sums
 from .reshapes import raise_reshapes
-from .sparse_sums import gather_sums
+from .sparse_sums import add_in_place, gather_sums
 from .windows import write_in_windows
 
 
@@ -53,6 +53,8 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
         return eqns, outvars
 
     eqns, outvars = checked("rewriting", *rewrite(eqns, outvars))
+    if not strict:
+        eqns, outvars = checked("adding in place", add_in_place(eqns, outvars, within), outvars)
     eqns = toolkit.live_equations(write_in_windows(eqns, outvars), outvars, narrow)
     checked("windows", eqns, outvars)
     if not strict:

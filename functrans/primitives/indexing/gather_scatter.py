@@ -26,7 +26,9 @@ from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, Pointwise
 from ...core.primitive import Linear, Primitive
 from ...passes.rewind import Back, variables
 from ...passes.toolkit import new_equation
-from ..elementwise.arithmetic import eq_p, select_p
+from ..elementwise.arithmetic import eq_p, lt_p, select_p
+from ..elementwise.bits import and_p, not_p
+from ..reductions.reduce import reduce_or_p
 from ..series import of_jointly_linear
 from ..structure.linear import (
     Rule,
@@ -146,6 +148,8 @@ def scatter_batch(prim: Callable[[], Primitive]) -> Rule:
         else:
             indices = index_shapes.batched_indices(size, indices, dims[2:], False)
             axes = (0, *axes)
+            if prod(shape_of(indices[0])[1:]) == 1:  # each lane writes one element of its own
+                params["unique_indices"] = True
         return prim().bind(x, updates, *indices, axes=axes, **params), 0
 
     return batch
@@ -354,11 +358,20 @@ def _as_rows(condition: Any, shape: tuple[int, ...]) -> Any:
 
 def _is_last(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Any:
     """Return for each index whether its update wins, as the last at its position."""
-    common = shape_of(indices[0])
-    number = iota((prod(common),), 0)
+    common, extents = shape_of(indices[0]), tuple([shape[d] for d in axes])
+    count, every = prod(common), tuple(range(len(axes)))
+    if count * count <= prod(extents):  # compare each with each: the array may be large
+        order = reshape_p.bind(iota((prod(extents),), 0), shape=extents)
+        place = reshape_p.bind(gathered(order, indices, every, mode, -1), shape=(count,))
+        rows, columns = [
+            broadcast_in_dim_p.bind(place, shape=(count, count), broadcast_dimensions=(d,)) for d in (0, 1)
+        ]
+        later = lt_p.bind(iota((count, count), 0), iota((count, count), 1))
+        again = reduce_or_p.bind(and_p.bind(eq_p.bind(rows, columns), later), axes=(1,))
+        return reshape_p.bind(not_p.bind(again), shape=common)
+    number = iota((count,), 0)
     number = number if len(common) == 1 else reshape_p.bind(number, shape=common)
-    places = zeros(Aval(tuple([shape[d] for d in axes]), np.dtype(np.int64)))
-    every = tuple(range(len(axes)))
+    places = zeros(Aval(extents, np.dtype(np.int64)))
     winner = scatter_p.bind(places, number, *indices, axes=every, mode=mode)
     return eq_p.bind(gathered(winner, indices, every, mode, -1), number)
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Indexed, Linear, Primitive
 from ...core.errors import DtypeError, ShapeError
-from ...core.ir import Atom, Eqn
+from ...core.ir import Atom, Eqn, Literal
 from ...passes.rewind import Back, variables
+from ...passes.rewriter import Rewriter
 from ...passes.toolkit import new_equation
 from ..elementwise.arithmetic import convert, max_p, min_p
 from ..indexing.gather_scatter import gather_p, scatter_p
@@ -29,7 +30,7 @@ from .linear import (
     transpose_p,
     zeros,
 )
-from .shape import iota, jointly_linear_jvp, loops
+from .shape import iota, jointly_linear_jvp, loops, slice_p
 
 
 def _check(name: str, x: Aval, starts: Sequence[Aval], sizes: tuple[int, ...]) -> None:
@@ -126,6 +127,21 @@ def _dynamic_slice_kernel(
     return x[[i if n == m else i + _kernel_start(k, s[()], n, m) for i, (s, n, m) in zip(index, extents)]]
 
 
+def _dynamic_slice_simplify(rw: Rewriter, eqn: Eqn) -> Eqn | None:
+    """A slice, if the starts are known."""
+    x, *starts = eqn.invars
+    values = [s.value for s in starts if isinstance(s, Literal)]
+    if len(values) < len(starts):
+        return None
+    places = _clamped(values, x.aval.shape, eqn.params["slice_sizes"])
+    params = {
+        "start_indices": tuple([p.start for p in places]),
+        "limit_indices": tuple([p.stop for p in places]),
+        "strides": (1,) * len(places),
+    }
+    return eqn.replace(primitive=slice_p, invars=[x], params=params)
+
+
 dynamic_slice_p: Primitive = Primitive(
     "dynamic_slice",
     _dynamic_slice_abstract,
@@ -134,6 +150,7 @@ dynamic_slice_p: Primitive = Primitive(
     linear=True,
     transpose=_dynamic_slice_transpose,
     accumulate=_dynamic_slice_accumulate,
+    simplify=_dynamic_slice_simplify,
     batch=_dynamic_slice_batch,
     kernel=Indexed(_dynamic_slice_kernel),
 )
