@@ -19,18 +19,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Any
 
 from ..core import Atom, Block, Eqn, Jaxpr, Reduction, Var, subjaxprs
 from ..core.config import config
 from ..core.errors import PartitionError
 from ..frontend.arguments import name_of
-from ..passes.costs import cost
+from ..passes.costs import ITERATIONS, cost
 from ..passes.flow import Network
 from ..passes.toolkit import backward_slice, forward_slice
 from ..transforms.linearize_jaxpr import LinearizedJaxpr
+from ..transforms.transpose import is_large
 from .callback import CALLBACKS
 from .rematerialize import inline_calls, recomputing, residual_atoms, second_run
 
@@ -66,11 +68,13 @@ class Joint:
         needed: Iterable[Atom],
         num_outputs: int,
         free: Collection[Atom] | None = None,
+        shares: Mapping[Any, int] = MappingProxyType({}),
     ):
         self.primal = primal
         self.num_outputs = num_outputs
         self.needed = tuple(dict.fromkeys([a for a in needed if type(a) is Var]))
         self.free = {*primal.invars, *primal.constvars} if free is None else free
+        self.shares = shares
 
     def kind(self, eqn: Eqn) -> str:
         """What it takes to run an equation again.
@@ -92,11 +96,15 @@ class Joint:
 
     def bytes(self, var: Var) -> int:
         """The memory of a value: 0 for inputs, which exist anyway."""
-        return 0 if var in self.free else var.aval.size * var.aval.dtype.itemsize
+        return 0 if var in self.free else self.shares.get(var, _bytes(var))
 
     def size(self, values: Iterable[Any]) -> int:
         """The memory of several values, each counted once."""
         return sum(self.bytes(v) for v in set(values))
+
+
+def _bytes(var: Var) -> int:
+    return var.aval.size * var.aval.dtype.itemsize
 
 
 def _is_noticed(eqn: Eqn) -> bool:
@@ -323,9 +331,11 @@ def economical(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> Linea
     varying = forward_slice(primal.eqns, primal.invars[num_consts:])
     invariant = [e for e in primal.eqns if varying.isdisjoint(e.outvars)]
     rows = [*primal.invars[num_consts + num_carry :], *primal.outvars[num_carry : len(parts.nonzero)]]
-    stored: set[Any] = {*primal.invars[:num_consts], *rows}
+    # An enclosing loop may change a large constant, and would save it in each of its iterations.
+    shares = {v: _bytes(v) // ITERATIONS for v in primal.invars[:num_consts] if is_large(v.aval)}
+    stored: set[Any] = {*primal.invars[:num_consts], *rows} - shares.keys()
     free = stored | {*primal.constvars, *[v for e in invariant for v in e.outvars]}
-    joint = Joint(primal, residual_atoms(parts), len(parts.nonzero), free)
+    joint = Joint(primal, residual_atoms(parts), len(parts.nonzero), free, shares)
     saved = min_cut(joint, PRICE_IN_LOOP)
     if joint.size(saved) >= joint.size(joint.needed):
         saved = save_all(joint)

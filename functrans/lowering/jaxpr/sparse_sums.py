@@ -109,8 +109,7 @@ class _Additions:
 
     def addition(self, e: Eqn) -> tuple[list[Eqn], list[Eqn]]:
         """What replaces an equation, and the equations of the term that this makes superfluous."""
-        aval = e.outvars[0].aval
-        if e.primitive is add_p and all(a.aval.shape == aval.shape for a in e.invars):
+        if e.primitive is add_p and all(a.aval.shape == e.outvars[0].aval.shape for a in e.invars):
             for term, other in (e.invars, e.invars[::-1]):
                 gone: list[Eqn] = []
                 eqns = self.put_back(term, other, gone)
