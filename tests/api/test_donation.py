@@ -95,12 +95,17 @@ LOOPS = {
     "whose steps read everything first": lambda x, y: ft.lax.fori_loop(
         0, 3, lambda i, c: fnp.cumsum(fnp.cumsum(c)[::-1]) * 0.1, x
     ),
+    "whose indices are in bounds": lambda x, y: ft.lax.fori_loop(
+        0, 3, lambda i, c: c.at[i].set(c[(c[i] > 9.0) + i + 1]), x
+    ),
     "after another": lambda x, y: ft.lax.fori_loop(0, 2, lambda i, c: c + y, fnp.tanh(x)),
 }
 KEPT = {
     "the start, too": lambda x, y: ft.lax.fori_loop(0, 3, lambda i, c: 0.5 * c + x, x),
     "both parts": lambda x, y: ft.lax.fori_loop(0, 3, lambda i, c: (c[1], c[0] + y), (x, x)),
-    "may fail": lambda x, y: ft.lax.fori_loop(0, 3, lambda i, c: c.at[i].set(c[(c[i] > 9.0) + i + 1]), x),
+    "may fail": lambda x, y: ft.lax.fori_loop(
+        0, 3, lambda i, c: c.at[i].set(c[fnp.where(c[i] > 9.0, 99, i + 1)]), x
+    ),
 }
 
 
