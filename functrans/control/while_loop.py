@@ -48,6 +48,7 @@ from .body_transforms import (
 )
 from .call import effects_of_bodies
 from .carry_memory import Carries, in_place
+from .carry_ranges import CarryRanges
 from .run_body import computed, run_compiled
 from .scan import no_common_tape, over_lanes, push, scan_p
 from .vectorized_while import in_step
@@ -145,11 +146,12 @@ def _kernel(
     last, (count,), tapes = split(results, len(init), 1)
     carries = Carries(k, body_jaxpr, len(consts), init, last)
     flag = k.scratch((), np.dtype(bool))
+    ranges = CarryRanges(k, cond_jaxpr, body_jaxpr, cond_consts, init, num_consts)
     starts = [k.begin_tape(tape) for tape in tapes]
     rounds = k.local(k.const(0, INT64))
 
     def test() -> Any:
-        k.inline(cond_jaxpr, [*cond_consts, *carries.now()], [flag])
+        k.inline(cond_jaxpr, [*cond_consts, *ranges.known(carries.now(), inside=False)], [flag])
         return k.load(flag, ())
 
     with k.while_(test):
@@ -158,7 +160,8 @@ def _kernel(
             k.reserve(tape, start + n + 1)
         rows = [k.record(tape, start + n) for tape, start in zip(tapes, starts)]
         rounds.set(n + 1)
-        k.inline(body_jaxpr, [*consts, *carries.now()], [*carries.following(), *rows])
+        here = ranges.known(carries.now(), inside=True)
+        k.inline(body_jaxpr, [*consts, *here], [*carries.following(), *rows])
         carries.advance()
     n = rounds.get()
     k.store(count, (), n)

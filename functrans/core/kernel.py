@@ -198,6 +198,21 @@ class BlockEmitter(IndexEmitter, Protocol):
         """A scalar as a buffer of shape (), to be read only."""
         ...
 
+    def between(
+        self,
+        value: Scalar,
+        low: Scalar | None,
+        high: Scalar | None,
+        *,
+        strict: bool = False,
+        counts: bool = False,
+    ) -> Scalar:
+        """An int64 scalar that the rule knows to be at least `low` and at most `high`; if `strict`, between them.
+
+        With `counts`, only because it counts from there, which it cannot if the limit is close to that of int64.
+        """
+        ...
+
     def window(
         self, buffer: Buffer, starts: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int | None, ...]
     ) -> Buffer:

@@ -19,7 +19,7 @@ from ...core.scalar_functions import result_dtype
 from . import ir
 from .handles import ScalarHandle
 from .ir import BOOL, INT64
-from .ranges import Range, combined, decided, either
+from .ranges import HIGHEST, LOWEST, Range, combined, decided, either, within
 
 
 def make_const(value: Any, dtype: np.dtype) -> ir.Const:
@@ -120,6 +120,23 @@ class Arithmetic:
             self._ranges[x.operand] = known
         return x
 
+    def between(
+        self,
+        x: ScalarHandle,
+        low: ScalarHandle | None,
+        high: ScalarHandle | None,
+        *,
+        strict: bool = False,
+        counts: bool = False,
+    ) -> ScalarHandle:
+        """The scalar itself, known to be at least `low` and at most `high` (see `BlockEmitter.between`)."""
+        limits = [None if end is None else self.range_of(end) for end in (low, high)]
+        least, most = [None if r is None or (counts and not within(r)) else r for r in limits]
+        a, b = self.range_of(x) or (LOWEST, HIGHEST)
+        a = a if least is None else max(a, least[0] + strict)
+        b = b if most is None else min(b, most[1] - strict)
+        return self.ranged(x, (a, b))
+
     def let(
         self, op: str, args: tuple[ScalarHandle, ...], dtype: np.dtype | None = None, reassoc: bool = False
     ) -> ScalarHandle:
@@ -188,6 +205,8 @@ class Arithmetic:
                 if minuend is not None and subtrahend is not None and subtrahend.operand == term.operand:
                     return minuend
         a, b = self.range_of(x), self.range_of(y)
+        if op in ("min", "max"):
+            a, b = a or (LOWEST, HIGHEST), b or (LOWEST, HIGHEST)
         if a is not None and b is not None:
             answer = decided(op, a, b)
             if answer is not None:

@@ -51,6 +51,11 @@ def decided(op: str, a: Range, b: Range) -> bool | None:
     return None
 
 
+def within(a: Range) -> bool:
+    """Whether counting from a number in a range takes too long to exceed int64."""
+    return a[0] >= LOWEST // 2 and a[1] <= HIGHEST // 2
+
+
 def either(a: Range | None, b: Range | None) -> Range | None:
     """The range of a number that is one of two."""
     return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))

@@ -152,3 +152,52 @@ def test_a_loop_that_fails_ends(inner):
     f = ft.jit(lambda x: lax.while_loop(lambda s: s[1][0, 0] < 10, body, (0, x)))
     with pytest.raises(ft.errors.IndexOutOfBoundsError, match=f"index {N} is out of bounds"):
         f(X)
+
+
+def insertion(x):
+    """Only the index after the inner loop is unknown."""
+
+    def step(i, x):
+        key = x[i]
+
+        def body(s):
+            j, x = s
+            return j - 1, x.at[j + 1].set(x[j])
+
+        j, x = lax.while_loop(lambda s: (s[0] >= 0) & (s[1][fnp.maximum(s[0], 0)] > key), body, (i - 1, x))
+        return x.at[j + 1].set(key)
+
+    return lax.fori_loop(1, N, step, x)
+
+
+def growing(x):
+    """A bound that is a constant of the loop, and a second counter that only the first one bounds."""
+    stop = fnp.minimum(fnp.sum(x > 0), N)
+
+    def body(s):
+        i, j, x = s
+        return i + 1, j + 2, x.at[i].set(x[j] + x[i])
+
+    return lax.while_loop(lambda s: (s[0] < stop) & (s[1] <= N - 1), body, (0, 1, x))[2]
+
+
+@pytest.mark.parametrize(("f", "count"), [(insertion, 1), (growing, 0)])
+def test_conditions_bound_indices(f, count):
+    assert checks(f, X[0]) == count
+    with ft.disable_jit():
+        expected = f(fnp.asarray(X[0]))
+    for backend in ("python", "llvm"):
+        with config.patch(backend=backend):
+            np.testing.assert_array_equal(ft.jit(lambda x: f(x))(X[0]), expected)
+
+
+def test_counters_that_could_wrap_have_no_range():
+    def f(x, start):
+        def body(s):
+            i, x = s
+            return i + (1 << 62), x.at[i].set(0.0)
+
+        return lax.while_loop(lambda s: s[0] != 5, body, (fnp.maximum(start, 0), x))
+
+    with pytest.raises(ft.errors.IndexOutOfBoundsError, match="out of bounds"):
+        ft.jit(f)(X[0], 3)
