@@ -18,6 +18,7 @@ from ..core import Aval, Block, BlockEmitter, Buffer, Effect, Jaxpr, Primitive
 from ..core.errors import ArgumentValueError, NoRuleError
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..lax.loops import map as map_rows
+from ..lowering.host.host_calls import note_entry
 from ..primitives.structure.linear import batched_first
 from .typed_ir import typed_function
 
@@ -96,6 +97,14 @@ class NativeEntry:
         self.function = function
         self._code = _compiled(function)
         self.number = self._code.address
+        self.avals: list[Aval] = []
+        note_entry(self)
+
+    def run(self, memory: Sequence[np.ndarray]) -> None:
+        """The same from a kernel written in Python: operands, then results."""
+        count = len(memory) - len(self.function.out_avals)
+        for target, x in zip(memory[count:], self.function.run(memory[:count]), strict=True):
+            np.copyto(target, x.reshape(target.shape))
 
 
 def _compiled(f: NativeFunction) -> Any:
@@ -196,6 +205,7 @@ def _kernel(
     function: NativeFunction,
     jaxpr: Jaxpr | None = None,
 ) -> None:
+    function.entry.avals = [Aval(tuple(b.shape), b.dtype) for b in (*operands, *results)]
     k.host_call(function.entry, [*operands, *results], len(operands), native=True)
 
 

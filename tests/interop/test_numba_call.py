@@ -200,6 +200,8 @@ def test_second_derivatives_and_batches():
     assert type(f(2.0)) is float
     assert ft.numba_call(f)(1) == 1
     assert ft.jit(f)(np.float32(2)).dtype == np.float32
+    with ft.config.patch(backend="python"):
+        assert float(ft.jit(f)(3.0)) == 27.0
     # The machine code runs in a loop of ours.
     total = ft.jit(lambda x: ft.lax.fori_loop(0, 3, lambda i, s: s + f(x + i), 0.0))
     assert float(total(1.0)) == 36.0

@@ -58,7 +58,12 @@ class HostEquation:
 
 
 _numbers = count()
-_entries: WeakValueDictionary[int, HostEquation] = WeakValueDictionary()
+_entries: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def note_entry(entry: Any) -> None:
+    """Let kernels written in Python call what native ones call by its address, which is its number."""
+    _entries[entry.number] = entry
 
 
 def from_kernel(number: int, addresses: int) -> None:
