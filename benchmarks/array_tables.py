@@ -37,14 +37,15 @@ TOLERANCE = 1e-8
 def report(only: str, repeats: int) -> list[str]:
     """Print the tables; what went wrong."""
     rows, costs, faults = [], [], []
-    for loop in ARRAY_LOOPS:
-        if only.lower() not in loop.name.lower():
-            continue
+    chosen = [loop for loop in ARRAY_LOOPS if only.lower() in loop.name.lower()]
+    # First of all: later, calls get memory that the allocator kept from others.
+    memory = {loop.name: memory_of_a_step(loop) for loop in chosen}
+    for loop in chosen:
         row, its_faults = ratios(loop, repeats)
-        rows.append(row)
+        rows.append([*row, number(memory[loop.name].get(loop.size))])
         faults += [f"{loop.name}: {fault}" for fault in its_faults]
         if loop.grows:
-            costs.append(cost_of_a_step(loop, repeats))
+            costs.append(cost_of_a_step(loop, repeats, memory[loop.name]))
         print(f"measured {loop.name}", flush=True)
     if rows:
         print("\nMedians of processor time, as ratios to the program forward by hand and to JAX.\n")
@@ -82,8 +83,6 @@ def ratios(loop: ArrayLoop, repeats: int) -> tuple[list[str], list[str]]:
             faults.append(f"the gradients differ by {difference:.1e} (relative)")
         against_jax = medians(pair, repeats)
     hand = times["hand"]
-    steps = loop.steps(loop.size)
-    bytes_of_a_step = peak_memory(calls["own gradient"]) / steps if steps >= FEWEST_STEPS else None
     return [
         loop.name,
         number(1e3 * hand),
@@ -91,30 +90,34 @@ def ratios(loop: ArrayLoop, repeats: int) -> tuple[list[str], list[str]]:
         ratio(times["own gradient"], hand),
         ratio(times["own"], times.get("jax")),
         ratio(against_jax.get("own"), against_jax.get("jax")),
-        number(bytes_of_a_step),
     ], faults
 
 
-def cost_of_a_step(loop: ArrayLoop, repeats: int) -> list[str]:
+def memory_of_a_step(loop: ArrayLoop) -> dict[int, float]:
+    """The bytes that the gradient needs for a step, by size."""
+    found: dict[int, float] = {}
+    for size in STEPS if loop.grows else (loop.size,):
+        steps = loop.steps(size)
+        if steps >= FEWEST_STEPS and max(found.values(), default=0.0) < MOST_BYTES:
+            call = gradient(loop, backends.functrans(), size)
+            call()
+            found[size] = peak_memory(call) / steps
+    return found
+
+
+def cost_of_a_step(loop: ArrayLoop, repeats: int, memory: dict[int, float]) -> list[str]:
     """A row of the second table: a dash where memory would run out."""
     own = backends.functrans()
-    cells: list[list[str]] = [[], [], []]
-    bytes_of_a_step = 0.0
+    cells: list[list[str]] = [[], []]
     for size in STEPS:
-        steps = loop.steps(size)
         calls = {"forward": forward(loop, own, size)}
-        if bytes_of_a_step < MOST_BYTES:
+        if size < FEWEST_STEPS or size in memory:
             calls["gradient"] = gradient(loop, own, size)
-            calls["gradient"]()
-            bytes_of_a_step = peak_memory(calls["gradient"]) / steps
         times = medians(calls, repeats)
-        for column, name in zip(cells, calls, strict=False):
-            column.append(number(1e9 * times[name] / steps))
-        if "gradient" not in calls:
-            cells[1].append("-")
-        if size >= FEWEST_STEPS:
-            cells[2].append(number(bytes_of_a_step) if "gradient" in calls else "-")
-    return [loop.name, *(cell for column in cells for cell in column)]
+        for column, name in zip(cells, ("forward", "gradient"), strict=True):
+            column.append(number(1e9 * times[name] / loop.steps(size) if name in times else None))
+    bytes_of_a_step = [number(memory.get(size)) for size in STEPS if size >= FEWEST_STEPS]
+    return [loop.name, *cells[0], *cells[1], *bytes_of_a_step]
 
 
 def forward(loop: ArrayLoop, backend: backends.Backend, size: int | None = None) -> Call:
