@@ -24,13 +24,17 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import Any
 
-from ..core import Atom, Block, Eqn, Jaxpr, Reduction, Var, subjaxprs
+import numpy as np
+
+from ..core import Atom, Block, Eqn, Jaxpr, Literal, Primitive, Reduction, Var, subjaxprs
 from ..core.config import config
 from ..core.errors import PartitionError
 from ..frontend.arguments import name_of
 from ..passes.costs import ITERATIONS, cost
 from ..passes.flow import Network
-from ..passes.toolkit import backward_slice, forward_slice
+from ..passes.toolkit import backward_slice, forward_slice, new_equation
+from ..primitives.elementwise.arithmetic import convert_element_type_p, ge_p, gt_p, mul_p, share_p
+from ..primitives.structure.linear import add_p
 from ..transforms.linearize_jaxpr import LinearizedJaxpr
 from ..transforms.transpose import is_large
 from .callback import CALLBACKS
@@ -326,7 +330,7 @@ def economical(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> Linea
     """
     if config.partitioner == "save_all":
         return parts
-    primal = inline_calls(parts.primal)
+    primal = _with_small_shares(inline_calls(parts.primal), residual_atoms(parts))
     parts = parts._replace(primal=primal)
     varying = forward_slice(primal.eqns, primal.invars[num_consts:])
     invariant = [e for e in primal.eqns if varying.isdisjoint(e.outvars)]
@@ -342,6 +346,31 @@ def economical(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> Linea
     # An invariant value larger than its operands is computed where it is read.
     stored.update(v for e in invariant if joint.kind(e) == "heavy" or not _grows(e) for v in e.outvars)
     return recomputing(parts, saved | stored)
+
+
+def _with_small_shares(primal: Jaxpr, residuals: Sequence[Atom]) -> Jaxpr:
+    """The shares of `max` and `min` in a tangent, which are 0, 1/2 or 1, as half of an integer of one byte."""
+    wanted = {v for v in residuals if type(v) is Var}
+    eqns: list[Eqn] = []
+    for e in primal.eqns:
+        small = e.primitive is share_p and e.outvars[0] in wanted and e.outvars[0].aval.dtype.kind == "f"
+        eqns += _as_half_of_an_integer(e) if small else [e]
+    return primal.replace(eqns=eqns)
+
+
+def _as_half_of_an_integer(e: Eqn) -> list[Eqn]:
+    eqns: list[Eqn] = []
+
+    def add(prim: Primitive, *operands: Atom, **params: Any) -> Var:
+        eqns.append(new_equation(prim, operands, params, e.source))
+        return eqns[-1].outvars[0]
+
+    (share,) = e.outvars
+    dtype = share.aval.dtype
+    above, level = add(gt_p, *e.invars), add(ge_p, *e.invars)  # both are false for NaN
+    parts = [add(convert_element_type_p, v, dtype=np.dtype(np.int8), weak=False) for v in (above, level)]
+    twice = add(convert_element_type_p, add(add_p, *parts), dtype=dtype, weak=False)
+    return [*eqns, Eqn(mul_p, [twice, Literal(dtype.type(0.5))], [share], {}, e.source)]
 
 
 def _grows(e: Eqn) -> bool:

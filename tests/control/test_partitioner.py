@@ -280,3 +280,22 @@ def test_the_environment_sets_a_budget():
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=env
     )
     assert "FUNCTRANS_ACTIVATION_MEMORY_BUDGET must be a number from 0 to 1, got 'much'" in done.stderr
+
+
+def test_a_loop_keeps_a_byte_of_each_maximum():
+    """And the right derivatives, at ties and NaN too."""
+
+    def f(c, x):
+        return fnp.sum(lax.fori_loop(1, 6, lambda i, c: c.at[i].set(fnp.maximum(c[i - 1] * 0.5, x[i])), c))
+
+    c, x = np.array([1.0, 0, 0, 0, 0, 0]), np.array([0.0, 0.5, 0.1, np.nan, 0.2, -1.0])
+    assert stored_bytes(lambda x: f(c, x), x, length=5) <= 8 + 2
+
+    def plain(c, x):
+        for i in range(1, 6):
+            c = c.at[i].set(fnp.maximum(c[i - 1] * 0.5, x[i]))
+        return fnp.sum(c)
+
+    for d in (ft.grad(f, (0, 1)), ft.jit(ft.grad(f, (0, 1)))):
+        for got, expected in zip(d(c, x), ft.grad(plain, (0, 1))(c, x), strict=True):
+            np.testing.assert_array_equal(got, expected)
