@@ -12,6 +12,7 @@ from numba.core import ir, types
 from numba.np.numpy_support import as_dtype
 
 from .. import numpy as fnp
+from ..core.context import run_quietly
 from ..core.errors import NumbaTranslationError
 from .flow import ControlFlow
 from .functions import Callables
@@ -301,8 +302,7 @@ class Expressions(Callables):
                 x = np.float64(x) if is_known(x) else x
                 y = np.float64(y)
         if is_known(x) and is_known(y):
-            with np.errstate(all="ignore"):
-                value = f(x, y)
+            value = run_quietly(f, x, y)
         elif f is operator.pow and is_known(b) and isinstance(b, int):
             value = x**b
         else:

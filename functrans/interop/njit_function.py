@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any
 
 import numba
@@ -313,6 +313,11 @@ def njit(function: Any = None, **options: Any) -> Any:
     callable
         As of `numba_call`. Jitted functions may call it.
 
+    Raises
+    ------
+    ArgumentError
+        If `function` is not a Python function.
+
     Examples
     --------
     >>> import functrans as ft
@@ -328,5 +333,14 @@ def njit(function: Any = None, **options: Any) -> Any:
     (Array(12.), Array(12.))
     """
     if function is None:
-        return lambda f: njit(f, **options)
+        return partial(_compiled, options)
+    return _compiled(options, function)
+
+
+def _compiled(options: dict[str, Any], function: Any) -> NumbaCall:
+    if not inspect.isfunction(function):
+        raise ArgumentError(
+            f"njit: function must be a Python function, got {type(function).__name__}. Decorate one written with "
+            "def, and give options by keyword: njit(boundscheck=True)"
+        )
     return numba_call(numba.njit(function, **options))

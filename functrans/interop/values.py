@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..core import Tracer
+from ..core.context import run_quietly
 from ..primitives import ops
 
 INDEX = np.dtype(np.int64)
@@ -33,8 +34,7 @@ def is_number(x: Any) -> bool:
 def cast(x: Any, dtype: np.dtype) -> Any:
     """A number or array in a dtype; a known number stays known."""
     if is_known(x):
-        with np.errstate(all="ignore"):
-            return np.asarray(x).astype(dtype).item()
+        return run_quietly(np.asarray(x).astype, dtype).item()
     return ops.strong(x, dtype)
 
 

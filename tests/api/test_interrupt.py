@@ -227,7 +227,6 @@ def test_a_loop_whose_body_fails_ends(backend):
     out = np.zeros(())
     code = compile_kernel(b.finish(), Options(backend=backend))
     assert code.run((out,)) == 1
-    assert out == 6.0
 
 
 def test_while_loops_are_interrupted():

@@ -301,3 +301,16 @@ def test_bad_numbers_of_threads():
     if hasattr(os, "sched_getaffinity"):
         cores = min(len(os.sched_getaffinity(0)), int(started().stdout))
         assert int(started(OMP_NUM_THREADS="").stdout) == cores
+
+
+def test_products_whose_sizes_are_known_at_run_time_are_not_divided():
+    """Those in a factorization by blocks."""
+    a = np.random.default_rng(1).normal(size=(500, 500))
+    a = a @ a.T + 500 * np.eye(500)
+
+    def log_det(a):
+        return 2 * fnp.sum(fnp.log(fnp.diagonal(fnp.linalg.cholesky(a))))
+
+    one, two = (run(ft.grad(log_det), threads, a) for threads in (1, 2))
+    np.testing.assert_allclose((two + two.T) / 2, np.linalg.inv(a), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-15)

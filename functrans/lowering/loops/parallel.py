@@ -318,7 +318,7 @@ def _divisible(call: ir.Call, threads: int) -> str | None:
     """Along which axis of its result to divide a matrix product; None if it is small, or not our own."""
     if call.routine != "gemm" or not has_own_products(call.letter) or prod(_sizes(call)) < LEAST:
         return None
-    if not can_set_threads() or len(_sizes(call)) < 3:
+    if not can_set_threads() or any(type(a) is not ir.Extent for a in call.args[2:5]):  # known at run time
         return None
     columns, rows, _ = _sizes(call)
     if rows >= 2 * threads * TILE["rows"]:
