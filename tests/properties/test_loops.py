@@ -193,6 +193,7 @@ CHECKS = [check_values, check_forward, check_reverse, check_second, check_lanes,
           check_lanes_second]  # fmt: skip
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("check", CHECKS)
 def test_as_python_loops(check):
     @settings(max_examples=3, suppress_health_check=QUIET)
@@ -269,7 +270,7 @@ EMPTY = programs.Program(
 )
 
 
-@settings(max_examples=10, suppress_health_check=QUIET)
+@settings(max_examples=6, suppress_health_check=QUIET)
 @example(EMPTY, 0, check_values, 2)
 @ARRAY_LOOPS
 def test_array_loops(program, seed, check, fewest):

@@ -174,6 +174,7 @@ def test_expm():
     assert np.isnan(fsl.expm(np.full((2, 2), np.nan))).all()
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("norm", [1e-3, 0.1, 0.5, 1.5, 4.0, 20.0])
 def test_derivatives_of_expm(norm):
     """Of each degree of the approximant, by SciPy's Frechet derivative."""
@@ -244,6 +245,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_transformations(name):
     f, *args = FUNCTIONS[name]

@@ -215,6 +215,7 @@ def test_second_derivatives_of_multiply_at_repeated_indices(factors, stack):
     np.testing.assert_allclose(found, [[0.0, 2.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], atol=1e-15)
 
 
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("stack", [lambda f: f, ft.jit])
 @pytest.mark.parametrize("count", [100, 200])
 def test_derivatives_of_multiply_by_many_factors_one_of_them_zero(count, stack):
