@@ -370,7 +370,7 @@ def _as_half_of_an_integer(e: Eqn) -> list[Eqn]:
     above, level = add(gt_p, *e.invars), add(ge_p, *e.invars)  # both are false for NaN
     parts = [add(convert_element_type_p, v, dtype=np.dtype(np.int8), weak=False) for v in (above, level)]
     twice = add(convert_element_type_p, add(add_p, *parts), dtype=dtype, weak=False)
-    return [*eqns, Eqn(mul_p, [twice, Literal(dtype.type(0.5))], [share], {}, e.source)]
+    return [*eqns, e.replace(primitive=mul_p, invars=[twice, Literal(dtype.type(0.5))], params={})]
 
 
 def _grows(e: Eqn) -> bool:
