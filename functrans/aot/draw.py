@@ -53,7 +53,7 @@ def drawn(
     Raises
     ------
     ArgumentValueError
-        If its name ends neither with .svg nor with .dot.
+        If its name does not end with .svg or .dot.
     """
     target = Path(path)
     write = {".svg": _svg, ".dot": _dot}.get(target.suffix)

@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..api.jit import Jitted
+from ..api.jit import Jitted, bound
 from ..api.static import DonatedArguments, StaticArguments
-from ..arrays.array import wrap
 from ..control.compiled_pair import Compile, PairPlan, aot_p
 from ..control.partitioner import Partitioner, checked_choice, partition
 from ..core import Transformed, aval_of
+from ..core.config import config
 from ..frontend.arguments import argument_at, check_function, flatten_values
 from ..frontend.checked import checked
-from ..frontend.pytree import tree_unflatten
 
 
 class AotFunction(Transformed):
@@ -27,12 +26,13 @@ class AotFunction(Transformed):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the forward program."""
+        if config.disable_jit:
+            return self._fun(*args, **kwargs)
         jitted = self._jitted
         split = jitted._signature.split(self._fun, args, kwargs)
         values, treedef = flatten_values(split.dynamic, partial(argument_at, "aot_function", self._fun))
         traced = jitted._traced(split, [aval_of(x) for x in values], treedef)
-        outs = aot_p.bind(*traced.captured, *values, jaxpr=traced.jaxpr, plan=self._plan)
-        return tree_unflatten(traced.out_tree, [wrap(x) for x in outs])
+        return bound(aot_p, traced, values, plan=self._plan)
 
 
 @checked

@@ -30,7 +30,7 @@ class SavedValue:
     Attributes
     ----------
     kind : str
-        ``"input"``, ``"output"``, or ``"value"`` if it is neither.
+        ``"input"``, ``"output"``, or ``"value"`` for any other.
     index : int
         Its number among the inputs, or among the outputs of the forward program.
     aval : Aval
@@ -57,7 +57,7 @@ class Pair:
     Attributes
     ----------
     forward : Jaxpr
-        From the inputs (the leaves of the arguments) to the outputs, then the saved values that are neither.
+        From the inputs (the leaves of the arguments) to the outputs, then the other saved values.
     backward : Jaxpr
         From all that is saved, then the cotangents of the float outputs, to the gradients of the float inputs.
     num_outputs : int

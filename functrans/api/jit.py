@@ -20,6 +20,7 @@ from ..core.context import run_with
 from ..core.module_getattr import lazy_import
 from ..core.named_axes import named_axes
 from ..core.portable import in_words
+from ..core.primitive import Primitive
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
 from ..core.tracebacks import show_users_frames
 from ..frontend.arguments import (
@@ -135,11 +136,7 @@ class Jitted(CalledFromNumba):
         values, treedef = flatten_values(split.dynamic, partial(argument_at, "jit", self._fun))
         traced = self._traced(split, [aval_of(x) for x in values], treedef)
         if current_trace.get() is not eval_trace:
-            attach_to(traced.hooks, values)
-            used = [ref.take() for ref in traced.uses.refs]
-            outs = call_p.bind(*traced.captured, *values, *used, jaxpr=traced.jaxpr)
-            outs = put_back(traced.uses, outs)
-            return tree_unflatten(traced.out_tree, [wrap(x) for x in outs])
+            return bound(call_p, traced, values)
         for x in filter(_is_tracer, values):
             raise leaked(x)
         run = donating(traced.jaxpr, traced.donated)
@@ -313,6 +310,14 @@ class Jitted(CalledFromNumba):
 
     def __repr__(self) -> str:
         return f"<jit of {in_words(self._fun)}>"
+
+
+def bound(prim: Primitive, traced: Traced, values: Sequence[Any], **options: Any) -> Any:
+    """The result of a call primitive that applies a traced function, with its hooks and refs."""
+    attach_to(traced.hooks, values)
+    used = [ref.take() for ref in traced.uses.refs]
+    outs = prim.bind(*traced.captured, *values, *used, jaxpr=traced.jaxpr, **options)
+    return tree_unflatten(traced.out_tree, [wrap(x) for x in put_back(traced.uses, outs)])
 
 
 class JittedMethod(Jitted):

@@ -42,7 +42,7 @@ class CalledFromNumba(Portable):
         ShapeError
             When called: `out` has another shape than the result.
         DtypeError, ArgumentError, ImmutableArrayError
-            When called: `out` has another dtype, is no array or another tree, or is read-only. Numba raises a
+            When called: `out` is not an array, is read-only, or has another dtype or tree. Numba raises a
             `TypingError` for these.
 
         Examples
@@ -74,7 +74,7 @@ class CalledFromNumba(Portable):
         Raises
         ------
         ArgumentError
-            If an argument or the result is no number.
+            If an argument or the result is not a number.
 
         Examples
         --------

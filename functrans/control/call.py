@@ -181,7 +181,11 @@ def call_primitive(
 def _compiled(*args: Any, jaxpr: Jaxpr) -> list[Any]:
     if not _compiler:
         return evaluate_call(*args, jaxpr=jaxpr)
-    outs = executable(jaxpr)(*args)
+    return with_numbers(jaxpr, executable(jaxpr)(*args))
+
+
+def with_numbers(jaxpr: Jaxpr, outs: list[Any]) -> list[Any]:
+    """The outputs of a program, with Python numbers for those that are weak."""
     for i in jaxpr.derive("numbers", lambda: [n for n, a in enumerate(jaxpr.out_avals) if a.is_number]):
         outs[i] = outs[i].item()
     return outs

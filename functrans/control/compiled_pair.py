@@ -13,7 +13,7 @@ from ..core import Jaxpr
 from ..core.ir import Var
 from ..passes.masks import Mask
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
-from .call import call_primitive, executable
+from .call import call_primitive, executable, with_numbers
 from .partitioner import Joint, partition, partitioned
 
 Compile = Callable[[Jaxpr], Callable[..., list[np.ndarray]]]
@@ -49,10 +49,8 @@ class PairPlan:
 
 def _run(*args: Any, jaxpr: Jaxpr, plan: PairPlan) -> list[Any]:
     compile = plan.backward if plan.is_backward else plan.forward
-    if compile is None:
-        return executable(jaxpr)(*args)
-    compiled = jaxpr.derive(("aot", plan), lambda: compile(jaxpr))
-    return list(compiled(*args))
+    compiled = executable(jaxpr) if compile is None else jaxpr.derive(("aot", plan), lambda: compile(jaxpr))
+    return with_numbers(jaxpr, list(compiled(*args)))
 
 
 def _taken_apart(jaxpr: Jaxpr, mask: Mask, *, plan: PairPlan) -> LinearizedJaxpr:

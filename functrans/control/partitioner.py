@@ -59,7 +59,7 @@ class Joint:
     Attributes
     ----------
     primal : Jaxpr
-        From the inputs to the outputs, then the values that the backward program reads and that are neither.
+        From the inputs to the outputs, then the other values that the backward program reads.
     needed : tuple of Var
         The values that the backward program reads.
     num_outputs : int

@@ -33,6 +33,6 @@ def _quota() -> list[int]:
             for path in paths:
                 with open(path, encoding="ascii") as file:
                     words += file.read().split()
-            quota, period = map(int, words)  # "max" is no quota
+            quota, period = map(int, words)  # "max" means no quota
             return [-(-quota // period)] if quota > 0 and period > 0 else []
     return []

@@ -28,7 +28,7 @@ class Failure:
     source : Place or None
         The user's line.
     exception : callable, optional
-        ``exception(values)`` makes the error to raise in the place of a `CheckError`.
+        ``exception(values)`` makes the error to raise instead of a `CheckError`.
     """
 
     category: str

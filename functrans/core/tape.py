@@ -191,6 +191,15 @@ class Tape:
         """The dtype of the spans."""
         return INT64
 
+    @property
+    def nbytes(self) -> int:
+        """The memory of the spans and of the pools, which have room for more records."""
+        total, item = self.spans.nbytes, self.aval.item
+        for pool in self.pools:
+            total += int(pool[1]) * item.size * item.dtype.itemsize
+            item = item.item if isinstance(item, TapeAval) else item
+        return total
+
     def __len__(self) -> int:
         """The number of records of a single tape."""
         return int(self.spans[1])

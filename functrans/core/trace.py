@@ -221,7 +221,7 @@ class Tracer(OperatorMethods, Unportable):
         """Numba asks for it when a jitted function is called on the tracer."""
         raise errors.NumbaTranslationError(
             f"a function compiled by Numba was called on a traced value of type {self.aval}. Wrap it: "
-            "functrans.numba_call(f), or decorate it with functrans.njit in the place of numba.njit"
+            "functrans.numba_call(f), or decorate it with functrans.njit instead of numba.njit"
         )
 
     def describe(self) -> str:

@@ -115,7 +115,7 @@ class Expressions(Callables):
         return view if view.order else self.content(view)
 
     def content(self, value: Any) -> Any:
-        """A value with the elements of arrays in the place of the arrays."""
+        """A value with the elements of arrays instead of the arrays."""
         if isinstance(value, ArrayView):
             return read(self.state.heap[value.storage].value, value)
         if isinstance(value, list):

@@ -152,7 +152,7 @@ class Callables:
     def call_jitted(
         self: Any, dispatcher: Any, signature: Any, args: list[Any], kwargs: dict[str, Any]
     ) -> Any:
-        """Translate the body of another jitted function in the place of the call."""
+        """Translate the body of another jitted function instead of the call."""
         key = id(dispatcher)
         if key in [p[0] for p in self.path]:
             raise self.unsupported("recursion", "write it as a loop")

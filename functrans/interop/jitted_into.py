@@ -84,8 +84,8 @@ class IntoEmitter(CallEmitter):
     def place(self, j: int, typ: Any, array: Any, written: list[tuple[Any, Any]]) -> Any:
         """Choose where result `j` is written; returns where the address of memory for a copy is, or zero.
 
-        The kernel writes to the caller's array if that is contiguous, and overlaps neither an argument nor an array
-        that is written too.
+        The kernel writes to the caller's array if that is contiguous, and overlaps no argument and no array that
+        is written too.
         """
         b = self.builder
         address, size = b.ptrtoint(array.data, word(0).type), self.nbytes(typ, array)

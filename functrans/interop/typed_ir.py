@@ -25,7 +25,7 @@ class TypedFunction:
     ----------
     name, file : str
     ir : numba.core.ir.FunctionIR
-        Its blocks assign each variable by statements alone: there are no phi nodes.
+        Its blocks assign each variable by statements alone: it has no phi nodes.
     typemap : dict of str to numba.types.Type
     calltypes : dict
         The signature of each call and operator.

@@ -20,6 +20,7 @@ from ..arrays.array import read_only_copy
 from ..core import Attachment, Aval, Zero, aval_of, evaluate, looks_for_faults
 from ..core.ir import Jaxpr, Var
 from ..core.primitive import Linear, Primitive
+from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, refuse_leaks, tracing
 from ..passes.toolkit import backward_slice
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
@@ -339,7 +340,7 @@ class Linearized(NamedTuple):
     def residual_bytes(self) -> int:
         """The memory of the residuals besides the arguments, each array counted once."""
         memory: dict[int, int] = {}
-        for x in [a for e in self.tape for a in e.args if isinstance(a, np.ndarray)]:
+        for x in [a for e in self.tape for a in e.args if isinstance(a, np.ndarray | Tape)]:
             owner = _memory(x)
             if owner not in self.arguments:
                 memory[owner] = max(memory.get(owner, 0), x.nbytes)
@@ -397,7 +398,9 @@ def linearize(
 
 
 def _memory(x: Any) -> int:
-    """The identity of the array that owns the memory of a value."""
+    """The identity of what owns the memory of a value."""
+    if isinstance(x, Tape):
+        x = x.pools[0]
     while isinstance(x, np.ndarray) and isinstance(x.base, np.ndarray):
         x = x.base
     return id(x)

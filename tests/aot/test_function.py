@@ -99,3 +99,18 @@ def test_static_arguments_and_choices(compiled):
         ft.vjp(bad, X)
     with pytest.raises(TypeError, match="aot_function"):
         aot.aot_function(3)
+
+
+def test_it_behaves_as_a_jitted_function():
+    """Weak numbers, hooks on values from outside, and `disable_jit`."""
+    assert aot.aot_function(lambda x: 2 * x)(2.0).weak_type
+    seen = []
+
+    def hooked(x):
+        ft.register_hook(x, seen.append)
+        return fnp.sum(x * x)
+
+    np.testing.assert_array_equal(ft.grad(aot.aot_function(hooked))(X), 2 * X)
+    np.testing.assert_array_equal(seen, [2 * X])
+    with ft.disable_jit():
+        np.testing.assert_array_equal(aot.aot_function(lambda x: np.asarray(x) + 1)(X), X + 1)

@@ -299,3 +299,14 @@ def test_a_loop_keeps_a_byte_of_each_maximum():
     for d in (ft.grad(f, (0, 1)), ft.jit(ft.grad(f, (0, 1)))):
         for got, expected in zip(d(c, x), ft.grad(plain, (0, 1))(c, x), strict=True):
             np.testing.assert_array_equal(got, expected)
+
+
+def test_residual_bytes_count_tapes():
+    def halved(x):
+        return lax.while_loop(lambda c: fnp.sum(c) > 1.0, lambda c: 0.5 * fnp.sin(c), x)
+
+    x, rounds = np.ones(100), 0
+    y = x
+    while y.sum() > 1.0:
+        y, rounds = 0.5 * np.sin(y), rounds + 1
+    assert ft.vjp(ft.jit(halved), x)[1].residual_bytes >= rounds * x.nbytes

@@ -145,7 +145,7 @@ class Builder(Arithmetic):
         return View(buffer, (i,))
 
     def number(self, value: ScalarHandle) -> Known:
-        """A scalar in the place of memory."""
+        """A scalar instead of memory."""
         return Known(value)
 
     def window(
