@@ -343,8 +343,10 @@ def economical(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> Linea
     saved = min_cut(joint, PRICE_IN_LOOP)
     if joint.size(saved) >= joint.size(joint.needed):
         saved = save_all(joint)
-    # An invariant value larger than its operands is computed where it is read.
-    stored.update(v for e in invariant if joint.kind(e) == "heavy" or not _grows(e) for v in e.outvars)
+    # An invariant value larger than its operands, or made of numbers alone, is computed where it is read.
+    given = forward_slice(primal.eqns, [*primal.invars, *primal.constvars])
+    large = [e for e in invariant if _grows(e) or given.isdisjoint(e.outvars)]
+    stored.update(v for e in invariant if joint.kind(e) == "heavy" or e not in large for v in e.outvars)
     return recomputing(parts, saved | stored)
 
 

@@ -6,7 +6,8 @@ the results are the last carry and the stacked rows that the body returns::
     consts, carry, rows[i] --body--> carry, rows'[i]
 
 If the trip count is known only at run time, `length` is None, the first operand is the trip count, and stacked rows are
-tapes (see `core.tape`).
+tapes (see `core.tape`). Consecutive integers need neither an array nor a tape: the operand of such rows is the first of
+them, a number.
 
 Its linearization consists of two scans: one that also stacks the residuals, and a linear one over them. Loop-invariant
 residuals are computed once, and are constants of the second scan. The transpose runs in the other direction; cotangents
@@ -45,7 +46,7 @@ from ..primitives.reductions.reduce import reduce_max_p
 from ..primitives.structure.linear import add_p, batched_first, instantiate, move_axis
 from ..transforms.batch import mentions_axis
 from ..transforms.stage import stage
-from .bodies import invariant_part
+from .bodies import JaxprBuilder, invariant_part
 from .body_cache import derive_from_all
 from .body_transforms import (
     Halves,
@@ -359,10 +360,14 @@ def _batch(
     if (length is None or taped) and not mentions_axis(size, [jaxpr]):
         params.update(jaxpr=jaxpr, length=length, num_consts=num_consts, num_carry=num_carry)
         return over_lanes(scan_p, size, args, dims, params)
-    if taped or (length is None and (len(args) - 1 > sum(sizes) or len(jaxpr.outvars) > num_carry)):
+    counters = len(args) - 1 - sum(sizes) if length is None else 0
+    if taped or (length is None and ((counters and params["reverse"]) or len(jaxpr.outvars) > num_carry)):
         raise no_common_tape()
+    if counters:
+        jaxpr, sizes = _carrying_counters(jaxpr, counters), (num_consts, num_carry + counters)
     if length is None and dims[0] is not None:
-        return _in_step(size, args, dims, jaxpr, sizes)
+        outs, out_dims = _in_step(size, args, dims, jaxpr, sizes)
+        return outs[:num_carry], out_dims[:num_carry]
     if length is None:
         params["count"], args, dims = args[0], args[1:], dims[1:]
     consts, carry, rows = split(list(zip(args, dims)), *sizes)
@@ -384,7 +389,19 @@ def _batch(
         length=length,
         **params,
     )
-    return results, [*[0 if m else None for m in mask], *[None if d is None else 1 for d in row_dims]]
+    out_dims = [*[0 if m else None for m in mask], *[None if d is None else 1 for d in row_dims]]
+    return (results[:num_carry], out_dims[:num_carry]) if counters else (results, out_dims)
+
+
+def _carrying_counters(jaxpr: Jaxpr, counters: int) -> Jaxpr:
+    """A body that carries its counters, which are its rows."""
+
+    def build() -> Jaxpr:
+        new = JaxprBuilder(jaxpr)
+        following = [new.bind(add_p, v, np.int64(1)) for v in jaxpr.invars[-counters:]]
+        return new.finish("counters in the carry", [*jaxpr.outvars, *following])
+
+    return jaxpr.derive("counters in the carry", build)
 
 
 def _copies_lanes(jaxpr: Jaxpr, body: Jaxpr, size: int, num_carry: int) -> bool:

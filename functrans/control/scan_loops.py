@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,11 @@ def head_of(values: Sequence[Any], length: int | None) -> tuple[Sequence[Any], S
     return (values[:1], values[1:]) if length is None else ((), values)
 
 
+def is_counter(row: Any) -> bool:
+    """Whether a row operand, or its aval or its memory, is a number, from which the rows count."""
+    return row.shape == ()
+
+
 def in_python(
     jaxpr: Jaxpr,
     args: Sequence[Any],
@@ -32,7 +36,6 @@ def in_python(
     unroll: int,
     num_consts: int,
     num_carry: int,
-    counters: tuple[int, ...] = (),
 ) -> list[Any]:
     """The scan as a Python loop."""
     head, rest = head_of(args, length)
@@ -40,10 +43,7 @@ def in_python(
     count = length if length is not None else max(int(head[0]), 0)
     out_rows: list[list[Any]] = []
     for i in reversed(range(count)) if reverse else range(count):
-        here = [
-            x + np.int64(i) if r in counters else x[i] if length is not None else x.record(i)
-            for r, x in enumerate(rows)
-        ]
+        here = [x + np.int64(i) if is_counter(x) else x.record(i) if length is None else x[i] for x in rows]
         outs = computed(jaxpr, [*consts, *carry, *here])
         carry = outs[:num_carry]
         out_rows.append(outs[num_carry:])
@@ -76,15 +76,12 @@ def kernel(
     unroll: int,
     num_consts: int,
     num_carry: int,
-    counters: tuple[int, ...] = (),
 ) -> None:
-    """The kernel rule: a native loop around the body's statements.
-
-    `counters` are rows of consecutive integers, for which the operand is the first (see `lowering.jaxpr.counters`).
-    """
+    """The kernel rule: a native loop around the body's statements."""
     head, rest = head_of(operands, length)
     consts, init, rows = split(rest, num_consts, num_carry)
     last, out_rows = split(results, num_carry)
+    counters = [r for r, x in enumerate(rows) if is_counter(x)]
     if length is not None and not num_carry and not counters and len(jaxpr.eqns) == 1:
         rule = jaxpr.eqns[0].primitive.kernel
         write = rule.over_lanes if isinstance(rule, Block) else None
@@ -174,12 +171,9 @@ def narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
         return body.replace(invars=chosen(body.invars, read), eqns=eqns, outvars=outvars)
 
     head, operands = head_of(eqn.invars, params["length"])
-    consts, carry, rows = split(read, num_consts, num_carry)
+    consts, carry, _ = split(read, num_consts, num_carry)
     smaller = body.derive(("narrow", kept, read), build)
     params = params | {"jaxpr": smaller, "num_consts": sum(consts), "num_carry": sum(carry)}
-    if "counters" in params:
-        places = list(accumulate(rows, initial=0))
-        params["counters"] = tuple([places[r] for r in params["counters"] if rows[r]])
     return eqn.replace(
         invars=[*head, *chosen(operands, read)], outvars=chosen(eqn.outvars, kept), params=params
     )

@@ -19,7 +19,6 @@ from ..frontend.arguments import flatten_values, given, name_of, result
 from ..frontend.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..numpy.elementwise.selection import where
-from ..primitives import ops
 from ..primitives.operands import stack, strong
 from .branching import cond
 
@@ -154,7 +153,7 @@ class ScanLoop(NamedTuple):
             body.jaxpr,
             body.consts,
             [*carried.init, *body.carried],
-            [_counters(x) if type(x) is range else x for x in self.rows],
+            [np.int64(x.start) if type(x) is range else x for x in self.rows],
             length=length,
             reverse=reverse,
             unroll=unroll,
@@ -202,11 +201,6 @@ class ScanLoop(NamedTuple):
 
 #: The counter of a loop: an integer like one of Python's ``range``, which gets the dtype of the array it meets.
 COUNTER = Aval((), np.dtype(np.int64), weak=True)
-
-
-def _counters(numbers: range) -> Any:
-    counters = ops.iota((len(numbers),), 0)
-    return counters if numbers.start == 0 else ops.add_p.bind(counters, COUNTER.dtype.type(numbers.start))
 
 
 def _row_aval(x: Any) -> Aval:

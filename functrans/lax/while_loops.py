@@ -6,8 +6,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..api.bodies import Body, carry_out, loop_body, trace_body, trace_carry
 from ..api.progress import Progress
 from ..control import scan as scan_primitive
@@ -28,10 +26,6 @@ from .scanning import COUNTER, START, Carry, ScanLoop, pair, reporting
 __all__ = [
     "fori_loop", "while_loop",
 ]  # fmt: skip
-
-
-#: Longer loops carry their counter; others read it from rows, which reverse mode need not copy.
-LONG = 1 << 20
 
 
 @boundary
@@ -104,15 +98,13 @@ def fori_loop(
         start, stop = [operator.index(concrete(b)) for b in bounds]
         rows = range(start, max(start, stop))
         times = unrolled(name, 1 if unroll is None else unroll, len(rows))
-        if len(rows) > LONG and not config.disable_jit:
-            return _counted(body_fun, carry, tree, np.int64(start), length=len(rows), unroll=times)
         return ScanLoop("fori_loop", body_fun, _with_row, carry, tree, [rows], LEAF).run(
             len(rows), unroll=times
         )[0]
     if unroll is not None:
         raise ArgumentValueError(f"{name}: unroll requires known bounds, but one is a traced value")
     start, stop = [strong(b, COUNTER.dtype) for b in bounds]
-    return _counted(body_fun, carry, tree, start, length=None, count=ops.sub_p.bind(stop, start))
+    return _counted(body_fun, carry, tree, start, ops.sub_p.bind(stop, start))
 
 
 def _bound(name: str, which: str, x: Any) -> Any:
@@ -127,43 +119,34 @@ def _with_row(fun: Callable[..., Any], pair: tuple[Any, Any]) -> tuple[Any, Any]
     return fun(pair[1], pair[0]), None
 
 
-def _with_counter(fun: Callable[..., Any], values: tuple[Any, Any]) -> tuple[Any, Any]:
-    return fun(values[1], values[0]), values[1] + 1
-
-
 def _counted(
     fun: Callable[..., Any],
     init: list[Any],
     tree: PyTreeDef,
     start: Any,
-    *,
-    length: int | None,
-    call: Callable[..., tuple[Any, Any]] = _with_counter,
-    **options: Any,
+    count: Any,
+    call: Callable[..., tuple[Any, Any]] = _with_row,
 ) -> Any:
-    """Run a loop whose carry includes the counter."""
+    """Run a loop over `count` numbers from `start` on; both are known only at run time."""
     if isinstance(fun, Progress):
-        if length is not None:
-            fun.check("fori_loop", length)
         tree = pair(tree_structure(START), tree)
-        call = reporting(fun, call)
-        return _counted(fun.body, [*START, *init], tree, start, length=length, call=call, **options)[1]
+        return _counted(fun.body, [*START, *init], tree, start, count, reporting(fun, call))[1]
     in_tree = pair(tree, LEAF)
 
     def trace(avals: list[Aval]) -> Body:
         return trace_body(fun, [*avals, COUNTER], in_tree, call, avals)
 
     carried = trace_carry("fori_loop", fun, init, tree, trace, lambda out: out.children()[0])
-    body = loop_body(carried.body, len(init) + 1)
+    body = loop_body(carried.body, len(init), 1)
     outs = scan_primitive.bind(
         body.jaxpr,
         body.consts,
-        [*carried.init, start, *body.carried],
-        [],
-        length=length,
-        **options,
+        [*carried.init, *body.carried],
+        [start],
+        length=None,
+        count=count,
     )
-    outs = body.put_back(outs, len(init) + 1)
+    outs = body.put_back(outs, len(init))
     return tree_unflatten(tree, carry_out(outs[: len(init)], carried.weak))
 
 

@@ -284,6 +284,16 @@ def test_lanes_of_a_while_loop_go_together():
     shared = ft.jit(ft.vmap(times, (0, None), axis_name="i"))
     np.testing.assert_array_equal(shared(x, 2), x + 5 * x.sum())
     np.testing.assert_array_equal(ft.jit(mapped(times))(x, np.array([0, 1, 2])), [1.0, 8.0, 27.0])
+
+    def numbered(x, first, last):
+        return lax.fori_loop(first, last, lambda i, c: c + i * lax.psum(x, "i"), x)
+
+    shared = ft.jit(ft.vmap(numbered, (0, None, None), axis_name="i"))
+    np.testing.assert_array_equal(shared(x, 2, 5), x + 9 * x.sum())
+    own_bounds = np.array([[2, 3], [1, 1], [1, 4]])
+    np.testing.assert_array_equal(
+        ft.jit(mapped(numbered))(x, *own_bounds.T), x + np.array([2, 0, 6]) * x.sum()
+    )
     # A loop without a collective stops on its own for each lane.
     np.testing.assert_array_equal(
         mapped(lambda x: lax.while_loop(lambda c: c < 10.0, lambda c: 2 * c, x) + 0 * lax.psum(x, "i"))(x),

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.lax import while_loops as counted
 from functrans.testing import check
 
 X = np.linspace(0.1, 1.0, 7)
@@ -179,16 +178,36 @@ def test_the_counter_is_a_python_number(way):
     )
 
 
-def test_a_long_loop_counts_without_rows(monkeypatch):
-    def run(x):
-        return lax.fori_loop(2, 9, lambda i, c: fnp.sin(c) * x + i, x, unroll=2)
+def test_counters_need_neither_rows_nor_tapes():
+    def known(x, n):
+        return lax.fori_loop(2, 9, lambda i, c: fnp.sin(c) * x[i - 2] * i, x[0], unroll=2)
 
-    short = run(0.3), ft.grad(run)(0.3), ft.vmap(run)(X)
-    monkeypatch.setattr(counted, "LONG", 5)
-    assert "iota" not in str(ft.make_jaxpr(run)(0.3))
-    for a, b in zip(short, (run(0.3), ft.grad(run)(0.3), ft.vmap(run)(X))):
-        assert_allclose(a, b)
-    check(run, 0.3, order=2)
+    def unknown(x, n):
+        return lax.fori_loop(2, n, lambda i, c: fnp.sin(c) * x[i - 2] * i, x[0])
+
+    x = fnp.linspace(-0.4, 0.7, 7)
+    expected = known(x, 9), *ft.vjp(lambda x: known(x, 9), x)[1](1.0)
+    for f in (known, unknown):
+        text = str(ft.make_jaxpr(ft.grad(f))(x, 9))
+        assert not any(rows in text for rows in ("iota", "i64[7]", "tape[]<i64[]>"))
+        for a, b in zip((f(x, 9), ft.jit(ft.grad(f))(x, 9)), expected):
+            assert_allclose(a, b)
+    check(lambda x: ft.jit(unknown)(x, 9), x, order=2)
+
+
+def test_numbers_made_in_a_body_are_made_again():
+    """Rows of an inner loop are neither stacked nor read from memory in the derivative."""
+
+    def f(x):
+        def row(c, i):
+            inner = lax.scan(lambda c, j: (c * x[i, j - 1] + fnp.sin(c), None), c, fnp.arange(1, 6))
+            return inner[0], None
+
+        return lax.scan(row, 1.0, fnp.arange(4))[0]
+
+    assert "i64[4,5]" not in str(ft.make_jaxpr(ft.grad(f))(np.ones((4, 5))))
+    assert "status |=" not in ft.jit(ft.grad(f)).lower(np.ones((4, 5))).as_text()
+    check(f, np.linspace(0.1, 0.9, 20).reshape(4, 5), order=2)
 
 
 def test_fori_loop_unrolls():

@@ -1,9 +1,9 @@
 """Counters of loops: rows that hold consecutive integers, and carries that grow by one, become index arithmetic.
 Carries that stay the same become constants.
 
-``fori_loop`` hands its body a number that comes from a row of ``arange``, or that is carried if its bounds are known
-only at run time. Either way the kernel would read from memory what it could take from the loop's variable, whose range
-tells which indices are in bounds.
+``fori_loop`` needs no array for its numbers (see `control.scan`), but users write ``scan`` over ``arange``, and carry
+numbers that count. The kernel would read from memory what it could take from the loop's variable, whose range tells
+which indices are in bounds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...primitives.structure.shape import iota_p
 
 
 def with_counters(eqns: list[Eqn], outvars: list[Atom]) -> tuple[list[Eqn], list[Atom]]:
-    """The equations and outputs, with counters of scans marked; what computed their rows becomes dead code."""
+    """The equations and outputs, with counting rows and carries by their first number; such rows become dead code."""
     if not any(e.primitive is scan_p for e in eqns):
         return eqns, outvars
     producer = {v: e for e in eqns for v in e.outvars}
@@ -66,19 +66,14 @@ def _without_fixed(e: Eqn, env: dict[Atom, Atom]) -> Eqn:
 
 def _of_rows(e: Eqn, producer: dict[Var, Eqn]) -> Eqn:
     """The scan without rows of consecutive integers: it takes the first one instead."""
-    params = e.params
-    if params["length"] is None:
+    if e.params["length"] is None:
         return e
-    first = params["num_consts"] + params["num_carry"]
-    invars, counters = list(e.invars), list(params.get("counters", ()))
-    for i in range(first, len(invars)):
-        start = None if i - first in counters else _start(invars[i], producer)
-        if start is not None:
-            invars[i] = Literal(np.int64(start))
-            counters.append(i - first)
-    if len(counters) == len(params.get("counters", ())):
+    first = e.params["num_consts"] + e.params["num_carry"]
+    starts = [_start(a, producer) for a in e.invars[first:]]
+    if all(start is None for start in starts):
         return e
-    return e.replace(invars=invars, params={**params, "counters": tuple(sorted(counters))})
+    rows = [a if s is None else Literal(np.int64(s)) for a, s in zip(e.invars[first:], starts)]
+    return e.replace(invars=[*e.invars[:first], *rows])
 
 
 def _start(a: Atom, producer: dict[Var, Eqn]) -> int | None:
@@ -117,9 +112,7 @@ def _of_carry(e: Eqn, read: Collection[Atom]) -> Eqn:
         places = [first + j for j in counts]
         return [*[v for i, v in enumerate(values) if i not in places], *[values[i] for i in places]]
 
-    rows = len(body.invars) - consts - carried
     outvars = [v for j, v in enumerate(body.outvars) if j not in counts]
-    counters = (*params.get("counters", ()), *range(rows, rows + len(counts)))
     return e.replace(
         invars=moved(e.invars, consts + head),
         outvars=[v for j, v in enumerate(e.outvars) if j not in counts],
@@ -127,7 +120,6 @@ def _of_carry(e: Eqn, read: Collection[Atom]) -> Eqn:
             **params,
             "jaxpr": body.replace(invars=moved(body.invars, consts), outvars=outvars),
             "num_carry": carried - len(counts),
-            "counters": counters,
         },
     )
 

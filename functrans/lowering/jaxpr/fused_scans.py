@@ -66,7 +66,7 @@ def _rows(scan: Eqn) -> Sequence[Atom]:
 def _in_step(first: Eqn, second: Eqn) -> bool:
     """Whether two scans have the same trip count and direction, and the first may run as late as the second."""
     same = all(first.params[key] == second.params[key] for key in ("length", "reverse"))
-    if not same or first.effects.on_host or any(e.params.get("counters") for e in (first, second)):
+    if not same or first.effects.on_host:
         return False
     return first.params["length"] is not None or first.invars[0] is second.invars[0]
 
