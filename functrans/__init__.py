@@ -76,6 +76,7 @@ _set_numba_door(_lazy_import("functrans.interop.jitted_type"))
 
 __version__ = "0.1.0"
 
+_autocast = _lazy_import("functrans.api.autocast")
 _interop = _lazy_import("functrans.interop")
 
 _LAZY = (
@@ -105,8 +106,14 @@ _LAZY = (
     "sharding",
 )
 
-#: They load Numba.
-_FROM_INTEROP = ("njit", "numba_call")
+#: Functions whose modules load at their first use; those of `interop` load Numba.
+_FUNCTIONS = {
+    "autocast": _autocast,
+    "get_autocast_dtype": _autocast,
+    "is_autocast_enabled": _autocast,
+    "njit": _interop,
+    "numba_call": _interop,
+}
 
 __all__ = [
     "Array",
@@ -120,6 +127,7 @@ __all__ = [
     "ShapeDtypeStruct",
     "Zero",
     "ad_checkpoint",
+    "autocast",
     "block_until_ready",
     "check_tracer_leaks",
     "checking_leaks",
@@ -164,11 +172,13 @@ __all__ = [
     "free_ref",
     "freeze",
     "fwd_and_bwd",
+    "get_autocast_dtype",
     "grad",
     "hessian",
     "hookable",
     "image",
     "io_callback",
+    "is_autocast_enabled",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -220,8 +230,8 @@ __all__ = [
 ]
 
 
-def _numba(name: str) -> object:
-    return getattr(_interop, name) if name in _FROM_INTEROP else None
+def _function(name: str) -> object:
+    return getattr(_FUNCTIONS[name], name) if name in _FUNCTIONS else None
 
 
 __getattr__, __dir__ = _module_attributes(
@@ -233,5 +243,5 @@ __getattr__, __dir__ = _module_attributes(
         "pmap": "functrans has one device: use vmap",
     },
     parts=_LAZY,
-    further=_numba,
+    further=_function,
 )

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..arrays.ref import Ref
 from ..control.body_cache import interned
-from ..core import WEAK_KEYS, Attachment, Aval, Jaxpr, Source, Var, aval_of, last_line, user_source
+from ..core import WEAK_KEYS, Attachment, Aval, Jaxpr, Source, Var, aval_of, is_float, last_line, user_source
+from ..core.autocast import made
 from ..core.errors import CarryTypeError
 from ..frontend.arguments import Flat, name_of, result
 from ..frontend.pytree import PyTreeDef
@@ -44,6 +45,8 @@ class Body(NamedTuple):
     uses : Uses
         The refs from outside that it uses, which follow the inputs and outputs of the jaxpr; `outs` and `sources` leave
         them out.
+    casts : bool
+        Whether autocast changed dtypes in it.
     """
 
     jaxpr: Jaxpr
@@ -53,6 +56,7 @@ class Body(NamedTuple):
     sources: list[Source | None]
     hooks: list[Attachment]
     uses: Uses = Uses()
+    casts: bool = False
 
 
 def trace_body(
@@ -62,21 +66,27 @@ def trace_body(
     call: Callable[..., Any],
     expected: Sequence[Aval] = (),
     uses: Uses | None = None,
+    casts: bool = False,
 ) -> Body:
-    """Trace a body. Leading outputs that are Python numbers take the dtype of `expected`, if it is of their kind."""
+    """Trace a body. Leading outputs that are Python numbers take the dtype of `expected`, if it is of their kind. Where
+    autocast changes dtypes in the body, or with `casts`, so do real floating-point numbers.
+    """
     flat = Flat(fun, treedef, call)
     uses = Uses() if uses is None else uses
 
+    before = made.count
+
     def body(*values: Any) -> list[Any]:
         outs = flat(*[weakly(x) if a.weak else x for x, a in zip(values, avals)])
-        return [_as_expected(x, a) for x, a in zip(outs, expected)] + outs[len(expected) :]
+        own = casts or made.count != before
+        return [as_expected(x, a, own) for x, a in zip(outs, expected)] + outs[len(expected) :]
 
     hooks: list[Attachment] = []
     staged = stage(body, [a.strong() for a in avals], name_of(fun), hooks=hooks, hoist=False, uses=uses)
     opened, consts = lift_constants(staged)
     count = len(staged.outvars) - sum(uses.written)
     outs, sources = staged.out_avals[:count], _sources(staged, fun)[:count]
-    return Body(interned(opened), consts, flat.out_tree, outs, sources, hooks, uses)
+    return Body(interned(opened), consts, flat.out_tree, outs, sources, hooks, uses, made.count != before)
 
 
 class LoopBody(NamedTuple):
@@ -137,12 +147,19 @@ def _sources(jaxpr: Jaxpr, fun: Callable[..., Any]) -> list[Source | None]:
     return [end if s is None or s == call else s for s in sources]
 
 
-def _as_expected(x: Any, expected: Aval) -> Any:
+def as_expected(x: Any, expected: Aval, casts: bool) -> Any:
+    """An output in the dtype expected of it, if it is a number of that kind, or if autocast gave it another.
+
+    A carry keeps its dtype: what autocast made of it in the body is cast back.
+    """
     aval = aval_of(x)
-    takes = aval.weak and not expected.weak and aval.dtype.kind == expected.dtype.kind
-    if takes and aval.shape == expected.shape:
-        return strong(x, expected.dtype)
-    return x
+    if expected.weak or aval.shape != expected.shape or (aval.dtype == expected.dtype and not aval.weak):
+        return x
+    if aval.weak:
+        takes = aval.dtype.kind == expected.dtype.kind
+    else:
+        takes = casts and is_float(aval.dtype) and is_float(expected.dtype)
+    return strong(x, expected.dtype) if takes else x
 
 
 # --- carries ------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from ..core import (
     memory_dtype,
     operators,
 )
+from ..core.autocast import autocasting, casts_here
 from . import refusals
 
 _ndarray = np.ndarray
@@ -246,6 +247,10 @@ class Array(np.ndarray, metaclass=_ArrayType):
     # --- NumPy's protocols ----------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if autocasting.used and _casts_ufunc(ufunc, method) and kwargs.get("out") is None:
+            out = _by_functrans(ufunc, method, inputs, kwargs)
+            of_number = isinstance(inputs[0], np.generic) and refusals.calls_operator(sys._getframe(1))
+            return out if of_number else _as_of_numpy(out)
         plain = []
         for x in inputs:
             if type(x) is Array:
@@ -279,6 +284,8 @@ class Array(np.ndarray, metaclass=_ArrayType):
         if func in refusals.WRITERS and args and is_immutable(args[0]):
             refusals.refuse(f"np.{func.__name__}(x, ...)", f"{refusals.WRITERS[func]}. {refusals.COPY}")
         check_out(func.__name__, kwargs)
+        if autocasting.used and func in operators.function and casts_here(func.__name__):
+            return _as_of_numpy(operators.function[func](*args, **kwargs))
         if func in refusals.PRINTERS:
             return func(np.asarray(args[0]), *args[1:], **kwargs)
         args, kwargs = unwrap_all(args), unwrap_all(kwargs)
@@ -422,6 +429,35 @@ class Array(np.ndarray, metaclass=_ArrayType):
         """Raise for ``write=True``."""
         if write:
             refusals.refuse("x.setflags(write=True)", "Make a copy to modify: y = np.array(x)")
+
+
+#: The operations that methods of ufuncs are.
+OF_UFUNCS: dict[tuple[Any, str], str] = {
+    (np.add, "reduce"): "sum",
+    (np.multiply, "reduce"): "prod",
+    (np.add, "accumulate"): "cumsum",
+    (np.multiply, "accumulate"): "cumprod",
+}
+
+
+def _casts_ufunc(ufunc: np.ufunc, method: str) -> bool:
+    """Whether autocast casts for a ufunc, or for one of its methods."""
+    name = ufunc.__name__ if method == "__call__" else OF_UFUNCS.get((ufunc, method), "")
+    return casts_here(name) and ufunc in operators.ufunc
+
+
+def _by_functrans(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What a ufunc of traced values does."""
+    function = operators.ufunc[ufunc]
+    if method == "__call__":
+        return function(*inputs, **kwargs)
+    return operators.function[np.ufunc](function, ufunc, method, *inputs, **kwargs)
+
+
+def _as_of_numpy(out: Any) -> Any:
+    """The result of an operation in the form in which NumPy's functions return it: plain, writable, a number."""
+    out = refusals.writable(unwrap_all(out))
+    return out[()] if type(out) is _ndarray and not out.ndim else out
 
 
 class WeakArray(Array):

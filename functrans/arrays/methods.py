@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core import PYTHON_NUMBERS, operators
+from ..core.autocast import autocasting, casts_here
 from .array import (
     Array,
     WeakArray,
@@ -36,7 +37,12 @@ _flags = vars(np.ndarray)["flags"].__get__
 
 
 def _unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
+    stem = name.strip("_")
+    called = OPERATIONS.get(stem, stem)
+
     def method(self: Array) -> Any:
+        if autocasting.used and casts_here(called):
+            return operators.operator[stem](self)
         plain = _view(self, _ndarray)
         try:
             return wrap(op(plain))
@@ -48,9 +54,12 @@ def _unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
 
 def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
     generic = getattr(_ndarray, name)
+    stem, called = _operator_of(name, swapped)
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
+        if autocasting.used and casts_here(called):
+            return operators.operator[stem](*((other, self) if swapped else (self, other)))
         if kind is Array:
             other = _view(other, _ndarray)
         plain = _view(self, _ndarray)
@@ -79,9 +88,12 @@ def _weakly_unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
 
 def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
     """Weak with numbers and weak arrays; with anything else it acts as the number."""
+    stem, called = _operator_of(name, swapped)
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
+        if autocasting.used and casts_here(called):
+            return operators.operator[stem](*((other, self) if swapped else (self, other)))
         try:
             if kind is Array or kind is _ndarray:
                 number, array = self.item(), _view(other, _ndarray)
@@ -113,6 +125,20 @@ def _in_place(name: str, kind: type = Array) -> Callable[..., Any]:
     return _named(method, name)
 
 
+#: The operations that operators are, by the names of their methods, where these differ.
+OPERATIONS = {
+    "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
+    "pow": "power", "neg": "negative", "pos": "positive", "abs": "absolute", "lt": "less", "le": "less_equal",
+    "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+}  # fmt: skip
+
+
+def _operator_of(name: str, swapped: bool) -> tuple[str, str]:
+    """The operator in `operators.operator`, and the operation that autocast may cast for."""
+    stem = name.strip("_").removeprefix("r") if swapped else name.strip("_")
+    return stem, OPERATIONS.get(stem, stem)
+
+
 def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     method.__name__ = name
     method.__qualname__ = f"Array.{name}"
@@ -139,7 +165,7 @@ def _plain_method(name: str) -> Callable[..., Any]:
     generic = getattr(_ndarray, name)
 
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
-        if has_tracer(args) or (kwargs and has_tracer(kwargs)):
+        if has_tracer(args) or (kwargs and has_tracer(kwargs)) or (autocasting.used and casts_here(name)):
             return operators.method[name](self, *args, **kwargs)
         check_out(name, kwargs)
         if kwargs and kwargs.get("where", True) is None:  # all elements, as in JAX; to NumPy's methods, none

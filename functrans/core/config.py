@@ -183,6 +183,7 @@ class OptionValues:
         """The trace key under these overrides."""
         values = {**self.values, **overrides}
         key = tuple([values[name] for name, option in _OPTIONS.items() if option.traced])
+        key = (*key, values.get("autocast"))  # no option: `core.autocast` overrides it
         return self._keys.setdefault(key, key)
 
     def trace_key(self) -> tuple[Any, ...]:

@@ -193,7 +193,7 @@ def _cure(taker: str) -> str:
 class Tracer(OperatorMethods, Unportable):
     """A value in a trace: it has a shape and a dtype, and behaves like an immutable ndarray."""
 
-    __slots__ = ("_trace",)
+    __slots__ = ("__weakref__", "_trace")
     _instead = "Return it from the function that is being transformed, and pickle the result"
     __array_priority__ = 1000.0
     #: Above a DataFrame's: pandas leaves operators with a traced value to the traced value.

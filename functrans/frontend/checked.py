@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import typing
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, TracebackType
@@ -18,10 +19,14 @@ import numpy as np
 
 from ..arrays.arguments import FLAG, kind_of, shown, too_large
 from ..core import KEY, Tracer, errors, is_internal, new_rlock, refused_keys, show_users_frames
+from ..core.autocast import ambient, autocasting, without
 from ..core.module_getattr import lazy_import
+from ..primitives.structure.linear import shape_of
 
 #: Loads at the first call.
 jax_keywords = lazy_import("functrans.arrays.jax_keywords")
+#: Loads when autocast is first used.
+autocast = lazy_import("functrans.primitives.autocast")
 
 F = TypeVar("F", bound=Callable[..., Any])
 _Parameter = inspect.Parameter
@@ -81,11 +86,13 @@ class _Front:
     The front remains one function object, since modules and users hold it: only its code is replaced.
     """
 
-    __slots__ = ("front", "function", "functions", "name", "parts")
+    __slots__ = ("casts", "front", "function", "functions", "name", "operands", "parts")
 
     def __init__(self, function: Callable[..., Any]):
         self.function, self.name = function, _name(function)
         self.functions: list[str] = []
+        #: Whether it is an operation, to which autocast applies, and how many of its first arguments are operands.
+        self.casts, self.operands = _is_operation(function), 0
         self.parts: tuple[Any, ...] = ()
         #: Its globals are those of the module, where doctests look for it.
         self.front = FunctionType(
@@ -101,13 +108,14 @@ class _Front:
 
     def _write(self) -> None:
         parameters = list(inspect.signature(self.function).parameters.values())
+        self.operands = sum(p.default is _Parameter.empty for p in parameters)
         parts, lines = self._checks(parameters)
         further = jax_keywords.keywords_of(self.function)
         for name, kind in further.items():
             parts[f"_check_{name}"] = functools.partial(_check, kind.check, self.name, name)
             lines.append(f"if {name} is not None: _check_{name}({name})")
         self.parts = tuple(parts.values())
-        written = _written(parameters, list(further), list(parts), lines, self.function)
+        written = _written(parameters, list(further), list(parts), lines, self.function, self.casts)
         self.front.__defaults__, self.front.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
         self.front.__code__ = written.__code__  # last: until then, other threads enter `first_call`
 
@@ -115,6 +123,8 @@ class _Front:
         """The function and the checks by name, and the lines of code that check."""
         hints = typing.get_type_hints(self.function, include_extras=True)
         parts: dict[str, Any] = {"_inner": self.function}
+        if self.casts:
+            parts["_autocasting"] = autocasting
         lines: list[str] = []
         for p in parameters:
             kind = jax_keywords.DEVICE if p.name == "out_sharding" else kind_of(hints.get(p.name, Any))
@@ -161,6 +171,21 @@ class _Front:
         message = f"{self.name}: {_sentence(error)}. It was called with {listed}"
         raise _class_for(error)(message) from error
 
+    def under_autocast(self, *args: Any, **keywords: Any) -> Any:
+        """Call the function with what autocast makes of its arguments, and autocast off inside.
+
+        What calls functions of the user's is no operation: its arguments and its inside are as they are.
+        """
+        state = ambient()
+        if state is None or any(map(_calls, (*args, *keywords.values()))):
+            return self.function(*args, **keywords)
+        ranks = [len(shape_of(x)) for x in args[: self.operands] if isinstance(x, np.ndarray | Tracer)]
+        policy = state.policy(self.name.removeprefix("lax."), ranks)
+        if policy != "none":
+            cast_args, keywords = autocast.adjusted_arguments(policy, args, self.operands, keywords)
+            return without(self.function, *cast_args, **keywords)
+        return without(self.function, *args, **keywords)
+
     def show_users_frames(self, error: Exception) -> None:
         """Call `tracebacks.show_users_frames`."""
         show_users_frames(error)
@@ -173,6 +198,21 @@ def _name(function: Callable[..., Any]) -> str:
     if function.__module__ == "functrans.scipy.stats":
         return function.__qualname__  # norm.logpdf
     return f"lax.{function.__name__}" if ".lax." in function.__module__ else function.__name__
+
+
+#: Where operations are. Other functions transform functions, or work on pytrees.
+_OPERATIONS = re.compile(r"functrans\.(numpy|scipy|lax|nn|ops|image)\b(?!\.custom_ufuncs)")
+
+
+def _is_operation(function: Callable[..., Any]) -> bool:
+    return _OPERATIONS.match(function.__module__) is not None and function.__name__ != "__init__"
+
+
+def _calls(x: Any) -> bool:
+    """Whether an argument is, or contains, a function."""
+    if type(x) in (list, tuple):
+        return any(map(_calls, x))
+    return callable(x) and not isinstance(x, type)
 
 
 def refuse_out(name: str, out: Any) -> None:
@@ -193,6 +233,7 @@ def _written(
     parts: list[str],
     lines: list[str],
     function: Callable[..., Any],
+    casts: bool,
 ) -> FunctionType:
     """The function with the same signature, and `further` keywords, whose code and defaults the front takes over."""
     header, call, shown, previous = [], [], [], None
@@ -223,6 +264,7 @@ def _written(
         "try:",
         *[f"    {line}" for line in lines],
         "    try:",
+        *[f"        if _autocasting.used: return _front.under_autocast({', '.join(call)})"] * casts,
         f"        return _inner({', '.join(call)})",
         "    except Exception as error:",
         f"        _front.explain(error, {{{', '.join(shown)}}})",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..api.bodies import check_structure, check_types
+from ..api.bodies import as_expected, check_structure, check_types
 from ..core import ArgumentError, ArgumentValueError, AxisError, aval_of, boundary, last_line
+from ..core.autocast import made
 from ..frontend.arguments import check_function, flatten_values, given, name_of, result
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, tree_flatten_with_path, tree_unflatten
@@ -135,9 +136,12 @@ class _Prefixes:
 
     def combined(self, xs: list[Any], ys: list[Any]) -> list[Any]:
         """Apply `fn` to pairs."""
+        before = made.count
         out = self.fn(tree_unflatten(self.tree, xs), tree_unflatten(self.tree, ys))
         leaves, tree = flatten_values(out, lambda path: f"the result of {name_of(self.fn)}{keystr(path)}")
         check_structure("associative_scan", self.fn, self.tree, tree)
+        casts = made.count != before
+        leaves = [as_expected(x, aval_of(y), casts) for x, y in zip(leaves, xs)]
         avals = [aval_of(x) for x in leaves]
         line = last_line(self.fn)
         check_types("associative_scan", self.fn, tree, [aval_of(x) for x in xs], avals, [line] * len(leaves))

@@ -10,7 +10,7 @@ import numpy as np
 from ..api.bodies import Body, carry_out, trace_body
 from ..api.refs import put_back
 from ..control import cond as cond_primitive
-from ..core import INT64, Aval, aval_of, boundary, concrete, is_abstract, last_line
+from ..core import INT64, Aval, aval_of, boundary, concrete, is_abstract, is_float, last_line, promote
 from ..core.config import config
 from ..core.errors import ArgumentError, ArgumentValueError, BranchTypeError, ConditionTypeError, HookError
 from ..frontend.arguments import check_function, flatten_values, name_of, value_of
@@ -180,11 +180,14 @@ def _branch(what: str, index: Any, branches: list[Callable[..., Any]], operands:
         )
     _check_structures(what, branches, bodies)
     uses = _common_uses(bodies)
-    outs = [_joined([b.outs[i] for b in bodies]) for i in range(len(bodies[0].outs))]
+    casts = any(b.casts for b in bodies)
+    outs = [_joined([b.outs[i] for b in bodies], casts) for i in range(len(bodies[0].outs))]
     for k, body in enumerate(bodies):
         own = body.uses.refs == uses.refs and body.uses.written == uses.written
         if not own or any(a.dtype != b.dtype for a, b in zip(body.outs, outs)):
-            bodies[k] = trace_body(branches[k], avals, tree, _call, outs, Uses(uses.refs, uses.written))
+            bodies[k] = trace_body(
+                branches[k], avals, tree, _call, outs, Uses(uses.refs, uses.written), casts
+            )
     _check_types(what, branches, bodies)
     given = [strong(x, a.dtype) for x, a in zip(values, avals)]
     given += [ref.take() for ref in uses.refs]
@@ -205,9 +208,15 @@ def _call(fun: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
     return fun(*operands)
 
 
-def _joined(avals: Sequence[Aval]) -> Aval:
-    """The type that the branches should return: that of the first one that is not a Python number."""
-    return next((a for a in avals if not a.weak), avals[0])
+def _joined(avals: Sequence[Aval], casts: bool) -> Aval:
+    """The type that the branches should return: that of the first one that is not a Python number.
+
+    Where autocast changes dtypes in a branch, real floating-point numbers are promoted to the widest.
+    """
+    own = [a for a in avals if not a.weak]
+    if casts and own and all(is_float(a.dtype) and a.shape == own[0].shape for a in own):
+        return Aval(own[0].shape, promote([(a.dtype, False) for a in own])[0])
+    return own[0] if own else avals[0]
 
 
 def _order(what: str, count: int) -> list[int]:

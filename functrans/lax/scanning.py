@@ -13,13 +13,14 @@ from ..api.progress import Progress
 from ..control import checkpointed_scan
 from ..control import scan as scan_primitive
 from ..core import Aval, PytreeError, aval_of, last_line
+from ..core.autocast import made
 from ..core.config import config
 from ..debug.host import debug_callback
 from ..frontend.arguments import flatten_values, given, name_of, result
 from ..frontend.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..numpy.elementwise.selection import where
-from ..primitives.operands import stack, strong
+from ..primitives.operands import stack
 from .branching import cond
 
 
@@ -31,6 +32,7 @@ class Carry:
         self.fun = fun
         self.leaves = list(leaves)
         self.tree = tree
+        self._casts = made.count
 
     @property
     def value(self) -> Any:
@@ -48,7 +50,8 @@ class Carry:
         bodies.check_structure(self.what, self.fun, self.tree, tree)
         after = [aval_of(x) for x in leaves]
         before = [bodies.joined(aval_of(x), b) for x, b in zip(self.leaves, after)]
-        leaves = [_in_dtype(x, a) for x, a in zip(leaves, before)]
+        casts = self._casts != made.count
+        leaves = [bodies.as_expected(x, a, casts) for x, a in zip(leaves, before)]
         line = last_line(self.fun)
         bodies.check_types(
             self.what, self.fun, tree, before, [aval_of(x) for x in leaves], [line] * len(leaves)
@@ -57,13 +60,6 @@ class Carry:
 
     def _place(self, path: Any) -> str:
         return f"the result of {name_of(self.fun)}{keystr(path)}"
-
-
-def _in_dtype(x: Any, target: Aval) -> Any:
-    """Convert a Python number to the dtype of the carry, if that is of its kind."""
-    aval = aval_of(x)
-    mine = aval.weak and not target.weak and aval.dtype.kind == target.dtype.kind
-    return strong(x, target.dtype) if mine and aval.shape == target.shape else x
 
 
 class Rows:

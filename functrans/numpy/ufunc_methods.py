@@ -8,12 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import OF_UFUNCS
 from ..core import Primitive, canonical, concrete, errors, is_abstract, operators
+from ..core.autocast import autocasting
+from ..core.module_getattr import lazy_import
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, operand, reduced_axes, refuse_out, shape_of
 from .dispatch import NO_VALUE, array_operand, given
 from .reductions import reductions
 from .shaping.joining import stack
+
+#: Loads when autocast is first used.
+autocast = lazy_import("functrans.primitives.autocast")
 
 _REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
     np.add: reductions.sum,
@@ -75,6 +81,8 @@ def _ufunc_method(
         cure = f"x = x.at[i].{verb}(v)" if verb else f"x = x.at[i].set(np.{ufunc.__name__}(x[i], v))"
         raise errors.ImmutableArrayError(f"{name}: a traced value cannot be changed in place: write {cure}")
     refuse_out(name, options.pop("out", None))
+    if autocasting.used:
+        args = tuple(autocast.adjusted(OF_UFUNCS.get((ufunc, method), ""), *args))
     return _METHODS[method](function, ufunc, name, *args, **options)
 
 

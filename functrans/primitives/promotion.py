@@ -14,9 +14,11 @@ import numpy as np
 
 from ..arrays.arguments import CASTINGS, FLAG, one_of, too_large
 from ..arrays.array import wrap
+from ..core.autocast import autocasting, without
 from ..core.config import Config, config
 from ..core.dtypes import FLOAT64, KEY, canonical, check_supported, memory_dtype, promote, resolve_ufunc
 from ..core.errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
+from ..core.module_getattr import lazy_import
 from ..core.operators import operators
 from ..core.source import warn_user
 from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
@@ -26,6 +28,9 @@ from .elementwise.bits import bitcast_p
 from .operands import WEAK_DTYPES, Key, finish, is_array_like, key_of, number, operand, strong
 from .structure.linear import shape_of
 from .ufunc_examples import EXAMPLES
+
+#: Loads when autocast is first used.
+autocast = lazy_import("functrans.primitives.autocast")
 
 Cast = Callable[[Any], Any] | None
 Casts = tuple[Cast, ...]
@@ -167,7 +172,7 @@ def with_options(function: Body, ufunc: np.ufunc, args: tuple[Any, ...], options
     if dtype is None and casting == "same_kind":
         return function(*values)
     to = None if dtype is None else canonical(dtype, f"{name}: dtype")
-    return function(*_cast_to(ufunc, values, to, casting))
+    return without(function, *_cast_to(ufunc, values, to, casting))  # in the dtype that was requested
 
 
 def _cast_to(ufunc: np.ufunc, values: list[Any], to: np.dtype | None, casting: Any) -> list[Any]:
@@ -246,6 +251,8 @@ def unary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | 
             return with_options(function, ufunc, (x,), options)
         if not isinstance(x, Tracer):
             x = operand(x, called)
+        if autocasting.used:
+            (x,) = autocast.adjusted(called, x)
         key = x.dtype if type(x) is np.ndarray else key_of(x)
         try:
             cast = plans[key]
@@ -263,8 +270,11 @@ def unary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | 
 def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
     """Make Python's operator of one operand: like `unary`, but a weak operand gives a weak result."""
     plans: dict[Key, Cast] = {}
+    called = ufunc.__name__
 
     def apply(x: Any) -> Any:
+        if autocasting.used:
+            (x,) = autocast.adjusted(called, x)
         key = key_of(x)
         try:
             cast = plans[key]
@@ -287,6 +297,8 @@ def binary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] |
             x = operand(x, called, 0)
         if not isinstance(y, Tracer):
             y = operand(y, called, 1)
+        if autocasting.used:
+            x, y = autocast.adjusted(called, x, y)
         key = (key_of(x), key_of(y))
         if _dtypes.ever_changed or _ranks.ever_changed:
             check_promotion(called, key, (x, y))
@@ -328,7 +340,9 @@ def _of_many(ufunc: np.ufunc, body: Body) -> Body:
     plan = lru_cache(maxsize=None)(lambda keys: _make_plan(ufunc, keys, keep_weak=False))
 
     def apply(*args: Any) -> Any:
-        values = [operand(x, ufunc.__name__, i) for i, x in enumerate(args)]
+        values: Sequence[Any] = [operand(x, ufunc.__name__, i) for i, x in enumerate(args)]
+        if autocasting.used:
+            values = autocast.adjusted(ufunc.__name__, *values)
         keys = tuple(map(key_of, values))
         if _dtypes.ever_changed or _ranks.ever_changed:
             check_promotion(ufunc.__name__, keys, values)
@@ -355,6 +369,8 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
             y = operator_operand(y, called, 1)
             if y is NotImplemented:
                 return NotImplemented
+        if autocasting.used:
+            x, y = autocast.adjusted(called, x, y)
         key = (key_of(x), key_of(y))
         if _dtypes.ever_changed or _ranks.ever_changed:
             check_promotion(called, key, (x, y))

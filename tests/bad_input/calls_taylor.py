@@ -27,6 +27,9 @@ OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[
             for name in ("debug_nans", "debug_infs", "log_compiles", "check_tracer_leaks")
         ],
         ("no_tracing", entered, (False,), {}),
+        ("autocast", entered, ("float32",), {"enabled": True, "cache_casts": True, "rules": {"exp": "none"}}),
+        ("is_autocast_enabled", None, (), {}),
+        ("get_autocast_dtype", None, (), {}),
         ("checking_leaks", entered, (), {}),
         ("enable_x64", entered, (True,), {}),
         ("numpy_dtype_promotion", entered, ("standard",), {}),

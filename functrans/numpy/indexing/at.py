@@ -15,11 +15,16 @@ from ...api.bodies import trace_body
 from ...arrays.array import unwrap, wrap
 from ...control import scan
 from ...core import INT64, Aval, Tracer, aval_of, concrete, is_abstract, operators
+from ...core.autocast import autocasting
 from ...core.errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError
+from ...core.module_getattr import lazy_import
 from ...frontend.pytree import tree_structure
 from ...primitives import ops
 from ...primitives.structure.linear import shape_of
 from ...transforms.stage import attach_to
+
+#: Loads when autocast is first used.
+autocast = lazy_import("functrans.primitives.autocast")
 
 Step = Callable[[Any], Any]
 
@@ -240,9 +245,11 @@ class AtIndex:
         return wrap(_put(x, plan, new))
 
     def _changed(self, values: Any, op: Any, scatter: Any, options: dict[str, Any]) -> Any:
-        x = unwrap(self._x)
+        x, values = unwrap(self._x), unwrap(values)
+        if autocasting.used:
+            x, values = autocast.adjusted("scatter", x, values)
         mode, unique = _options(**options)
-        values = _updates(x, unwrap(values), op)
+        values = _updates(x, values, op)
         mask = _lone_mask(self._index)
         if mask is not None:
             whole = shape_of(values) == shape_of(x) != () and len(shape_of(mask)) > 0

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...core import BOOL, FLOAT64, PYTHON_KEYS, WEAK_KEYS, ArgumentValueError, Primitive, Tracer
+from ...core.autocast import autocasting
+from ...core.module_getattr import lazy_import
 from ..axes import broadcast_shapes
 from ..families import literal
 from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
@@ -37,6 +39,9 @@ from .bits import and_p, not_p, or_p, xor_p
 from .complexes import abs_p, conj_p, imag_p, real_p
 from .exp_log import integer_pow_p, pow_p, sqrt_p
 from .rounding import copysign_p, is_finite_p, is_inf_p, is_nan_p, nextafter_p, rint_p, sign_p, trunc_p
+
+#: Loads when autocast is first used.
+autocast = lazy_import("functrans.primitives.autocast")
 
 
 def constant(value: Any, x: Any, *others: Any) -> Any:
@@ -265,10 +270,14 @@ def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
         if options:
             return general(x, y, **options)
         x = operand(x, ufunc.__name__)
+        if autocasting.used:
+            x, y = autocast.adjusted(ufunc.__name__, x, y)
         power = by_integer(x, y, keep_weak=False)
         return general(x, y) if power is None else finish(power)
 
     def apply(x: Any, y: Any) -> Any:
+        if autocasting.used:
+            x, y = autocast.adjusted(ufunc.__name__, x, y)
         if isinstance(x, Tracer):
             if type(y) is int and y == 2:
                 return _square(x)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import ShapeError, Tracer, aval_of, canonical, operators, promote
+from ...core.autocast import autocasting
 from ...core.module_getattr import lazy_import
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import mul_p
@@ -24,6 +25,8 @@ from .dot import DimensionNumbers, dot_general_p
 
 #: Loads at the first call.
 jax_keywords = lazy_import("functrans.arrays.jax_keywords")
+#: Loads when autocast is first used.
+autocast = lazy_import("functrans.primitives.autocast")
 
 Labels = tuple[Any, ...]
 Axes = tuple[int, ...]
@@ -138,6 +141,11 @@ def pair(x: Any, y: Any, name: str, preferred_element_type: Any = None) -> tuple
 
     With a `preferred_element_type`, in this dtype.
     """
+    if autocasting.used and preferred_element_type is None:
+        listed = list | tuple
+        x, y = autocast.adjusted(
+            name, *[operand(v, name, i) if isinstance(v, listed) else v for i, v in enumerate((x, y))]
+        )
     x = x if isinstance(x, Tracer) else operand(x, name, 0)
     y = y if isinstance(y, Tracer) else operand(y, name, 1)
     if preferred_element_type is not None:
@@ -292,6 +300,8 @@ if hasattr(np, "matvec"):  # NumPy 2.2
 
 
 def _matmul_operator(x: Any, y: Any) -> Any:
+    if autocasting.used:
+        x, y = autocast.adjusted("matmul", x, y)
     if not isinstance(x, Tracer):
         x = operator_operand(x, "matmul", 0)
     if not isinstance(y, Tracer):

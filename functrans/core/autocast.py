@@ -1,0 +1,70 @@
+"""The autocast of the running thread or task: what `functrans.autocast` sets, as an override of the options.
+
+So it ends with its block, is seen by no other thread, and is part of the trace key. Operations test `autocasting.used`
+first, and until a process uses autocast that is all that they pay.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .config import Patch, config
+from .context import run_with
+
+if TYPE_CHECKING:
+    from .autocast_rules import Autocast, AutocastScope
+
+_patch = config._store.patch
+_current = config._store.current
+
+
+class _Autocasting:
+    """Whether this process has ever used autocast."""
+
+    __slots__ = ("used",)
+
+    def __init__(self) -> None:
+        self.used = False
+
+
+class _Made(threading.local):
+    """How many casts autocast has made in this thread."""
+
+    count = 0
+
+
+autocasting = _Autocasting()
+made = _Made()
+
+
+def ambient() -> Autocast | None:
+    """The state of autocast here; None where it is off."""
+    patch = _current()
+    return None if patch is None else patch.overrides.get("autocast")
+
+
+def ambient_scope() -> AutocastScope | None:
+    """That of the innermost block, also if autocast is off in it."""
+    patch = _current()
+    return None if patch is None else patch.overrides.get("autocast_scope")
+
+
+def casts_here(name: str) -> bool:
+    """Whether autocast may cast operands of this operation here."""
+    state = ambient()
+    return state is not None and state.policy(name) != "none"
+
+
+def under(state: Autocast | None, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """``f(*args, **kwargs)`` under a state; the block, with its cache, stays."""
+    outer = _current()
+    if (None if outer is None else outer.overrides.get("autocast")) == state:
+        return f(*args, **kwargs)
+    return run_with(_patch, Patch({"autocast": state}, outer), f, *args, **kwargs)
+
+
+#: Runs the code inside an operation, where nothing is cast.
+without = partial(under, None)

@@ -1,0 +1,249 @@
+"""Which operations `functrans.autocast` runs in which precision, and the states that blocks of it set.
+
+An operation is named as its public function; functions of equal names (``numpy.exp``, ``lax.exp``) are one operation.
+To say what becomes of a new function, write its name into one of the lists; one in no list takes what it gets.
+"""
+
+from __future__ import annotations
+
+import difflib
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .autocast import autocasting
+from .config import Patch
+from .dtypes import FLOAT64, canonical, is_float, promote
+from .errors import ArgumentError, ArgumentValueError, FunctransError
+
+#: What becomes of an operation's real floating-point operands.
+POLICIES = ("low", "wide", "promote", "none")
+
+_LOW = """
+    matmul matvec vecmat dot inner tensordot einsum multi_dot batch_matmul dot_general scaled_dot_general
+    scaled_matmul
+    conv conv_general_dilated conv_general_dilated_local conv_transpose conv_with_general_padding
+    convolve convolve2d correlate correlate2d fftconvolve
+    dot_product_attention
+"""
+_WIDE = """
+    exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 power float_power integer_pow rsqrt reciprocal
+    tan sinh cosh arcsin arccos erfinv softplus
+    sum prod nansum nanprod cumsum cumprod cumulative_sum cumulative_prod nancumsum nancumprod cumlogsumexp
+    mean nanmean average var nanvar std nanstd
+    logsumexp logmeanexp softmax log_softmax standardize
+    norm matrix_norm vector_norm
+    cholesky cholesky_update cho_factor cho_solve cond det eig eigh eigvals eigvalsh eigh_tridiagonal
+    eigvalsh_tridiagonal expm expm_frechet funm hessenberg householder_product inv lstsq lu lu_factor lu_solve
+    matrix_power matrix_rank ormqr pinv polar qdwh qr qr_multiply rsf2csf schur slogdet solve solve_sylvester
+    solve_triangular sqrtm svd svdvals
+    symmetric_product tensorinv tensorsolve triangular_solve tridiagonal tridiagonal_solve
+    fft fft2 fftn hfft ifft ifft2 ifftn ihfft irfft irfft2 irfftn rfft rfft2 rfftn
+    dct dctn dst dstn idct idctn idst idstn
+"""
+_PROMOTE = """
+    concatenate stack vstack hstack dstack column_stack append block where select select_n arctan2 cross vdot
+    vecdot
+    scatter scatter_add scatter_sub scatter_mul scatter_min scatter_max put put_along_axis place putmask
+"""
+#: The policy of each operation that has one.
+RULES: dict[str, str] = {
+    name: policy
+    for policy, names in (("low", _LOW), ("wide", _WIDE), ("promote", _PROMOTE))
+    for name in names.split()
+}
+#: Products that promote where both operands are vectors.
+OF_VECTORS = frozenset(("dot", "inner"))
+#: Other names of operations: those of `functrans.lax`, and NumPy's second ones.
+ALIASES = {
+    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
+    "atanh": "arctanh", "abs": "absolute", "concat": "concatenate", "conj": "conjugate", "div": "divide",
+    "erf_inv": "erfinv", "mod": "remainder", "mul": "multiply", "neg": "negative", "pow": "power",
+    "reduce_max": "max", "reduce_min": "min", "reduce_prod": "prod", "reduce_sum": "sum", "rem": "remainder",
+    "row_stack": "vstack", "sub": "subtract", "true_divide": "divide",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Autocast:
+    """What a block of `functrans.autocast` sets: the target, and what differs from `RULES`. Part of the trace key."""
+
+    dtype: np.dtype
+    rules: tuple[tuple[str, str], ...] = ()
+
+    def policy(self, name: str, ranks: Iterable[int] = ()) -> str:
+        """The policy of an operation, by the name of its function; `ranks` are those of its operands."""
+        return _policy(self, ALIASES.get(name, name), name in OF_VECTORS and max(ranks, default=2) < 2)
+
+    def targets(self, policy: str, keys: tuple[Any, ...]) -> tuple[np.dtype | None, ...]:
+        """The dtype to cast each operand to, by the promotion keys of all; None for those that stay as they are."""
+        return _targets(self.dtype, policy, keys)
+
+
+@lru_cache(maxsize=4096)
+def _policy(state: Autocast, name: str, of_vectors: bool) -> str:
+    own = dict(state.rules).get(name)
+    if own is not None:
+        return own
+    return "promote" if of_vectors else RULES.get(name, "none")
+
+
+@lru_cache(maxsize=4096)
+def _targets(low: np.dtype, policy: str, keys: tuple[Any, ...]) -> tuple[np.dtype | None, ...]:
+    floats = [k for k in keys if is_real_float(k)]
+    if policy == "low":
+        return tuple([low if is_real_float(k) and k.itemsize > low.itemsize else None for k in keys])
+    if policy == "none" or not floats:
+        return (None,) * len(keys)
+    to = FLOAT64 if policy == "wide" else promote([(k, False) for k in floats])[0]
+    return tuple([to if is_real_float(k) and k != to else None for k in keys])
+
+
+def is_real_float(key: Any) -> bool:
+    """Whether a promotion key is a real floating-point dtype, not that of a Python number."""
+    return isinstance(key, np.dtype) and is_float(key)
+
+
+# --- blocks -------------------------------------------------------------------------------------------------
+
+
+class CastCache:
+    """Casts of arrays and traced values that are still in use, by the identity of what was cast."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[int, Any], tuple[weakref.ref[Any], Any]] = {}
+
+    def get(self, x: Any, dtype: Any) -> Any:
+        """What `x` was cast to; None if it was not."""
+        entry = self._entries.get((id(x), dtype))
+        return None if entry is None or entry[0]() is not x else entry[1]
+
+    def put(self, x: Any, dtype: Any, value: Any) -> None:
+        """Keep a cast for as long as `x` lives."""
+        key, entries = (id(x), dtype), self._entries
+        entries[key] = weakref.ref(x, lambda _: entries.pop(key, None)), value
+
+
+class AutocastScope:
+    """What a block sets, whether or not autocast is on in it.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+    rules : dict
+        Those of the block and the blocks around it.
+    casts : CastCache or None
+        That of the outermost block; None where casts are not cached.
+    shared : CastCache
+        The same, whether or not this block uses it.
+    """
+
+    __slots__ = ("casts", "dtype", "rules", "shared")
+
+    def __init__(
+        self, dtype: np.dtype, rules: Iterable[tuple[str, str]], cached: bool, outer: AutocastScope | None
+    ):
+        self.dtype = dtype
+        self.rules: dict[str, str] = dict(rules) if outer is None else {**outer.rules, **dict(rules)}
+        self.shared: CastCache = CastCache() if outer is None else outer.shared
+        self.casts = self.shared if cached else None
+
+    def state(self) -> Autocast:
+        """The state where autocast is on."""
+        return Autocast(self.dtype, tuple(sorted(self.rules.items())))
+
+
+def patch_of(
+    dtype: np.dtype, enabled: bool, rules: Iterable[tuple[str, str]], cached: bool, outer: Patch | None
+) -> Patch:
+    """The overrides of a block within the blocks that `outer` stands for."""
+    autocasting.used = True
+    around = None if outer is None else outer.overrides.get("autocast_scope")
+    scope = AutocastScope(dtype, rules, cached, around)
+    return Patch({"autocast": scope.state() if enabled else None, "autocast_scope": scope}, outer)
+
+
+# --- what users write ---------------------------------------------------------------------------------------
+
+#: The keyword arguments of `functrans.autocast`.
+KEYWORDS = ("dtype", "enabled", "cache_casts", "rules")
+FORMS = "'same_as_forward', 'off', or keyword arguments of functrans.autocast: a dict, or a list of dicts"
+
+
+def target(dtype: Any) -> np.dtype:
+    """The dtype of products under autocast.
+
+    Raises
+    ------
+    ArgumentValueError
+        If it is no real floating-point dtype.
+    """
+    legal = "use 'float32', 'float16' or 'bfloat16'"
+    try:
+        to = canonical(dtype, "autocast: dtype")
+    except FunctransError as error:
+        raise ArgumentValueError(f"{error.message.split('; use one of')[0]}; {legal}") from None
+    if not is_real_float(to):
+        raise ArgumentValueError(f"autocast: dtype must be a floating-point dtype, got {to}; {legal}")
+    return to
+
+
+class Operations:
+    """All operations by name; `api/autocast.py` says how to find those in no list."""
+
+    def __init__(self) -> None:
+        #: From a name in a public module to the operation's own name, or None; and all names.
+        self.find: Callable[[str], str | None] = lambda name: None
+        self.names: Callable[[], Iterable[str]] = lambda: ()
+
+    def named(self, name: Any) -> str:
+        """The name under which an operation has its policy.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such operation; the message names the nearest.
+        """
+        own = ALIASES.get(name, name)
+        if own not in RULES:
+            own = self.find(name) if isinstance(name, str) else None
+        if own is None:
+            near = difflib.get_close_matches(str(name), {*RULES, *ALIASES, *self.names()}, n=1, cutoff=0.0)
+            raise ArgumentValueError(
+                f"autocast: rules: functrans has no operation {name!r}; did you mean {near[0]!r}?"
+            )
+        return ALIASES.get(own, own)
+
+
+operations = Operations()
+
+
+def checked_rules(rules: Any) -> tuple[tuple[str, str], ...]:
+    """The rules of a block, in order of their names.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no mapping.
+    ArgumentValueError
+        If there is no such operation, or no such policy.
+    """
+    if rules is None:
+        return ()
+    if not isinstance(rules, Mapping):
+        raise ArgumentError(
+            f"autocast: rules must be a dict from names of operations to policies, such as {{'exp': 'none'}}, got "
+            f"{rules!r}"
+        )
+    for name, policy in rules.items():
+        if policy not in POLICIES:
+            raise ArgumentValueError(
+                f"autocast: rules[{name!r}] must be one of {', '.join(map(repr, POLICIES))}, got {policy!r}"
+            )
+    return tuple(sorted({operations.named(name): policy for name, policy in rules.items()}.items()))
