@@ -1,103 +1,114 @@
-"""The range of a while loop's counters in its kernel: its indices need no test where the condition bounds them."""
+"""What is known of the integers that loops and branches hand on: indices that they bound need no test in kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ..core import INT64, Atom, BlockEmitter, Buffer, Eqn, Jaxpr, Literal, Var
-from ..primitives.elementwise.arithmetic import ge_p, gt_p, le_p, lt_p, sub_p
-from ..primitives.elementwise.bits import and_p
-from ..primitives.structure.linear import add_p
-
-#: Larger steps could exceed int64 while somebody waits.
-LARGEST_STEP = 1 << 20
-#: A comparison with its sides exchanged.
-_MIRRORED = {ge_p: le_p, gt_p: lt_p, le_p: ge_p, lt_p: gt_p}
+from ..core import INT64, Atom, Aval, BlockEmitter, Buffer, Jaxpr
+from ..passes.int_ranges import UNKNOWN, Facts, Range, facts_of, of_loop, ranges_of
+from ..passes.masks import split
 
 
-class CarryRanges:
-    """What is known of the integers in the carry of a while loop.
-
-    One that only grows is at least its first value, one that only shrinks at most. In the body the condition holds, and
-    so does each of the comparisons that it joins by ``and``.
-
-    Parameters
-    ----------
-    k : BlockEmitter
-    cond, body : Jaxpr
-    cond_consts, init : sequence of Buffer
-    num_consts : int
-        The number of constants of the body.
-    """
-
-    def __init__(
-        self,
-        k: BlockEmitter,
-        cond: Jaxpr,
-        body: Jaxpr,
-        cond_consts: Sequence[Buffer],
-        init: Sequence[Buffer],
-        num_consts: int,
-    ):
-        self.k = k
-        producer = {v: e for e in body.eqns for v in e.outvars}
-        self.steps: dict[int, int] = {}
-        self.first: dict[int, Any] = {}
-        for j, (old, new) in enumerate(zip(body.invars[num_consts:], body.outvars)):
-            if old.aval.shape == () and old.aval.dtype == INT64:
-                step = _step(old, producer.get(new) if isinstance(new, Var) else None)
-                if 0 < abs(step) <= LARGEST_STEP:
-                    self.steps[j] = step
-                    self.first[j] = k.load(init[j], ())
-        carry: dict[Atom, int] = {v: j for j, v in enumerate(cond.invars[len(cond_consts) :])}
-        consts: dict[Atom, Buffer] = dict(zip(cond.invars, cond_consts))
-        self.limits: list[tuple[int, Any, Any]] = []  # carry, comparison, with what
-        for x, op, y in _comparisons(cond):
-            if x in carry and (isinstance(y, Literal) or y in consts):
-                limit = k.load(consts[y], ()) if isinstance(y, Var) else k.const(y.value, INT64)
-                self.limits.append((carry[x], op, limit))
-
-    def known(self, carry: Sequence[Any], *, inside: bool) -> list[Any]:
-        """The carry with what is known of its numbers; `inside` the body also what the condition says."""
-        k, values = self.k, list(carry)
-        for j in {*self.steps, *[j for j, _, _ in self.limits]}:
-            number = k.load(values[j], ())
-            if j in self.steps:
-                low, high = (self.first[j], None) if self.steps[j] > 0 else (None, self.first[j])
-                number = k.between(number, low, high, counts=True)
-            for i, op, limit in self.limits if inside else ():
-                if i == j:
-                    low, high = (limit, None) if op in (ge_p, gt_p) else (None, limit)
-                    number = k.between(number, low, high, strict=op in (gt_p, lt_p))
-            values[j] = k.number(number)
-        return values
+def numbers_of(k: BlockEmitter, operands: Sequence[Buffer]) -> list[Facts]:
+    """What a kernel knows of the operands of a loop."""
+    return [Facts(k.range_of(x)) for x in operands]
 
 
-def _step(old: Var, e: Eqn | None) -> int:
-    """What a carry grows by in each iteration; 0 if that is unknown."""
-    if e is None or e.primitive not in (add_p, sub_p):
-        return 0
-    x, y = e.invars
-    if e.primitive is add_p and x is not old:
-        x, y = y, x
-    if x is not old or not isinstance(y, Literal):
-        return 0
-    return int(y.value) * (1 if e.primitive is add_p else -1)
+def known(k: BlockEmitter, carry: Sequence[Any], ranges: Sequence[Range]) -> list[Any]:
+    """The carry with its numbers as scalars in their ranges."""
+    return [
+        x if r == UNKNOWN else k.number(k.ranged(k.load(x, ()), r))
+        for x, r in zip(carry, ranges, strict=True)
+    ]
 
 
-def _comparisons(cond: Jaxpr) -> Iterator[tuple[Atom, Any, Atom]]:
-    """The comparisons of numbers that hold where a condition holds, each way round."""
-    producer = {v: e for e in cond.eqns for v in e.outvars}
-    waiting = [cond.outvars[0]]
-    while waiting:
-        v = waiting.pop()
-        e = producer.get(v) if isinstance(v, Var) else None
-        if e is None:
-            continue
-        if e.primitive is and_p:
-            waiting += e.invars
-        elif e.primitive in _MIRRORED and all(a.aval.shape == () and a.aval.dtype == INT64 for a in e.invars):
-            x, y = e.invars
-            yield x, e.primitive, y
-            yield y, _MIRRORED[e.primitive], x
+def _counts(carry: Sequence[Atom]) -> bool:
+    """Whether there is anything to find."""
+    return any(type(v.aval) is Aval and not v.aval.shape and v.aval.dtype == INT64 for v in carry)
+
+
+def _results(body: Jaxpr, inputs: Sequence[Facts]) -> list[Facts]:
+    found = ranges_of(body, inputs)
+    return [facts_of(a, found) for a in body.outvars]
+
+
+def in_while(
+    inputs: Sequence[Facts], cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_consts: int
+) -> tuple[list[Range], list[Range]]:
+    """The carry of a ``while_loop``: when its condition is tested, and in its body."""
+    cond_consts, consts, first = split(inputs, num_cond, num_consts)
+    carry = body_jaxpr.invars[num_consts:]
+    if not _counts(carry):
+        return [UNKNOWN] * len(carry), [UNKNOWN] * len(carry)
+    before, inside, _ = of_loop(
+        carry,
+        first,
+        lambda now: _results(body_jaxpr, [*consts, *now])[: len(carry)],
+        lambda ranges: claimed(cond_jaxpr, cond_consts, ranges),
+    )
+    return before, inside
+
+
+def claimed(cond: Jaxpr, consts: Sequence[Facts], ranges: Sequence[Range]) -> list[Range]:
+    """What a condition that holds says of a carry."""
+    carry = cond.invars[len(consts) :]
+    (going,) = _results(cond, [*consts, *[Facts(r, v) for r, v in zip(ranges, carry)]])
+    return [going.claims.get(v, UNKNOWN) for v in carry]
+
+
+def of_while(
+    inputs: Sequence[Facts], *, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_consts: int
+) -> list[Facts]:
+    """The ``ranges`` slot of ``while_loop``."""
+    before, _ = in_while(inputs, cond_jaxpr, body_jaxpr, num_cond, num_consts)
+    tapes = len(body_jaxpr.outvars) - len(before)
+    return [*[Facts(r) for r in before], *[Facts()] * (1 + tapes)]
+
+
+def in_scan(
+    inputs: Sequence[Facts],
+    jaxpr: Jaxpr,
+    length: int | None,
+    num_consts: int,
+    num_carry: int,
+    counters: Sequence[int],
+) -> tuple[list[Range], list[Range]]:
+    """The carry of a ``scan``: in its body, and after it."""
+    inputs = inputs[length is None :]
+    consts, first, rows = split(inputs, num_consts, num_carry)
+    carry = jaxpr.invars[num_consts : num_consts + num_carry]
+    if not _counts(carry):
+        return [UNKNOWN] * num_carry, [UNKNOWN] * num_carry
+    here = [_row(x, length) if r in counters else Facts() for r, x in enumerate(rows)]
+    _, inside, after = of_loop(
+        carry, first, lambda now: _results(jaxpr, [*consts, *now, *here])[:num_carry], rounds=length
+    )
+    return inside, after
+
+
+def _row(first: Facts, length: int | None) -> Facts:
+    """A counter, from the first one."""
+    low, high = first.range
+    return Facts() if length is None or first.range == UNKNOWN else Facts((low, high + max(length - 1, 0)))
+
+
+def of_scan(
+    inputs: Sequence[Facts],
+    *,
+    jaxpr: Jaxpr,
+    length: int | None,
+    num_consts: int,
+    num_carry: int,
+    counters: tuple[int, ...] = (),
+    **params: Any,
+) -> list[Facts]:
+    """The ``ranges`` slot of ``scan``."""
+    _, after = in_scan(inputs, jaxpr, length, num_consts, num_carry, counters)
+    return [*[Facts(r) for r in after], *[Facts()] * (len(jaxpr.outvars) - num_carry)]
+
+
+def of_branches(inputs: Sequence[Facts], *, branches: Sequence[Jaxpr]) -> list[Facts]:
+    """The ``ranges`` slot of ``cond``."""
+    results = [_results(b, inputs[1:]) for b in branches]
+    return [Facts.either(column) for column in zip(*results)]

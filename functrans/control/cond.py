@@ -50,6 +50,7 @@ from .body_cache import derive_from_all
 from .body_transforms import chosen_lanes
 from .call import effects_of_bodies
 from .carry_memory import source_of
+from .carry_ranges import of_branches
 from .run_body import computed
 from .scan import over_lanes
 
@@ -443,7 +444,7 @@ cond_p: Primitive = Primitive(
     accumulate=_accumulate,
     rewind=lambda *args: rewinding.over_cond(*args),
     batch=_batch,
-    kernel=Block(_kernel, reuse=_carried),
+    kernel=Block(_kernel, reuse=_carried, ranges=of_branches),
     effects=effects_of_bodies,
     multiple_results=True,
     narrow=_narrow,

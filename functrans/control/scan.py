@@ -60,6 +60,7 @@ from .body_transforms import (
 )
 from .call import call_p, effects_of_bodies
 from .carried_values import carry_values
+from .carry_ranges import of_scan
 from .run_body import run_compiled
 from .scan_loops import carry_places, head_of, in_python, kernel, narrow
 
@@ -507,7 +508,7 @@ scan_p: Primitive = Primitive(
     accumulate=_accumulate,
     rewind=lambda *args: rewinding.over_scan(*args),
     batch=_batch,
-    kernel=Block(kernel, reuse=carry_places),
+    kernel=Block(kernel, reuse=carry_places, ranges=of_scan),
     effects=effects_of_bodies,
     multiple_results=True,
     narrow=narrow,

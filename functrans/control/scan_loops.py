@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..core import Atom, Block, BlockEmitter, Buffer, Eqn, Jaxpr
+from ..passes.int_ranges import Range
 from ..passes.masks import Mask, chosen, split
 from ..passes.toolkit import live_equations, narrowed, variables_read
 from ..primitives.tape import stacked, write_tape
 from .bodies import fixpoint
 from .carry_memory import Carries, in_place
+from .carry_ranges import in_scan, known, numbers_of
 from .run_body import computed
 
 
@@ -88,15 +90,17 @@ def kernel(
         if write is not None and write(k, jaxpr, consts, rows, out_rows, length):
             return
     carries = Carries(k, jaxpr, num_consts, init, last)
+    ranges, _ = in_scan(numbers_of(k, operands), jaxpr, length, num_consts, num_carry, counters)
     readers = [_counter(k, x) if r in counters else partial(k.row, x) for r, x in enumerate(rows)]
 
     def step(i: Any) -> None:
-        here = [*consts, *carries.now(), *[row(i) for row in readers]]
+        here = [*consts, *known(k, carries.now(), ranges), *[row(i) for row in readers]]
         k.inline(jaxpr, here, [*carries.following(), *[k.row(y, i) for y in out_rows]])
         carries.advance()
 
     if length is None:
-        _over_tapes(k, k.load(head[0], ()), jaxpr, (consts, carries, rows), counters, out_rows, reverse)
+        groups = (consts, carries, ranges, rows)
+        _over_tapes(k, k.load(head[0], ()), jaxpr, groups, counters, out_rows, reverse)
     else:
         _unrolled(k, length, max(min(unroll, length), 1), reverse, step, separate=not num_carry)
     carries.finish()
@@ -127,12 +131,12 @@ def _over_tapes(
     k: BlockEmitter,
     count: Any,
     jaxpr: Jaxpr,
-    groups: tuple[Sequence[Any], Carries, Sequence[Any]],
+    groups: tuple[Sequence[Any], Carries, Sequence[Range], Sequence[Any]],
     counters: Collection[int],
     out_rows: Sequence[Any],
     reverse: bool,
 ) -> None:
-    consts, carries, rows = groups
+    consts, carries, ranges, rows = groups
     # The loop counts as the first counter does, so that its bounds are that one's.
     base = k.load(rows[min(counters)], ()) if counters else count * 0
     stop = base + count
@@ -148,7 +152,8 @@ def _over_tapes(
             for r, (x, first) in enumerate(zip(rows, firsts))
         ]
         there = [k.record(tape, start + i) for tape, start in zip(out_rows, starts)]
-        k.inline(jaxpr, [*consts, *carries.now(), *here], [*carries.following(), *there])
+        carry = known(k, carries.now(), ranges)
+        k.inline(jaxpr, [*consts, *carry, *here], [*carries.following(), *there])
         carries.advance()
     for tape, start in zip(out_rows, starts):
         k.end_tape(tape, start, count)

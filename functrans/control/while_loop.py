@@ -16,8 +16,6 @@ from ..core import (
     INT64,
     Aval,
     Block,
-    BlockEmitter,
-    Buffer,
     Jaxpr,
     Primitive,
     TapeAval,
@@ -47,11 +45,11 @@ from .body_transforms import (
     pushed_body,
 )
 from .call import effects_of_bodies
-from .carry_memory import Carries, in_place
-from .carry_ranges import CarryRanges
+from .carry_ranges import of_while
 from .run_body import computed, run_compiled
 from .scan import no_common_tape, over_lanes, push, scan_p
 from .vectorized_while import in_step
+from .while_kernel import carry_places, kernel
 
 checking = lazy_import("functrans.control.checked_bodies")
 rewinding = lazy_import("functrans.control.rewinding")
@@ -125,49 +123,6 @@ def _impl(*args: Any, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_c
     last = [np.array(x, a.dtype) for x, a in zip(carry, carry_avals)]
     columns = [[row[j] for row in taped] for j in range(len(avals))]
     return [*last, np.int64(len(taped)), *[write_tape(a, column) for a, column in zip(avals, columns)]]
-
-
-def _carry_places(*operands: Any, num_cond: int, num_consts: int, **params: Any) -> list[tuple[int, int]]:
-    """The parts of the carry whose result may overwrite their operand."""
-    return in_place(operands, num_cond + num_consts, len(operands) - num_cond - num_consts)
-
-
-def _kernel(
-    k: BlockEmitter,
-    operands: Sequence[Buffer],
-    results: Sequence[Buffer],
-    *,
-    cond_jaxpr: Jaxpr,
-    body_jaxpr: Jaxpr,
-    num_cond: int,
-    num_consts: int,
-) -> None:
-    cond_consts, consts, init = split(operands, num_cond, num_consts)
-    last, (count,), tapes = split(results, len(init), 1)
-    carries = Carries(k, body_jaxpr, len(consts), init, last)
-    flag = k.scratch((), np.dtype(bool))
-    ranges = CarryRanges(k, cond_jaxpr, body_jaxpr, cond_consts, init, num_consts)
-    starts = [k.begin_tape(tape) for tape in tapes]
-    rounds = k.local(k.const(0, INT64))
-
-    def test() -> Any:
-        k.inline(cond_jaxpr, [*cond_consts, *ranges.known(carries.now(), inside=False)], [flag])
-        return k.load(flag, ())
-
-    with k.while_(test):
-        n = rounds.get()
-        for tape, start in zip(tapes, starts):
-            k.reserve(tape, start + n + 1)
-        rows = [k.record(tape, start + n) for tape, start in zip(tapes, starts)]
-        rounds.set(n + 1)
-        here = ranges.known(carries.now(), inside=True)
-        k.inline(body_jaxpr, [*consts, *here], [*carries.following(), *rows])
-        carries.advance()
-    n = rounds.get()
-    k.store(count, (), n)
-    for tape, start in zip(tapes, starts):
-        k.end_tape(tape, start, n)
-    carries.finish()
 
 
 # --- derivatives --------------------------------------------------------------------------------------------
@@ -393,7 +348,7 @@ while_p: Primitive = Primitive(
     jet=_jet,
     checked=_checked,
     batch=_batch,
-    kernel=Block(_kernel, reuse=_carry_places, over_lanes=in_step),
+    kernel=Block(kernel, reuse=carry_places, over_lanes=in_step, ranges=of_while),
     effects=effects_of_bodies,
     multiple_results=True,
 )

@@ -163,6 +163,10 @@ class BlockEmitter(IndexEmitter, Protocol):
         """Statements that run only if the condition holds."""
         ...
 
+    def failures_if(self, condition: Scalar) -> AbstractContextManager[None]:
+        """Statements that run only if the condition holds, and of which only the failures count."""
+        ...
+
     def inline(self, jaxpr: Any, operands: Sequence[Buffer], results: Sequence[Buffer]) -> None:
         """Write the statements of a jaxpr without captured arrays, from buffers to buffers.
 
@@ -198,19 +202,12 @@ class BlockEmitter(IndexEmitter, Protocol):
         """A scalar as a buffer of shape (), to be read only."""
         ...
 
-    def between(
-        self,
-        value: Scalar,
-        low: Scalar | None,
-        high: Scalar | None,
-        *,
-        strict: bool = False,
-        counts: bool = False,
-    ) -> Scalar:
-        """An int64 scalar that the rule knows to be at least `low` and at most `high`; if `strict`, between them.
+    def range_of(self, value: Scalar | Buffer) -> tuple[int, int]:
+        """The smallest and the largest number that an int64 scalar may be (`passes.int_ranges.UNKNOWN` if any)."""
+        ...
 
-        With `counts`, only because it counts from there, which it cannot if the limit is close to that of int64.
-        """
+    def ranged(self, value: Scalar, known: tuple[int, int]) -> Scalar:
+        """An int64 scalar of which the rule knows that it is in a range."""
         ...
 
     def window(
@@ -323,6 +320,9 @@ class Block:
 
     ``over_lanes(k, jaxpr, consts, rows, out_rows, length)``, if any, writes the loop over `length` lanes whose body
     `jaxpr` is this equation alone, in a form that vectorizes. It returns whether it could.
+
+    ``ranges(inputs, **params)``, if any, says what is known of the results as numbers, given what is known of the
+    operands (`passes.int_ranges.Facts`).
     """
 
     emit: Callable[..., None]
@@ -330,6 +330,7 @@ class Block:
     streamed_from: int | None = None
     written: Callable[..., tuple[int | None, ...]] | None = None
     over_lanes: Callable[..., bool] | None = None
+    ranges: Callable[..., Sequence[Any]] | None = None
 
     def overwrites(self, operands: Sequence[Any], params: dict[str, Any]) -> Sequence[tuple[int, int]]:
         """The operands of an equation whose buffers its results may have: pairs of their numbers."""

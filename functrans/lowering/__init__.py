@@ -10,7 +10,7 @@ The stages, in order; each imports only earlier ones:
 `loops`      The loop IR (`ir`, `check`, `show`, `mapping`). A jaxpr becomes loops through `order` (reads before
              writes), `materialize` (which values to store; `read_patterns`: reads and their cost), `fuse` (which of
              them share loops), `aliasing` (which of them share memory) and `build_loops` (`folds`:
-             reductions), written with `builder` (`arithmetic`, `ranges`, `handles`) and the kernel rules of the
+             reductions), written with `builder` (`arithmetic`, `handles`) and the kernel rules of the
              primitives. Then passes over the loops: `collapse` (adjacent axes), `parallel` (loops for several threads),
              `blocked` (long sums), `plan` (scratch and stack), `outline` (numbers become parameters), and for LLVM
              `split_complex` and `split_functions`.

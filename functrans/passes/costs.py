@@ -41,11 +41,11 @@ class CountedScalar:
 
     def eq(self, other: Any) -> CountedScalar:
         """Whether the two are equal."""
-        return self.emitter.operation("eq", self)
+        return self.emitter.operation("eq", self, other)
 
     def ne(self, other: Any) -> CountedScalar:
         """Whether the two differ."""
-        return self.emitter.operation("ne", self)
+        return self.emitter.operation("ne", self, other)
 
     def __neg__(self) -> CountedScalar:
         return self.emitter.operation("neg", self)
@@ -55,15 +55,21 @@ class CountedScalar:
 
 
 def _binary(op: str) -> Callable[[CountedScalar, Any], CountedScalar]:
-    return lambda self, other: self.emitter.operation(op, self)
+    return lambda self, other: self.emitter.operation(op, self, other)
 
 
-for _name, _op in (
-    [(n, n) for n in ("add", "sub", "mul", "and", "or", "xor", "lt", "le", "gt", "ge")]
-    + [("r" + n, n) for n in ("add", "sub", "mul")]
-    + [("truediv", "div"), ("rtruediv", "div"), ("lshift", "shl"), ("rshift", "shr")]
-):
+def _reflected(op: str) -> Callable[[CountedScalar, Any], CountedScalar]:
+    return lambda self, other: self.emitter.operation(op, other, self)
+
+
+for _name, _op in [(n, n) for n in ("add", "sub", "mul", "and", "or", "xor", "lt", "le", "gt", "ge")] + [
+    ("truediv", "div"),
+    ("lshift", "shl"),
+    ("rshift", "shr"),
+]:
     setattr(CountedScalar, f"__{_name}__", _binary(_op))
+for _name, _op in [(n, n) for n in ("add", "sub", "mul")] + [("truediv", "div")]:
+    setattr(CountedScalar, f"__r{_name}__", _reflected(_op))
 
 
 class _CountedOperand:
@@ -84,9 +90,10 @@ class CountingEmitter:
     def __init__(self) -> None:
         self.cost = 0
 
-    def operation(self, op: str, x: CountedScalar, dtype: np.dtype | None = None) -> CountedScalar:
-        """Count one operation."""
+    def operation(self, op: str, *args: Any, dtype: np.dtype | None = None) -> CountedScalar:
+        """Count one operation on scalars and Python numbers."""
         self.cost += COSTS[op]
+        x = next(a for a in args if isinstance(a, CountedScalar))
         return CountedScalar(self, result_dtype(op, (x.dtype,)) if dtype is None else dtype)
 
     def read(self, number: int, aval: Aval, index: Sequence[Any]) -> CountedScalar:
@@ -101,15 +108,15 @@ class CountingEmitter:
         """A function of `scalar_functions.FUNCTIONS`."""
         if OPERATIONS.get(name) != len(args):
             raise TypeError(f"kernel rule: {name!r} is not a function of {len(args)} operands")
-        return self.operation(name, args[0])
+        return self.operation(name, *args)
 
     def cast(self, x: CountedScalar, dtype: np.dtype) -> CountedScalar:
         """A conversion."""
-        return x if x.dtype == dtype else self.operation("cast", x, np.dtype(dtype))
+        return x if x.dtype == dtype else self.operation("cast", x, dtype=np.dtype(dtype))
 
     def where(self, condition: CountedScalar, x: CountedScalar, y: Any) -> CountedScalar:
         """A choice between two numbers."""
-        return self.operation("select", x, x.dtype)
+        return self.operation("select", condition, x, y, dtype=x.dtype)
 
     def guarded(
         self, condition: CountedScalar, read: Callable[[], CountedScalar], otherwise: Any

@@ -2,7 +2,7 @@
 
 Equal operations inside a block are shared. Only integers are folded, and little, so that a kernel's structure does not
 depend on sizes: extents combine to extents, zeros and ones disappear, and comparisons that the range of a variable
-decides (see `ranges`).
+decides (see `passes.int_ranges`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 from ...core.context import run_quietly
 from ...core.dtypes import KEY, memory_dtype
 from ...core.scalar_functions import result_dtype
+from ...passes.int_ranges import HIGHEST, LOWEST, UNKNOWN, Range, combined, common, decided, hull, narrowed
 from . import ir
-from .handles import ScalarHandle
+from .handles import Known, ScalarHandle
 from .ir import BOOL, INT64
-from .ranges import HIGHEST, LOWEST, Range, combined, decided, either, within
 
 
 def make_const(value: Any, dtype: np.dtype) -> ir.Const:
@@ -50,6 +50,8 @@ class Arithmetic:
         self._known: list[dict[Any, ScalarHandle]] = [{}]
         self._ranges: dict[ir.Operand, Range] = {}
         self._differences: dict[ir.Operand, tuple[ScalarHandle, ScalarHandle]] = {}
+        self._sums: dict[ir.Operand, tuple[ir.Operand, Range]] = {}
+        self._negative: dict[ir.Operand, ScalarHandle] = {}
 
     def append(self, statement: ir.Statement) -> None:
         """Add a statement at the current position."""
@@ -109,33 +111,19 @@ class Arithmetic:
         scalar = self.known(key)
         return scalar if scalar is not None else self.note(key, make())
 
-    def range_of(self, x: ScalarHandle) -> Range | None:
-        """What is known of an int64 scalar."""
-        number = _integer(x.operand) if x.dtype == INT64 else None
-        return self._ranges.get(x.operand) if number is None else (number, number)
+    def range_of(self, x: ScalarHandle | Any) -> Range:
+        """What is known of an int64 scalar, or of a number that stands for memory."""
+        x = x.value if isinstance(x, Known) else x
+        if not isinstance(x, ScalarHandle) or x.dtype != INT64:
+            return UNKNOWN
+        number = _integer(x.operand)
+        return self._ranges.get(x.operand, UNKNOWN) if number is None else (number, number)
 
     def ranged(self, x: ScalarHandle, known: Range | None) -> ScalarHandle:
         """The scalar itself, with what is known of it."""
         if known is not None and type(x.operand) is ir.Value:
-            self._ranges[x.operand] = known
+            self._ranges[x.operand] = common(known, self._ranges.get(x.operand, UNKNOWN))
         return x
-
-    def between(
-        self,
-        x: ScalarHandle,
-        low: ScalarHandle | None,
-        high: ScalarHandle | None,
-        *,
-        strict: bool = False,
-        counts: bool = False,
-    ) -> ScalarHandle:
-        """The scalar itself, known to be at least `low` and at most `high` (see `BlockEmitter.between`)."""
-        limits = [None if end is None else self.range_of(end) for end in (low, high)]
-        least, most = [None if r is None or (counts and not within(r)) else r for r in limits]
-        a, b = self.range_of(x) or (LOWEST, HIGHEST)
-        a = a if least is None else max(a, least[0] + strict)
-        b = b if most is None else min(b, most[1] - strict)
-        return self.ranged(x, (a, b))
 
     def let(
         self, op: str, args: tuple[ScalarHandle, ...], dtype: np.dtype | None = None, reassoc: bool = False
@@ -160,8 +148,8 @@ class Arithmetic:
             return self.const(-a.value, a.dtype)
         if op == "not" and type(a) is ir.Const and a.dtype == BOOL:
             return self.const(not a.value, BOOL)
-        known = self.range_of(x) if op == "neg" else None
-        return self.ranged(self.let(op, (x,)), None if known is None else combined("sub", (0, 0), known))
+        result = self.let(op, (x,))
+        return self.ranged(result, combined("sub", (0, 0), self.range_of(x))) if op == "neg" else result
 
     def binary(self, op: str, x: ScalarHandle, other: Any, *, reassoc: bool = False) -> ScalarHandle:
         """A binary operator on scalars of one dtype; `reassoc` allows reordering (in reductions).
@@ -205,16 +193,17 @@ class Arithmetic:
                 if minuend is not None and subtrahend is not None and subtrahend.operand == term.operand:
                     return minuend
         a, b = self.range_of(x), self.range_of(y)
-        if op in ("min", "max"):
-            a, b = a or (LOWEST, HIGHEST), b or (LOWEST, HIGHEST)
-        if a is not None and b is not None:
-            answer = decided(op, a, b)
-            if answer is not None:
-                return self.const(answer, BOOL)
+        answer = decided(op, a, b)
+        if answer is not None:
+            return self.const(answer, BOOL)
         result = self.let(op, (x, y))
         if op == "sub":
             self._differences[result.operand] = x, y
-        return self.ranged(result, None if a is None or b is None else combined(op, a, b))
+        elif op == "add":
+            self._sums[result.operand] = x.operand, b
+        elif op == "lt" and b == (0, 0):
+            self._negative[result.operand] = x
+        return self.ranged(result, combined(op, a, b))
 
     def call(self, name: str, *args: ScalarHandle) -> ScalarHandle:
         """A function of `scalar_functions.FUNCTIONS`."""
@@ -267,7 +256,17 @@ class Arithmetic:
             return x
         if type(c) is ir.Const:
             return x if c.value else y
-        return self.ranged(self.let("select", (condition, x, y)), either(self.range_of(x), self.range_of(y)))
+        known = hull(self._range_if(x, condition, (LOWEST, -1)), self._range_if(y, condition, (0, HIGHEST)))
+        return self.ranged(self.let("select", (condition, x, y)), known)
+
+    def _range_if(self, x: ScalarHandle, condition: ScalarHandle, limit: Range) -> Range:
+        """The range of a number where that of which a condition asks whether it is negative is in a limit."""
+        known, number = self.range_of(x), self._negative.get(condition.operand)
+        if number is None:
+            return known
+        term, shift = self._sums.get(x.operand, (x.operand, (0, 0)))
+        ends = narrowed([self.range_of(number)], [limit])[0]
+        return known if term != number.operand else common(known, combined("add", ends, shift) or UNKNOWN)
 
 
 def _simple_power(b: Arithmetic, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle | None:

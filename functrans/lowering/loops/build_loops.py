@@ -14,6 +14,7 @@ from ...core.dtypes import memory_dtype
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var, variable_name
 from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ...core.tape import TapeAval
+from ...passes.int_ranges import UNKNOWN, Facts, Range, ranges_of
 from ..host.host_calls import HostEquation, with_host_calls
 from ..jaxpr.partition import with_distinct_outputs
 from ..jaxpr.reshapes import reshape_index
@@ -132,7 +133,8 @@ class _Builder(Builder):
             if memory_key(m) in inputs:
                 updates[inputs[memory_key(m)]] = v
         plan = schedule(body, {v: (new,) for v, new in updates.items()})
-        _Nests(plan, self, places, _names(body), updates).write()
+        facts = [Facts(self.range_of(m)) for m in operands]
+        _Nests(plan, self, places, _names(body), updates, facts).write()
 
     def overwritable(self, jaxpr: Jaxpr, first: int, count: int) -> list[bool]:
         """For each of the first results, whether it may overwrite the operand with its number, counted from `first`."""
@@ -175,6 +177,8 @@ class _Nests:
         Names for the buffers of intermediate values.
     updates : mapping, optional
         Inputs whose memory an output shares: the output that overwrites each.
+    inputs : sequence of Facts, optional
+        What is known of the inputs.
     """
 
     def __init__(
@@ -184,8 +188,10 @@ class _Nests:
         places: dict[Var, Place],
         names: dict[Var, str],
         updates: Mapping[Var, Var] = MappingProxyType({}),
+        inputs: Sequence[Facts] = (),
     ):
         self.builder = builder
+        self.numbers = _numbers_in_memory(plan.roots.jaxpr, inputs)
         self.roots, self.fusion, self.shared = plan
         self.outputs = set(plan.roots.jaxpr.outvars)
         self.given = frozenset(places)
@@ -274,7 +280,8 @@ class _Nests:
     def load(self, v: Var, index: Index) -> ScalarHandle:
         axes = self.fusion.stored_axes.get(v)
         place = index if axes is None else [index[a] for a in axes]
-        return self.builder.load(self.source(v), place)
+        number = self.builder.load(self.source(v), place)
+        return self.builder.ranged(number, self.numbers[v]) if v in self.numbers else number
 
     def keep(self, v: Var, index: Index, value: ScalarHandle) -> None:
         """Record where a finished root's value is: in memory or in a register."""
@@ -463,6 +470,8 @@ class _Nests:
         """What a block reads as an operand that must be in memory; numbers need not be."""
         v = a if isinstance(a, Var) else self.roots.literals[a]
         number = self.registers.get(self.roots.base(v))
+        if v in self.numbers:
+            number = self.load(v, ())
         return self.source(v) if number is None else Known(number, v.aval.shape)
 
     # --- reductions -----------------------------------------------------------------------------------------
@@ -508,6 +517,17 @@ class _Nests:
         index = self._index(root, at)
         fold = fold_of(eqn)
         accumulate(self.builder, fold, self.memory(v), [index[a] for a in axes], x, self.builder.reassoc)
+
+
+def _numbers_in_memory(jaxpr: Jaxpr, inputs: Sequence[Facts]) -> dict[Atom, Range]:
+    """The ranges of the integers that loops and branches leave in memory."""
+    blocks = [e for e in jaxpr.eqns if isinstance(e.primitive.kernel, Block) and e.primitive.kernel.ranges]
+    results = {v for e in blocks for v in e.outvars if v.aval.dtype == ir.INT64 and not v.aval.shape}
+    if not results:
+        return {}
+    found = ranges_of(jaxpr, inputs or [Facts()] * len(jaxpr.invars))
+    known = {v: found[v].range for v in results if v in found}
+    return {v: r for v, r in known.items() if r != UNKNOWN}
 
 
 def _names(jaxpr: Jaxpr) -> dict[Var, str]:

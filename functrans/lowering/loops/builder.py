@@ -98,7 +98,7 @@ class Builder(Arithmetic):
             ir.For(var, first.operand, end.operand, body, reverse, interruptible, independent, separate)
         )
         low, high = self.range_of(first), self.range_of(end)
-        if low is not None and high is not None and low[0] < high[1]:
+        if low[0] < high[1]:
             self.ranged(index, (low[0], high[1] - 1))
         with self.inside(body):
             yield index
@@ -123,6 +123,17 @@ class Builder(Arithmetic):
         self.append(ir.If(condition.operand, then, ir.StatementList()))
         with self.inside(then):
             yield
+
+    @contextmanager
+    def failures_if(self, condition: ScalarHandle) -> Iterator[None]:
+        """Statements under a condition that matter only if they fail or call Python; others are left out."""
+        then, declared = ir.StatementList(), len(self.kernel.buffers)
+        with self.inside(then):
+            yield
+        if ir.may_fail(then):
+            self.append(ir.If(condition.operand, then, ir.StatementList()))
+        else:
+            del self.kernel.buffers[declared:]
 
     def local(self, initial: ScalarHandle, block: int = 0, fold: str = "") -> LocalHandle:
         """A new variable; a sum of more than `block` elements is computed in blocks of that many."""

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.control.carry_ranges import in_while
 from functrans.core.config import config
 from functrans.lowering.loops import ir
 from functrans.lowering.loops.builder import Builder
-from functrans.lowering.loops.ranges import HIGHEST, LOWEST, combined, decided
+from functrans.passes.int_ranges import HIGHEST, LOWEST, Facts, combined, decided
 
 N = 40
 X = np.random.default_rng(2).normal(size=(N, N))
@@ -34,11 +35,13 @@ def test_ranges_hold_all_results(a, b):
         "irem": lambda x, y: int(np.fmod(x, y)),
         "idiv": lambda x, y: int(x / y),
         "xor": lambda x, y: x ^ y,
+        "shl": lambda x, y: x << y,
+        "shr": lambda x, y: x >> y,
     }
     for op, f in operations.items():
         known = combined(op, a, b)
         if known is None:
-            assert op in ("irem", "idiv", "xor")
+            assert op in ("irem", "idiv", "xor", "shl", "shr")
             continue
         assert all(f(x, y) in inside(known) for x in inside(a) for y in inside(b))
 
@@ -56,6 +59,7 @@ def test_comparisons_are_decided_only_if_all_pairs_agree(a, b):
 def test_numbers_that_wrap_have_no_range():
     assert combined("add", (0, HIGHEST), (1, 1)) is None
     assert combined("mul", (LOWEST, 0), (-1, 1)) is None
+    assert combined("shl", (0, 1 << 61), (0, 2)) is None
 
 
 def test_a_difference_and_what_it_lacks():
@@ -181,7 +185,70 @@ def growing(x):
     return lax.while_loop(lambda s: (s[0] < stop) & (s[1] <= N - 1), body, (0, 1, x))[2]
 
 
-@pytest.mark.parametrize(("f", "count"), [(insertion, 1), (growing, 0)])
+def test_all_of_a_condition_is_evaluated():
+    """The numbers that end a loop are an index too, and Python is called as often."""
+    seen = []
+
+    def f(x, step):
+        def going(s):
+            last = ft.pure_callback(lambda i: seen.append(int(i)) or i, np.int64(0), s[0])
+            return (s[0] >= 0) & (x[s[0]] + 0 * last > -100)
+
+        return lax.while_loop(going, lambda s: (s[0] - step, s[1] + 1), (N - 1, 0))
+
+    for step, expected in ((30, (-21, 2)), (41, None)):
+        seen.clear()
+        if expected is None:
+            with pytest.raises(ft.errors.IndexOutOfBoundsError, match=r"x\[s\[0\]\]"):
+                ft.jit(f)(X[0], step + 39)
+        else:
+            assert tuple(map(int, ft.jit(f)(X[0], step))) == expected
+            assert seen == [39, 9, -21]
+
+
+def in_a_heap(x):
+    """A child of a node: a number that doubles, with a bound of its own."""
+
+    def child(i):
+        j = fnp.minimum(2 * i + 1, N - 2)
+        return j + fnp.where(x[j + 1] < x[j], 1, 0)
+
+    def body(s):
+        i, x = s
+        return child(i), x.at[i].set(x[child(i)])
+
+    return lax.while_loop(lambda s: (2 * s[0] + 1 < N) & (x[child(s[0])] < 5.0), body, (0, x))[1]
+
+
+def partition(x):
+    """A number that grows in some iterations of a loop, and is an index after it."""
+
+    def step(j, s):
+        return lax.cond(x[j] < 0, lambda i, x: (i + 1, x.at[i].set(x[j])), lambda i, x: (i, x), *s)
+
+    i, x = lax.fori_loop(0, N - 1, step, (0, x))
+    return x.at[i].set(x[-1])
+
+
+def merged(x):
+    """Two numbers in a loop, of which an inner loop moves one."""
+
+    def step(i, s):
+        j, x = s
+        j = lax.while_loop(lambda j: (j < N - 1) & (x[j] < x[i]), lambda j: j + 1, j)
+        return j, x.at[i].add(x[j])
+
+    return lax.fori_loop(0, N, step, (0, x))[1]
+
+
+def periodic(x):
+    return lax.fori_loop(0, N, lambda i, x: x.at[i - 1].add(x[i - 2]), x)
+
+
+@pytest.mark.parametrize(
+    ("f", "count"),
+    [(insertion, 0), (growing, 0), (in_a_heap, 0), (partition, 0), (merged, 0), (periodic, 0)],
+)
 def test_conditions_bound_indices(f, count):
     assert checks(f, X[0]) == count
     with ft.disable_jit():
@@ -201,3 +268,45 @@ def test_counters_that_could_wrap_have_no_range():
 
     with pytest.raises(ft.errors.IndexOutOfBoundsError, match="out of bounds"):
         ft.jit(f)(X[0], 3)
+
+
+STEPS = {
+    "down": lambda i, j: i - 1,
+    "up by one or two": lambda i, j: i + 1 + fnp.where(j > 3, 1, 0),
+    "double": lambda i, j: fnp.minimum(2 * i + 1, 50),
+    "other": lambda i, j: j,
+    "remainder": lambda i, j: (i + 7 * j) % 11,
+    "product": lambda i, j: i * j,
+    "shift": lambda i, j: (i & 15) << (j & 3),
+    "either": lambda i, j: lax.cond(j > i, lambda i: i + 2, lambda i: i, i),
+    "inner": lambda i, j: lax.fori_loop(0, 3, lambda k, i: i + (k + j) % 2, i),
+}
+TESTS = {
+    "below": lambda i, j: i < 20,
+    "between": lambda i, j: (i >= 0) & (j + 2 <= 9),
+    "unequal": lambda i, j: i != 13,
+    "two": lambda i, j: (2 * i < 30) & (j > -5),
+}
+
+
+@given(*[st.sampled_from(sorted(STEPS))] * 2, st.sampled_from(sorted(TESTS)), NUMBERS, NUMBERS)
+def test_ranges_of_a_loop_hold_all_its_numbers(one, other, test, i, j):
+    def body(i, j):
+        return STEPS[one](i, j), STEPS[other](j, i)
+
+    def loop(i, j):
+        return lax.while_loop(lambda s: TESTS[test](*s), lambda s: body(*s), (i, j))
+
+    jaxpr = ft.make_jaxpr(loop)(np.int64(i), np.int64(j))
+    (params,) = [e.params for e in jaxpr.eqns if e.primitive.name == "while"]
+    first = [Facts((i, i)), Facts((j, j))]
+    before, inside = in_while(first, **params)
+    for _ in range(30):
+        assert all(n in range(r[0], r[1] + 1) for n, r in zip((i, j), before, strict=True))
+        if not TESTS[test](np.int64(i), np.int64(j)):
+            break
+        assert all(n in range(r[0], r[1] + 1) for n, r in zip((i, j), inside, strict=True))
+        with ft.disable_jit():
+            i, j = map(int, body(np.int64(i), np.int64(j)))
+        if max(abs(i), abs(j)) > 1 << 30:
+            break
