@@ -134,7 +134,9 @@ def trace_pair(fun: Callable[..., Any], *args: Any, partition_fn: Partitioner | 
     parts, again = cut_in_two(parts, partition if partition_fn is None else checked_choice(partition_fn))
     names = [argument_place(fun, path) for path, _ in paths]
     saved = tuple([_described(parts, names, len(jaxpr.outvars), place) for place in parts.residuals])
-    return Pair(parts.primal, _backward(jaxpr, parts), len(jaxpr.outvars), saved, tuple(again))
+    forward = set(parts.primal.eqns)
+    recomputed = tuple([e for e in again if e in forward])
+    return Pair(parts.primal, _backward(jaxpr, parts), len(jaxpr.outvars), saved, recomputed)
 
 
 def _described(

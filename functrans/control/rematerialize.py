@@ -24,7 +24,8 @@ def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
     def body_of(eqn: Eqn) -> Jaxpr | None:
         return eqn.params["jaxpr"] if eqn.primitive.is_transparent else None
 
-    if not any(map(body_of, jaxpr.eqns)):  # a jaxpr cached on itself would outlive its last user
+    # A jaxpr cached on itself would outlive its last user.
+    if not any(e.primitive.is_transparent for e in jaxpr.eqns):
         return jaxpr
     return jaxpr.derive("inlined", lambda: inline(jaxpr, body_of))
 
@@ -52,8 +53,14 @@ def recomputing(
     -------
     LinearizedJaxpr
     """
+    return with_second_run(parts, *second_run(parts.primal, residual_atoms(parts), stored), separate=separate)
+
+
+def with_second_run(
+    parts: LinearizedJaxpr, eqns: Sequence[Eqn], leaves: Sequence[Var], *, separate: bool = False
+) -> LinearizedJaxpr:
+    """The same, given what `second_run` returns."""
     primal = parts.primal
-    eqns, leaves = second_run(primal, residual_atoms(parts), stored)
     outs = list(primal.outvars[: len(parts.nonzero)])
     where: dict[Atom, tuple[str, int]] = {v: ("out", i) for i, v in reversed(list(enumerate(outs)))}
     where.update((v, ("in", i)) for i, v in enumerate(primal.invars))
@@ -71,11 +78,12 @@ def second_run(
 ) -> tuple[list[Eqn], list[Var]]:
     """The equations that compute `residuals` from inputs, constants and stored values; and which of these they read."""
     eqns = backward_slice(primal.eqns, residuals, stored)
-    leaves = variables_read(eqns, residuals)
-    computed = {v for e in eqns for v in e.outvars}
-    computed.update(primal.constvars)
-    order = [*primal.invars, *[v for e in primal.eqns for v in e.outvars]]
-    return eqns, [v for v in order if v in leaves and v not in computed]
+    leaves = variables_read(eqns, residuals).keys() - primal.constvars
+    leaves.difference_update(*[e.outvars for e in eqns])
+    in_order = [v for v in primal.invars if v in leaves]
+    if len(in_order) < len(leaves):
+        in_order += [v for e in primal.eqns for v in e.outvars if v in leaves]
+    return eqns, in_order
 
 
 def _with_recomputation(
@@ -85,8 +93,9 @@ def _with_recomputation(
     primal, linear = parts.primal, parts.linear
     residuals = residual_atoms(parts)
     count = len(residuals)
-    instead: dict[Atom, Atom] = dict(zip(linear.invars[:count], residuals))
-    read = variables_read(recomputed, residuals)
+    # Inlining calls may have renamed some.
+    instead: dict[Atom, Atom] = {a: b for a, b in zip(linear.invars, residuals) if a is not b}
+    read = variables_read(recomputed, residuals) if primal.constvars else {}
     consts = [(v, c) for v, c in primal.constants if v in read]
     invars, constvars, eqns = list(leaves), [v for v, _ in consts], []
     if separate:
@@ -95,7 +104,7 @@ def _with_recomputation(
         eqns = [Eqn(barrier_p, [new], [v], {}) for v, new in barriers.items() if new is not v]
         invars, constvars = [barriers[v] for v in invars], [barriers[v] for v in constvars]
     eqns += recomputed
-    eqns += substitute(linear.eqns, instead)
+    eqns += substitute(linear.eqns, instead) if instead else linear.eqns
     half = linear.replace(
         invars=[*invars, *linear.invars[count:]],
         eqns=eqns,

@@ -193,4 +193,4 @@ def total_cost(jaxpr: Jaxpr) -> int:
 
 def _scaled(count: int, aval: Aval) -> int:
     """The cost of `count` operations for each element: vectors hold twice as many numbers of half the size."""
-    return -(-count * aval.size * aval.dtype.itemsize // 8)
+    return -(-count * prod(aval.shape) * aval.dtype.itemsize // 8)

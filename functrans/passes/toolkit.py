@@ -128,7 +128,7 @@ def live_equations(
     needed = set(outvars)
     live = []
     for eqn in reversed(eqns):
-        if not eqn.effects.removable or not needed.isdisjoint(eqn.outvars):
+        if not needed.isdisjoint(eqn.outvars) or not eqn.effects.removable:
             if narrow is not None:
                 eqn = narrow(eqn, needed)
             live.append(eqn)

@@ -25,7 +25,8 @@ class LinearizedJaxpr(NamedTuple):
     primal : Jaxpr
         From the inputs to the outputs, followed by the residuals that are neither inputs nor outputs.
     linear : Jaxpr
-        From (residuals, tangents of the perturbed inputs) to the nonzero tangents.
+        From (residuals, tangents of the perturbed inputs) to the nonzero tangents. A residual is the same variable in
+        both halves.
     residuals : tuple of (str, int)
         The origin of each residual: ``("in", i)`` input i, ``("out", i)`` output i of `primal`.
     nonzero : tuple of bool
@@ -57,16 +58,16 @@ def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJax
     for i, x in enumerate(linearized.outs):
         if type(x) is StagedTracer:
             places.setdefault(id(x._var), ("out", i))
-    fresh = [t for t, _ in residuals if id(t._var) not in places]
+    fresh = [t for t in residuals if id(t._var) not in places]
     places.update({id(t._var): ("out", len(linearized.outs) + i) for i, t in enumerate(fresh)})
     primal = verified(outer.jaxpr(inputs, [*linearized.outs, *fresh], jaxpr.stats), "linearize")
-    invars = [v for _, v in residuals] + [linear.variable(v) for v in linearized.inputs if v is not None]
+    invars = [t._var for t in residuals] + [linear.variable(v) for v in linearized.inputs if v is not None]
     body = jaxpr.replace(
         invars=invars, eqns=eqns, outvars=tangents, constants=linear.consts, name=f"linear({jaxpr.name})"
     )
     nonzero = tuple(type(t) is Linear for t in linearized.tangents)
     verified(body, "linearize")
-    return LinearizedJaxpr(primal, body, tuple(places[id(t._var)] for t, _ in residuals), nonzero)
+    return LinearizedJaxpr(primal, body, tuple(places[id(t._var)] for t in residuals), nonzero)
 
 
 class _TapeToJaxpr:
@@ -75,7 +76,7 @@ class _TapeToJaxpr:
     def __init__(self, outer: StageTrace):
         self.outer = outer
         self.variables: dict[Linear, Var] = {}
-        self.residuals: dict[Var, tuple[StagedTracer, Var]] = {}
+        self.residuals: dict[Var, StagedTracer] = {}
         self.constants: dict[int, tuple[Var, Any]] = {}
 
     def variable(self, x: Linear) -> Var:
@@ -88,7 +89,8 @@ class _TapeToJaxpr:
         if type(x) is Linear:
             return self.variable(x)
         if type(x) is StagedTracer and x._trace is self.outer:
-            return self.residuals.setdefault(x._var, (x, Var(x.aval)))[1]
+            self.residuals.setdefault(x._var, x)
+            return x._var
         if isinstance(x, np.ndarray | Tracer):
             return self.constants.setdefault(id(x), (Var(aval_of(x)), x))[0]
         return Literal(x)
