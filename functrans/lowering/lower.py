@@ -19,6 +19,7 @@ from .loops.blocked import with_blocks
 from .loops.build_loops import Loops, build_loops
 from .loops.check import verify
 from .loops.collapse import collapse
+from .loops.hold import hold_elements
 from .loops.outline import outline
 from .loops.parallel import divide
 from .loops.plan import plan, scratch_bytes, written_before_failure
@@ -136,6 +137,8 @@ def _loops(step: KernelStep, options: Options, updates: Updates) -> Loops:
 def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> LoweredKernel:
     """Loops to loops, up to the text that is the kernel's key."""
     kernel = collapse(_verified(loops.kernel))  # adjacent axes that are used together become one
+    if not options.strict:
+        kernel = hold_elements(_verified(kernel))  # loops add to an element in a variable
     # Long loops of separate iterations become chunks for several threads.
     trips = divide(kernel, config.num_threads, options.specialize_below) if config.num_threads > 1 else {}
     kernel = with_blocks(_verified(kernel), trips)  # long sums are computed in blocks, for accuracy
