@@ -62,6 +62,7 @@ from .arrays.donation import donate
 from .arrays.ref import Ref
 from .core import BackwardState, Device, FunctionError, Zero, errors, float0
 from .core.config import config
+from .core.low_precision import low_dtype as _low_dtype
 from .core.module_getattr import lazy_import as _lazy_import
 from .core.module_getattr import module_attributes as _module_attributes
 from .custom.closures import closure_convert
@@ -71,6 +72,7 @@ from .custom.function import Function, once_differentiable
 from .custom.linear_call import linear_call
 from .custom.saving import saved_values_hooks
 from .frontend.arguments import ShapeDtypeStruct
+from .numpy import float16
 
 _set_numba_door(_lazy_import("functrans.interop.jitted_type"))
 
@@ -169,6 +171,7 @@ __all__ = [
     "export",
     "flatten_util",
     "float0",
+    "float16",
     "free_ref",
     "freeze",
     "fwd_and_bwd",
@@ -231,7 +234,7 @@ __all__ = [
 
 
 def _function(name: str) -> object:
-    return getattr(_FUNCTIONS[name], name) if name in _FUNCTIONS else None
+    return getattr(_FUNCTIONS[name], name) if name in _FUNCTIONS else _low_dtype(name)
 
 
 __getattr__, __dir__ = _module_attributes(

@@ -5,24 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy import finfo, iinfo, issubdtype
+from numpy import float16, iinfo
 
 from .core import DtypeError as TypePromotionError
-from .core import aval_of, canonical, extended, float0, prng_key
+from .core import aval_of, canonical, dtype_kind, extended, float0, prng_key
 from .core import promote as _promote
+from .core.low_precision import finfo
+from .core.low_precision import low_dtype as _low_dtype
 from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.checked import checked
+from .numpy.types import issubdtype
 from .primitives.ops import operand
 
 __all__ = [
-    "TypePromotionError", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype",
+    "TypePromotionError", "canonicalize_dtype", "extended", "finfo", "float0", "float16", "iinfo", "issubdtype",
     "itemsize_bits", "prng_key", "result_type", "scalar_type_of",
 ]  # fmt: skip
 
 __getattr__, __dir__ = _module_attributes(
     "functrans.dtypes",
     globals(),
-    {"bfloat16": "functrans computes in float32 and float64: convert with x.astype(numpy.float32)"},
+    further=_low_dtype,
 )
 
 
@@ -103,6 +106,7 @@ def scalar_type_of(x: Any) -> type:
     """
     kinds: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
     dtype, _ = _dtype_of(x, 0)
-    if dtype.kind not in kinds:
+    kind = dtype_kind(dtype)
+    if kind not in kinds:
         raise TypePromotionError(f"scalar_type_of: elements of dtype {dtype} are not numbers")
-    return kinds[dtype.kind]
+    return kinds[kind]

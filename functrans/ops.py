@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import numpy as fnp
-from .core import INT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete
+from .core import INT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete, is_float
 from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.checked import checked
 from .numpy.dispatch import array_operand
@@ -94,7 +94,7 @@ def _identity(method: str, dtype: np.dtype) -> Any:
     """The result for a segment without rows."""
     if method in ("add", "multiply"):
         return dtype.type(method == "multiply")
-    if dtype.kind == "f":
+    if is_float(dtype):
         return dtype.type(-math.inf if method == "max" else math.inf)
     limits = np.iinfo(dtype)
     return dtype.type(limits.min if method == "max" else limits.max)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .arrays.arguments import one_of
+from .core import is_inexact
 from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.checked import checked
 from .testing import check
@@ -160,7 +161,7 @@ def _directions(values: Iterable[Any]) -> list[np.ndarray]:
         t = random.standard_normal(x.shape)
         if x.dtype.kind == "c":
             t = t + 1j * random.standard_normal(x.shape)
-        out.append(np.asarray(t).astype(x.dtype if x.dtype.kind in "fc" else float))
+        out.append(np.asarray(t).astype(x.dtype if is_inexact(x.dtype) else float))
     return out
 
 

@@ -252,11 +252,11 @@ def test_callback_that_raises():
 
 def test_callback_with_arrays_that_functrans_does_not_have():
     seen = []
-    words, half = np.array(["a", "b"]), np.ones(2, np.float16)
+    words, half = np.array(["a", "b"]), np.ones(2, np.longdouble)
     f = ft.jit(lambda x: ft.debug.callback(lambda *xs: seen.extend(xs), x, words, half))
     f(1.0)
     np.testing.assert_array_equal(seen[1], words)
-    assert seen[2].dtype == np.float16
+    assert seen[2].dtype == np.longdouble
 
 
 def test_transposition_passes_over_it(printed):

@@ -67,8 +67,8 @@ def test_errors():
         unravel(np.ones(9, complex))
     with pytest.raises(ArgumentError, match=r"leaf at \['a'\]\[1\] is a str"):
         ravel_pytree({"a": [1.0, "text"]})
-    with pytest.raises(UnsupportedDtypeError, match=r"leaf at \[0\] has dtype float16"):
-        ravel_pytree([np.ones(2, np.float16)])
+    with pytest.raises(UnsupportedDtypeError, match=r"leaf at \[0\] has dtype float128"):
+        ravel_pytree([np.ones(2, np.longdouble)])
 
 
 def loss(tree):

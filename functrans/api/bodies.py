@@ -9,11 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..arrays.ref import Ref
 from ..control.body_cache import interned
-from ..core import WEAK_KEYS, Attachment, Aval, Jaxpr, Source, Var, aval_of, is_float, last_line, user_source
+from ..core import (
+    Attachment,
+    Aval,
+    Jaxpr,
+    Source,
+    Var,
+    aval_of,
+    dtype_kind,
+    is_float,
+    last_line,
+    promote,
+    user_source,
+)
 from ..core.autocast import made
 from ..core.errors import CarryTypeError
 from ..frontend.arguments import Flat, name_of, result
@@ -156,7 +166,7 @@ def as_expected(x: Any, expected: Aval, casts: bool) -> Any:
     if expected.weak or aval.shape != expected.shape or (aval.dtype == expected.dtype and not aval.weak):
         return x
     if aval.weak:
-        takes = aval.dtype.kind == expected.dtype.kind
+        takes = dtype_kind(aval.dtype) == dtype_kind(expected.dtype)
     else:
         takes = casts and is_float(aval.dtype) and is_float(expected.dtype)
     return strong(x, expected.dtype) if takes else x
@@ -217,8 +227,7 @@ def joined(a: Aval, b: Aval) -> Aval:
     """The type of a carry that goes in as `a` and comes out as `b`: that of `b`, if `a` is a number that fits it."""
     if not a.weak or a.shape != b.shape or a.dtype == b.dtype:
         return a
-    number = WEAK_KEYS[a.dtype.kind](0)
-    dtype = np.result_type(WEAK_KEYS[b.dtype.kind](0) if b.weak else b.dtype, number)
+    dtype, _ = promote([(a.dtype, True), (b.dtype, b.weak)])
     return Aval(a.shape, dtype, b.weak) if dtype == b.dtype else a
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..control.callback import VMAP_METHODS, FlatCallback, io_callback_p, pure_callback_p
-from ..core import PYTHON_KEYS, SUPPORTED, Aval, Tracer, boundary, canonical
+from ..core import PYTHON_KEYS, Aval, Tracer, boundary, canonical, is_held
 from ..core.errors import ArgumentError, ArgumentValueError
 from ..frontend.arguments import name_of, result, value_of
 from ..frontend.checked import checked
@@ -186,5 +186,5 @@ def host_call(
 def _is_value(x: Any, strict: bool) -> bool:
     """Whether a leaf is an array or a number; if `strict`, also one of an unsupported dtype."""
     if isinstance(x, np.ndarray | np.generic):
-        return strict or x.dtype in SUPPORTED
+        return strict or is_held(x.dtype)
     return type(x) in PYTHON_KEYS or isinstance(x, Tracer) or hasattr(x, "__array__")

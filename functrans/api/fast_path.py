@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.array import Array, WeakArray, weak, wrap
-from ..core import PYTHON_SCALARS, WEAK_KEYS, BackwardState
+from ..core import PYTHON_SCALARS, WEAK_KEYS, BackwardState, dtype_kind
 from ..frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
 from ..frontend.pytree.generated import leaf_reader
 
@@ -106,7 +106,7 @@ def add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
         elif kind in PYTHON_SCALARS:
             key.append(kind)
         elif kind is WeakArray:
-            key.append(WEAK_KEYS[x.dtype.kind])
+            key.append(WEAK_KEYS[dtype_kind(x.dtype)])
         elif kind is BackwardState:
             key.append(kind)
         elif isinstance(x, np.generic):

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..core import Tracer, errors
+from ..core import Tracer, dtype_kind, errors
 
 _NO_VALUE = getattr(np, "_NoValue", None)
 _LARGEST = 2**63 - 1
@@ -149,7 +149,7 @@ def _real(x: Any) -> Any:
     if isinstance(x, Tracer):
         return x
     if isinstance(x, np.ndarray | np.generic):
-        if x.dtype.kind not in "biuf" or x.ndim:
+        if dtype_kind(x.dtype) not in "biuf" or x.ndim:
             raise Unfit
         return x
     if isinstance(x, complex) or not hasattr(x, "__float__"):
@@ -195,7 +195,7 @@ def _scalar(x: Any) -> Any:
     """A number, possibly traced, or an array without axes."""
     if x is None or isinstance(x, int | float | complex) or (isinstance(x, Tracer) and not x.aval.shape):
         return x
-    if isinstance(x, np.ndarray | np.generic) and x.ndim == 0 and x.dtype.kind in "biufc":
+    if isinstance(x, np.ndarray | np.generic) and x.ndim == 0 and dtype_kind(x.dtype) in "biufc":
         return x
     raise Unfit
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core import HELD, Consumer, Place, new_rlock, stale, stale_dtype
+from ..core import Consumer, Place, is_held, new_rlock, stale, stale_dtype
 from ..core.errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
 from .array import Array, wrap
 
@@ -79,7 +79,7 @@ def donate(array: np.ndarray) -> Array:
             f"donate: expected an ndarray, got {type(array).__name__}. "
             f"{instead or 'Only an array has memory to write to'}"
         )
-    if array.dtype not in HELD:
+    if not is_held(array.dtype):
         raise UnsupportedDtypeError(f"donate: the array has dtype {array.dtype}, which is not supported")
     if array.flags.num & _WRITABLE != _WRITABLE:
         what = "read-only (donated before?)" if not array.flags.writeable else "not C-contiguous and aligned"

@@ -25,7 +25,19 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..arrays.array import read_only_copy, wrap
-from ..core import Aval, Effect, Primitive, Tracer, Zero, eval_trace, replayed, run_with, tracing, user_source
+from ..core import (
+    Aval,
+    Effect,
+    Primitive,
+    Tracer,
+    Zero,
+    dtype_kind,
+    eval_trace,
+    replayed,
+    run_with,
+    tracing,
+    user_source,
+)
 from ..core.errors import CallbackError, NoRuleError
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import keystr
@@ -177,7 +189,7 @@ class FlatCallback(UserCode):
         return [np.array(x, a.dtype, order="C", subok=False) for x, a in zip(arrays, avals)]
 
     def _array(self, kind: str, x: Any, aval: Aval) -> Any:
-        if type(x) in PYTHON_RANKS and not aval.shape and aval.dtype.kind in PYTHON_RANKS[type(x)]:
+        if type(x) in PYTHON_RANKS and not aval.shape and dtype_kind(aval.dtype) in PYTHON_RANKS[type(x)]:
             return np.array(x, aval.dtype)
         return x if isinstance(x, Tracer) else plain(x, f"{kind}: the result of the callback '{self.name}'")
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..arrays.array import Array, read_only_copy, unwrap, wrap
+from ..core import dtype_kind
 from ..core.aval import Aval, Zero, aval_of
 from ..core.backward_state import BackwardState, hook_runs, hooks_of, state_of
 from ..core.context import run_with
@@ -147,7 +148,7 @@ class Hook(UserCode):
     def _checked(self, new: Any, aval: Aval, k: int) -> Any:
         """A cotangent returned by a hook, converted to the type of the one that it received."""
         kind = type(new)
-        if kind in PYTHON_RANKS and not aval.shape and aval.dtype.kind in PYTHON_RANKS[kind]:
+        if kind in PYTHON_RANKS and not aval.shape and dtype_kind(aval.dtype) in PYTHON_RANKS[kind]:
             return wrap(np.array(new, aval.dtype))
         if kind in PYTHON_RANKS:
             new = np.asarray(new)
@@ -163,7 +164,7 @@ class Hook(UserCode):
                 f"has changed the size of value: it got {_type(aval)} and returned {_type(own)}{self.place(k)}. "
                 "Return an array of the shape that it gets, or None to keep that"
             )
-        if own.dtype != aval.dtype and not (own.weak and own.dtype.kind == aval.dtype.kind):
+        if own.dtype != aval.dtype and not (own.weak and dtype_kind(own.dtype) == dtype_kind(aval.dtype)):
             self._fail(
                 f"has changed the type of value: it got {_type(aval)} and returned {_type(own)}{self.place(k)}. "
                 f"Convert the result: .astype({str(aval.dtype)!r})"

@@ -209,7 +209,7 @@ def _with_small_shares(primal: Jaxpr, residuals: Sequence[Atom]) -> Jaxpr:
     wanted = {v for v in residuals if type(v) is Var}
     eqns: list[Eqn] = []
     for e in primal.eqns:
-        small = e.primitive is share_p and e.outvars[0] in wanted and e.outvars[0].aval.dtype.kind == "f"
+        small = e.primitive is share_p and e.outvars[0] in wanted and is_float(e.outvars[0].aval.dtype)
         eqns += _as_half_of_an_integer(e) if small else [e]
     return primal.replace(eqns=eqns)
 

@@ -16,6 +16,7 @@ from .evaluation import *
 from .guards import *
 from .ir import *
 from .kernel import *
+from .low_precision import *
 from .named_axes import *
 from .operators import *
 from .portable import *

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .config import Config, config
+from .dtypes import is_inexact
 from .errors import InfError, NaNError
 from .kernel import Indexed, Reshape
 from .source import Source
@@ -26,7 +27,7 @@ def has_nan(x: Any) -> bool:
     """Whether a value (array or number of any dtype) contains a NaN."""
     if isinstance(x, float | complex):
         return x != x
-    return isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fc" and bool(np.isnan(x).any())
+    return isinstance(x, np.ndarray | np.generic) and is_inexact(x.dtype) and bool(np.isnan(x).any())
 
 
 def only_moves(prim: Primitive) -> bool:
@@ -40,7 +41,7 @@ def fault_in(x: Any) -> str:
         return "NaN"
     if not config.debug_infs or not isinstance(x, float | complex | np.ndarray | np.generic):
         return ""
-    return "inf" if np.asarray(x).dtype.kind in "fc" and bool(np.isinf(x).any()) else ""
+    return "inf" if is_inexact(np.asarray(x).dtype) and bool(np.isinf(x).any()) else ""
 
 
 def describe(x: Any, fault: str = "NaN") -> str:

@@ -1,8 +1,8 @@
 """Supported dtypes, and NumPy 2's promotion (NEP 50) with weak Python scalars.
 
-The rules are NumPy's own, cached: `np.result_type` for promotion, `ufunc.resolve_dtypes` for the loop of a ufunc. There
-is one difference: where NumPy would compute in float16 (``np.sin`` of int8 or bool), which is not supported, functrans
-computes in float32.
+The rules are NumPy's own, cached: `np.result_type` for promotion, `ufunc.resolve_dtypes` for the loop of a ufunc.
+bfloat16, a dtype of the package ml_dtypes, promotes as that package does, except that Python numbers are weak beside it
+as well, and that every ufunc has a loop for it which has one for float16.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from .errors import (
     DtypeError,
     FunctransError,
     InplaceModificationError,
+    MissingLibraryError,
     StaleValueError,
     UnsupportedDtypeError,
 )
+from .low_precision import FLOAT16, FLOAT32, LOW, as_dtype, bfloat16, is_bfloat16, is_low, loop_dtypes
 from .source import Place
 
 BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)
 INT64 = np.dtype(np.int64)
-FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
 COMPLEX64 = np.dtype(np.complex64)
 COMPLEX128 = np.dtype(np.complex128)
@@ -33,11 +34,15 @@ COMPLEX128 = np.dtype(np.complex128)
 SUPPORTED: tuple[np.dtype, ...] = (
     BOOL,
     *(np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)),
+    FLOAT16,
     FLOAT32,
     FLOAT64,
     COMPLEX64,
     COMPLEX128,
 )
+# By character, for to NumPy bfloat16 is not a float: its kind is "V".
+_FLOATS = LOW | frozenset("fdg")
+_INEXACT = _FLOATS | frozenset("FDG")
 
 
 class extended(np.void):  # type: ignore[misc]
@@ -50,10 +55,11 @@ class prng_key(extended):  # type: ignore[misc]
 
 #: The elements of arrays of keys (`functrans.random`): a record of one 64-bit number, so that NumPy refuses arithmetic.
 KEY = np.dtype((prng_key, [("threefry2x32", np.uint64)]))
-#: What arrays may hold: numbers, and keys, which have no arithmetic.
-HELD = frozenset((*SUPPORTED, KEY))
-# One object for each dtype, whatever its alias (on Linux, long and long long are both int64).
+# One object for each dtype, whatever its alias (on Linux, long and long long are both int64). `check_supported` adds
+# bfloat16 when it meets it.
 _CANONICAL: dict[np.dtype, np.dtype] = {dtype: dtype for dtype in (*SUPPORTED, KEY)}
+#: What arrays may hold: numbers, and keys, which have no arithmetic. For a dtype that may be new ask `is_held`.
+HELD = _CANONICAL.keys()
 
 _PYTHON_SCALARS: dict[type, np.dtype] = {bool: BOOL, int: INT64, float: FLOAT64, complex: COMPLEX128}
 # Stand-ins for weak dtypes in NumPy's functions. A Python bool is not weak: it acts as a bool array without axes.
@@ -61,7 +67,6 @@ _WEAK_VALUES: dict[str, Any] = {"i": 0, "u": 0, "f": 0.0, "c": 0j}
 _WEAK_TYPES: dict[str, type] = {"i": int, "u": int, "f": float, "c": complex}
 
 _CURES = {
-    "e": "use float32",
     "g": "use float64",
     "G": "use complex128",
     "O": "convert the elements to numbers: np.asarray(x, dtype=float); ragged lists cannot be converted",
@@ -98,11 +103,23 @@ def check_supported(dtype: np.dtype, what: str) -> np.dtype:
     canonical_dtype = _CANONICAL.get(dtype)
     if canonical_dtype is not None:
         return canonical_dtype
+    if is_held(dtype):
+        return _CANONICAL[dtype]
     if is_stale(dtype):
         raise stale(dtype)
     raise UnsupportedDtypeError(
         f"{what} has dtype {_describe(dtype)}, which is not supported: {_cure(dtype)}"
     )
+
+
+def is_held(dtype: np.dtype) -> bool:
+    """Whether arrays may hold elements of a dtype, even if it is the first time that functrans meets it."""
+    if dtype in HELD:
+        return True
+    if not is_bfloat16(dtype) or dtype != bfloat16():
+        return False
+    _CANONICAL[dtype] = dtype
+    return True
 
 
 #: The dtype of derivatives with respect to integers, as in JAX: elements without a value.
@@ -177,7 +194,7 @@ def native(x: np.ndarray, what: str) -> np.ndarray:
     swapped = x.dtype.newbyteorder("=")
     if x.dtype.isnative or swapped not in HELD:
         check_supported(x.dtype, what)
-    return x.astype(swapped)
+    return x.astype(swapped, copy=False)
 
 
 def _describe(dtype: np.dtype) -> str:
@@ -190,7 +207,7 @@ def _cure(dtype: np.dtype) -> str:
     cure = _CURES.get(dtype.char)
     if cure is None:
         return f"use one of {', '.join(map(str, SUPPORTED))}"
-    if dtype.char in "egG":
+    if dtype.char in "gG":
         return f"{cure}, as x.astype(np.{cure.rsplit(maxsplit=1)[-1]})"
     return cure
 
@@ -218,7 +235,9 @@ def canonical(dtype: Any, what: str = "dtype argument") -> np.dtype:
     try:
         if isinstance(dtype, np.ndarray):
             raise TypeError("an array is not a dtype: write x.dtype")
-        converted = np.dtype(dtype)
+        converted = as_dtype(dtype)
+    except MissingLibraryError:
+        raise
     except Exception as error:  # NumPy raises several classes, and reads attributes of the user's object
         raise UnsupportedDtypeError(
             f"{what}: {dtype!r} is not a dtype ({error}); use one of {', '.join(map(str, SUPPORTED))}"
@@ -246,7 +265,12 @@ def memory_dtype(dtype: np.dtype) -> np.dtype:
 
 def is_float(dtype: np.dtype) -> bool:
     """Whether the dtype is real floating point."""
-    return dtype.kind == "f"
+    return dtype.char in _FLOATS
+
+
+def dtype_kind(dtype: np.dtype) -> str:
+    """NumPy's kind, ``"f"`` for all real floating point: for tables by kind, and tests of several kinds."""
+    return "f" if is_bfloat16(dtype) else dtype.kind
 
 
 def is_complex(dtype: np.dtype) -> bool:
@@ -256,7 +280,7 @@ def is_complex(dtype: np.dtype) -> bool:
 
 def is_inexact(dtype: np.dtype) -> bool:
     """Whether the dtype is real or complex floating point, and so has derivatives."""
-    return dtype.kind in "fc"
+    return dtype.char in _INEXACT
 
 
 def is_integer(dtype: np.dtype) -> bool:
@@ -272,10 +296,12 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
-    """The smallest complex dtype that holds the values: complex64 for float32, complex128 for float64 and integers."""
+    """The smallest complex dtype that holds the values: complex64 for float16, bfloat16 and float32, complex128
+    for float64 and integers.
+    """
     if dtype.kind == "c":
         return dtype
-    return COMPLEX64 if dtype == FLOAT32 else COMPLEX128
+    return COMPLEX64 if dtype == FLOAT32 or is_low(dtype) else COMPLEX128
 
 
 def python_scalar_dtype(cls: type) -> np.dtype:
@@ -338,9 +364,29 @@ def _promote_many(operands: tuple[tuple[np.dtype, bool], ...]) -> tuple[np.dtype
         if all(dtype == KEY for dtype, _ in operands):
             return KEY, False
         raise refused_keys("an array of keys and numbers: an operation")
-    values = [_WEAK_VALUES.get(dtype.kind, dtype) if weak else dtype for dtype, weak in operands]
-    result = np.result_type(*values)
+    values = [_WEAK_VALUES.get(dtype_kind(dtype), dtype) if weak else dtype for dtype, weak in operands]
+    if any(is_bfloat16(dtype) for dtype, _ in operands):
+        result = _beside_bfloat16(values)
+    else:
+        result = np.result_type(*values)
     return _CANONICAL.get(result, result), all(weak for _, weak in operands)
+
+
+def _beside_bfloat16(values: list[Any]) -> np.dtype:
+    """The common dtype, if one is bfloat16: NumPy takes a Python float beside it for a float64."""
+    dtypes = [x for x in values if isinstance(x, np.dtype)]
+    try:
+        result = np.result_type(*dtypes)
+    except TypeError:
+        listed = ", ".join(str(d) for d in dict.fromkeys(dtypes))
+        raise DtypeError(
+            f"{listed} have no common dtype, as in ml_dtypes: convert one of the arrays, for example with "
+            "x.astype(functrans.bfloat16) or x.astype('float32')"
+        ) from None
+    numbers = [x for x in values if not isinstance(x, np.dtype)]
+    if not is_bfloat16(result):
+        return np.result_type(result, *numbers)
+    return COMPLEX64 if complex in map(type, numbers) else result
 
 
 @lru_cache(maxsize=8192)
@@ -366,16 +412,12 @@ def resolve_ufunc(
     DtypeError
         If the ufunc has no loop for these dtypes.
 
-    Notes
-    -----
-    NumPy computes ``sin`` of int8, uint8 and bool in float16. functrans does not support float16, and uses float32.
-
     Examples
     --------
     >>> resolve_ufunc(np.true_divide, ((np.dtype("int32"), False), (np.dtype("int64"), True)))
     ((dtype('float64'), dtype('float64')), (dtype('float64'),))
     >>> resolve_ufunc(np.sin, ((np.dtype("int8"), False),))
-    ((dtype('float32'),), (dtype('float32'),))
+    ((dtype('float16'),), (dtype('float16'),))
     """
     if any(dtype == KEY for dtype, _ in operands):
         raise refused_keys(ufunc.__name__)
@@ -385,21 +427,14 @@ def resolve_ufunc(
     if any(dtype.char == "O" for dtype in resolved):
         # NumPy compares two Python integers as objects, because they may be large; functrans treats them as int64.
         resolved = _resolve(ufunc, tuple((dtype, False) for dtype, _ in operands))
-    if any(dtype.char == "e" for dtype in resolved):
-        # The float32 loop of the same form, which NumPy chooses if float32 replaces the inputs it would cast to
-        # float16.
-        raised = tuple(
-            (FLOAT32, False) if inner.char == "e" else operand for operand, inner in zip(operands, resolved)
-        )
-        resolved = _resolve(ufunc, raised)
     canonical_dtypes = tuple(check_supported(dtype, ufunc.__name__) for dtype in resolved)
     return canonical_dtypes[: ufunc.nin], canonical_dtypes[ufunc.nin :]
 
 
 def _resolve(ufunc: np.ufunc, operands: tuple[tuple[np.dtype, bool], ...]) -> tuple[np.dtype, ...]:
-    requested = [_WEAK_TYPES.get(dtype.kind, dtype) if weak else dtype for dtype, weak in operands]
+    requested = [_WEAK_TYPES.get(dtype_kind(dtype), dtype) if weak else dtype for dtype, weak in operands]
     try:
-        return ufunc.resolve_dtypes((*requested, *[None] * ufunc.nout))
+        return loop_dtypes(ufunc, (*requested, *[None] * ufunc.nout))
     except TypeError:
         listed = ", ".join(f"{dtype}{' (weak)' if weak else ''}" for dtype, weak in operands)
         cure = _ufunc_cure(ufunc, {dtype.kind for dtype, _ in operands})

@@ -8,5 +8,6 @@ from .module_getattr import lazy_import
 
 llvm: Any = lazy_import("llvmlite.binding")
 llvmlite: Any = lazy_import("llvmlite")
+ml_dtypes: Any = lazy_import("ml_dtypes")
 numba: Any = lazy_import("numba")
 scipy: Any = lazy_import("scipy")

@@ -23,6 +23,7 @@ from . import errors
 from .aval import PYTHON_NUMBERS, Aval
 from .config import Config, config
 from .debug_nans import check_results, looks_for_faults
+from .dtypes import dtype_kind
 from .explicit_float import asker, is_explicit
 from .module_getattr import nearest_names
 from .operators import OperatorMethods, asked_to_join, operators, traced_row
@@ -256,7 +257,7 @@ class Tracer(OperatorMethods, Unportable):
     def key(self) -> Any:
         """The promotion key: the dtype, or the Python type if weak."""
         aval = self.aval
-        return WEAK_KEYS[aval.dtype.kind] if aval.weak else aval.dtype
+        return WEAK_KEYS[dtype_kind(aval.dtype)] if aval.weak else aval.dtype
 
     # --- where Python wants a concrete value ---------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core import Aval, Linear, Zero, aval_of, blamed, debug_nans_active, errors, last_line
+from ..core import Aval, Linear, Zero, aval_of, blamed, debug_nans_active, errors, is_inexact, last_line
 from ..frontend.arguments import given
 from ..frontend.partition import SIMPLE, Arguments, Outputs, own_value
 from ..frontend.pytree import flatten_axes, tree_structure
@@ -179,7 +179,7 @@ class FunctionCall(CustomRule):
         if sum(perturbed) > 1:
             self._check_together(values, perturbed, avals)
         pushed = self.bind([t if m else x for x, t, m in zip(values, tangents, perturbed)])
-        return outs, [t if a.dtype.kind in "fc" else Zero(a) for t, a in zip(pushed, avals)]
+        return outs, [t if is_inexact(a.dtype) else Zero(a) for t, a in zip(pushed, avals)]
 
     def _check_together(self, values: Values, moving: Sequence[bool], avals: Sequence[Aval]) -> None:
         """Refuse what is linear in each operand alone: a product of two operands that both have a tangent."""
@@ -274,13 +274,13 @@ _NO_REVERSE = (
 
 def _moving(outs: Values, differentiable: Mask | None) -> list[bool]:
     """Which outputs have a derivative."""
-    inexact = [aval_of(x).dtype.kind in "fc" for x in outs]
+    inexact = [is_inexact(aval_of(x).dtype) for x in outs]
     return inexact if differentiable is None else [a and b for a, b in zip(inexact, differentiable)]
 
 
 def _tangent(x: Any, t: Any, materialize: bool) -> Any:
     """A tangent as users' rules get it; integers have none."""
-    if aval_of(x).dtype.kind not in "fc":
+    if not is_inexact(aval_of(x).dtype):
         return None
     if type(t) is Zero:
         return given(instantiate(t)) if materialize else None

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..control.body_cache import UserCode
-from ..core import errors
+from ..core import errors, is_inexact
 from ..core.aval import Aval, Zero, aval_of
 from ..core.context import run_quietly
 from ..core.evaluation import bind_equation, evaluate, run_equations
@@ -76,7 +76,7 @@ class Pullback(UserCode):
         for x in result.outs:
             aval = aval_of(x)
             self.outs.append(aval.strong() if aval.weak else aval)
-            self.moving.append(aval.dtype.kind in "fc")
+            self.moving.append(is_inexact(aval.dtype))
         if result.differentiable is not None:
             self.moving = [a and b for a, b in zip(self.moving, result.differentiable, strict=True)]
         self.moving_avals = chosen(self.outs, self.moving) if False in self.moving else self.outs
@@ -219,7 +219,7 @@ def _nonlinear(tape: Sequence[Entry]) -> str | None:
         name = entry.primitive.name
         if entry.primitive.transpose is None:
             return f"'{name}' of it"
-        if all(v.aval.dtype.kind not in "fc" for v in entry.outs):
+        if all(not is_inexact(v.aval.dtype) for v in entry.outs):
             return f"'{name}' of it, which is of dtype {entry.outs[0].aval.dtype}"
         if entry.primitive is mul_p and all(type(a) is Linear for a in entry.args):
             return f"'{name}' of it by itself"

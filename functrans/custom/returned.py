@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from ..arrays.array import Array, unwrap, wrap
-from ..core import errors
+from ..core import dtype_kind, errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
 from ..core.dtypes import is_float0, is_inexact
@@ -67,7 +67,12 @@ def exact(leaves: Sequence[Any], avals: Sequence[Aval], kinds: str) -> list[Any]
             values.append(Zero(aval))
             continue
         dtype = aval.dtype
-        if type(x) is not Array or x.dtype != dtype or x.shape != aval.shape or dtype.kind not in kinds:
+        if (
+            type(x) is not Array
+            or x.dtype != dtype
+            or x.shape != aval.shape
+            or dtype_kind(dtype) not in kinds
+        ):
             return None
         values.append(unwrap(x))
     return values

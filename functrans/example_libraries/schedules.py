@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.arguments import shown
-from ..core import Tracer, aval_of, concrete
+from ..core import Tracer, aval_of, concrete, dtype_kind
 from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
 from ..frontend.checked import checked
 
@@ -27,7 +27,7 @@ def check_numbers(name: str, **numbers: Any) -> None:
     for parameter, x in numbers.items():
         where = f"{name}: {parameter}"
         aval = aval_of(x) if isinstance(x, Tracer | np.ndarray | np.generic | int | float) else None
-        if aval is None or aval.shape or aval.dtype.kind not in "iuf":
+        if aval is None or aval.shape or dtype_kind(aval.dtype) not in "iuf":
             raise ArgumentError(f"{where} must be a real number, got {shown(x)}")
         if parameter == "decay_steps" and concrete(x) == 0:
             raise ArgumentValueError(f"{where} must not be zero")

@@ -12,7 +12,7 @@ from .. import lax
 from .. import numpy as fnp
 from ..api.vmap import vmap
 from ..arrays.arguments import shown
-from ..core import Aval, Jaxpr, aval_of, boundary, concrete, is_complex, last_line
+from ..core import Aval, Jaxpr, aval_of, boundary, concrete, dtype_kind, is_complex, is_float, last_line
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..core.evaluation import evaluate
 from ..core.module_getattr import module_attributes as _module_attributes
@@ -262,7 +262,7 @@ def odeint(
 def _times(t: Any) -> Any:
     """The times, as floats."""
     times = fnp.asarray(value_of(fnp.asarray(t), lambda: "odeint: t"))
-    if times.dtype.kind not in "iuf":
+    if dtype_kind(times.dtype) not in "iuf":
         raise DtypeError(f"odeint: t must hold real numbers, got {times.dtype}")
     if times.ndim != 1 or not times.size:
         raise ShapeError(
@@ -273,7 +273,7 @@ def _times(t: Any) -> Any:
         steps = np.diff(known)
         if not (np.all(steps >= 0) or np.all(steps <= 0)):
             raise ArgumentValueError(f"odeint: t must be ascending or descending, got {np.asarray(known)}")
-    return times if times.dtype.kind == "f" else times.astype(float)
+    return times if is_float(times.dtype) else times.astype(float)
 
 
 def _options(**numbers: Any) -> list[Any]:
@@ -282,7 +282,7 @@ def _options(**numbers: Any) -> list[Any]:
     for name, x in numbers.items():
         value = value_of(x, lambda name=name: f"odeint: {name}")  # type: ignore[misc]
         aval, known = aval_of(value), concrete(value)
-        if aval.shape or aval.dtype.kind not in "iuf":
+        if aval.shape or dtype_kind(aval.dtype) not in "iuf":
             raise ArgumentError(f"odeint: {name} must be a real number, got {shown(x)}")
         least = "positive" if name in ("mxstep", "hmax") else "zero or positive"
         if known is not None and not (known > 0 or (known == 0 and least != "positive")):

@@ -15,7 +15,7 @@ from ..arrays.ref import Ref, refused
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval, state_value
 from ..core.device import CPU
-from ..core.dtypes import HELD, native
+from ..core.dtypes import HELD, is_held, native
 from ..core.errors import ArgumentError, BackwardStateError, DtypeError, RefError
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
 from ..primitives.axes import positive_shape
@@ -241,7 +241,7 @@ class Flat:
 
 def _own(x: Any) -> Any:
     """A leaf of auxiliary data: a copy of an array, anything else unchanged."""
-    return wrap(np.array(x)) if isinstance(x, np.ndarray | np.generic) and x.dtype in HELD else x
+    return wrap(np.array(x)) if isinstance(x, np.ndarray | np.generic) and is_held(x.dtype) else x
 
 
 def given(x: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..core import ArgumentError, ArgumentValueError, ShapeError, Tracer
+from ..core import ArgumentError, ArgumentValueError, ShapeError, Tracer, dtype_kind, is_inexact
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -166,7 +166,7 @@ def _arguments(name: str, image: Any, shape: Any, method: Any) -> tuple[Any, tup
 
 def _inexact(x: Any) -> Any:
     """As floating-point numbers: small integers, such as uint8, in single precision."""
-    return x if dtype_of(x).kind in "fc" else ops.convert(x, np.result_type(dtype_of(x), np.float32))
+    return x if is_inexact(dtype_of(x)) else ops.convert(x, np.result_type(dtype_of(x), np.float32))
 
 
 def _of_axes(name: str, what: str, values: Any, count: int) -> list[Any]:
@@ -176,7 +176,7 @@ def _of_axes(name: str, what: str, values: Any, count: int) -> list[Any]:
         raise ShapeError(
             f"{name}: {what} must be one number for each of {count} spatial_dims, got shape {shape_of(given)}"
         )
-    if dtype_of(given).kind not in "fiu":
+    if dtype_kind(dtype_of(given)) not in "fiu":
         raise ArgumentError(f"{name}: {what} must be real numbers, got {dtype_of(given)}")
     if isinstance(given, Tracer):
         return [given[i] for i in range(count)]

@@ -17,6 +17,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.np.numpy_support import as_dtype
 
 from .. import numpy as fnp
+from ..core import is_float
 from ..core.errors import FunctransError, NumbaTranslationError
 from ..scipy import special
 from .flow import END, RESULT, VIEWS
@@ -368,7 +369,7 @@ def _smaller(a: Any, b: Any) -> Any:
 
 def _nan_last(chosen: Any, a: Any, b: Any) -> Any:
     """Python's ``max`` and ``min`` take the first of two numbers if the second is NaN."""
-    if is_known(b) or np.dtype(b.dtype).kind != "f":
+    if is_known(b) or not is_float(np.dtype(b.dtype)):
         return chosen
     return fnp.where(fnp.isnan(b), a, chosen)
 

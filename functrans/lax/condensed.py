@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import INT64, DtypeError, LinAlgError, aval_of
+from ..core import INT64, DtypeError, LinAlgError, aval_of, is_inexact
 from ..core.config import config
 from ..core.errors import ArgumentError
 from ..frontend.checked import checked
@@ -264,7 +264,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
             "linalg.ormqr: expected a (..., m, n), taus (..., k) and c (..., m, p), or (..., p, m) on the right, with "
             f"k <= n <= m, got {shape}, {shape_of(scales)} and {other}"
         )
-    if not dtype_of(x) == dtype_of(scales) == dtype_of(y) or dtype_of(x).kind not in "fc":
+    if not dtype_of(x) == dtype_of(scales) == dtype_of(y) or not is_inexact(dtype_of(x)):
         raise DtypeError(
             f"linalg.ormqr: a, taus and c need one float or complex dtype, got {dtype_of(x)}, {dtype_of(scales)}, "
             f"{dtype_of(y)}"

@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ..core import ArgumentValueError, DtypeError, Primitive, ShapeError, aval_of, canonical
+from ..core import (
+    ArgumentValueError,
+    DtypeError,
+    Primitive,
+    ShapeError,
+    aval_of,
+    canonical,
+    is_float,
+    is_inexact,
+    promote,
+)
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..numpy.dispatch import owned
@@ -38,7 +48,7 @@ def operands(name: str, *given: Any) -> list[Any]:
     """
     values = [operand(x, name, i) for i, x in enumerate(given)]
     avals = [aval_of(v) for v in values]
-    own = {a.dtype for a in avals if not a.weak} or {np.result_type(*[a.dtype for a in avals])}
+    own = {a.dtype for a in avals if not a.weak} or {promote([(a.dtype, False) for a in avals])[0]}
     if len(own) > 1:
         listed = ", ".join(str(a.dtype) for a in avals)
         raise DtypeError(
@@ -179,7 +189,7 @@ def div(x: Any, y: Any) -> Any:
     Array([ 3, -3])
     """
     a, b = operands("div", x, y)
-    if dtype_of(a).kind in "fc":
+    if is_inexact(dtype_of(a)):
         return finish(_bound(ops.div_p, (a, b)))
     whole = ops.sub_p.bind(a, _bound(ops.fmod_p, (a, b)))
     return finish(ops.floor_divide_p.bind(whole, b))
@@ -261,7 +271,7 @@ def round(x: Any, rounding_method: int = 0) -> Any:
     Array([0., 2.])
     """
     (value,) = operands("round", x)
-    if dtype_of(value).kind != "f":
+    if not is_float(dtype_of(value)):
         raise DtypeError(f"lax.round: x must have a floating point dtype, got {dtype_of(value)}")
     if rounding_method not in (0, 1):
         raise ArgumentValueError(f"lax.round: rounding_method must be 0 or 1, got {rounding_method!r}")

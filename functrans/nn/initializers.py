@@ -21,7 +21,7 @@ import numpy as np
 from .. import numpy as fnp
 from .. import random
 from ..arrays.arguments import one_of
-from ..core import ArgumentError, ArgumentValueError, DtypeError, canonical
+from ..core import ArgumentError, ArgumentValueError, DtypeError, canonical, is_inexact
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..primitives.ops import as_shape, finish, one_axis
@@ -43,7 +43,7 @@ class Initializer(Protocol):
 
 def _dtype(dtype: Any, name: str) -> np.dtype:
     to = canonical(float if dtype is None else dtype, f"{name}: dtype")
-    if to.kind not in "fc":
+    if not is_inexact(to):
         raise DtypeError(f"{name}: dtype must be a float or complex dtype, got {to}")
     return to
 

@@ -14,6 +14,7 @@ import numpy as np
 # fmt: off
 # isort: off
 from ..arrays.array import Array as ndarray
+from ..core.low_precision import low_dtype as _low_dtype
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..primitives.products.matmul import matmul, matvec, vecdot, vecmat
 from ..primitives.ufuncs import (
@@ -91,7 +92,10 @@ from .statistics.averages import average, corrcoef, cov, mean, std, var
 from .statistics.histograms import bincount, histogram, histogram2d, histogram_bin_edges, histogramdd
 from .statistics.medians import median, nanmedian
 from .statistics.quantiles import nanpercentile, nanquantile, percentile, quantile
-from .types import can_cast, iscomplexobj, isrealobj, isscalar, ndim, result_type, shape, size
+from .types import (
+    can_cast, finfo, iscomplexobj, isdtype, isrealobj, isscalar, issubdtype, ndim, promote_types, result_type, shape,
+    size,
+)
 # isort: on
 # fmt: on
 
@@ -110,8 +114,14 @@ pi, e, euler_gamma, inf, nan, newaxis = np.pi, np.e, np.euler_gamma, np.inf, np.
 bool_ = bool = np.bool_
 int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
 uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
-float32, float64, complex64, complex128 = np.float32, np.float64, np.complex64, np.complex128
-single, double, csingle, cdouble = np.single, np.double, np.csingle, np.cdouble
+float16, float32, float64, complex64, complex128 = (
+    np.float16,
+    np.float32,
+    np.float64,
+    np.complex64,
+    np.complex128,
+)
+half, single, double, csingle, cdouble = np.half, np.single, np.double, np.csingle, np.cdouble
 float_, complex_, int_, uint = np.float64, np.complex128, np.int64, np.uint64
 character, flexible, object_, ComplexWarning = (
     np.character,
@@ -126,13 +136,12 @@ integer, signedinteger, unsignedinteger, generic = (
     np.unsignedinteger,
     np.generic,
 )
-dtype, finfo, iinfo = np.dtype, np.finfo, np.iinfo
+dtype, iinfo = np.dtype, np.iinfo
 s_, index_exp = np.s_, np.index_exp
 set_printoptions, get_printoptions, printoptions = np.set_printoptions, np.get_printoptions, np.printoptions
 iterable, errstate, save, savez = np.iterable, np.errstate, np.save, np.savez
 __array_api_version__ = np.__array_api_version__
 __array_namespace_info__ = np.__array_namespace_info__
-promote_types, issubdtype, isdtype = np.promote_types, np.issubdtype, np.isdtype
 
 __all__ = [
     name
@@ -147,8 +156,6 @@ __getattr__, __dir__ = _module_attributes(
         "matrix": "functrans has no matrix class: write array, and @ for products",
         "poly1d": "Write coefficients as arrays, and polyval(p, x), polyadd, polymul, polyder",
         "copyto": "Arrays are immutable: write broadcast_to(v, x.shape), or where(mask, v, x)",
-        "float16": "float16 is not supported: use float32",
-        "bfloat16": "bfloat16 is not supported: use float32",
         **dict.fromkeys(
             ("int1", "uint1"), "Integers of one bit are not supported: use bool_, or int8 and uint8"
         ),
@@ -157,4 +164,5 @@ __getattr__, __dir__ = _module_attributes(
         ),
         "longdouble": "longdouble is not supported: use float64",
     },
+    further=_low_dtype,
 )

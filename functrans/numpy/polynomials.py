@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..core import ArgumentError, ArgumentValueError, NoRuleError, ShapeError, concrete, is_abstract
+from ..core import (
+    ArgumentError,
+    ArgumentValueError,
+    NoRuleError,
+    ShapeError,
+    concrete,
+    is_abstract,
+    is_inexact,
+)
 from ..primitives import ufuncs
 from ..primitives.ops import dtype_of, finish, shape_of
 from . import linalg
@@ -262,7 +270,7 @@ def poly(seq_of_zeros: Any) -> Any:
         raise ShapeError(f"poly: input must be 1d or non-empty square 2d array, got shape {shape}")
     elif not shape:
         z = z.reshape(1)
-    if z.dtype.kind not in "fc":
+    if not is_inexact(z.dtype):
         z = asarray(z, float)
     if not z.shape[0]:
         return finish(np.float64(1.0))
@@ -307,7 +315,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
             return zeros(0)
         zero_roots = c.shape[0] - int(places[-1]) - 1
         c = c[int(places[0]) : int(places[-1]) + 1]
-    if c.dtype.kind not in "fc":
+    if not is_inexact(c.dtype):
         c = asarray(c, float)
     n = c.shape[0]
     if n < 2:
@@ -441,4 +449,4 @@ def polyfit(
 
 def _float(v: Any, position: int) -> Any:
     x = array_operand(v, "polyfit", position)
-    return finish(x) if dtype_of(x).kind in "fc" else asarray(x, float)
+    return finish(x) if is_inexact(dtype_of(x)) else asarray(x, float)

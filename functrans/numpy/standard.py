@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays.arguments import Device, Like, Order
 from ..arrays.array import wrap
-from ..core import ArgumentError, Tracer, concrete
+from ..core import ArgumentError, Tracer, concrete, finfo
 from ..frontend.checked import checked
 from ..primitives.ops import dtype_of, operand
 from .creation.filled import asarray
@@ -231,7 +231,7 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
     known = concrete(x)
     if dtype_of(x).kind != "c" or known is None:
         return owned(x, a)
-    bound = tol * np.finfo(dtype_of(x)).eps if tol > 1 else tol
+    bound = tol * finfo(dtype_of(x)).eps if tol > 1 else tol
     return selection.real(x) if np.all(np.abs(np.imag(known)) < bound) else owned(x, a)
 
 

@@ -9,10 +9,25 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array
-from ..core import ArgumentError, Tracer, check_supported, operators
+from ..core import (
+    FLOAT16,
+    ArgumentError,
+    Tracer,
+    bfloat16,
+    canonical,
+    dtype_kind,
+    finfo,
+    names_bfloat16,
+    operators,
+)
 from ..frontend.checked import checked
 from ..primitives.ops import common_dtype, key_of, operand
 from .dispatch import implements
+
+__all__ = [
+    "can_cast", "finfo", "iscomplexobj", "isdtype", "isrealobj", "isscalar", "issubdtype", "ndim", "promote_types",
+    "result_type", "shape", "size",
+]  # fmt: skip
 
 
 @implements(np.result_type)
@@ -37,7 +52,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     keys = []
     for i, x in enumerate(arrays_and_dtypes):
         if isinstance(x, np.dtype | str | type):
-            keys.append(check_supported(np.dtype(x), f"result_type: argument {i}"))
+            keys.append(canonical(x, f"result_type: argument {i}"))
         else:
             keys.append(key_of(operand(x, "result_type", i)))
     return common_dtype(tuple(keys))[0]
@@ -140,7 +155,59 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     >>> fnp.can_cast("int32", "float64")
     True
     """
-    return bool(np.can_cast(from_.dtype if isinstance(from_, Tracer | Array) else from_, to, casting))
+    own = from_.dtype if isinstance(from_, Tracer | Array) else from_
+    return bool(np.can_cast(_known(own), _known(to), casting))
+
+
+def _known(dtype: Any) -> Any:
+    """What NumPy knows: it learns the name of bfloat16 from ml_dtypes."""
+    return bfloat16() if names_bfloat16(dtype) else dtype
+
+
+def promote_types(type1: Any, type2: Any) -> np.dtype:
+    """The smallest dtype to which both can be cast safely, as `numpy.promote_types`; also for ``"bfloat16"``.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.promote_types("float16", "int16")
+    dtype('float32')
+    """
+    return np.promote_types(_known(type1), _known(type2))
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether a dtype is of a kind, as `numpy.issubdtype`; bfloat16 is a `floating`, as in JAX.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.issubdtype("float16", fnp.floating), fnp.issubdtype(int, fnp.inexact)
+    (True, False)
+    """
+    if names_bfloat16(arg2):
+        return names_bfloat16(arg1)
+    if not names_bfloat16(arg1):
+        return bool(np.issubdtype(arg1, arg2))
+    return arg2 in _OF_EVERY_FLOAT
+
+
+_OF_EVERY_FLOAT = (np.floating, np.inexact, np.number, np.generic)
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind named as in the array API, as `numpy.isdtype`; bfloat16 is "real floating".
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.isdtype(fnp.float16, "real floating"), fnp.isdtype(fnp.int8, ("numeric", fnp.bool_))
+    (True, True)
+    """
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if names_bfloat16(dtype):
+        return any(isdtype(FLOAT16, k) if isinstance(k, str) else names_bfloat16(k) for k in kinds)
+    return bool(np.isdtype(dtype, tuple([k for k in kinds if not names_bfloat16(k)])))
 
 
 def _item(x: Any, *index: Any) -> Any:
@@ -149,7 +216,7 @@ def _item(x: Any, *index: Any) -> Any:
         return x[index if len(index) > 1 else index[0]].item()
     if x.size != 1:
         raise ArgumentError(f"item: an array of shape {x.shape} has more than one element; index it first")
-    return _NUMBERS[x.dtype.kind](x.reshape(()))
+    return _NUMBERS[dtype_kind(x.dtype)](x.reshape(()))
 
 
 _NUMBERS: dict[str, Callable[[Any], Any]] = {

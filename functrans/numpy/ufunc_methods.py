@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import OF_UFUNCS
-from ..core import Primitive, canonical, concrete, errors, is_abstract, operators
+from ..core import Primitive, canonical, concrete, dtype_kind, errors, is_abstract, operators
 from ..core.autocast import autocasting
 from ..core.module_getattr import lazy_import
 from ..primitives import ops
@@ -211,7 +211,7 @@ def _accumulate(
     elif ufunc in _LOGICAL:
         x = ops.truth(x)
     prim = _ACCUMULATIONS.get(ufunc)
-    if prim is not None and dtype_of(x).kind in ("f" if ufunc is np.logaddexp else "iuf"):
+    if prim is not None and dtype_kind(dtype_of(x)) in ("f" if ufunc is np.logaddexp else "iuf"):
         return finish(prim.bind(x, axis=d, reverse=False))
     rows = ops.move_axis(x, d, 0)
     rows_out = _scanned(function, rows) if ufunc in _ASSOCIATIVE else _written_out(function, rows, name)

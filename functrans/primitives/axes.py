@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import KEY, Aval, Tracer, errors, is_abstract, refused_keys
+from ..core import KEY, Aval, Tracer, dtype_kind, errors, is_abstract, refused_keys
 
 
 def one_axis(axis: Any, ndim: int, name: str) -> int:
@@ -170,7 +170,7 @@ def same_dtype(name: str, avals: Sequence[Aval], kinds: str = "biufc") -> np.dty
         if a.dtype != dtype:
             listed = ", ".join(str(b.dtype) for b in avals)
             raise errors.DtypeError(f"{name}: operands have different dtypes ({listed}); convert them first")
-    if dtype.kind not in kinds:
+    if dtype_kind(dtype) not in kinds:
         if dtype == KEY:
             raise refused_keys(name)
         raise errors.DtypeError(

@@ -20,7 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from ..core import FLOAT64, Atom, Aval, Eqn, KernelRule, Linear, Pointwise, Primitive, Zero, current_trace
+from ..core import (
+    FLOAT64,
+    Atom,
+    Aval,
+    Eqn,
+    KernelRule,
+    Linear,
+    Pointwise,
+    Primitive,
+    Zero,
+    current_trace,
+    in_float32,
+)
 from ..core.errors import NoRuleError
 from ..passes.rewriter import Rewriter, is_number
 from .axes import broadcast_shapes, same_dtype
@@ -95,7 +107,8 @@ def elementwise(
     prim: Primitive = Primitive(
         name,
         _elementwise_abstract(name, kinds, out, weak),
-        impl,
+        # NumPy's and ml_dtypes' loops for float16 and bfloat16 compute in float32 themselves.
+        impl if isinstance(impl, np.ufunc) or moves_data or "f" not in kinds else in_float32(impl),
         jvp={1: _unary_jvp, 2: _binary_jvp}.get(len(terms), _sum_of_terms)(this, terms),
         factors=None if factors is None else tuple(factors),
         linear=linear,

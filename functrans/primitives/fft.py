@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Aval, Linear, Primitive, complex_dtype, real_dtype
+from ..core import Aval, Linear, Primitive, complex_dtype, dtype_kind, is_inexact, real_dtype
 from ..core.errors import ArgumentValueError, DtypeError, ShapeError
 from ..core.libraries import scipy
 from .axes import check_axes
@@ -33,7 +33,7 @@ SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 def _abstract(x: Aval, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, ...], norm: str) -> Aval:
     dtype_kinds = "f" if kind == "rfft" else "c" if kind == "irfft" else "fc"
-    if x.dtype.kind not in dtype_kinds:
+    if dtype_kind(x.dtype) not in dtype_kinds:
         need = {"f": "float", "c": "complex"}.get(dtype_kinds, "float or complex")
         raise DtypeError(f"{kind}: expected {need} numbers, got {x.dtype}; convert them with .astype")
     if not axes:
@@ -120,7 +120,7 @@ TRANSPOSED = {1: 1, 2: 3, 3: 2, 4: 4}
 def _dct_abstract(
     x: Aval, *, kind: str, type: int, axes: tuple[int, ...], norm: str, orthogonalize: bool
 ) -> Aval:
-    if x.dtype.kind not in "fc":
+    if not is_inexact(x.dtype):
         raise DtypeError(
             f"{kind}: expected float or complex numbers, got {x.dtype}; convert them with .astype"
         )

@@ -14,9 +14,19 @@ import numpy as np
 
 from ..arrays.arguments import CASTINGS, FLAG, one_of, too_large
 from ..arrays.array import wrap
+from ..core import dtype_kind
 from ..core.autocast import autocasting, without
 from ..core.config import Config, config
-from ..core.dtypes import FLOAT64, KEY, canonical, check_supported, memory_dtype, promote, resolve_ufunc
+from ..core.dtypes import (
+    FLOAT64,
+    KEY,
+    canonical,
+    check_supported,
+    loop_dtypes,
+    memory_dtype,
+    promote,
+    resolve_ufunc,
+)
 from ..core.errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
 from ..core.module_getattr import lazy_import
 from ..core.operators import operators
@@ -131,7 +141,7 @@ def common(*values: Any) -> list[Any]:
 def _weak_cast(key: Key, dtype: np.dtype) -> Cast:
     if WEAK_DTYPES[key] == dtype:
         return None
-    number = WEAK_KEYS[dtype.kind]
+    number = WEAK_KEYS[dtype_kind(dtype)]
 
     def cast(x: Any) -> Any:
         if type(x) in PYTHON_KEYS:
@@ -184,7 +194,7 @@ def _cast_to(ufunc: np.ufunc, values: list[Any], to: np.dtype | None, casting: A
         unresolved = (*keys, *[None] * ufunc.nout)
         signature = (*[None] * ufunc.nin, *[to] * ufunc.nout)
         try:
-            dtypes = ufunc.resolve_dtypes(unresolved, signature=signature, casting=casting)[: ufunc.nin]
+            dtypes = loop_dtypes(ufunc, unresolved, signature=signature, casting=casting)[: ufunc.nin]
         except TypeError as error:
             raise DtypeError(
                 f"{ufunc.__name__}: with dtype={to} and casting={casting!r} it has no loop for "

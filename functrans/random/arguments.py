@@ -8,7 +8,7 @@ import numpy as np
 
 from ..api.jit import jit
 from ..control import key_uses
-from ..core import FLOAT64, INT64, KEY, Aval, Tracer, aval_of, canonical
+from ..core import FLOAT64, INT64, KEY, Aval, Tracer, aval_of, canonical, dtype_kind
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, FunctransError, ShapeError
 from ..primitives import ops
 from ..primitives.ops import finish, operand, positive_shape
@@ -120,7 +120,7 @@ def _dtype(dtype: Any, name: str, default: np.dtype, kinds: str, what: str) -> n
     if dtype is None:
         return default
     chosen = canonical(dtype, f"random.{name}: dtype")
-    if chosen.kind not in kinds:
+    if dtype_kind(chosen) not in kinds:
         raise DtypeError(f"random.{name}: dtype must be {what} dtype, got {chosen}")
     return chosen
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..core import aval_of, is_float
+from ..core import aval_of, finfo, is_float
 from ..frontend.checked import checked
 from . import stream
 from .arguments import (
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def _limits(dtype: np.dtype) -> Any:
-    return np.finfo(dtype)
+    return finfo(dtype)
 
 
 @compiled

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..core import FLOAT64, aval_of, is_float
+from ..core import FLOAT64, aval_of, finfo, is_float
 from ..core.errors import ArgumentValueError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops
@@ -40,9 +40,9 @@ def _normal(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 def normal_of(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Real or complex standard normal numbers."""
-    if dtype.kind == "f":
+    if is_float(dtype):
         return stream.normal(word, shape, dtype)
-    real = np.finfo(dtype).dtype
+    real = finfo(dtype).dtype
     parts = [stream.normal(w, shape, real) for w in stream.children(word)]
     return ops.div_p.bind(ops.complex_p.bind(*parts), dtype.type(math.sqrt(2)))
 

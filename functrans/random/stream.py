@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import finfo
 from ..primitives import ops
 from ..primitives import random as random_ops
 from ..primitives.special.inverse_erf import quick_erfinv_p
@@ -42,7 +43,7 @@ def bits(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 def fraction(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Random numbers in ``[0, 1)``: the upper bits as the fraction of a number between 1 and 2, less 1."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
-    fraction_bits = np.finfo(dtype).nmant
+    fraction_bits = finfo(dtype).nmant
     kept = ops.shift_right_p.bind(
         bits(word, shape, unsigned), unsigned.type(8 * dtype.itemsize - fraction_bits)
     )

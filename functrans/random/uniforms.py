@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import aval_of
+from ..core import aval_of, finfo, is_float
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import operand
@@ -203,7 +203,7 @@ def _bernoulli(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
         return ops.lt_p.bind(stream.uniform(words(key, "bernoulli"), shape, dtype), p)
     pairs = stream.uniform(words(key, "bernoulli"), (2, *shape), dtype)
     coarse, fine = (ops.element_along(pairs, 0, i) for i in range(2))
-    fine = ops.mul_p.bind(fine, dtype.type(2.0 ** -np.finfo(dtype).nmant))
+    fine = ops.mul_p.bind(fine, dtype.type(2.0 ** -finfo(dtype).nmant))
     return ops.lt_p.bind(fine, ops.sub_p.bind(p, coarse))
 
 
@@ -230,7 +230,7 @@ def bernoulli(
     Array([False,  True, False, False])
     """
     key, p = one_key(key, "bernoulli"), parameter(p, "bernoulli", "p", low=0.0, high=1.0)
-    if aval_of(p).dtype.kind != "f":
+    if not is_float(aval_of(p).dtype):
         p = ops.convert_element_type_p.bind(p, dtype=np.dtype(float))
     extents = shape_with(shape, "bernoulli", p=p)
     return _bernoulli(key, p, shape=extents, mode=choice_of(mode, ("low", "high"), "bernoulli", "mode"))

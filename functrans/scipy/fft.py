@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..core import FLOAT64, ArgumentError, ArgumentValueError, AxisError
+from ..core import FLOAT32, FLOAT64, ArgumentError, ArgumentValueError, AxisError, is_inexact, is_low
 from ..core.libraries import scipy
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
@@ -321,7 +321,9 @@ def next_fast_len(target: int, real: bool = False) -> int:
 
 
 def _inexact(value: Any) -> Any:
-    return value if dtype_of(value).kind in "fc" else strong(value, FLOAT64)
+    if is_low(dtype_of(value)):
+        return strong(value, FLOAT32)
+    return value if is_inexact(dtype_of(value)) else strong(value, FLOAT64)
 
 
 def _along_one(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..core import FLOAT64, ArgumentValueError, ShapeError, concrete
+from ..core import FLOAT64, ArgumentValueError, ShapeError, concrete, is_inexact
 from ..frontend.checked import checked
 from ..lax.loops import scan
 from ..numpy.dispatch import array_operand
@@ -56,7 +56,7 @@ def detrend(
     Array([-2.,  0.,  2.])
     """
     x = array_operand(data, "detrend")
-    x = x if dtype_of(x).kind in "fc" else ops.convert(x, FLOAT64)
+    x = x if is_inexact(dtype_of(x)) else ops.convert(x, FLOAT64)
     d = one_axis(axis, len(shape_of(x)), "detrend")
     if type not in ("linear", "l", "constant", "c"):
         raise ArgumentValueError(f"detrend: type must be 'linear' or 'constant', got {type!r}")

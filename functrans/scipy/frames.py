@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..core import FLOAT64, ArgumentValueError, DtypeError, ShapeError, Tracer, concrete
+from ..core import FLOAT64, ArgumentValueError, DtypeError, ShapeError, Tracer, concrete, is_inexact
 from ..core.dtypes import complex_dtype, real_dtype
 from ..core.libraries import scipy
 from ..numpy.dispatch import array_operand
@@ -137,7 +137,7 @@ def signal_of(name: str, x: Any) -> Any:
     """A signal as real or complex numbers; small integers become float32, as in SciPy."""
     value = array_operand(x, name)
     dtype = dtype_of(value)
-    if dtype.kind in "fc":
+    if is_inexact(dtype):
         return finish(value)
     return finish(ops.convert(value, real_dtype(np.result_type(dtype, np.complex64))))
 

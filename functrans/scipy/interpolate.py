@@ -11,7 +11,16 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
-from ..core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete
+from ..core import (
+    FLOAT64,
+    ArgumentError,
+    ArgumentValueError,
+    DtypeError,
+    ShapeError,
+    concrete,
+    is_float,
+    is_inexact,
+)
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..frontend.pytree.register import register_pytree_node_class
@@ -77,7 +86,7 @@ class RegularGridInterpolator:
     ):
         one_of(method, _METHODS, f"{_NAME}: method")
         grid, samples = _grid(points), array_operand(values, f"{_NAME}: values")
-        if dtype_of(samples).kind not in "fc":
+        if not is_inexact(dtype_of(samples)):
             samples = ops.convert(samples, FLOAT64)
         shape = shape_of(samples)
         if len(grid) > len(shape):
@@ -193,7 +202,7 @@ def _grid(points: Any) -> list[Any]:
             )
         if dtype_of(value).kind == "c":
             raise DtypeError(f"{_NAME}: points {d} must be real, got {dtype_of(value)}")
-        grid.append(finish(value if dtype_of(value).kind == "f" else ops.convert(value, FLOAT64)))
+        grid.append(finish(value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64)))
     return grid
 
 
@@ -250,7 +259,7 @@ def _real(x: Any) -> Any:
     value = array_operand(x, f"{_NAME}: xi")
     if dtype_of(value).kind == "c":
         raise DtypeError(f"{_NAME}: xi must be real, got {dtype_of(value)}")
-    return finish(value if dtype_of(value).kind == "f" else ops.convert(value, FLOAT64))
+    return finish(value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64))
 
 
 def _cell(g: Any, x: Any) -> tuple[Any, Any]:

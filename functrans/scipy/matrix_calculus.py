@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
-from ..core import LinAlgError, ShapeError, complex_dtype
+from ..core import LinAlgError, ShapeError, complex_dtype, finfo
 from ..core.config import config
 from ..custom.closures import closure_convert
 from ..custom.custom_function import custom_jvp
@@ -166,7 +166,7 @@ def _function(func: Callable[..., Any], x: Any, *captured: Any) -> tuple[Any, An
     real = out.real.dtype.type
     upper = fnp.sum(fnp.abs(fnp.triu(t, 1)), axis=0)
     norm = fnp.max(upper, initial=real(0))
-    eps = real(np.finfo(real).eps)
+    eps = real(finfo(real).eps)
     error = fnp.minimum(real(1), fnp.maximum(eps, eps / fnp.where(least == 0, eps, least) * norm))
     return z @ out @ fnp.conj(z.T), error if n else real(0)
 
@@ -179,7 +179,7 @@ def _parlett(t: Any, f: Any, slope: Any) -> tuple[Any, Any]:
     """
     n = shape_of(t)[0]
     places = fnp.arange(n)
-    noise = n * float(np.finfo(dtype_of(t)).eps) * fnp.max(fnp.abs(t), initial=0.0) ** 2
+    noise = n * float(finfo(dtype_of(t)).eps) * fnp.max(fnp.abs(t), initial=0.0) ** 2
 
     def column(j: Any, state: Any) -> Any:
         def element(m: Any, state: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
-from ..core import BOOL, FLOAT64, ArgumentValueError, DtypeError, ShapeError
+from ..core import BOOL, FLOAT64, ArgumentValueError, DtypeError, ShapeError, finfo, is_float, is_inexact
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..lax.loops import scan
@@ -106,8 +106,8 @@ def map_coordinates(
     if order == 0:
         nearest = [fnp.astype(_away_from_zero(u), np.int64) for u in at]
         return _element(finish(x), nearest, mode, outside)
-    outside = fnp.astype(outside, given if given.kind in "fc" else FLOAT64)
-    samples = finish(x if given.kind in "fc" else ops.convert(x, FLOAT64))
+    outside = fnp.astype(outside, given if is_inexact(given) else FLOAT64)
+    samples = finish(x if is_inexact(given) else ops.convert(x, FLOAT64))
     extra = [0] * len(shape)
     if prefilter and order > 1:
         samples, extra = _coefficients(samples, order, mode, outside)
@@ -132,7 +132,7 @@ def _positions(name: str, coordinates: Any, shape: tuple[int, ...]) -> list[Any]
         u = array_operand(coordinates[d], f"{name}: coordinates {d}")
         if dtype_of(u).kind == "c":
             raise DtypeError(f"{name}: coordinates must be real, got {dtype_of(u)}")
-        parts.append(finish(u if dtype_of(u).kind == "f" else ops.convert(u, FLOAT64)))
+        parts.append(finish(u if is_float(dtype_of(u)) else ops.convert(u, FLOAT64)))
     return list(fnp.broadcast_arrays(*parts))
 
 
@@ -144,7 +144,7 @@ def _number(name: str, cval: Any, dtype: np.dtype) -> Any:
 
 
 def _in_dtype(out: Any, dtype: np.dtype) -> Any:
-    if dtype.kind in "fc":
+    if is_inexact(dtype):
         return fnp.astype(out, dtype)
     return fnp.astype(_away_from_zero(out) if dtype != BOOL else fnp.not_equal(out, 0), dtype)
 
@@ -204,7 +204,7 @@ def _sum_of_nodes(samples: Any, nodes: Sequence[list[tuple[Any, Any]]], mode: st
 
 
 def _real_of(dtype: np.dtype) -> np.dtype:
-    return np.finfo(dtype).dtype
+    return finfo(dtype).dtype
 
 
 def _element(samples: Any, indices: Sequence[Any], mode: str, outside: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import lax
 from .. import numpy as fnp
+from ..core import finfo
 from ..frontend.pytree import tree_map
 from .line_search import Point, line_search
 
@@ -168,7 +169,7 @@ def minimized(
         point, count = line_search(fun, s.x, direction, start, a, maxls)
         step, change = point.a * direction, point.gradient - s.gradient
         product = fnp.vdot(change, step)
-        curved = product > np.finfo(x0.dtype).eps * fnp.sqrt(fnp.vdot(step, step) * fnp.vdot(change, change))
+        curved = product > finfo(x0.dtype).eps * fnp.sqrt(fnp.vdot(step, step) * fnp.vdot(change, change))
         updated = memory.updated(s.memory, s.nit == 0, step, change)
         kept = tree_map(lambda new, old: fnp.where(curved, new, old), updated, s.memory)
         gained = s.value - point.value

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..core import ArgumentError, ArgumentValueError, ShapeError, Tracer
+from ..core import ArgumentError, ArgumentValueError, ShapeError, Tracer, dtype_kind, is_inexact
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives.ops import finish, one_axis
@@ -100,7 +100,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     Array(21.33333333)
     """
     values, places, d = _samples("simpson", y, x, axis)
-    values = values if values.dtype.kind in "fc" else values.astype(float)
+    values = values if is_inexact(values.dtype) else values.astype(float)
     n = values.shape[d]
     gaps = None if places is None else fnp.diff(places, axis=d).astype(float)  # as in SciPy
     if n < 3:
@@ -146,7 +146,7 @@ def _samples(name: str, y: Any, x: Any, axis: int) -> tuple[Any, Any, int]:
     if x is None:
         return values, None, d
     places = finish(array_operand(x, name, 1))
-    if places.dtype.kind not in "fciu":
+    if dtype_kind(places.dtype) not in "fciu":
         raise ArgumentError(f"{name}: x must be numbers, got {places.dtype}")
     if places.ndim == 1:
         places = fnp.reshape(places, tuple([places.size if e == d else 1 for e in range(values.ndim)]))

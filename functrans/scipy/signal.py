@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
-from ..core import BOOL, ArgumentValueError, DtypeError, ShapeError
+from ..core import BOOL, ArgumentValueError, DtypeError, ShapeError, is_float, is_inexact
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, in_one_dtype
@@ -157,7 +157,7 @@ def _product_of_transforms(x: Any, y: Any, axes: Sequence[int]) -> Any:
     """The full convolution along these axes."""
     if not axes:
         return x * y
-    real = dtype_of(x).kind == "f"
+    real = is_float(dtype_of(x))
     extents = {d: x.shape[d] + y.shape[d] - 1 for d in axes}
     points = [next_fast_len(n, real) for n in extents.values()]
     there, back = (fnp.fft.rfftn, fnp.fft.irfftn) if real else (fnp.fft.fftn, fnp.fft.ifftn)
@@ -167,7 +167,7 @@ def _product_of_transforms(x: Any, y: Any, axes: Sequence[int]) -> Any:
 
 def _transforms_are_faster(a: tuple[int, ...], b: tuple[int, ...], dtype: np.dtype, mode: str) -> bool:
     """Whether to convolve floating point numbers by their transforms: by the number of products, as measured."""
-    if dtype.kind not in "fc" or 0 in a or 0 in b:
+    if not is_inexact(dtype) or 0 in a or 0 in b:
         return False
     full = [n + m - 1 for n, m in zip(a, b)]
     outs = {"full": full, "same": a, "valid": [abs(n - m) + 1 for n, m in zip(a, b)]}[mode]

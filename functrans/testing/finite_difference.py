@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from functrans.core.errors import ArgumentError, DtypeError, ShapeError
 
+from ..core import finfo
 from ..core.context import quietly, run_quietly
 from ..frontend.checked import checked
 
@@ -267,8 +268,8 @@ def _noise(
 
 def _jittered(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The numbers of an array moved by at most three units in the last place."""
-    real = np.array(a).reshape(-1).view(np.finfo(a.dtype).dtype)
-    real *= 1 + rng.integers(-3, 4, real.shape) * np.finfo(real.dtype).eps
+    real = np.array(a).reshape(-1).view(finfo(a.dtype).dtype)
+    real *= 1 + rng.integers(-3, 4, real.shape) * finfo(real.dtype).eps
     return real.view(a.dtype).reshape(a.shape)
 
 
@@ -391,7 +392,7 @@ def _zeros_like_outputs(outputs: list[np.ndarray]) -> tuple[list[NDArray], list[
 
 
 def _coarsest_eps(inputs: list[np.ndarray], outputs: list[np.ndarray]) -> float:
-    return max(float(np.finfo(a.dtype).eps) for a in inputs + outputs if _is_inexact(a))
+    return max(float(finfo(a.dtype).eps) for a in inputs + outputs if _is_inexact(a))
 
 
 def _largest(arrays: Sequence[np.ndarray | None]) -> float:

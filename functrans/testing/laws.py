@@ -21,6 +21,7 @@ from ..api.derivatives import jvp, vjp
 from ..api.jit import jit
 from ..api.vmap import vmap
 from ..arrays.array import unwrap
+from ..core import is_inexact
 from ..core.config import config
 from ..frontend.checked import checked
 from .finite_difference import directional_derivative, is_kink
@@ -188,7 +189,7 @@ def vmap_is_loop(
 
 def _neighbour(s: Setting, x: np.ndarray) -> np.ndarray:
     """Another value nearby; integers stay, because they may be indices."""
-    if x.dtype.kind not in "fc":
+    if not is_inexact(x.dtype):
         return x
     return (x * (1.0 + 0.02 * s.random.uniform(-1, 1, x.shape))).astype(x.dtype)
 

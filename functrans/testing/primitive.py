@@ -16,7 +16,7 @@ import numpy as np
 
 from ..api.jit import jit
 from ..arrays.array import unwrap
-from ..core import Linear, Primitive, Zero, aval_of, run_quietly
+from ..core import Linear, Primitive, Zero, aval_of, dtype_kind, finfo, is_inexact, run_quietly
 from ..core.config import config
 from ..transforms.jet import jet
 from ..transforms.jvp import jvp
@@ -119,7 +119,7 @@ def _check_abstract(report: Report, prim: Primitive, domain: Domain, rng: int) -
 def _moving(s: Sample) -> list[int]:
     """The operands with a derivative."""
     return [
-        i for i, (o, x) in enumerate(zip(s.case.operands, s.operands)) if not o.fixed and x.dtype.kind in "fc"
+        i for i, (o, x) in enumerate(zip(s.case.operands, s.operands)) if not o.fixed and is_inexact(x.dtype)
     ]
 
 
@@ -143,7 +143,7 @@ def _check_derivatives(report: Report, prim: Primitive, domain: Domain, rng: int
         if (
             not s.case.smooth
             or not xs
-            or all(y.dtype.kind not in "fc" for y in _impl(prim, s.operands, s.case.params))
+            or all(not is_inexact(y.dtype) for y in _impl(prim, s.operands, s.case.params))
         ):
             continue
         f = _function(prim, s)
@@ -177,7 +177,7 @@ def _check_taylor(report: Report, prim: Primitive, domain: Domain, rng: int) -> 
         for k in range(order):
             nested, scale = _slope_of(nested), scale * (k + 1)
             for n, (y, got, slope) in enumerate(zip(outs, found, nested(np.float64(0.0)))):
-                if aval_of(y).dtype.kind in "fc":
+                if is_inexact(aval_of(y).dtype):
                     where = f"{s.describe()}, output {n}, coefficient {k + 1}"
                     actual, expected = _instantiated(got[k]), _instantiated(slope) / scale
                     size = max(np.abs(expected).max(initial=0), np.abs(y).max(initial=0))
@@ -198,7 +198,7 @@ def _check_compositions(prim: Primitive, domain: Domain, rng: int) -> None:
     tried = [s for s in samples(domain, rng, "f", all_dtypes=False) if s.case.smooth and _moving(s)]
     for s in tried[:1]:
         xs = [s.operands[i] for i in _moving(s)]
-        if _impl(prim, s.operands, s.case.params)[0].dtype.kind in "fc":
+        if is_inexact(_impl(prim, s.operands, s.case.params)[0].dtype):
             f = _function(prim, s)
             laws.jit_and_grad_commute(f, *xs, rng=rng)
             laws.inputs_stay(f, *xs, rng=rng)
@@ -234,7 +234,7 @@ def _wide_tangents(prim: Primitive, s: Sample, tangents: Sequence[Any]) -> list[
     assert prim.jvp is not None
     if "dtype" in s.case.params:
         return None
-    double = _DOUBLE[s.dtype.kind]
+    double = _DOUBLE[dtype_kind(s.dtype)]
     operands = [x.astype(double) if x.dtype == s.dtype else x for x in s.operands]
     wide = [Zero(x) if type(t) is Zero else t.astype(double) for x, t in zip(operands, tangents)]
     return _outputs(prim, prim.jvp(operands, wide, **s.case.params)[1])
@@ -257,7 +257,7 @@ def _check_transpose(report: Report, prim: Primitive, domain: Domain, rng: int) 
         image = _impl(prim, [v.get(i, x) for i, x in enumerate(operands)], params)
         origin = _impl(prim, [np.zeros_like(x) if i in v else x for i, x in enumerate(operands)], params)
         cts = [normal(random, y.shape, y.dtype) for y in image]
-        if any(y.dtype.kind not in "fc" for y in image):
+        if any(not is_inexact(y.dtype) for y in image):
             continue
         rule_args = [Linear(aval_of(x)) if i in v else x for i, x in enumerate(operands)]
         back = prim.transpose(cts if prim.multiple_results else cts[0], *rule_args, **params)
@@ -270,7 +270,7 @@ def _check_transpose(report: Report, prim: Primitive, domain: Domain, rng: int) 
             report.same_type(f"{where}, the cotangent of operand {i}", back[i], operands[i])
         forward, size = pairing([y - z for y, z in zip(image, origin)], cts)
         backward, other = pairing([v[i] for i in linear], [back[i] for i in linear])
-        eps = 1e-4 if np.finfo(image[0].dtype).eps > 1e-8 or np.finfo(s.dtype).eps > 1e-8 else 1e-11
+        eps = 1e-4 if finfo(image[0].dtype).eps > 1e-8 or np.finfo(s.dtype).eps > 1e-8 else 1e-11
         names = ("<v, J^T w> is", "<J v, w> is")
         report.close(where, backward, forward, error=eps * max(size, other), names=names)
 
@@ -282,12 +282,12 @@ def _check_batch(report: Report, prim: Primitive, domain: Domain, rng: int) -> N
     assert prim.batch is not None
     random = np.random.default_rng(rng)
     every = samples(domain, rng, "biufc", all_dtypes=False)
-    kinds = {s.dtype.kind for s in every}
+    kinds = {dtype_kind(s.dtype) for s in every}
     # One dtype kind is enough for all cases, if there is a choice; the first case tests every kind.
     chosen = "f" if "f" in kinds else min(kinds)
     first = every[0].case if every else None
     for s in every:
-        if s.dtype.kind != chosen and s.case is not first:
+        if dtype_kind(s.dtype) != chosen and s.case is not first:
             continue
         places = [list(dict.fromkeys([None, 0, x.ndim])) for x in s.operands]
         mixes = [
@@ -369,7 +369,7 @@ def _compare(report: Report, where: str, s: Sample, actual: Any, y: np.ndarray, 
         actual,
         y,
         Margin(min(1e-3, domain.rtol * narrow), domain.atol * narrow),
-        signed_zeros=y.dtype.kind in domain.signed_zeros,
+        signed_zeros=dtype_kind(y.dtype) in domain.signed_zeros,
         names=("the kernel gives", "NumPy gives"),
         operands=s.operands,
     )

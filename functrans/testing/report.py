@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from ..core import is_inexact
 from ..core.context import quietly
 
 
@@ -107,7 +108,7 @@ class Report:
         if a.shape != b.shape:
             self.fail(where, f"{names[0]} has shape {a.shape}, {names[1]} has shape {b.shape}")
         good, difference = _agreement(a, b, *tolerance, error)
-        if signed_zeros and a.dtype.kind in "fc":
+        if signed_zeros and is_inexact(a.dtype):
             good = good & _equal_zeros(a, b)
         if good.all():
             return

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core import dtype_kind, finfo, is_float, is_inexact
 from .domain import Case, Domain, Interval
 
 
@@ -33,7 +34,7 @@ def samples(domain: Domain, rng: int, kinds: str, *, all_dtypes: bool = True) ->
     for n, case in enumerate(domain.all_cases()):
         # Without operands of the dtype under test, any dtype works.
         for dtype in domain.dtypes() or widest[:1]:
-            if dtype.kind in kinds and (dtype in widest or (n == 0 and all_dtypes)):
+            if dtype_kind(dtype) in kinds and (dtype in widest or (n == 0 and all_dtypes)):
                 results.append(Sample(case, dtype, [o.draw(random, dtype) for o in case.operands]))
     return results
 
@@ -48,7 +49,7 @@ def special_samples(domain: Domain, rng: int) -> list[Sample]:
         finite = domain.complex_special == "finite"
         numbers = [special_numbers(dtype, interval, finite) for interval in domain.intervals]
         grids = [g.ravel() for g in np.meshgrid(*numbers, indexing="ij")]
-        if dtype.kind == "f":
+        if is_float(dtype):
             grids = [np.concatenate([g, _of_every_magnitude(random, dtype)]) for g in grids]
         results.append(Sample(Case((), params), dtype, grids))
     return results
@@ -56,7 +57,7 @@ def special_samples(domain: Domain, rng: int) -> list[Sample]:
 
 def _of_every_magnitude(random: np.random.Generator, dtype: np.dtype) -> np.ndarray:
     """Numbers from the smallest to the largest of the dtype, and common ones; enough for vector loops and rests."""
-    limit = -float(np.log2(np.finfo(dtype).tiny))
+    limit = -float(np.log2(finfo(dtype).tiny))
     size = np.concatenate([random.uniform(-limit, limit, 101), random.uniform(-6.0, 6.0, 200)])
     return (np.exp2(size) * random.choice([-1.0, 1.0], size.shape)).astype(dtype)
 
@@ -66,7 +67,7 @@ def sprinkled_samples(tried: Sequence[Sample], domain: Domain, rng: int) -> list
     random = np.random.default_rng(rng)
     results = []
     for s in tried:
-        if s.dtype.kind == "f" or (s.dtype.kind == "c" and domain.complex_special != "none"):
+        if is_float(s.dtype) or (s.dtype.kind == "c" and domain.complex_special != "none"):
             finite = s.dtype.kind == "c" and domain.complex_special == "finite"
             operands = [_sprinkled(x, random, finite) for x in s.operands]
             results.append(Sample(s.case, s.dtype, operands))
@@ -80,10 +81,10 @@ _SPECIAL_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, np.inf, -np.inf, np.nan
 
 def _sprinkled(x: np.ndarray, random: np.random.Generator, finite: bool = False) -> np.ndarray:
     """`x` with a third of its elements replaced by corner cases of its dtype (NaN, infinity, zeros, a denormal)."""
-    if x.dtype.kind not in "fc":
+    if not is_inexact(x.dtype):
         return x
     real = x.real.dtype
-    numbers = [0.0, -0.0, np.finfo(real).smallest_subnormal, *(() if finite else (np.inf, np.nan))]
+    numbers = [0.0, -0.0, finfo(real).smallest_subnormal, *(() if finite else (np.inf, np.nan))]
     chosen = random.choice(np.array(numbers, real), x.shape)
     return np.where(random.random(x.shape) < 0.3, chosen, x).astype(x.dtype)
 
@@ -103,9 +104,9 @@ def special_numbers(dtype: np.dtype, interval: Interval, finite: bool = False) -
             return np.array([least, least + 1, 0, 1, 2, 3, most - 1, most, -1 if least else 5], dtype)
         return np.arange(max(low, least), min(high, most) + 1).astype(dtype)
     real = dtype.type(0).real.dtype
-    if dtype.kind == "f":
-        tiny, denormal = np.finfo(real).tiny, np.finfo(real).smallest_subnormal
-        corners = [*_SPECIAL_FLOATS, tiny, -tiny, denormal, -denormal, np.finfo(real).max]
+    if is_float(dtype):
+        tiny, denormal = finfo(real).tiny, np.finfo(real).smallest_subnormal
+        corners = [*_SPECIAL_FLOATS, tiny, -tiny, denormal, -denormal, finfo(real).max]
         return np.array(corners, real)
     parts = np.array([0.0, -0.0, 1.5, -2.0, *(() if finite else (np.inf, -np.inf, np.nan))], real)
     out = np.empty((parts.size, parts.size), dtype)

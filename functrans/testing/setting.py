@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.array import unwrap, wrap
-from ..core import ArgumentError, ArgumentValueError, aval_of, check_supported, run_quietly
+from ..core import ArgumentError, ArgumentValueError, aval_of, check_supported, is_inexact, run_quietly
 from ..core.config import config
 from ..frontend.arguments import name_of
 from ..frontend.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
@@ -59,7 +59,7 @@ class Setting:
         self.active = [
             i
             for i, (path, _) in enumerate(pairs)
-            if self.leaves[i].dtype.kind in "fc" and (chosen is None or path[0].idx in chosen)
+            if is_inexact(self.leaves[i].dtype) and (chosen is None or path[0].idx in chosen)
         ]
         if chosen is not None and not self.active:
             raise ArgumentError(f"wrt={wrt}: these arguments have no float or complex leaf to differentiate")
@@ -83,7 +83,7 @@ class Setting:
             leaves[i] = x
         outs = self.flat(*leaves)
         if self._smooth is None:
-            self._smooth = [i for i, y in enumerate(outs) if aval_of(unwrap(y)).dtype.kind in "fc"]
+            self._smooth = [i for i, y in enumerate(outs) if is_inexact(aval_of(unwrap(y)).dtype)]
         return tuple([outs[i] for i in self._smooth])
 
     def evaluate(self, primals: Sequence[Any]) -> list[np.ndarray]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.array import read_only_copy
-from ..core import Attachment, Aval, Zero, aval_of, evaluate, looks_for_faults
+from ..core import Attachment, Aval, Zero, aval_of, evaluate, is_inexact, looks_for_faults
 from ..core.ir import Jaxpr, Var
 from ..core.primitive import Linear, Primitive
 from ..core.tape import Tape
@@ -249,7 +249,7 @@ class LinearizeTrace(JVPTrace):
         primal_trace = tangents if tangents.retain else self.parent
         ans = primal_trace.process(prim, (a.primal, *args[1:]), params)
         aval = aval_of(ans)
-        if aval.dtype.kind not in "fc":
+        if not is_inexact(aval.dtype):
             return ans
         out = Linear(aval.strong())
         tangents.tape.append(Entry(prim, (a.tangent.linear, *args[1:]), params, (out,)))

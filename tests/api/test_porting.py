@@ -312,8 +312,7 @@ def test_dtypes():
     with pytest.raises(dtypes.TypePromotionError, match="keys"):
         dtypes.canonicalize_dtype(key.dtype)
     assert dtypes.canonicalize_dtype(key.dtype, allow_extended_dtype=True) == key.dtype
-    with pytest.raises(AttributeError, match="float32"):
-        _ = dtypes.bfloat16
+    assert (dtypes.float16, dtypes.itemsize_bits("float16")) == (np.float16, 16)
 
 
 def test_saved_residuals(capsys):

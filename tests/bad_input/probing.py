@@ -185,12 +185,10 @@ def same(got: Any, expected: Any) -> bool:
         return got.keys() == expected.keys() and all(same(got[k], expected[k]) for k in expected)
     if isinstance(expected, (np.ndarray, np.generic)) or isinstance(got, np.ndarray):
         got, expected = np.asarray(got), np.asarray(expected)
-        if expected.dtype == np.float16:
-            expected = expected.astype(np.float32)
         if (got.shape, got.dtype) != (expected.shape, expected.dtype):
             return False
         if got.dtype.kind in "fc":
-            single = got.dtype in (np.float32, np.complex64)
+            single = got.dtype in (np.float16, np.float32, np.complex64)
             return bool(np.allclose(got, expected, rtol=1e-3 if single else 1e-7, atol=1e-6, equal_nan=True))
         return bool(np.array_equal(got, expected))
     try:

@@ -277,9 +277,9 @@ def test_arguments_that_cannot_be_used():
     with pytest.raises(ArgumentError, match="result_shape_dtypes\\[0\\]"):
         ft.io_callback(np.sin, (float,), 1.0)
     with pytest.raises(UnsupportedDtypeError):
-        ft.pure_callback(np.sin, ft.ShapeDtypeStruct((), np.float16), 1.0)
+        ft.pure_callback(np.sin, ft.ShapeDtypeStruct((), np.longdouble), 1.0)
     with pytest.raises(UnsupportedDtypeError):
-        ft.pure_callback(np.sin, SCALAR, np.float16(1.0))
+        ft.pure_callback(np.sin, SCALAR, np.longdouble(1.0))
     with pytest.raises(ValueError, match="vmap_method"):
         ft.pure_callback(np.sin, SCALAR, 1.0, vmap_method="parallel")
 

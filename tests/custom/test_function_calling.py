@@ -300,7 +300,7 @@ def test_numpy_scalars_and_lists_of_numbers():
 
 def test_unsupported_dtype_names_the_argument():
     with pytest.raises(errors.UnsupportedDtypeError, match=r"Square\.apply: argument 0 \('x'\)"):
-        Square.apply(np.ones(2, np.float16))
+        Square.apply(np.ones(2, np.longdouble))
 
 
 class Product(ft.Function):

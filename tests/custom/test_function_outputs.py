@@ -474,4 +474,4 @@ def test_arrays_of_no_numbers_are_objects_like_any_other(labels):
     assert y.tolist() == [9.0, 9.0]
     assert ft.grad(lambda x: Labelled.apply(x, labels)[0])(3.0) == 6.0
     with pytest.raises(errors.UnsupportedDtypeError):
-        Labelled.apply(np.ones(2, np.float16), labels)
+        Labelled.apply(np.ones(2, np.longdouble), labels)

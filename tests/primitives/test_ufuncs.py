@@ -45,7 +45,7 @@ def arrays(dtype):
 
 
 def outcome(f, *args):
-    """What NumPy gives, or the class of its error. float16, which we have not, counts as float32."""
+    """What NumPy gives, or its error."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -54,7 +54,7 @@ def outcome(f, *args):
             return error
 
 
-def same(ours, theirs, halved):
+def same(ours, theirs):
     if isinstance(theirs, Exception):
         wanted = (TypeError, ValueError, OverflowError)
         kind = next(k for k in wanted if isinstance(theirs, k))
@@ -63,25 +63,16 @@ def same(ours, theirs, halved):
         raise ours
     if theirs.dtype == object:
         return True
-    if halved:
-        return ours.dtype == np.float32 or ours.dtype.kind == "b"
-    tolerance = 1e-6 if theirs.dtype.itemsize <= 4 or theirs.dtype == np.complex64 else 1e-14
+    tolerance = {"float16": 1e-3, "float32": 1e-6, "complex64": 1e-6}.get(theirs.dtype.name, 1e-14)
     np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
     return ours.dtype == theirs.dtype and ours.shape == theirs.shape and type(ours) is Array
-
-
-def in_half(ufunc, *args):
-    """Whether NumPy computes in float16."""
-    types = [type(a) if type(a) in (int, float, complex) else np.asarray(a).dtype for a in args]
-    loop = outcome(ufunc.resolve_dtypes, (*types, None))
-    return isinstance(loop, tuple) and np.dtype("e") in loop
 
 
 @pytest.mark.parametrize("ufunc", UNARY, ids=name)
 def test_unary(ufunc):
     ours = operators.ufunc[ufunc]
     for x in [*[arrays(d) for d in SUPPORTED], *[d.type(1) for d in SUPPORTED], *NUMBERS, [1.0, 2.0]]:
-        assert same(outcome(ours, x), outcome(ufunc, x), in_half(ufunc, x)), repr(x)
+        assert same(outcome(ours, x), outcome(ufunc, x)), repr(x)
 
 
 @pytest.mark.parametrize("ufunc", BINARY, ids=name)
@@ -89,7 +80,7 @@ def test_binary(ufunc):
     ours = operators.ufunc[ufunc]
     values = [*[arrays(d) for d in SUPPORTED], *NUMBERS]
     for x, y in itertools.product(values, values):
-        assert same(outcome(ours, x, y), outcome(ufunc, x, y), in_half(ufunc, x, y)), (x, y)
+        assert same(outcome(ours, x, y), outcome(ufunc, x, y)), (x, y)
 
 
 @pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.less, np.power, np.floor_divide], ids=name)
@@ -198,10 +189,9 @@ REFUSALS = {
     "complex": (lambda: fnp.floor(1j), DtypeError, "floor"),
     "text": (lambda: fnp.sin("a"), ArgumentError, "argument 0 is 'a' of type str"),
     "none": (lambda: fnp.add(1, None), ArgumentError, "argument 1 is None"),
-    "half": (lambda: fnp.sin(np.float16(1)), UnsupportedDtypeError, "float16.*float32"),
     "object": (lambda: fnp.sin(np.array([None, 1])), UnsupportedDtypeError, "object"),
     "text array": (lambda: fnp.add(np.array(["a"]), 1), UnsupportedDtypeError, "<U1"),
-    "byte order": (lambda: fnp.sin(np.ones(2, ">f2")), UnsupportedDtypeError, "byte order"),
+    "byte order": (lambda: fnp.sin(np.ones(2, ">g")), UnsupportedDtypeError, "byte order"),
     "longdouble": (lambda: fnp.sin(np.longdouble(1)), UnsupportedDtypeError, "float64"),
     "ragged": (lambda: fnp.sin([[1, 2], [3]]), ShapeError, "argument 0 is not a valid array"),
     "out": (lambda: fnp.sin(np.ones(3), out=np.ones(3)), ImmutableArrayError, "returned value"),

@@ -54,6 +54,7 @@ __all__ = [
     "KeyReuseError",
     "LinAlgError",
     "MemoryDamageError",
+    "MissingLibraryError",
     "MissingRuleError",
     "NaNError",
     "NoAttributeError",

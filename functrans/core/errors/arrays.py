@@ -48,15 +48,15 @@ class DtypeError(FunctransError, TypeError):
 
 
 class UnsupportedDtypeError(DtypeError):
-    """functrans does not support arrays of this dtype: float16, longdouble, object, strings, dates, records.
+    """functrans does not support arrays of this dtype: longdouble, object, strings, dates, records.
 
     >>> import numpy as np, functrans.numpy as fnp
-    >>> fnp.asarray(np.ones(3, np.float16))
+    >>> fnp.asarray(np.ones(3, np.longdouble))
     Traceback (most recent call last):
     ...
-    functrans.core.errors.UnsupportedDtypeError: asarray: argument 0 has dtype float16, which is not supported...
+    functrans.core.errors.UnsupportedDtypeError: asarray: argument 0 has dtype float128, which is not supported...
 
-    Convert before the call: ``x.astype(np.float32)``.
+    Convert before the call: ``x.astype(np.float64)``.
     """
 
 

@@ -119,3 +119,18 @@ class NoAttributeError(FunctransError, AttributeError):
 
     The message suggests the nearest existing name, or what to write instead.
     """
+
+
+class MissingLibraryError(FunctransError, ImportError):
+    """An optional library is not installed: ml_dtypes, which has the dtype bfloat16.
+
+    >>> from unittest import mock
+    >>> import functrans as ft
+    >>> with mock.patch.dict("sys.modules", ml_dtypes=None):  # as if it were not installed
+    ...     ft.bfloat16
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.MissingLibraryError: bfloat16 is a dtype of the package ml_dtypes, which is not installed...
+
+    Install it, as the message says.
+    """

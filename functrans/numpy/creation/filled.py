@@ -51,7 +51,7 @@ def asarray(
     Raises
     ------
     UnsupportedDtypeError
-        If the dtype is float16, longdouble, object, text or dates.
+        If the dtype is longdouble, object, text or dates.
 
     Examples
     --------

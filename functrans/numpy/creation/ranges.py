@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Device, Like
-from ...core import COMPLEX128, FLOAT64, ArgumentValueError, Tracer, aval_of, canonical, concrete, run_quietly
+from ...core import (
+    COMPLEX128,
+    FLOAT64,
+    ArgumentValueError,
+    Tracer,
+    aval_of,
+    canonical,
+    concrete,
+    is_float,
+    promote,
+    run_quietly,
+)
 from ...primitives import ops, ufuncs
 from ...primitives.ops import finish, one_axis, operand, positive_shape, shape_of, strong
 from ..dispatch import array_operand, implements, in_one_dtype, on_cpu, owned, staging
@@ -55,7 +66,7 @@ def _number(a: Any, name: str) -> Any:
         return a
     number = a.concrete()
     if number is None:
-        return float(a) if a.dtype.kind == "f" else operator.index(a)  # raises an error that explains itself
+        return float(a) if is_float(a.dtype) else operator.index(a)  # raises an error that explains itself
     return number
 
 
@@ -110,9 +121,7 @@ def linspace(
         to = None if dtype is None else canonical(dtype, "linspace: dtype")
         values, step = np.linspace(x, y, count, endpoint, True, to, axis)  # type: ignore[call-overload]
         return (finish(values), finish(np.asarray(step))) if retstep else finish(values)
-    inner = np.result_type(
-        *[a.dtype.type(0).item() if a.weak else a.dtype for a in (aval_of(x), aval_of(y))], 0.0
-    )
+    inner, _ = promote([(FLOAT64, True), *[(a.dtype, a.weak) for a in (aval_of(x), aval_of(y))]])
     values, step = _spaced(strong(x, inner), strong(y, inner), count, endpoint)
     to = inner if dtype is None else canonical(dtype, "linspace: dtype")
     if to.kind in "iu":

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import FLOAT64, INT32, ArgumentValueError, DtypeError
+from ...core import FLOAT64, INT32, ArgumentValueError, DtypeError, finfo, is_float
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, literal, operand, publish, shape_of, unary
 from ..dispatch import along, array_operand, implements
@@ -159,15 +159,15 @@ def _frexp(x: Any, /, **options: Any) -> tuple[Any, Any]:
     value = operand(ufuncs.positive(array_operand(x, "frexp"), **options), "frexp")
     if dtype_of(value).kind == "c":
         raise DtypeError("frexp: x is complex, and complex numbers have no exponent")
-    if dtype_of(value).kind != "f":
+    if not is_float(dtype_of(value)):
         value = ops.convert(value, FLOAT64)
     digits = 54
     size = ops.abs_p.bind(value)
     plain = ops.and_p.bind(
-        ops.is_finite(value), ops.ge_p.bind(size, literal(float(np.finfo(value.dtype).tiny), size))
+        ops.is_finite(value), ops.ge_p.bind(size, literal(float(finfo(value.dtype).tiny), size))
     )
     small = ops.and_p.bind(
-        ops.lt_p.bind(size, literal(float(np.finfo(value.dtype).tiny), size)), _not_zero(size)
+        ops.lt_p.bind(size, literal(float(finfo(value.dtype).tiny), size)), _not_zero(size)
     )
     # Denormal numbers are scaled up first; 0, infinity and NaN have the exponent 0.
     scaled = ops.select_p.bind(small, ops.mul_p.bind(size, literal(2.0**digits, size)), size)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import ArgumentError, ArgumentValueError, operators, run_quietly
+from ...core import ArgumentError, ArgumentValueError, finfo, is_inexact, operators, run_quietly
 from ...primitives import ops, ufuncs
 from ...primitives.ops import common, dtype_of, finish, literal, operand, refuse_out, shape_of
 from ..dispatch import array_operand, implements, owned
@@ -201,7 +201,7 @@ def nan_to_num(
 
 
 def _finite(x: Any, nan: float, posinf: float | None, neginf: float | None) -> Any:
-    info = np.finfo(dtype_of(x))
+    info = finfo(dtype_of(x))
     highest = _of_dtype(float(info.max) if posinf is None else posinf, x)
     lowest = _of_dtype(float(info.min) if neginf is None else neginf, x)
     out = ops.select_p.bind(ops.eq_p.bind(x, literal(math.inf, x)), highest, x)
@@ -398,7 +398,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
     """
     x, y = common(operand(a, "isclose"), operand(b, "isclose", 1))
     ops.broadcast_shapes("isclose", shape_of(x), shape_of(y))
-    if dtype_of(x).kind not in "fc":
+    if not is_inexact(dtype_of(x)):
         x, y = common(x, y, np.float64(0))[:2]
     size = ops.abs_p.bind(y)
     bound = ops.add_p.bind(literal(atol, size), ops.mul_p.bind(literal(rtol, size), size))

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Device
-from ...core.dtypes import FLOAT64, canonical, complex_dtype, is_complex, is_float, is_inexact
+from ...core.dtypes import (
+    FLOAT32,
+    FLOAT64,
+    canonical,
+    complex_dtype,
+    is_complex,
+    is_float,
+    is_inexact,
+    is_low,
+)
 from ...core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError, ShapeError
 from ...frontend.checked import checked
 from ...primitives import ops
@@ -19,10 +28,12 @@ from ..shaping.moving import roll
 
 
 def operand_of(name: str, a: Any, out: Any) -> Any:
-    """Convert the array to transform to floats or complex numbers."""
+    """Convert the array to transform to floats (at least float32) or complex numbers."""
     if out is not None:
         raise ArgumentError(f"{name}: out= is not supported: arrays are immutable; use the returned value")
     x = array_operand(a, name)
+    if is_low(x.dtype):
+        return ops.convert(x, FLOAT32)
     return x if is_inexact(x.dtype) else strong(x, FLOAT64)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ...api.bodies import trace_body
 from ...arrays.array import unwrap, wrap
 from ...control import scan
-from ...core import INT64, Aval, Tracer, aval_of, concrete, is_abstract, operators
+from ...core import INT64, Aval, Tracer, aval_of, concrete, is_abstract, is_inexact, operators
 from ...core.autocast import autocasting
 from ...core.errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError
 from ...core.module_getattr import lazy_import
@@ -291,8 +291,9 @@ def _updates(x: Any, values: Any, op: Any) -> Any:
         values = np.asarray(values)
         update_type = values.dtype
     if op is not None:
-        result = np.result_type(dtype, update_type)
-        if op is ops.div_p and result.kind not in "fc":
+        key = type(update_type) if type(update_type) in (int, float, complex) else update_type
+        result, _ = ops.common_dtype((dtype, key))
+        if op is ops.div_p and not is_inexact(result):
             result = np.dtype(float)
         if not np.can_cast(result, dtype, "same_kind"):
             raise DtypeError(

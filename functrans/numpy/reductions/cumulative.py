@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import BOOL, ArgumentValueError, Primitive, canonical
+from ...core import BOOL, ArgumentValueError, Primitive, canonical, is_inexact
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, refuse_out, shape_of
 from ..dispatch import along, array_operand, implements
@@ -90,7 +90,7 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
 
 def _without_nan(x: Any, neutral: int) -> Any:
     dtype = dtype_of(x)
-    return ops.select_p.bind(ops.is_nan(x), dtype.type(neutral), x) if dtype.kind in "fc" else x
+    return ops.select_p.bind(ops.is_nan(x), dtype.type(neutral), x) if is_inexact(dtype) else x
 
 
 @implements(np.nancumsum)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Scalar
-from ...core import ArgumentValueError, concrete, run_quietly
+from ...core import ArgumentValueError, concrete, is_inexact, run_quietly
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, literal, operand, reduced_axes, refuse_out, shape_of
 from ..dispatch import NO_VALUE, array_operand, given, implements
@@ -34,7 +34,7 @@ def _checked(a: Any, axis: Any, name: str) -> Any:
 
 def _replaced(x: Any, number: float) -> tuple[Any, Any]:
     """Replace NaN in `x` by `number`; also return the mask of NaN, or None if the dtype cannot have any."""
-    if dtype_of(x).kind not in "fc":
+    if not is_inexact(dtype_of(x)):
         return x, None
     nan = ufuncs.isnan(x)
     return selection.where(nan, dtype_of(x).type(number), x), nan

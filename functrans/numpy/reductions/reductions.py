@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Scalar
-from ...core import BOOL, INT64, ArgumentValueError, DtypeError, Primitive, ShapeError, Tracer, canonical
+from ...core import (
+    BOOL,
+    INT64,
+    ArgumentValueError,
+    DtypeError,
+    Primitive,
+    ShapeError,
+    Tracer,
+    canonical,
+    is_inexact,
+)
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, operand, reduced_axes, refuse_out, shape_of
 from ..dispatch import along, array_operand, given, implements
@@ -166,7 +176,7 @@ def _lowest(dtype: np.dtype, sign: int) -> Any:
     """The neutral element of max (``sign=-1``) or min (1) in a dtype."""
     if dtype.kind == "b":
         return sign > 0
-    if dtype.kind in "fc":
+    if is_inexact(dtype):
         return sign * np.inf
     return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import FLOAT64, DtypeError
+from ...core import FLOAT64, DtypeError, is_float, is_inexact
 from ...frontend.checked import checked
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, literal, strong
@@ -47,7 +47,7 @@ def sinc(x: Any) -> Any:
     Array([1.        , 0.63661977])
     """
     value = array_operand(x, "sinc")
-    value = value if dtype_of(value).kind in "fc" else ops.convert(value, FLOAT64)
+    value = value if is_inexact(dtype_of(value)) else ops.convert(value, FLOAT64)
     u = ops.mul_p.bind(value, literal(math.pi, value))
     one = literal(1.0, u)
     far = ops.ge_p.bind(ops.abs_p.bind(u), dtype_of(ops.abs_p.bind(u)).type(1.0))
@@ -89,7 +89,7 @@ def i0(x: Any) -> Any:
     value = array_operand(x, "i0")
     if dtype_of(value).kind == "c":
         raise DtypeError("i0: x must be real, it is complex")
-    value = value if dtype_of(value).kind == "f" else ops.convert(value, FLOAT64)
+    value = value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64)
     return finish(ops.bessel_i_p.bind(value, n=0, scaled=False))
 
 

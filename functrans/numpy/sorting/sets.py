@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import BOOL, INT64, ArgumentValueError, concrete
+from ...core import BOOL, INT64, ArgumentValueError, concrete, is_inexact
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, operand, shape_of
 from ..dispatch import along, array_operand, implements
@@ -50,7 +50,7 @@ def _distinct(x: Any, equal_nan: bool) -> Any:
     """Whether each element of a sorted one-dimensional array differs from the one before it."""
     now, past = ops.neighbours(x, 0)
     differs = ops.ne_p.bind(now, past)
-    if equal_nan and dtype_of(x).kind in "fc":
+    if equal_nan and is_inexact(dtype_of(x)):
         differs = ops.and_p.bind(differs, ops.or_p.bind(ops.eq_p.bind(now, now), ops.eq_p.bind(past, past)))
     return differs
 

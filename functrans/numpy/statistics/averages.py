@@ -33,7 +33,7 @@ def _floating(a: Any, dtype: Any, name: str) -> Any:
     x = array_operand(a, name)
     if dtype is not None:
         return ops.convert(x, canonical(dtype, f"{name}: dtype"))
-    return x if dtype_of(x).kind in "fc" else ops.convert(x, FLOAT64)
+    return x if is_inexact(dtype_of(x)) else ops.convert(x, FLOAT64)
 
 
 def _number(shape: tuple[int, ...], axis: Any, name: str) -> int:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core import FLOAT64, INT64, Tracer, concrete, is_abstract
+from ...core import FLOAT64, INT64, Tracer, concrete, is_abstract, is_inexact
 from ...core.errors import ArgumentError, ArgumentValueError, ConcretizationTypeError, DtypeError, ShapeError
 from ...primitives import ops
-from ...primitives.ops import common, dtype_of, finish, literal, operand, shape_of, strong
+from ...primitives.ops import common, common_dtype, dtype_of, finish, literal, operand, shape_of, strong
 from ..dispatch import array_operand, implements
 from ..indexing.nonzero import need_size, size_of
 from ..sorting.sorting import places
@@ -159,9 +159,9 @@ def _equal_edges(x: Any, count: int, given: Any, own: bool, name: str) -> Any:
         raise ArgumentValueError(f"{name}: bins must be positive, got {count}")
     first, last = _outer_edges(x, given, name)
     # In the dtype that NumPy computes in, and that of its result.
-    wide = np.result_type(dtype_of(first), dtype_of(last), 1.0)
-    keys = [e if type(e) in (int, float) else dtype_of(e) for e in (first, last)]
-    dtype = np.result_type(*keys, dtype_of(x), 1.0) if own else wide
+    wide = common_dtype((dtype_of(first), dtype_of(last), float))[0]
+    keys = [type(e) if type(e) in (int, float) else dtype_of(e) for e in (first, last)]
+    dtype = common_dtype((*keys, dtype_of(x), float))[0] if own else wide
     first, last = (ops.convert(strong(e, dtype_of(e)), wide) for e in (first, last))
     # An empty range is extended to width one.
     margin = ops.select_p.bind(ops.eq_p.bind(first, last), literal(0.5, first), literal(0.0, first))
@@ -313,7 +313,7 @@ def histogram(
     if density:
         widths = ops.convert(_widths(edges), FLOAT64)
         counts, widths = common(
-            counts if dtype_of(counts).kind in "fc" else ops.convert(counts, FLOAT64), widths
+            counts if is_inexact(dtype_of(counts)) else ops.convert(counts, FLOAT64), widths
         )
         counts = ops.div_p.bind(ops.div_p.bind(counts, widths), ops.reduce_sum_p.bind(counts, axes=(0,)))
     elif w is not None and dtype_of(w).kind == "b":

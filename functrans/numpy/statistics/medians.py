@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core import is_inexact
 from ...core.dtypes import FLOAT64, INT64
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, dtype_of, finish, literal, refuse_out, shape_of
@@ -99,7 +100,7 @@ def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip: bool) -
         single = ops.full(rows, low == high, np.dtype(bool))
     both = ops.div_p.bind(ops.add_p.bind(a_, b), literal(2.0, a_))
     median = ops.select_p.bind(single, b, both)
-    if not skip and dtype_of(x).kind in "fc":
+    if not skip and is_inexact(dtype_of(x)):
         witness = last_element(ordered)
         median = ops.select_p.bind(ops.is_nan(witness), witness, median)
     return finish(ops.reshape_p.bind(median, shape=lanes.shape))

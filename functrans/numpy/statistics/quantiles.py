@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import FLOAT64, INT64, Tracer, concrete, quietly
+from ...core import FLOAT64, INT64, Tracer, concrete, dtype_kind, is_float, quietly
 from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, finish, literal, many_axes, operand, refuse_out, strong
@@ -89,7 +89,7 @@ def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
     place = method.place(count, q)
     place = operand(place, "quantile")
     own = dtype_of(x)
-    to = np.result_type(own, 1.0 if weak else dtype_of(place))
+    to = ops.common_dtype((own, float if weak else dtype_of(place)))[0]
     whole = dtype_of(place).kind in "iu"
     if method.weight is None or (whole and method is METHODS["linear"]):
         return pick(x, _clipped(place, n), rank)
@@ -131,7 +131,7 @@ def _weighted(x: Any, weights: Any, q: Any, skip: bool) -> Any:
             last_element(total), shape=shape, broadcast_dimensions=tuple(range(last))
         ),
     )
-    if dtype_of(q).kind == "f":
+    if is_float(dtype_of(q)):
         share = ops.convert(share, dtype_of(q))
     share = ops.select_p.bind(ops.eq_p.bind(share, literal(0.0, share)), literal(-1.0, share), share)
     targets = ops.reshape_p.bind(ops.convert(q, dtype_of(share)), shape=(prod(shape_of(q)),))
@@ -149,7 +149,7 @@ def _checked_q(q: Any, name: str, scale: int) -> tuple[Any, bool]:
     value = operand(q, f"{name}: q")
     value = strong(value, dtype_of(value))
     value = value if isinstance(value, Tracer) else np.asarray(value)
-    if dtype_of(value).kind not in "iuf":
+    if dtype_kind(dtype_of(value)) not in "iuf":
         if dtype_of(value).kind == "c":
             raise DtypeError(f"{name}: q must be real, got dtype {dtype_of(value)}")
         value = ops.convert(value, INT64)
@@ -159,7 +159,7 @@ def _checked_q(q: Any, name: str, scale: int) -> tuple[Any, bool]:
     if numbers is not None and np.size(numbers) and not (np.min(numbers) >= 0 and np.max(numbers) <= scale):
         raise ArgumentValueError(f"{name}: q must be in the range [0, {scale}], got {numbers}")
     if scale != 1:
-        value = value if dtype_of(value).kind == "f" else ops.convert(value, FLOAT64)
+        value = value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64)
         value = ops.div_p.bind(value, literal(float(scale), value))
         value = value if isinstance(value, Tracer) else np.asarray(value)
     return value, weak
@@ -221,17 +221,17 @@ def _quantile(
             raise IndexOutOfBoundsError(
                 f"{name}: no elements along axis {axis} of an array of shape {shape_of(x)}"
             )
-        return finish(ops.full(lead + lanes.shape, np.nan, np.result_type(dtype, 1.0)))
+        return finish(ops.full(lead + lanes.shape, np.nan, ops.common_dtype((dtype, float))[0]))
     if weights is not None:
         w = axes_last(_checked_weights(weights, x, axis, method, name), lanes.axes)
-        ordered, values = _weighted(lanes.x, w, fractions, skip and dtype.kind == "f")
+        ordered, values = _weighted(lanes.x, w, fractions, skip and is_float(dtype))
     else:
         way = METHODS[method]
         ordered = sorted_lanes(lanes.x)
-        counted = skip and dtype.kind == "f"
+        counted = skip and is_float(dtype)
         n = count_numbers(ordered) if counted else shape_of(ordered)[-1]
         values = _interpolated(ordered, fractions, n, way, weak)
-    if dtype.kind == "f":
+    if is_float(dtype):
         # NaN comes last; if it is to be skipped, it is used only if all elements are NaN.
         witness = pick(ordered, np.zeros((), np.int64), 0) if skip else last_element(ordered)
         values = ops.select_p.bind(spread_lead(ops.is_nan(witness), lead), literal(np.nan, values), values)

@@ -25,6 +25,9 @@ from ...core import (
     Primitive,
     Zero,
     aval_of,
+    dtype_kind,
+    is_float,
+    is_inexact,
     refused_keys,
 )
 from ...core.errors import DtypeError
@@ -54,7 +57,7 @@ def _sub_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
 
 def _div_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
     x, y = eqn.invars
-    return x if is_number(rw.uniform(y), 1) and eqn.outvars[0].aval.dtype.kind in "fc" else None
+    return x if is_number(rw.uniform(y), 1) and is_inexact(eqn.outvars[0].aval.dtype) else None
 
 
 neg_p: Primitive = elementwise(
@@ -304,7 +307,7 @@ def _cast(x: Any, *, dtype: np.dtype, weak: bool = False) -> Any:
         _cast_abstract(Aval(x.shape, x.dtype), dtype=dtype)
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
-    if dtype == _UINT32 and x.dtype.kind == "f":
+    if dtype == _UINT32 and is_float(x.dtype):
         x = x.astype(INT64)  # as kernels do; NumPy's result for values out of range depends on the strides
     out = x.astype(dtype, copy=False)
     return out.item() if weak and not out.ndim else out
@@ -321,7 +324,7 @@ def _cast_jvp(
 ) -> tuple[Any, Any]:
     ans = convert_element_type_p.bind(*primals, dtype=dtype, weak=weak)
     (t,) = tangents
-    if type(t) is Zero or dtype.kind not in "fc":
+    if type(t) is Zero or not is_inexact(dtype):
         return ans, Zero(ans)
     return ans, t if dtype_of(t) == dtype else convert_element_type_p.bind(t, dtype=dtype, weak=False)
 
@@ -337,12 +340,12 @@ def _convert_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     source = inner.invars[0]
     if source.aval.dtype == to:
         return source
-    return eqn.replace(invars=[source]) if source.aval.dtype.kind == to.kind else None
+    return eqn.replace(invars=[source]) if dtype_kind(source.aval.dtype) == dtype_kind(to) else None
 
 
 def _holds_all(source: np.dtype, target: np.dtype) -> bool:
     """Return whether `target` represents every value of `source`. NumPy wrongly calls int64 to float64 a safe cast."""
-    wide = source.kind in "iu" and source.itemsize == 8 and target.kind in "fc"
+    wide = source.kind in "iu" and source.itemsize == 8 and is_inexact(target)
     return source.kind != "b" and not wide and np.can_cast(source, target, "safe")
 
 
@@ -363,7 +366,7 @@ convert_element_type_p: Primitive = Primitive(
 def weakly(x: Any) -> Any:
     """Return a 0-d value as a weak one, without a dtype of its own."""
     aval = aval_of(x)
-    if aval.weak or aval.shape or aval.dtype.kind not in WEAK_KEYS:
+    if aval.weak or aval.shape or dtype_kind(aval.dtype) not in WEAK_KEYS:
         return x
     return convert_element_type_p.bind(x, dtype=aval.dtype, weak=True)
 

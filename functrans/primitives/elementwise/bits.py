@@ -17,6 +17,8 @@ from ...core import (
     Primitive,
     ShapeError,
     Zero,
+    is_float,
+    is_inexact,
     memory_dtype,
 )
 from ...passes.rewriter import inverse_pair
@@ -170,7 +172,7 @@ def _parts(dtype: np.dtype) -> np.dtype:
 def _words(k: Any, x: Any) -> list[Any]:
     """The bits of a number as unsigned integers."""
     parts = [k.call("real", x), k.call("imag", x)] if x.dtype.kind == "c" else [x]
-    bits = [k.call("bits", p) if p.dtype.kind == "f" else p for p in parts]
+    bits = [k.call("bits", p) if is_float(p.dtype) else p for p in parts]
     return [k.cast(b, _parts(x.dtype)) for b in bits]
 
 
@@ -194,7 +196,7 @@ def _assembled(k: Any, words: Sequence[Any], dtype: np.dtype) -> Any:
         total = k.cast(words[first], unsigned)
         for i, word in enumerate(words[first + 1 : first + count], start=1):
             total = total | (k.cast(word, unsigned) << 8 * word.dtype.itemsize * i)
-        parts.append(k.call("from_bits", total) if dtype.kind in "fc" else k.cast(total, dtype))
+        parts.append(k.call("from_bits", total) if is_inexact(dtype) else k.cast(total, dtype))
     return k.call("complex", *parts) if dtype.kind == "c" else parts[0]
 
 

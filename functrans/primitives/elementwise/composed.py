@@ -11,7 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from ...core import BOOL, FLOAT64, PYTHON_KEYS, WEAK_KEYS, ArgumentValueError, Primitive, Tracer
+from ...core import (
+    BOOL,
+    FLOAT64,
+    PYTHON_KEYS,
+    WEAK_KEYS,
+    ArgumentValueError,
+    Primitive,
+    Tracer,
+    dtype_kind,
+    is_inexact,
+)
 from ...core.autocast import autocasting
 from ...core.module_getattr import lazy_import
 from ..axes import broadcast_shapes
@@ -61,7 +71,7 @@ def square(x: Any) -> Any:
 
 def reciprocal(x: Any) -> Any:
     """``1 / x``; for integers, truncated to 0 except for 1 and -1."""
-    if dtype_of(x).kind in "fc":
+    if is_inexact(dtype_of(x)):
         return div_p.bind(literal(1.0, x), x)
     unit = eq_p.bind(integer_pow_p.bind(x, y=2), literal(1, x))
     return select_p.bind(unit, x, literal(0, x))
@@ -101,17 +111,17 @@ def scaled(factor: float) -> Any:
 
 def is_finite(x: Any) -> Any:
     """Whether a number is neither NaN nor infinite; true for all integers."""
-    return is_finite_p.bind(x) if dtype_of(x).kind in "fc" else constant(np.True_, x)
+    return is_finite_p.bind(x) if is_inexact(dtype_of(x)) else constant(np.True_, x)
 
 
 def is_inf(x: Any) -> Any:
     """Whether a number is infinite; false for all integers."""
-    return is_inf_p.bind(x) if dtype_of(x).kind in "fc" else constant(np.False_, x)
+    return is_inf_p.bind(x) if is_inexact(dtype_of(x)) else constant(np.False_, x)
 
 
 def is_nan(x: Any) -> Any:
     """Whether a number is NaN; false for all integers."""
-    return is_nan_p.bind(x) if dtype_of(x).kind in "fc" else constant(np.False_, x)
+    return is_nan_p.bind(x) if is_inexact(dtype_of(x)) else constant(np.False_, x)
 
 
 def truth(x: Any) -> Any:
@@ -153,7 +163,7 @@ def fmin(x: Any, y: Any) -> Any:
 
 
 def _without_nan(x: Any, y: Any, prim: Any) -> Any:
-    if dtype_of(x).kind not in "fc":
+    if not is_inexact(dtype_of(x)):
         return prim.bind(x, y)
     rest = select_p.bind(is_nan_p.bind(y), x, prim.bind(x, y))
     return select_p.bind(is_nan_p.bind(x), y, rest)
@@ -221,7 +231,7 @@ _LARGEST_EXPONENT = 16
 
 def _integer_exponent(y: Any) -> int | None:
     """Return the value of `y` if it is a known integer, else None."""
-    if isinstance(y, np.number) and y.dtype.kind in "iuf":
+    if isinstance(y, np.number) and dtype_kind(y.dtype) in "iuf":
         y = y.item()
     if type(y) is int:
         return y
@@ -237,15 +247,15 @@ def _power_by_integer(x: Any, n: int, dtype: np.dtype, weak: bool) -> Any:
                 f"write x**{float(n)}, or convert x to float"
             )
         dtype = FLOAT64
-    if dtype.kind in "fc" and abs(n) > _LARGEST_EXPONENT:
+    if is_inexact(dtype) and abs(n) > _LARGEST_EXPONENT:
         return None
     if weak:
-        number = WEAK_KEYS[dtype.kind]
+        number = WEAK_KEYS[dtype_kind(dtype)]
         x = number(x) if type(x) in PYTHON_KEYS else _weak_tracer(x, dtype)
     else:
         x = strong(x, dtype)
     if n == 0:
-        return WEAK_KEYS[dtype.kind](1) if weak else constant(dtype.type(1), x)
+        return WEAK_KEYS[dtype_kind(dtype)](1) if weak else constant(dtype.type(1), x)
     return unchanged(x) if n == 1 else integer_pow_p.bind(x, y=n)
 
 

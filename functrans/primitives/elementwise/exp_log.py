@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import ArgumentValueError, Atom, Eqn, Primitive, quietly
+from ...core import ArgumentValueError, Atom, Eqn, Primitive, is_inexact, quietly
 from ...passes.rewriter import Rewriter, is_number
 from ..families import elementwise, literal, of_product
 from ..structure.linear import add_p
@@ -219,7 +219,7 @@ pow_p: Primitive = elementwise(
     "pow",
     _pow,
     factors=(_pow_base_factor, _pow_exponent_factor),
-    kernel=lambda k, x, y: k.call("pow", x, y) if x.dtype.kind in "fc" else _integer_by_integer(k, x, y),
+    kernel=lambda k, x, y: k.call("pow", x, y) if is_inexact(x.dtype) else _integer_by_integer(k, x, y),
     kinds="iufc",
     simplify=_pow_simplify,
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import BOOL, Primitive
+from ...core import BOOL, Primitive, is_float
 from ..families import elementwise, literal
 from ..structure.linear import Rule
 from .arithmetic import divides, eq_p, mul_p, neg_p, select_p
@@ -24,7 +24,7 @@ def _rounding(name: str, impl: Rule) -> Primitive:
         name,
         impl,
         factors=(None,),
-        kernel=lambda k, x: k.call(name, x) if x.dtype.kind == "f" else x,
+        kernel=lambda k, x: k.call(name, x) if is_float(x.dtype) else x,
         kinds="biuf",
     )
 
@@ -60,7 +60,7 @@ def _safe_divisor(k: Any, y: Any) -> tuple[Any, Any, Any]:
 
 
 def _floor_divide_kernel(k: Any, x: Any, y: Any) -> Any:
-    if x.dtype.kind == "f":
+    if is_float(x.dtype):
         return _floor_divide_float(k, x, y)
     one, none = k.const(1, x.dtype), k.const(0, x.dtype)
     divisor, zero, minus = _safe_divisor(k, y)
@@ -85,7 +85,7 @@ def _floor_divide_float(k: Any, x: Any, y: Any) -> Any:
 
 
 def _remainder_kernel(k: Any, x: Any, y: Any) -> Any:
-    if x.dtype.kind == "f":
+    if is_float(x.dtype):
         rest = k.call("fmod", x, y)
         moved = k.where((rest < 0).ne(y < 0), rest + y, rest)
         signed = k.where(rest.ne(0), moved, k.call("copysign", rest, y))
@@ -97,7 +97,7 @@ def _remainder_kernel(k: Any, x: Any, y: Any) -> Any:
 
 
 def _fmod_kernel(k: Any, x: Any, y: Any) -> Any:
-    if x.dtype.kind == "f":
+    if is_float(x.dtype):
         return k.call("fmod", x, y)
     divisor, zero, minus = _safe_divisor(k, y)
     rest = k.call("irem", x, divisor)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import has_tracer, holds_tracers, unwrap
-from ...core import INT64, Tracer, errors, is_abstract, operators
+from ...core import INT64, Tracer, dtype_kind, errors, is_abstract, operators
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import convert
 from ..structure.linear import broadcast_to, reshape_p, shape_of, transpose_p
@@ -204,7 +204,7 @@ def index_array(e: Any) -> np.ndarray:
         a = np.asarray(e)
     except (TypeError, ValueError):
         raise _not_an_index(type(e).__name__) from None
-    if a.size == 0 and a.dtype.kind in "fO":  # an empty list
+    if a.size == 0 and dtype_kind(a.dtype) in "fO":  # an empty list
         a = a.astype(INT64)
     if a.dtype.kind not in "biu":
         raise _not_an_index(repr(e) if isinstance(e, (float, complex, str)) else type(e).__name__)

@@ -18,6 +18,7 @@ from ...core import (
     Effect,
     IndexOutOfBoundsError,
     ShapeError,
+    is_inexact,
 )
 from ..elementwise.arithmetic import convert, ge_p, lt_p
 from ..elementwise.bits import and_p
@@ -206,7 +207,7 @@ def fill_for(dtype: np.dtype, fill_value: Any = None) -> Any:
     """
     if fill_value is not None:
         return np.asarray(fill_value).astype(dtype)[()]
-    if dtype.kind in "fc":
+    if is_inexact(dtype):
         return dtype.type(np.nan)
     if dtype.kind == "b":
         return np.True_

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Aval, Block, BlockEmitter, Buffer, Effect, LinAlgError, Linear, Primitive, Zero
+from ...core import Aval, Block, BlockEmitter, Buffer, Effect, LinAlgError, Linear, Primitive, Zero, is_float
 from ..axes import same_dtype
 from ..elementwise.arithmetic import mul_p, neg_p, sub_p
 from ..elementwise.complexes import conj_p
@@ -19,6 +19,7 @@ from .matrices import (
     matrix_product,
     matrix_transpose,
     nan_instead,
+    not_of_low,
     offset_of,
     triangle,
 )
@@ -215,6 +216,7 @@ def _cholesky_abstract(x: Aval, *, on_error: str) -> Aval:
     return x.strong()
 
 
+@not_of_low("cholesky")
 def _cholesky_impl(x: Any, *, on_error: str) -> np.ndarray:
     try:
         return np.linalg.cholesky(x)
@@ -251,7 +253,7 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: 
     if type(t) is Zero:
         return factor, Zero(factor)
     # Only the lower triangle of the matrix counts, so its tangent is the symmetric matrix with the tangent's triangle.
-    if dtype_of(t).kind == "f":
+    if is_float(dtype_of(t)):
         return factor, cholesky_slope_p.bind(factor, t, back=False)
     below = triangle(t, lower=True, strict=True)
     diagonal = sub_p.bind(triangle(t, lower=True), below)

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core import INT64, Aval, Primitive, Zero, aval_of, complex_dtype, real_dtype
+from ...core import INT64, Aval, Primitive, Zero, aval_of, complex_dtype, is_float, is_inexact, real_dtype
 from ...core.errors import LinAlgError, NoRuleError
 from ...core.libraries import scipy
 from ..structure.linear import batched_first
 from . import spectral
-from .matrices import check_kind, check_square
+from .matrices import check_kind, check_square, not_of_low
 
 _NO_DERIVATIVE = (
     "{name} has no derivative: the basis that LAPACK chooses is not a smooth function of the matrix. Differentiate "
@@ -47,7 +47,7 @@ def _decomposition(
             if results is None and on_error == "raise":
                 raise LinAlgError(f"{name}: {where}: {problem}")
             for out, part in zip(outs, [np.nan] * len(outs) if results is None else results, strict=True):
-                out[place] = part if results is not None or out.dtype.kind in "fc" else 0
+                out[place] = part if results is not None or is_inexact(out.dtype) else 0
         return outs
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
@@ -62,7 +62,13 @@ def _decomposition(
 
     this.append(
         Primitive(
-            name, abstract, impl, jvp=jvp, batch=batch, effects=spectral.may_raise, multiple_results=True
+            name,
+            abstract,
+            not_of_low(name)(impl),
+            jvp=jvp,
+            batch=batch,
+            effects=spectral.may_raise,
+            multiple_results=True,
         )
     )
     return this[0]
@@ -79,7 +85,7 @@ def _square(name: str, x: Aval) -> Aval:
 
 def _schur_abstract(x: Aval, *, output: str, sort: Any, on_error: str) -> tuple[Aval, ...]:
     x = _square("schur", x)
-    form = Aval(x.shape, complex_dtype(x.dtype)) if output == "complex" and x.dtype.kind == "f" else x
+    form = Aval(x.shape, complex_dtype(x.dtype)) if output == "complex" and is_float(x.dtype) else x
     return (form, form, Aval(x.shape[:-2], INT64))
 
 

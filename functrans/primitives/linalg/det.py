@@ -11,7 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from ...core import INT32, Aval, Block, BlockEmitter, Buffer, Local, Primitive, Zero, quietly, real_dtype
+from ...core import (
+    INT32,
+    Aval,
+    Block,
+    BlockEmitter,
+    Buffer,
+    Local,
+    Primitive,
+    Zero,
+    is_float,
+    quietly,
+    real_dtype,
+)
 from ..elementwise.arithmetic import mul_p, stop_gradient_p
 from ..elementwise.complexes import complex_p, imag_p, real_p
 from ..families import literal
@@ -19,7 +31,7 @@ from ..structure.linear import batched_first, reduce_sum_p, shape_of
 from ..structure.shape import lanes
 from .cofactors import cofactors_p
 from .lu import factored, lu_p
-from .matrices import LARGEST, check_kind, check_square, diagonal_of, elements, small_determinant
+from .matrices import LARGEST, check_kind, check_square, diagonal_of, elements, not_of_low, small_determinant
 from .solve import lu_solve
 
 
@@ -60,6 +72,7 @@ def _det_abstract(a: Aval, *factors: Aval) -> Aval:
     return Aval(a.shape[:-2], a.dtype)
 
 
+@not_of_low("det")
 def _det_impl(a: Any, *factors: Any) -> np.ndarray:
     return _det_of_factors(a, *factors) if factors else np.linalg.det(a)
 
@@ -169,6 +182,7 @@ def _slogdet_abstract(a: Aval, *factors: Aval) -> tuple[Aval, Aval]:
     return Aval(a.shape[:-2], a.dtype), Aval(a.shape[:-2], real_dtype(a.dtype))
 
 
+@not_of_low("slogdet")
 @quietly
 def _slogdet_impl(a: Any, *factors: Any) -> tuple[np.ndarray, np.ndarray]:
     if not factors:
@@ -177,7 +191,7 @@ def _slogdet_impl(a: Any, *factors: Any) -> tuple[np.ndarray, np.ndarray]:
     lu, pivots, _ = factors
     diagonal = np.diagonal(lu, axis1=-2, axis2=-1)
     signs = np.sign(diagonal)
-    if a.dtype.kind == "f":
+    if is_float(a.dtype):
         signs[np.isnan(signs)] = 1  # as in NumPy
     signs = np.multiply.reduce(signs, -1) * parity_of(pivots).astype(a.dtype)
     return signs, np.add.reduce(np.log(np.abs(diagonal)), -1)

@@ -15,7 +15,7 @@ from ..structure.linear import add_p, batched_first, broadcast_in_dim_p, dtype_o
 from ..structure.shape import diagonal_mask, iota
 from . import spectral
 from .lu import lu_p
-from .matrices import check_kind, check_square, diagonal_of, matrix_product, nan_instead
+from .matrices import check_kind, check_square, diagonal_of, matrix_product, nan_instead, not_of_low
 from .solve import lu_solve
 
 
@@ -27,6 +27,7 @@ def _abstract(x: Aval, *, vectors: bool, on_error: str) -> tuple[Aval, ...]:
     return (values, Aval(x.shape, dtype)) if vectors else (values,)
 
 
+@not_of_low("eig")
 def _impl(x: Any, *, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
     avals = _abstract(aval_of(x), vectors=vectors, on_error=on_error)
 

@@ -13,7 +13,15 @@ from ..elementwise.arithmetic import mul_p
 from ..structure.linear import batched_first, dtype_of, shape_of
 from ..structure.shape import lanes
 from . import spectral
-from .matrices import check_kind, check_square, columns_of, matrix_product, matrix_transpose, nan_instead
+from .matrices import (
+    check_kind,
+    check_square,
+    columns_of,
+    matrix_product,
+    matrix_transpose,
+    nan_instead,
+    not_of_low,
+)
 
 Columns = tuple[int, int] | None
 """The range of eigenvectors to compute, by default all.
@@ -35,6 +43,7 @@ def _abstract(
     )
 
 
+@not_of_low("eigh")
 def _impl(
     x: Any, *, lower: bool, vectors: bool, on_error: str, columns: Columns = None
 ) -> tuple[np.ndarray, ...]:

@@ -24,6 +24,7 @@ from .matrices import (
     matrix_product,
     matrix_transpose,
     nan_instead,
+    not_of_low,
 )
 from .svd import Workspace, svd_p
 
@@ -60,6 +61,7 @@ def _pinv_abstract(a: Aval, rtol: Aval, *, on_error: str) -> Aval:
     return Aval((*batch, n, m), a.dtype)
 
 
+@not_of_low("pinv")
 def _pinv_impl(a: Any, rtol: Any, *, on_error: str) -> np.ndarray:
     rtol = np.asarray(rtol)
 
@@ -164,6 +166,7 @@ def _lstsq_abstract(a: Aval, b: Aval, rtol: Aval, *, on_error: str) -> tuple[Ava
     return Aval((*batch, n, b.shape[-1]), a.dtype), values, Aval(tuple(batch), INT32)
 
 
+@not_of_low("lstsq")
 def _lstsq_impl(a: Any, b: Any, rtol: Any, *, on_error: str) -> tuple[np.ndarray, ...]:
     rtol = np.asarray(rtol)
 

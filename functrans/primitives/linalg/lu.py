@@ -7,14 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from ...core import INT32, Aval, Block, BlockEmitter, Buffer, LinAlgError, Primitive, ShapeError, Zero
+from ...core import (
+    INT32,
+    Aval,
+    Block,
+    BlockEmitter,
+    Buffer,
+    LinAlgError,
+    Primitive,
+    ShapeError,
+    Zero,
+    is_float,
+)
 from ...core.libraries import scipy
 from ..elementwise.arithmetic import sub_p
 from ..indexing.gather_scatter import gather_p
 from ..structure.linear import add_p, dtype_of, move_axis, shape_of
 from ..structure.shape import concatenate_p, eye, iota, lanes, slice_along
 from .cholesky import solve as solve_triangular
-from .matrices import check_kind, elements, matrix_product, matrix_transpose, triangle
+from .matrices import check_kind, elements, matrix_product, matrix_transpose, not_of_low, triangle
 
 # --- lu -----------------------------------------------------------------------------------------------------
 
@@ -27,6 +38,7 @@ def _lu_abstract(x: Aval) -> tuple[Aval, Aval, Aval]:
     return x.strong(), Aval((*batch, min(m, n)), INT32), Aval((*batch, m), INT32)
 
 
+@not_of_low("lu")
 def _lu_impl(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     *batch, m, n = x.shape
     lu, pivots = np.empty(x.shape, x.dtype), np.empty((*batch, min(m, n)), INT32)
@@ -124,7 +136,7 @@ def factored(k: BlockEmitter, a: Buffer, batch: Sequence[Any], work: Buffer, swa
         info = k.local(k.const(0, INT32))
         k.extern("getrf", m, n, work, max(m, 1), swaps, info)
 
-    if m == n == 2 and a.dtype.kind == "f":
+    if m == n == 2 and is_float(a.dtype):
         _two_rows(k, elements(k, a, batch), work, swaps, by_lapack)
     else:
         by_lapack()

@@ -4,17 +4,17 @@ formulas for the determinants and cofactors of small matrices.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core import BlockEmitter, Buffer, DtypeError, LinAlgError
+from ...core import LOW, BlockEmitter, Buffer, DtypeError, LinAlgError, is_inexact, is_low
 from ..elementwise.arithmetic import ge_p, gt_p, mul_p, select_p
 from ..elementwise.complexes import conj_p
 from ..families import literal
 from ..products.dot import dot_general_p
-from ..structure.linear import add_p, dtype_of, reduce_sum_p, shape_of, transpose_p
+from ..structure.linear import Rule, add_p, dtype_of, reduce_sum_p, shape_of, transpose_p
 from ..structure.shape import diagonal_mask, iota, slice_along
 
 
@@ -76,9 +76,27 @@ def check_right_side(name: str, a: Any, b: Any, left_side: bool = True) -> None:
 
 
 def check_kind(name: str, dtype: np.dtype) -> None:
-    """Refuse integers and booleans."""
-    if dtype.kind not in "fc":
+    """Refuse integers and booleans, and as NumPy does, float16 and bfloat16."""
+    if is_low(dtype):
+        raise DtypeError(
+            f"{name}: arrays of dtype {dtype} are unsupported in linear algebra; convert with .astype('float32')"
+        )
+    if not is_inexact(dtype):
         raise DtypeError(f"{name}: dtype {dtype} is not supported; convert to float with .astype(float)")
+
+
+def not_of_low(name: str) -> Callable[[Rule], Rule]:
+    """Let an implementation refuse float16 and bfloat16: NumPy would compute that of bfloat16 in float64."""
+
+    def decorator(impl: Rule) -> Rule:
+        def checked(*arrays: Any, **params: Any) -> Any:
+            if arrays[0].dtype.char in LOW:
+                check_kind(name, arrays[0].dtype)
+            return impl(*arrays, **params)
+
+        return checked
+
+    return decorator
 
 
 def offset_of(index: Sequence[Any], shape: Sequence[int]) -> Any:

@@ -19,7 +19,16 @@ from ..families import literal
 from ..structure.linear import add_p, dtype_of, move_axis, reshape_p, shape_of, zeros
 from ..structure.shape import concatenate_p, diagonal_mask, eye, lanes
 from .cholesky import solve
-from .matrices import adjoint, check_kind, columns_of, diagonal_of, matrix_product, rows_of, triangle
+from .matrices import (
+    adjoint,
+    check_kind,
+    columns_of,
+    diagonal_of,
+    matrix_product,
+    not_of_low,
+    rows_of,
+    triangle,
+)
 
 
 def _as_rows(x: Any) -> Any:
@@ -99,6 +108,7 @@ def _geqrf_abstract(x: Aval) -> tuple[Aval, Aval]:
     return x.strong(), Aval((*batch, min(m, n)), x.dtype)
 
 
+@not_of_low("qr")
 def _geqrf_impl(x: Any) -> tuple[np.ndarray, np.ndarray]:
     h, taus = np.linalg.qr(x, mode="raw")
     return np.ascontiguousarray(np.swapaxes(h, -1, -2)), taus
@@ -207,6 +217,7 @@ def _qr_abstract(x: Aval, *, full: bool) -> tuple[Aval, Aval]:
     return Aval((*batch, m, k), x.dtype), Aval((*batch, k, n), x.dtype)
 
 
+@not_of_low("qr")
 def _qr_impl(x: Any, *, full: bool) -> tuple[np.ndarray, np.ndarray]:
     q, r = np.linalg.qr(x, mode="complete" if full else "reduced")
     return q, r
@@ -322,7 +333,7 @@ def _triangle_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) 
 qr_triangle_p: Primitive = Primitive(
     "qr_triangle",
     _triangle_abstract,
-    lambda x: np.linalg.qr(x, mode="r"),
+    not_of_low("qr")(lambda x: np.linalg.qr(x, mode="r")),
     jvp=_triangle_jvp,
     batch=lambda size, args, dims: (qr_triangle_p.bind(move_axis(args[0], dims[0], 0)), 0),
     kernel=Block(_triangle_kernel),
@@ -336,6 +347,7 @@ def _abstract(x: Aval) -> Aval:
     return Aval((*x.shape[:-2], x.shape[-1]), INT32)
 
 
+@not_of_low("qr")
 def _impl(x: Any) -> np.ndarray:
     n = x.shape[-1]
     out = np.empty((*x.shape[:-2], n), INT32)

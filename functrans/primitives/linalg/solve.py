@@ -24,6 +24,7 @@ from .matrices import (
     matrix_product,
     matrix_transpose,
     nan_instead,
+    not_of_low,
     substitute,
 )
 
@@ -55,6 +56,7 @@ def _lu_solve_abstract(a: Aval, lu: Aval, permutation: Aval, b: Aval, **params: 
     return b.strong()
 
 
+@not_of_low("lu_solve")
 def _lu_solve_impl(
     a: Any, lu: Any, permutation: Any, b: Any, *, transpose: bool, on_error: str, name: str
 ) -> np.ndarray:
@@ -237,6 +239,7 @@ def _solve_abstract(a: Aval, b: Aval, *, on_error: str, name: str) -> Aval:
     return b.strong()
 
 
+@not_of_low("solve")
 def _solve_impl(a: Any, b: Any, *, on_error: str, name: str) -> np.ndarray:
     try:
         return np.linalg.solve(a, b)

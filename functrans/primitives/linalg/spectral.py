@@ -9,7 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ...core import COMPLEX128, FLOAT64, Atom, Aval, BlockEmitter, Buffer, Effect, Eqn, Local, Scalar
+from ...core import (
+    COMPLEX128,
+    FLOAT64,
+    Atom,
+    Aval,
+    BlockEmitter,
+    Buffer,
+    Effect,
+    Eqn,
+    Local,
+    Scalar,
+    is_inexact,
+)
 from ...core.errors import LinAlgError
 from ..elementwise.arithmetic import convert_element_type_p, div_p, le_p, mul_p, select_p, sub_p
 from ..elementwise.complexes import abs_p, conj_p, real_p
@@ -73,7 +85,7 @@ def matrix_by_matrix(
     except np.linalg.LinAlgError:
         pass
     batch = arrays[0].shape[:-2]
-    outs = tuple([np.full(a.shape, np.nan if a.dtype.kind in "fc" else 0, a.dtype) for a in avals])
+    outs = tuple([np.full(a.shape, np.nan if is_inexact(a.dtype) else 0, a.dtype) for a in avals])
     for place in np.ndindex(batch):
         try:
             parts = function(*[a[place] for a in arrays])
@@ -210,7 +222,7 @@ def settle(
         return
     with k.if_(failed):
         for out in results:
-            filler = k.const(np.nan if out.dtype.kind in "fc" else 0, out.dtype)
+            filler = k.const(np.nan if is_inexact(out.dtype) else 0, out.dtype)
             _fill(k, out, list(batch), filler)
 
 

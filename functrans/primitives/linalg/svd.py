@@ -15,7 +15,7 @@ from ..elementwise.arithmetic import mul_p, sub_p
 from ..structure.linear import add_p, batched_first, dtype_of, shape_of
 from ..structure.shape import concatenate_p, lanes, slice_p
 from . import spectral
-from .matrices import check_kind, check_matrix, matrix_product, matrix_transpose, nan_instead
+from .matrices import check_kind, check_matrix, matrix_product, matrix_transpose, nan_instead, not_of_low
 
 
 def _abstract(x: Aval, *, full_matrices: bool, vectors: bool, on_error: str) -> tuple[Aval, ...]:
@@ -29,6 +29,7 @@ def _abstract(x: Aval, *, full_matrices: bool, vectors: bool, on_error: str) -> 
     return Aval((*batch, m, left), x.dtype), values, Aval((*batch, right, n), x.dtype)
 
 
+@not_of_low("svd")
 def _impl(x: Any, *, full_matrices: bool, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
     def function(a: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(np.linalg.svd(a, full_matrices)) if vectors else (np.linalg.svd(a, compute_uv=False),)
@@ -259,6 +260,7 @@ svd_p: Primitive = Primitive(
 # --- polar factor -------------------------------------------------------------------------------------------
 
 
+@not_of_low("polar")
 def _polar_impl(x: Any, *, on_error: str) -> np.ndarray:
     u, _, vh = _impl(x, full_matrices=False, vectors=True, on_error=on_error)
     return np.asarray(np.matmul(u, vh), x.dtype)

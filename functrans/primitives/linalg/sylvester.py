@@ -12,7 +12,7 @@ from ...core.libraries import scipy
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..structure.linear import batched_first, dtype_of, shape_of
-from .matrices import check_kind, check_square, matrix_product, matrix_transpose
+from .matrices import check_kind, check_square, matrix_product, matrix_transpose, not_of_low
 from .spectral import cast
 
 # --- sylvester ----------------------------------------------------------------------------------------------
@@ -30,6 +30,7 @@ def _sylvester_abstract(a: Aval, b: Aval, q: Aval, *, rtol: float) -> Aval:
     return q.strong()
 
 
+@not_of_low("solve_sylvester")
 def _sylvester_impl(a: Any, b: Any, q: Any, *, rtol: float) -> np.ndarray:
     out = np.full(q.shape, np.nan, q.dtype)
     for place in np.ndindex(q.shape[:-2]) if q.size else ():
@@ -93,6 +94,7 @@ def _sqrtm_abstract(x: Aval) -> Aval:
     return Aval(x.shape, x.dtype if x.dtype.kind == "c" else complex_dtype(x.dtype))
 
 
+@not_of_low("sqrtm")
 def _sqrtm_impl(x: Any) -> np.ndarray:
     dtype = np.result_type(x.dtype, np.complex64)
     if not x.size:

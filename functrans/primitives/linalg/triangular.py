@@ -16,6 +16,7 @@ from ..elementwise.complexes import conj_p
 from ..structure.linear import batched_first, dtype_of, move_axis, reshape_p, shape_of
 from ..structure.shape import lanes, loops
 from . import matrices
+from .matrices import not_of_low
 
 
 def solve(
@@ -50,6 +51,7 @@ def _solve_abstract(a: Aval, b: Aval, *, left_side: bool, **params: Any) -> Aval
     return b.strong()
 
 
+@not_of_low("triangular_solve")
 def _solve_impl(
     a: Any,
     b: Any,

@@ -7,14 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Aval, Block, BlockEmitter, Buffer, LinAlgError, Linear, Primitive, Zero, aval_of, quietly
+from ...core import (
+    Aval,
+    Block,
+    BlockEmitter,
+    Buffer,
+    LinAlgError,
+    Linear,
+    Primitive,
+    Zero,
+    aval_of,
+    is_float,
+    quietly,
+)
 from ...core.errors import DtypeError, ShapeError
 from ...core.libraries import scipy
 from ..axes import same_dtype
 from ..elementwise.arithmetic import mul_p, sub_p
 from ..structure.linear import add_p, batched_first, dtype_of, instantiate, shape_of, zeros
 from ..structure.shape import concatenate_p, lanes, slice_along
-from .matrices import check_kind, matrix_product, matrix_transpose
+from .matrices import check_kind, matrix_product, matrix_transpose, not_of_low
 from .spectral import as_column, column_products, may_raise, reciprocal_gaps, values_alone
 
 # --- systems of equations -----------------------------------------------------------------------------------
@@ -32,6 +44,7 @@ def _abstract(dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:
     return b.strong()
 
 
+@not_of_low("tridiagonal_solve")
 @quietly
 def _impl(dl: Any, d: Any, du: Any, b: Any) -> np.ndarray:
     out = np.array(b, order="C")
@@ -157,7 +170,7 @@ tridiagonal_solve_p: Primitive = Primitive(
 
 def _eigh_abstract(d: Aval, e: Aval, *, vectors: bool, on_error: str) -> tuple[Aval, ...]:
     dtype = same_dtype("eigh_tridiagonal", (d, e))
-    if dtype.kind != "f":
+    if not is_float(dtype):
         raise DtypeError(
             f"eigh_tridiagonal: the diagonals must be real floats, got dtype {dtype}; for complex ones build the "
             "matrix, and call eigh"
@@ -169,6 +182,7 @@ def _eigh_abstract(d: Aval, e: Aval, *, vectors: bool, on_error: str) -> tuple[A
     return (d.strong(), Aval((*d.shape, d.shape[-1]), dtype)) if vectors else (d.strong(),)
 
 
+@not_of_low("eigh_tridiagonal")
 def _eigh_impl(d: Any, e: Any, *, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
     avals = _eigh_abstract(aval_of(d), aval_of(e), vectors=vectors, on_error=on_error)
     outs = tuple([np.full(a.shape, np.nan, a.dtype) for a in avals])

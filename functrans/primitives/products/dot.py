@@ -13,7 +13,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import Atom, Aval, Block, Eqn, Linear, Literal, Primitive, ShapeError, Zero, refused_keys
+from ...core import (
+    KEY,
+    LOW,
+    Atom,
+    Aval,
+    Block,
+    Eqn,
+    Linear,
+    Literal,
+    Primitive,
+    ShapeError,
+    Zero,
+    dtype_kind,
+    refused_keys,
+    run_in_float32,
+)
 from ...passes.rewriter import Rewriter
 from ..axes import check_axes, same_dtype
 from ..families import mul_p, of_product
@@ -32,7 +47,7 @@ def free_axes(ndim: int, contract: Axes, batch: Axes) -> Axes:
 
 def _dot_abstract(x: Aval, y: Aval, *, dimension_numbers: DimensionNumbers) -> Aval:
     dtype = x.dtype if x.dtype is y.dtype else same_dtype("dot_general", (x, y))
-    if dtype.kind == "V":
+    if dtype == KEY:
         raise refused_keys("a matrix product")
     return Aval(_dot_shape(x.shape, y.shape, dimension_numbers), dtype)
 
@@ -90,9 +105,14 @@ def _plan(x_ndim: int, y_ndim: int, dimension_numbers: DimensionNumbers) -> _Dot
     )
 
 
+_NOT_BY_BLAS = LOW | {KEY.char}
+
+
 def _dot_impl(x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> Any:
-    if x.dtype.kind == "V":
-        raise refused_keys("a matrix product")
+    if x.dtype.char in _NOT_BY_BLAS:
+        if x.dtype == KEY:
+            raise refused_keys("a matrix product")
+        return run_in_float32(_dot_impl, x, y, dimension_numbers=dimension_numbers)
     plan = _plan(x.ndim, y.ndim, dimension_numbers)
     if plan.x_order is not None:
         x = x.transpose(plan.x_order)
@@ -212,7 +232,7 @@ def _dot_simplify(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     An operand shared by a whole batch is multiplied once, with the other operand's batch as a free axis.
     """
     (lc, rc), (lb, rb) = eqn.params["dimension_numbers"]
-    if all(eqn.invars[0].aval.shape[d] == 1 for d in lc) and eqn.outvars[0].aval.dtype.kind in "iuf":
+    if all(eqn.invars[0].aval.shape[d] == 1 for d in lc) and dtype_kind(eqn.outvars[0].aval.dtype) in "iuf":
         return _outer(rw, eqn)
     x, lc, lb = _untransposed(rw, eqn.invars[0], lc, lb)
     y, rc, rb = _untransposed(rw, eqn.invars[1], rc, rb)

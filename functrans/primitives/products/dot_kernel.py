@@ -10,6 +10,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
+from ...core import is_inexact
 from ...core.kernel import BlockEmitter, Buffer, Scalar
 from ..structure.shape import lanes, loops
 
@@ -35,7 +36,7 @@ def dot_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, dim
     vectors = (rows == 1) + (columns == 1)
     work = min(rows, _LONG) * min(columns, _LONG) * min(depth, _LONG)
     gemv_from = _SMALL_GEMV_FROM if max(rows, columns, depth) < _LONG else _GEMV_FROM
-    if x.dtype.kind in "fc" and work >= (_GEMM_FROM, gemv_from, _DOT_FROM)[vectors]:
+    if is_inexact(x.dtype) and work >= (_GEMM_FROM, gemv_from, _DOT_FROM)[vectors]:
         _by_blas(k, left, right, results[0], rows, columns)
     else:
         _by_loops(k, left, right, results[0])

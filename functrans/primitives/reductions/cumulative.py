@@ -26,6 +26,9 @@ from ...core import (
     Primitive,
     Scalar,
     Zero,
+    dtype_kind,
+    in_float32,
+    is_inexact,
     refused_keys,
 )
 from ...core.errors import DtypeError, ShapeError
@@ -53,7 +56,7 @@ Step = Callable[..., Scalar]
 
 def _check(name: str, x: Aval, axis: int, kinds: str) -> Aval:
     check_axes(name, (axis,), x.shape)
-    if x.dtype.kind not in kinds:
+    if dtype_kind(x.dtype) not in kinds:
         if x.dtype == KEY:
             raise refused_keys(name)
         raise DtypeError(f"{name}: dtype {x.dtype} is not supported; convert the operand with .astype first")
@@ -136,7 +139,7 @@ def _kernel(begin: Step, step: Step, blocks: bool = False) -> Block:
 
             if all(extent == 1 for extent in after):
                 c = [0] * len(after)
-                if blocks and n > _BLOCK and out.dtype.kind in "fc" and not k.in_order:
+                if blocks and n > _BLOCK and is_inexact(out.dtype) and not k.in_order:
                     _sum_in_blocks(k, operands[0], out, [*b], c, reverse)
                     return
                 running = k.local(put(first, c, None))
@@ -240,7 +243,7 @@ def _recurrence_batch(
 recurrence_p: Primitive = Primitive(
     "recurrence",
     _recurrence_abstract,
-    _recurrence_impl,
+    in_float32(_recurrence_impl),
     jvp=_recurrence_jvp,
     taylor=_recurrence_taylor,
     transpose=_recurrence_transpose,
@@ -253,7 +256,7 @@ recurrence_p: Primitive = Primitive(
 cumsum_p: Primitive = Primitive(
     "cumsum",
     lambda x, *, axis, reverse: _check("cumsum", x, axis, "iufc"),
-    _accumulated(np.add),
+    in_float32(_accumulated(np.add)),
     jvp=linear_jvp(lambda: cumsum_p),
     linear=True,
     transpose=lambda ct, x, *, axis, reverse: [cumsum_p.bind(ct, axis=axis, reverse=not reverse)],
@@ -315,9 +318,15 @@ def _pointwise(prim: Primitive) -> Step:
     return prim.kernel.emit
 
 
-cumprod_p = _fold("cumprod", "iufc", _accumulated(np.multiply), _product_derivative, lambda k, y, x: y * x)
+cumprod_p = _fold(
+    "cumprod", "iufc", in_float32(_accumulated(np.multiply)), _product_derivative, lambda k, y, x: y * x
+)
 cummax_p = _fold("cummax", "biufc", _accumulated(np.maximum), _extremum_derivative(True), _pointwise(max_p))
 cummin_p = _fold("cummin", "biufc", _accumulated(np.minimum), _extremum_derivative(False), _pointwise(min_p))
 cumlogsumexp_p = _fold(
-    "cumlogsumexp", "f", _accumulated(np.logaddexp), _logsumexp_derivative, _pointwise(logaddexp_p)
+    "cumlogsumexp",
+    "f",
+    in_float32(_accumulated(np.logaddexp)),
+    _logsumexp_derivative,
+    _pointwise(logaddexp_p),
 )

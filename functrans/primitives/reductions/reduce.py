@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core import dtype_kind, in_float32, is_float
 from ...core.aval import Aval, Zero
 from ...core.dtypes import BOOL, INT64, KEY, refused_keys
 from ...core.errors import DtypeError, ShapeError
@@ -41,7 +42,7 @@ from ..structure.shape import concatenate_p, loops, slice_along
 def _abstract(name: str, kinds: str, out: np.dtype | None = None, identity: bool = True) -> Rule:
     def abstract(x: Aval, *, axes: tuple[int, ...]) -> Aval:
         shape = reduced_shape(name, x, axes)
-        if x.dtype.kind not in kinds:
+        if dtype_kind(x.dtype) not in kinds:
             if x.dtype == KEY:
                 raise refused_keys(name)
             raise DtypeError(
@@ -127,7 +128,7 @@ def _others_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[
 others_p: Primitive = Primitive(
     "others",
     lambda x: x.strong(),
-    _others_impl,
+    in_float32(_others_impl),
     jvp=_others_jvp,
     batch=_others_batch,
     kernel=Block(_others_kernel),
@@ -155,7 +156,7 @@ def _prod_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[in
 reduce_prod_p: Primitive = Primitive(
     "reduce_prod",
     _abstract("reduce_prod", "iufc"),
-    lambda x, *, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype),
+    in_float32(lambda x, *, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype)),
     jvp=_prod_jvp,
     batch=reduction_batch(lambda: reduce_prod_p),
     kernel=Reduction("prod"),
@@ -208,7 +209,7 @@ def _place_kernel(
 ) -> Scalar:
     a, b = x[index], extreme[index]
     equal = a.eq(b)
-    if a.dtype.kind == "f":
+    if is_float(a.dtype):
         equal = equal | (a.ne(a) & b.ne(b))
     return k.where(equal, index[axis], index[axis] * 0 + out.shape[axis])
 

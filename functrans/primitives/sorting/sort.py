@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Scalar, Zero
+from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Scalar, Zero, is_inexact
 from ...core.errors import ArgumentValueError, ShapeError
 from ..axes import check_axes, same_dtype
 from ..indexing.gather_scatter import gather_p
@@ -58,7 +58,7 @@ def _sort_impl(*xs: Any, dimension: int, num_keys: int) -> tuple[np.ndarray, ...
 
 def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
     """Sort by NumPy's fastest algorithm, or by its stable one where the two can differ: in the signs of zeros."""
-    if x.dtype.kind in "fc":
+    if is_inexact(x.dtype):
         zeros = x == 0
         signed = np.signbit(x.real) | np.signbit(x.imag) if x.dtype.kind == "c" else np.signbit(x)
         if x.dtype.kind == "c" or (zeros & signed).any():

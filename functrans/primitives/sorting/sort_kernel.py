@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import INT64, BlockEmitter, Buffer, Local, Scalar
+from ...core import INT64, BlockEmitter, Buffer, Local, Scalar, is_float
 from ..structure.shape import lanes
 
 #: Rows up to this length are sorted by counting, and longer ones begin as runs of it.
@@ -38,11 +38,11 @@ def parts(k: BlockEmitter, x: Scalar) -> list[Scalar]:
 
 
 def _less(x: Scalar, y: Scalar) -> Scalar:
-    return (x < y) | (y.ne(y) & x.eq(x)) if x.dtype.kind == "f" else x < y
+    return (x < y) | (y.ne(y) & x.eq(x)) if is_float(x.dtype) else x < y
 
 
 def _same(x: Scalar, y: Scalar) -> Scalar:
-    return x.eq(y) | (x.ne(x) & y.ne(y)) if x.dtype.kind == "f" else x.eq(y)
+    return x.eq(y) | (x.ne(x) & y.ne(y)) if is_float(x.dtype) else x.eq(y)
 
 
 def before(k: BlockEmitter, xs: Sequence[Scalar], ys: Sequence[Scalar]) -> Scalar:
@@ -62,7 +62,7 @@ def _ordinal(k: BlockEmitter, x: Scalar) -> Scalar:
     if dtype.kind == "u":
         return x
     info = np.iinfo(f"i{dtype.itemsize}")
-    if dtype.kind == "f":
+    if is_float(dtype):
         bits = k.call("bits", x + 0.0)  # -0.0 becomes 0.0
         # The bits of negative floats grow with their magnitude.
         bits = bits ^ ((bits >> (8 * dtype.itemsize - 1)) & k.const(info.max, bits.dtype))

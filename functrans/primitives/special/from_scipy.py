@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...core import NoRuleError, Primitive
+from ...core import NoRuleError, Primitive, is_float
 from ...core.libraries import scipy
 from ..elementwise.arithmetic import mul_p, neg_p
 from ..elementwise.exp_log import exp_p, integer_pow_p
@@ -37,9 +37,9 @@ def in_double(function: str) -> Rule:
     def impl(*operands: Any, **params: Any) -> Any:
         routine = getattr(scipy.special, function)
         dtype = np.result_type(*operands)
-        if dtype.itemsize == (8 if dtype.kind == "f" else 16):
+        if dtype.itemsize == (8 if is_float(dtype) else 16):
             return routine(*operands)
-        wide = np.float64 if dtype.kind == "f" else np.complex128
+        wide = np.float64 if is_float(dtype) else np.complex128
         return np.asarray(routine(*[np.asarray(x, wide) for x in operands])).astype(dtype)[()]
 
     return impl

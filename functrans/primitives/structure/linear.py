@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core import LOW, is_inexact, run_in_float32
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import KEY, refused_keys
 from ...core.errors import ShapeError
@@ -436,7 +437,7 @@ def reduction_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
 def _sum_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     """The sum of ``x + x``, the derivative of a square, is twice the sum of `x`: doubling does not round."""
     inner = rw.made_by(eqn.invars[0], "add")
-    if inner is None or inner.invars[0] is not inner.invars[1] or eqn.outvars[0].aval.dtype.kind not in "fc":
+    if inner is None or inner.invars[0] is not inner.invars[1] or not is_inexact(eqn.outvars[0].aval.dtype):
         return reduction_simplify(rw, eqn)
     once = rw.new(reduce_sum_p, inner.invars[0], **eqn.params)
     return eqn.replace(primitive=add_p, invars=[once, once], params={})
@@ -448,10 +449,16 @@ def _reduce_sum_abstract(x: Aval, *, axes: tuple[int, ...]) -> Aval:
     return Aval(reduced_shape("reduce_sum", x, axes), x.dtype)
 
 
+def _reduce_sum_impl(x: Any, *, axes: tuple[int, ...]) -> Any:
+    if x.dtype.char in LOW:
+        return run_in_float32(np.add.reduce, x, axis=axes)
+    return np.add.reduce(x, axis=axes, dtype=x.dtype)
+
+
 reduce_sum_p: Primitive = Primitive(
     "reduce_sum",
     _reduce_sum_abstract,
-    lambda x, *, axes: np.add.reduce(x, axis=axes, dtype=x.dtype),
+    _reduce_sum_impl,
     jvp=linear_jvp(lambda: reduce_sum_p),
     linear=True,
     transpose=_reduce_sum_transpose,

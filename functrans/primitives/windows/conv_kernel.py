@@ -17,6 +17,7 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
+from ...core import is_inexact
 from ...core.kernel import BlockEmitter, Buffer, Scalar
 from ..structure.shape import lanes, loops
 from .window_geometry import Padding, covered, fill, place
@@ -91,7 +92,7 @@ def conv_kernel(
         return
     base, low = lhs_dilation, tuple(lo for lo, _ in padding)
     source = _PaddedOperand(x, tuple(spatial), base, low)
-    blas = out.dtype.kind in "fc"
+    blas = is_inexact(out.dtype)
     joined = plan.has_short_rows() and places[-1] * out.dtype.itemsize > _NARROW
     slow = joined and prod(window) > 1 and not (blas and k.has_quick_products(out.dtype))
     if blas and window and places[-1] < window[-1] and prod(window) > _UNROLLED:

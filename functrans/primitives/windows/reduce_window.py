@@ -15,7 +15,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Linear, Pointwise, Primitive, Scalar, Zero
+from ...core import (
+    INT64,
+    Aval,
+    Block,
+    BlockEmitter,
+    Buffer,
+    Linear,
+    Pointwise,
+    Primitive,
+    Scalar,
+    Zero,
+    dtype_kind,
+    in_float32,
+)
 from ...core.errors import ArgumentValueError, DtypeError
 from ..elementwise.arithmetic import Pair, dual_product, max_p, min_p, mul_p, sub_p
 from ..indexing.gather_scatter import gather_p
@@ -73,7 +86,7 @@ def neutral(fold: str, dtype: np.dtype) -> Any:
     """Return the neutral element of a fold."""
     if fold in ("sum", "prod"):
         return dtype.type(fold == "prod")
-    if dtype.kind in "fb":
+    if dtype_kind(dtype) in "fb":
         return dtype.type((fold == "min") if dtype.kind == "b" else (np.inf if fold == "min" else -np.inf))
     return dtype.type(np.iinfo(dtype).max if fold == "min" else np.iinfo(dtype).min)
 
@@ -81,7 +94,7 @@ def neutral(fold: str, dtype: np.dtype) -> Any:
 def _abstract(name: str, kinds: str, out: np.dtype | None = None) -> Rule:
     def abstract(x: Aval, **params: Any) -> Aval:
         w = Windows(**params)
-        if x.dtype.kind not in kinds:
+        if dtype_kind(x.dtype) not in kinds:
             raise DtypeError(
                 f"{name}: dtype {x.dtype} is not supported; convert the operand with .astype first"
             )
@@ -132,7 +145,7 @@ def _impl(fold: str, ufunc: np.ufunc) -> Rule:
         views = _views(x, neutral(fold, x.dtype), w)
         return np.asarray(ufunc.reduce(views, axis=axes, dtype=x.dtype, initial=neutral(fold, x.dtype)))
 
-    return impl
+    return in_float32(impl)
 
 
 # --- kernels ------------------------------------------------------------------------------------------------

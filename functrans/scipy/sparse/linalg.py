@@ -12,7 +12,7 @@ from typing import Any
 
 from ... import numpy as fnp
 from ...arrays.arguments import one_of
-from ...core import ArgumentValueError, boundary
+from ...core import ArgumentValueError, boundary, is_float
 from ...core.module_getattr import module_attributes as _module_attributes
 from ...frontend.checked import checked
 from ...lax.elementwise import stop_gradient
@@ -119,7 +119,7 @@ def _solved(
         right,
         partial(solve, m=inverse),
         partial(solve, m=inverse if symmetric else transposed),
-        symmetric=symmetric and all(a.dtype.kind == "f" for a in vectors.spec.avals),
+        symmetric=symmetric and all(is_float(a.dtype) for a in vectors.spec.avals),
         has_aux=True,
     )
 

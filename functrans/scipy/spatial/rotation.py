@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import numpy as fnp
 from ... import random
-from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete
+from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete, is_float
 from ...frontend.checked import checked
 from ...frontend.pytree.register import register_pytree_node_class
 from ...numpy.dispatch import array_operand
@@ -356,7 +356,7 @@ def _rows(x: Any, what: str, last: tuple[int, ...]) -> Any:
     value = array_operand(x, what)
     if dtype_of(value).kind == "c":
         raise DtypeError(f"{what} must be real, got {dtype_of(value)}")
-    out = finish(value if dtype_of(value).kind == "f" else ops.convert(value, FLOAT64))
+    out = finish(value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64))
     if out.shape[-len(last) :] != last:
         expected = ", ".join(map(str, last))
         raise ShapeError(f"{what} must have shape (..., {expected}), got {out.shape}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from ...core import LinAlgError, ShapeError, quietly
+from ...core import LinAlgError, ShapeError, finfo, quietly
 from ...core.module_getattr import module_attributes
 from ...frontend.checked import checked
 from ...numpy.linalg import cholesky, eigh
@@ -174,7 +174,7 @@ def _solved(factor: Any, deviation: Any) -> Any:
 def _singular_logpdf(deviation: Any, cov: Any) -> Any:
     values, vectors = eigh(cov)
     largest = np.max(np.abs(values), axis=-1, keepdims=True)
-    tiny = np.finfo(ops.dtype_of(values)).eps * (1e3 if ops.dtype_of(values) == np.float32 else 1e6) * largest
+    tiny = finfo(ops.dtype_of(values)).eps * (1e3 if ops.dtype_of(values) == np.float32 else 1e6) * largest
     kept = values > tiny
     safe = np.where(kept, values, 1.0)
     parts = np.sum(deviation[..., None] * vectors, axis=-2)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import numpy as fnp
-from ...core import FLOAT64, ArgumentValueError, DtypeError, concrete, quietly
+from ...core import FLOAT64, ArgumentValueError, DtypeError, concrete, is_float, quietly
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, shape_of
@@ -35,7 +35,7 @@ def _sample(name: str, a: Any, axis: int | None, nan_policy: str) -> tuple[Any, 
     if axis is None or not shape_of(x):
         x, axis = ops.flat(x), 0
     axis = ops.one_axis(axis, len(shape_of(x)), name)
-    if dtype_of(x).kind != "f":
+    if not is_float(dtype_of(x)):
         return x, axis, None
     bad = np.isnan(x)
     if nan_policy == "raise":
