@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.aval import Aval
+from ..core.dtypes import is_low
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from ..core.kernel import Reduction
 from ..core.primitive import Primitive
@@ -19,6 +20,7 @@ from ..core.tape import TapeAval
 from ..passes.check import verified
 from ..passes.masks import Mask
 from ..passes.toolkit import new_equation, variables_read
+from ..primitives.elementwise.rounding import nextafter_p
 from ..primitives.structure.linear import broadcast_in_dim_p, zeros
 
 
@@ -132,4 +134,7 @@ def is_host(eqn: Eqn) -> bool:
         return not has_subjaxprs(eqn.params)
     # NumPy orders complex numbers; processors do not.
     complex_operand = any(a.aval.dtype.kind == "c" for a in eqn.invars)
+    # The rule would compute the neighbour of a float32.
+    if eqn.primitive is nextafter_p and is_low(eqn.outvars[0].aval.dtype):
+        return True
     return isinstance(rule, Reduction) and rule.fold not in ("sum", "prod") and complex_operand

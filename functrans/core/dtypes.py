@@ -263,6 +263,11 @@ def memory_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.uint64) if dtype == KEY else dtype
 
 
+def register_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of an element in a kernel's registers, once loaded: float32 for float16 and bfloat16."""
+    return FLOAT32 if is_low(dtype) else memory_dtype(dtype)
+
+
 def is_float(dtype: np.dtype) -> bool:
     """Whether the dtype is real floating point."""
     return dtype.char in _FLOATS

@@ -33,6 +33,9 @@ class Scalar(Protocol):
     ``+ - *`` take two scalars of one dtype (or a Python number as the second); ``/`` only floats and complex
     numbers; ``& | ^ ~`` integers and booleans; ``<< >>`` integers (the shift amount must be in range).
     Comparisons with NaN are false, except ``!=``. Use `ScalarEmitter.where` instead of ``if``.
+
+    Numbers that arrays hold as float16 or bfloat16 are float32 here. They are rounded where they are stored, and by
+    `ScalarEmitter.cast`.
     """
 
     dtype: np.dtype
@@ -84,6 +87,14 @@ class ScalarEmitter(Protocol):
 
     def cast(self, x: Scalar, dtype: np.dtype) -> Scalar:
         """NumPy's ``astype`` of one number (bool from a number is ``x != 0``; real from complex drops the rest)."""
+        ...
+
+    def narrowed(self, x: Scalar, dtype: np.dtype) -> Scalar:
+        """A float32 as memory of float16 or bfloat16 holds it, for ``bits``; with any other dtype the scalar itself."""
+        ...
+
+    def widened(self, x: Scalar) -> Scalar:
+        """A scalar from memory with the dtype of scalars: float32 for float16 and bfloat16."""
         ...
 
     def where(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:

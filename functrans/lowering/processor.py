@@ -50,6 +50,11 @@ class Processor:
         """Whether it has an instruction for fused multiply-add."""
         return not self.features.isdisjoint(("fma", "neon", "fp-armv8"))
 
+    @property
+    def half(self) -> bool:
+        """Whether it has instructions that convert float16; without them, LLVM calls functions of the C runtime."""
+        return not self.features.isdisjoint(("f16c", "neon", "fp-armv8"))
+
 
 @functools.cache
 def processor(cpu: str = "native") -> Processor:

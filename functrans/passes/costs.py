@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval
-from ..core.dtypes import memory_dtype
+from ..core.dtypes import is_low, register_dtype
 from ..core.ir import Eqn, Jaxpr, subjaxprs
 from ..core.kernel import Indexed, Pointwise, Reduction, Reshape
 from ..core.primitive import Primitive
@@ -98,11 +98,11 @@ class CountingEmitter:
 
     def read(self, number: int, aval: Aval, index: Sequence[Any]) -> CountedScalar:
         """An element of an operand."""
-        return CountedScalar(self, memory_dtype(aval.dtype))
+        return CountedScalar(self, register_dtype(aval.dtype))
 
     def const(self, value: Any, dtype: np.dtype) -> CountedScalar:
         """A literal number."""
-        return CountedScalar(self, np.dtype(dtype))
+        return CountedScalar(self, register_dtype(np.dtype(dtype)))
 
     def call(self, name: str, *args: CountedScalar) -> CountedScalar:
         """A function of `scalar_functions.FUNCTIONS`."""
@@ -112,7 +112,15 @@ class CountingEmitter:
 
     def cast(self, x: CountedScalar, dtype: np.dtype) -> CountedScalar:
         """A conversion."""
-        return x if x.dtype == dtype else self.operation("cast", x, dtype=np.dtype(dtype))
+        return x if x.dtype == dtype else self.operation("cast", x, dtype=register_dtype(np.dtype(dtype)))
+
+    def narrowed(self, x: CountedScalar, dtype: np.dtype) -> CountedScalar:
+        """A number as memory holds it."""
+        return self.operation("cast", x, dtype=dtype) if is_low(dtype) else x
+
+    def widened(self, x: CountedScalar) -> CountedScalar:
+        """A number from memory."""
+        return self.operation("cast", x, dtype=register_dtype(x.dtype)) if is_low(x.dtype) else x
 
     def where(self, condition: CountedScalar, x: CountedScalar, y: Any) -> CountedScalar:
         """A choice between two numbers."""
@@ -146,7 +154,7 @@ def _element_cost(prim: Primitive, dtypes: tuple[np.dtype, ...]) -> int:
 def _count_pointwise(prim: Primitive, dtypes: Sequence[np.dtype], params: dict[str, Any]) -> int:
     counter = CountingEmitter()
     assert type(prim.kernel) is Pointwise
-    prim.kernel.emit(counter, *[CountedScalar(counter, memory_dtype(d)) for d in dtypes], **params)
+    prim.kernel.emit(counter, *[CountedScalar(counter, register_dtype(d)) for d in dtypes], **params)
     return counter.cost
 
 

@@ -20,6 +20,7 @@ from ...passes.rewriter import Rewriter
 from ...primitives.elementwise.identities import barrier_p
 from .counters import with_counters
 from .fused_scans import fuse_scans
+from .low_precision import widened
 from .mirrored_sums import share_mirrored_sums
 from .reshapes import raise_reshapes
 from .sparse_sums import add_in_place, gather_sums
@@ -43,7 +44,7 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
         With the same inputs and the same number of outputs, without calls; captured arrays of rank 0 become literals.
     """
     jaxpr = inlined(jaxpr, within=within)
-    eqns, outvars = fuse_scans(jaxpr.eqns, jaxpr.outvars), list(jaxpr.outvars)
+    eqns, outvars = widened(fuse_scans(jaxpr.eqns, jaxpr.outvars)), list(jaxpr.outvars)
     eqns = [_with_simple_bodies(e, strict) for e in eqns]
     narrow = partial(toolkit.narrowed, strict=strict)
 

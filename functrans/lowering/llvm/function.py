@@ -46,6 +46,7 @@ class KernelFunction:
         # Guard words on the stack, with the number of the declaration.
         self.guarded: list[tuple[str, int]] = []
         self.fast = "" if options.strict else "contract "
+        self.converts_half = processor(options.cpu).half
         self.head: list[str] = []  # allocas and values computed once
         self.lines: list[str] = []
         self.count = 0

@@ -13,7 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...core.dtypes import is_low
 from ...core.scalar_functions import COMPARISONS
+from .low_precision import narrow, widen
 
 _TYPES = {"bool": "i1", "float32": "float", "float64": "double"}
 _MEMORY = {"bool": "i8"}
@@ -44,6 +46,7 @@ class Emitter(Protocol):
     """The part of `function.Function` that the operations use."""
 
     fast: str
+    converts_half: bool
 
     def new(self, code: str) -> str:
         """Append ``name = code`` and return the name."""
@@ -134,9 +137,13 @@ def select(e: Emitter, dtype: np.dtype, args: list[str]) -> str:
 
 
 def cast(e: Emitter, x: str, source: np.dtype, target: np.dtype) -> str:
-    """``astype``; a float outside an integer's range gives C's result on x86 (NumPy leaves it undefined)."""
+    """``astype`` (float16 and bfloat16 from and to float32 alone); a float outside an integer's range gives C's result on x86 (NumPy leaves it undefined)."""
     if source == target:
         return x
+    if is_low(source):
+        return widen(e, x, source)
+    if is_low(target):
+        return narrow(e, x, source, target)
     s, t = llvm_type(source), llvm_type(target)
     if target.kind == "b":
         zero = literal(0, source)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.context import run_quietly
-from ...core.dtypes import KEY, memory_dtype
+from ...core.dtypes import FLOAT16, FLOAT32, FLOAT64, KEY, is_low, memory_dtype, real_dtype
 from ...core.scalar_functions import result_dtype
 from ...passes.int_ranges import HIGHEST, LOWEST, UNKNOWN, Range, combined, common, decided, hull, narrowed
 from . import ir
@@ -23,7 +23,7 @@ from .ir import BOOL, INT64
 
 
 def make_const(value: Any, dtype: np.dtype) -> ir.Const:
-    """A literal, rounded to `dtype`.
+    """A literal, rounded to `dtype`, with the dtype of registers.
 
     Raises
     ------
@@ -32,6 +32,8 @@ def make_const(value: Any, dtype: np.dtype) -> ir.Const:
     """
     if dtype == KEY:
         (value,), dtype = value.item(), memory_dtype(dtype)
+    if is_low(dtype):
+        value, dtype = np.asarray(value).astype(dtype).astype(FLOAT32), FLOAT32
     return ir.Const(np.asarray(value, dtype).item() if dtype.kind in "fcb" else int(dtype.type(value)), dtype)
 
 
@@ -52,6 +54,7 @@ class Arithmetic:
         self._differences: dict[ir.Operand, tuple[ScalarHandle, ScalarHandle]] = {}
         self._sums: dict[ir.Operand, tuple[ir.Operand, Range]] = {}
         self._negative: dict[ir.Operand, ScalarHandle] = {}
+        self._in_memory: dict[ir.Operand, ScalarHandle] = {}  # float16 and bfloat16 numbers, by the wide form
 
     def append(self, statement: ir.Statement) -> None:
         """Add a statement at the current position."""
@@ -230,9 +233,30 @@ class Arithmetic:
             return self._of_integers(name, *args)
         return self.let(name, args)
 
+    def widened(self, x: ScalarHandle) -> ScalarHandle:
+        """A number from memory in the dtype of registers."""
+        if not is_low(x.dtype):
+            return x
+        wide = self.let("cast", (x,), FLOAT32)
+        self._in_memory[wide.operand] = x
+        return wide
+
+    def narrowed(self, x: ScalarHandle, dtype: np.dtype) -> ScalarHandle:
+        """A number as memory of a dtype holds it: rounded to float16 or bfloat16."""
+        if not is_low(dtype):
+            return x
+        known = self._in_memory.get(x.operand)
+        return known if known is not None and known.dtype == dtype else self.let("cast", (x,), dtype)
+
+    def rounded(self, x: ScalarHandle, dtype: np.dtype) -> ScalarHandle:
+        """A number in a register as memory of a dtype would give it back."""
+        return self.widened(self.narrowed(x, dtype))
+
     def cast(self, x: ScalarHandle, dtype: np.dtype) -> ScalarHandle:
-        """NumPy's ``astype``."""
+        """NumPy's ``astype``; for float16 and bfloat16 the number is rounded, and stays a float32."""
         dtype = np.dtype(dtype)
+        if is_low(dtype):
+            return self._low(x, dtype)
         if x.dtype == dtype:
             return x
         if type(x.operand) is ir.Const:
@@ -245,6 +269,16 @@ class Arithmetic:
             limits = (0, 1) if x.dtype == BOOL else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
             return self.ranged(result, (int(limits[0]), int(limits[1])))
         return result
+
+    def _low(self, x: ScalarHandle, dtype: np.dtype) -> ScalarHandle:
+        """``astype`` to float16 or bfloat16: float64 is rounded once to float16, all else by way of float32, as NumPy."""
+        if x.dtype.kind == "c":
+            x = self.cast(x, real_dtype(x.dtype))
+        if x.dtype != FLOAT64 or dtype != FLOAT16:
+            x = self.cast(x, FLOAT32)
+        if type(x.operand) is ir.Const and np.isfinite(x.operand.value):
+            return self.const(x.operand.value, dtype)
+        return self.rounded(x, dtype)
 
     def where(self, condition: ScalarHandle, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle:
         """`x` if the condition holds, else `y`."""

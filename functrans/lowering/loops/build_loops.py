@@ -10,12 +10,13 @@ from types import MappingProxyType
 from typing import Any
 
 from ...core.config import config
-from ...core.dtypes import memory_dtype
+from ...core.dtypes import memory_dtype, register_dtype
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var, variable_name
 from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ...core.tape import TapeAval
 from ...passes.int_ranges import UNKNOWN, Facts, Range, ranges_of
 from ..host.host_calls import HostEquation, with_host_calls
+from ..jaxpr.low_precision import reads_rounded
 from ..jaxpr.partition import with_distinct_outputs
 from ..jaxpr.reshapes import reshape_index
 from . import ir
@@ -150,18 +151,20 @@ class _Builder(Builder):
 class _NestOperand:
     """An operand of an indexed rule, or a streamed operand of a block."""
 
-    __slots__ = ("atom", "aval", "dtype", "nests", "shape")
+    __slots__ = ("atom", "aval", "dtype", "nests", "rounded", "shape")
 
-    def __init__(self, nests: _Nests, atom: Atom):
+    def __init__(self, nests: _Nests, atom: Atom, rounded: bool):
         self.nests = nests
         self.atom = atom
         self.aval = atom.aval
         self.shape = atom.aval.shape
         self.dtype = memory_dtype(atom.aval.dtype)
+        self.rounded = rounded
 
     def __getitem__(self, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
         b = self.nests.builder
-        return self.nests.read(self.atom, tuple([b.scalar(i) for i in index]))
+        read = self.nests.rounded if self.rounded else self.nests.read
+        return read(self.atom, tuple([b.scalar(i) for i in index]))
 
 
 class _Nests:
@@ -257,7 +260,7 @@ class _Nests:
         """Another declaration of the same memory."""
         assert not isinstance(memory, TapeMemory)
         if isinstance(memory, Known):
-            return Known(memory.value, shape)
+            return Known(memory.value, shape, memory.dtype)
         b = self.builder
         if isinstance(memory, View):
             whole = memory.buffer
@@ -321,6 +324,11 @@ class _Nests:
         assert element is not None
         return element
 
+    def rounded(self, atom: Atom, index: Index) -> ScalarHandle:
+        """The element of a value at an index, as memory would give it back."""
+        element = self.read(atom, index)
+        return element if isinstance(atom, Literal) else self.builder.rounded(element, atom.aval.dtype)
+
     def _leaf(self, atom: Atom, index: Index) -> ScalarHandle | None:
         """The element, if it is available without evaluating an equation."""
         if isinstance(atom, Literal):
@@ -369,17 +377,16 @@ class _Nests:
 
     def _evaluate(self, eqn: Eqn, index: Index) -> ScalarHandle:
         """Apply an equation's rule at an index of its output."""
-        b, rule = self.builder, eqn.primitive.kernel
-        if isinstance(rule, Pointwise):
-            args = [self.read(a, self._operand_index(eqn, a, index)) for a in eqn.invars]
-            value: Any = rule.emit(b, *args, **eqn.params)
-        elif isinstance(rule, Indexed):
-            sources = [_NestOperand(self, a) for a in eqn.invars]
-            value = rule.emit(b, index, *sources, out=eqn.outvars[0].aval, **eqn.params)
+        b, rule, dtype = self.builder, eqn.primitive.kernel, eqn.outvars[0].aval.dtype
+        rounded = reads_rounded(eqn)
+        if isinstance(rule, Indexed):
+            sources = [_NestOperand(self, a, rounded) for a in eqn.invars]
+            value: Any = rule.emit(b, index, *sources, out=eqn.outvars[0].aval, **eqn.params)
         else:
-            (a,) = eqn.invars
-            value = self.read(a, self._operand_index(eqn, a, index))
-        return value
+            read = self.rounded if rounded else self.read
+            args = [read(a, self._operand_index(eqn, a, index)) for a in eqn.invars]
+            value = rule.emit(b, *args, **eqn.params) if isinstance(rule, Pointwise) else args[0]
+        return b.rounded(value, dtype) if b.in_order else value
 
     # --- loops ----------------------------------------------------------------------------------------------
 
@@ -446,9 +453,10 @@ class _Nests:
                 self.read(a, i)
             self.keep(v, index, self._evaluate(eqn, index))
         else:
-            x = self.read(eqn.invars[0], self._space(root, at))
+            read = self.rounded if reads_rounded(eqn) else self.read
+            x = read(eqn.invars[0], self._space(root, at))
             if root.kind == "map":
-                self.keep(v, self._index(root, at), self.builder.cast(x, memory_dtype(v.aval.dtype)))
+                self.keep(v, self._index(root, at), self.builder.cast(x, register_dtype(v.aval.dtype)))
             else:
                 self.take(root, x, at)
 
@@ -458,7 +466,7 @@ class _Nests:
         assert isinstance(rule, Block)
         first = streamed_from(eqn)
         operands: list[Any] = [self.operand(a) for a in eqn.invars[:first]]
-        operands += [_NestOperand(self, a) for a in eqn.invars[first:]]
+        operands += [_NestOperand(self, a, True) for a in eqn.invars[first:]]
         results = [self.buffer(v) for v in eqn.outvars]
         for v, memory in zip(eqn.outvars, results):
             if isinstance(memory, TapeMemory) and v not in self.given:
@@ -472,7 +480,10 @@ class _Nests:
         number = self.registers.get(self.roots.base(v))
         if v in self.numbers:
             number = self.load(v, ())
-        return self.source(v) if number is None else Known(number, v.aval.shape)
+        if number is None:
+            return self.source(v)
+        dtype = memory_dtype(v.aval.dtype)
+        return Known(self.builder.rounded(number, dtype), v.aval.shape, dtype)
 
     # --- reductions -----------------------------------------------------------------------------------------
 
@@ -486,13 +497,13 @@ class _Nests:
         eqn, v = root.eqn, root.var
         assert eqn is not None
         fold = fold_of(eqn)
-        axes = self._in_memory(root)
+        axes, dtype = self._in_memory(root), register_dtype(v.aval.dtype)
         if not axes:
-            self.folds[root] = Accumulator(self.builder, fold, v.aval.dtype, self.builder.reassoc)
+            self.folds[root] = Accumulator(self.builder, fold, dtype, self.builder.reassoc)
             return
         # Sums of columns: the loops follow the rows, as memory does, and store a row of sums instead of one sum at a
         # time.
-        zero = self.builder.const(neutral(fold, v.aval.dtype), v.aval.dtype)
+        zero = self.builder.const(neutral(fold, dtype), dtype)
         self._fill(v, list(self._index(root, at)), axes, zero)
 
     def _fill(self, v: Var, index: list[ScalarHandle], axes: list[int], value: ScalarHandle) -> None:

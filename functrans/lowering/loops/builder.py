@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.config import config
-from ...core.dtypes import memory_dtype, real_dtype
+from ...core.dtypes import memory_dtype, real_dtype, register_dtype
 from ...core.tape import TapeAval
 from ..blas import LETTERS, RETURNS, has_own_products
 from . import ir
@@ -216,7 +216,7 @@ class Builder(Arithmetic):
         def make() -> ScalarHandle:
             value = ir.Value(buffer.dtype)
             self.append(ir.Load(value, buffer, place))
-            return ScalarHandle(self, value)
+            return self.widened(ScalarHandle(self, value))
 
         return self.remember(("load", id(buffer), place), make) if buffer.role == "in" else make()
 
@@ -224,11 +224,16 @@ class Builder(Arithmetic):
         """Write one element."""
         if isinstance(buffer, View):
             index, buffer = buffer.place(index), buffer.buffer
-        self.append(ir.Store(buffer, self._index(index), self.scalar(value, buffer.dtype).operand))
+        x = self.narrowed(self.scalar(value, register_dtype(buffer.dtype)), buffer.dtype)
+        self.append(ir.Store(buffer, self._index(index), x.operand))
 
     def copy(self, target: Place, source: Place) -> None:
         """Copy all of `source` to `target`."""
-        if isinstance(target, ir.BufferDecl) and isinstance(source, ir.BufferDecl):
+        if (
+            isinstance(target, ir.BufferDecl)
+            and isinstance(source, ir.BufferDecl)
+            and target.dtype == source.dtype
+        ):
             self.append(ir.Copy(target, source))
         elif isinstance(target, TapeMemory) and isinstance(source, TapeMemory):
             if [p.place for p in target.pools] == [p.place for p in source.pools]:

@@ -75,4 +75,4 @@ def accumulate(
 ) -> None:
     """Add one element to a fold in memory."""
     acc = b.load(buffer, index)
-    b.store(buffer, index, combine(b, fold, acc, b.cast(x, buffer.dtype), reassoc))
+    b.store(buffer, index, combine(b, fold, acc, b.cast(x, acc.dtype), reassoc))

@@ -162,18 +162,14 @@ class Window(View):
 
 
 class Known:
-    """A number that a rule reads as it reads memory of one element."""
+    """A number that a rule reads as it reads memory of one element, which would have this `dtype`."""
 
-    __slots__ = ("shape", "value")
+    __slots__ = ("dtype", "shape", "value")
 
-    def __init__(self, value: ScalarHandle, shape: tuple[int, ...] = ()):
+    def __init__(self, value: ScalarHandle, shape: tuple[int, ...] = (), dtype: np.dtype | None = None):
         self.value = value
         self.shape = shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of the number."""
-        return self.value.dtype
+        self.dtype = value.dtype if dtype is None else dtype
 
 
 class TapeMemory:

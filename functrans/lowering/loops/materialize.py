@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ...core import Atom, Block, Eqn, Indexed, Literal, Reduction, Reshape, Var
+from ...core.dtypes import is_inexact
 from ...primitives.elementwise.identities import barrier_p
 from ..jaxpr.reshapes import reshape_inlines
 from .order import Ordered
@@ -226,7 +227,7 @@ class Roots:
             rule = e.primitive.kernel
             moves = isinstance(rule, (Indexed, Reshape)) and e.outvars[0] in compared
             if moves or e.primitive.tests_equality:
-                compared.update(a for a in e.invars if a.aval.dtype.kind in "fc")
+                compared.update(a for a in e.invars if is_inexact(a.aval.dtype))
         return compared
 
     # --- how they iterate -----------------------------------------------------------------------------------

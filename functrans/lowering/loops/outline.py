@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dtypes import register_dtype
 from ...core.ir import Literal
 from . import ir
 from .mapping import Mapping
@@ -36,7 +37,7 @@ class Literals:
 
     def operand(self, literal: Literal) -> ir.Param | None:
         """The parameter for a literal; None if it should stay in the code."""
-        dtype = literal.aval.dtype
+        dtype = register_dtype(literal.aval.dtype)
         if dtype.kind not in "fc":
             return None
         number = np.asarray(literal.value, dtype).item()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.context import run_quietly
+from ...core.dtypes import is_low
 from ...core.libraries import numba
 from ..backend import Options, Origin, Run, UnsupportedKernelError
 from ..loops import ir
@@ -36,7 +37,9 @@ class Njit:
     name = "njit"
 
     def takes(self, kernel: ir.Kernel) -> bool:
-        """It supports kernels without BLAS, host calls and tapes."""
+        """It supports kernels without BLAS, host calls, tapes, float16 and bfloat16."""
+        if any(is_low(b.dtype) for b in kernel.buffers):
+            return False
         return not any(type(s) in (ir.Call, ir.HostCall, ir.Reserve) for s in ir.walk(kernel.body))
 
     def compile(self, kernel: ir.Kernel, options: Options, text: str = "") -> PythonCode:

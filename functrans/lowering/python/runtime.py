@@ -26,20 +26,20 @@ _NUMPY = (
     *("less", "less_equal", "greater", "greater_equal", "minimum", "maximum", "array", "empty"),
 )
 _DTYPES = (
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
-    "complex64", "complex128",
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+    "float64", "complex64", "complex128",
 )  # fmt: skip
 #: The functions from SciPy, by the names that kernels use.
 _SCIPY = {name: f.scipy for name, f in FUNCTIONS.items() if f.scipy}
 #: All names that the Python form may use (except BLAS and LAPACK routines).
 NAMES = frozenset((
-    *FUNCTIONS, *_NUMPY, *_DTYPES, "bits32", "bits64", "from_bits32", "from_bits64", "power", "range", "records",
-    "reserve", "host", "make_complex64", "make_complex128",
+    *FUNCTIONS, *_NUMPY, *_DTYPES, "bits16", "bits32", "bits64", "from_bits16", "from_bits32", "from_bits64", "power", "range", "records",
+    "reserve", "host", "make_complex64", "make_complex128", "bfloat16",
 ))  # fmt: skip
 
 
 def _caster(name: str) -> Callable[[Any], Any]:
-    dtype = np.dtype(name)
+    dtype = np.dtype(name)  # bfloat16 has a name as soon as there is an array of it
 
     def cast(x: Any) -> Any:
         return np.asarray(x).astype(dtype)[()]
@@ -66,6 +66,11 @@ def _idiv(a: Any, b: Any) -> Any:
     return (a - _irem(a, b)) // b
 
 
+def _bits16(x: Any) -> Any:
+    """The bits of a float16 as an int16."""
+    return np.float16(x).view(np.int16)
+
+
 def _bits32(x: Any) -> Any:
     """The bits of a float32 as an int32."""
     return np.float32(x).view(np.int32)
@@ -74,6 +79,11 @@ def _bits32(x: Any) -> Any:
 def _bits64(x: Any) -> Any:
     """The bits of a float64 as an int64."""
     return np.float64(x).view(np.int64)
+
+
+def _from_bits16(x: Any) -> Any:
+    """The float16 with the bits of an int16 or uint16."""
+    return x.view(np.float16)
 
 
 def _from_bits32(x: Any) -> Any:
@@ -93,7 +103,7 @@ def _complex_maker(type_: Callable[[complex], Any]) -> Callable[[Any, Any], Any]
 def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     """The globals of a kernel's Python form."""
     names: dict[str, Any] = {name: getattr(np, name) for name in _NUMPY}
-    names.update((name, _caster(name)) for name in _DTYPES)
+    names.update((name, _caster(name)) for name in {*_DTYPES, *[b.dtype.name for b in kernel.buffers]} - {"bool"})
     # The names of dtypes are functions that cast here.
     names.update(empty=lambda shape, cast: np.empty(shape, cast.__name__))
     names.update(array=lambda items, cast: np.array(items, cast.__name__))
@@ -103,6 +113,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     names.update(quick_erfinv=quick_erfinv)
     names.update(trigamma=_trigamma, power=_power, idiv=_idiv, irem=_irem)
     names.update(bits32=_bits32, bits64=_bits64, from_bits32=_from_bits32, from_bits64=_from_bits64)
+    names.update(bits16=_bits16, from_bits16=_from_bits16)
     names.update(make_complex64=_complex_maker(np.complex64), make_complex128=_complex_maker(np.complex128))
     for s in ir.walk(kernel.body):
         if type(s) is ir.Call:

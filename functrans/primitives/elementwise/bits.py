@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core import (
+    FLOAT32,
     Aval,
     Block,
     BlockEmitter,
@@ -17,6 +18,7 @@ from ...core import (
     Primitive,
     ShapeError,
     Zero,
+    is_bfloat16,
     is_float,
     is_inexact,
     memory_dtype,
@@ -148,10 +150,10 @@ def _bitcast_kernel(k: Any, index: Any, x: Any, *, out: Aval, dtype: np.dtype) -
     old, new = _parts(source), _parts(target)
     if out.ndim < x.aval.ndim:
         count = x.aval.shape[-1]
-        words = [w for i in range(count) for w in _words(k, x[(*index, i)])]
+        words = [w for i in range(count) for w in _words(k, x[(*index, i)], source)]
         return _assembled(k, words, target)
     place, number = (index[:-1], index[-1]) if out.ndim > x.aval.ndim else (index, None)
-    words = _words(k, x[place])
+    words = _words(k, x[place], source)
     if number is None:
         return _assembled(k, words, target)
     # One element becomes several: choose the word of the source, then the bits in it.
@@ -169,8 +171,11 @@ def _parts(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"u{dtype.itemsize // (2 if dtype.kind == 'c' else 1)}")
 
 
-def _words(k: Any, x: Any) -> list[Any]:
-    """The bits of a number as unsigned integers."""
+def _words(k: Any, x: Any, dtype: np.dtype) -> list[Any]:
+    """The bits of a number as memory of a dtype holds it, as unsigned integers."""
+    if is_bfloat16(dtype):
+        return [k.cast(k.call("bits", x) >> 16, _parts(dtype))]
+    x = k.narrowed(x, dtype)
     parts = [k.call("real", x), k.call("imag", x)] if x.dtype.kind == "c" else [x]
     bits = [k.call("bits", p) if is_float(p.dtype) else p for p in parts]
     return [k.cast(b, _parts(x.dtype)) for b in bits]
@@ -196,8 +201,15 @@ def _assembled(k: Any, words: Sequence[Any], dtype: np.dtype) -> Any:
         total = k.cast(words[first], unsigned)
         for i, word in enumerate(words[first + 1 : first + count], start=1):
             total = total | (k.cast(word, unsigned) << 8 * word.dtype.itemsize * i)
-        parts.append(k.call("from_bits", total) if is_inexact(dtype) else k.cast(total, dtype))
+        parts.append(_from_bits(k, total, dtype) if is_inexact(dtype) else k.cast(total, dtype))
     return k.call("complex", *parts) if dtype.kind == "c" else parts[0]
+
+
+def _from_bits(k: Any, bits: Any, dtype: np.dtype) -> Any:
+    """The float with the bits of an unsigned integer, or that part of a complex number."""
+    if is_bfloat16(dtype):  # the upper half of a float32
+        return k.call("from_bits", k.cast(bits, _parts(FLOAT32)) << 16)
+    return k.widened(k.call("from_bits", bits))
 
 
 bitcast_p: Primitive = Primitive(

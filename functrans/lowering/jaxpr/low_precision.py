@@ -1,0 +1,68 @@
+"""Where float16 and bfloat16 numbers are rounded.
+
+Memory holds them in two bytes; registers hold them as float32 (`loops.arithmetic`). An equation between values of one
+of these dtypes passes its float32 result on as it is, and only what is stored is rounded. Two kinds of equations differ:
+
+* Sums, products of many elements and matrix products compute in float32 from end to end (`widened`). So an array that
+  holds partial sums has four bytes for each, and matrices are multiplied by the BLAS for float32.
+* What depends on the exact number reads it as memory would give it back (`reads_rounded`): comparisons, casts,
+  whatever else makes another dtype, and functions with steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...core import Eqn, Primitive, Var
+from ...core.dtypes import FLOAT32, is_low
+from ...passes.toolkit import new_equation
+from ...primitives.elementwise.arithmetic import convert_element_type_p
+from ...primitives.elementwise.rounding import fmod_p, remainder_p
+from ...primitives.products.dot import dot_general_p
+from ...primitives.reductions.cumulative import cumlogsumexp_p, cumprod_p, cumsum_p, recurrence_p
+from ...primitives.reductions.reduce import others_p, reduce_prod_p
+from ...primitives.structure.linear import reduce_sum_p
+from ...primitives.windows.conv import conv_p
+from ...primitives.windows.reduce_window import reduce_window_prod_p, reduce_window_sum_p
+
+#: Primitives whose partial results would be rounded many times.
+_ACCUMULATE = frozenset((
+    dot_general_p, conv_p, reduce_sum_p, reduce_prod_p, others_p, cumsum_p, cumprod_p, cumlogsumexp_p, recurrence_p,
+    reduce_window_sum_p, reduce_window_prod_p,
+))  # fmt: skip
+#: Functions with steps that have derivatives; those without are known by that.
+_STEPS: frozenset[Primitive] = frozenset((remainder_p, fmod_p))
+
+
+def widened(eqns: list[Eqn]) -> list[Eqn]:
+    """The equations, with those that add or multiply many elements of float16 or bfloat16 in float32."""
+    if not any(_accumulates(e) for e in eqns):
+        return eqns
+    return [new for e in eqns for new in (_in_float32(e) if _accumulates(e) else (e,))]
+
+
+def _accumulates(e: Eqn) -> bool:
+    return e.primitive in _ACCUMULATE and is_low(e.outvars[0].aval.dtype)
+
+
+def _in_float32(e: Eqn) -> Iterator[Eqn]:
+    wide = []
+    for a in e.invars:
+        cast = new_equation(convert_element_type_p, [a], {"dtype": FLOAT32, "weak": False}, e.source)
+        yield cast
+        wide.append(cast.outvars[0])
+    out = e.outvars[0].aval
+    result = e.replace(invars=wide, outvars=[Var(e.primitive.abstract(*[v.aval for v in wide], **e.params))])
+    yield result
+    params = {"dtype": out.dtype, "weak": out.weak}
+    yield e.replace(primitive=convert_element_type_p, invars=result.outvars, params=params)
+
+
+def reads_rounded(e: Eqn) -> bool:
+    """Whether an equation reads float16 and bfloat16 numbers as memory would give them back."""
+    low = [a.aval.dtype for a in e.invars if is_low(a.aval.dtype)]
+    if not low:
+        return False
+    prim = e.primitive
+    has_steps = prim in _STEPS or prim.jvp is None or (prim.factors is not None and not any(prim.factors))
+    return has_steps or any(dtype != e.outvars[0].aval.dtype for dtype in low)
