@@ -1,7 +1,7 @@
 """Where float16 and bfloat16 numbers are rounded.
 
 Memory holds them in two bytes; registers hold them as float32 (`loops.arithmetic`). An equation between values of one
-of these dtypes passes its float32 result on as it is, and only what is stored is rounded. Two kinds of equations differ:
+of these dtypes passes its float32 result on as it is, and only what is stored is rounded. Two kinds of equation differ:
 
 * Sums, products of many elements and matrix products compute in float32 from end to end (`widened`). So an array that
   holds partial sums has four bytes for each, and matrices are multiplied by the BLAS for float32.

@@ -72,6 +72,9 @@ _INTRINSICS = {
 def operation(e: Emitter, op: str, args: list[str], dtype: np.dtype, reassoc: bool) -> str:
     """One operation on operands of `dtype` (``cast`` and ``select`` have their own functions)."""
     kind = dtype.kind
+    if is_low(dtype):  # the register holds the bits
+        assert op == "bits", op
+        return args[0]
     if kind == "f":
         return _float(e, op, args, dtype, "reassoc " if reassoc else "")
     return _integer(e, op, args, dtype)
@@ -110,6 +113,8 @@ def _integer(e: Emitter, op: str, args: list[str], dtype: np.dtype) -> str:
         return e.new(f"{'ashr' if signed else 'lshr'} {t} {args[0]}, {args[1]}")
     if op in ("idiv", "irem"):
         return e.new(f"{'s' if signed else 'u'}{op[1:]} {t} {args[0]}, {args[1]}")
+    if op == "from_bits" and dtype.itemsize == 2:
+        return args[0]
     if op == "from_bits":
         return e.new(f"bitcast {t} {args[0]} to {llvm_type(np.dtype(f'f{dtype.itemsize}'))}")
     if op == "neg":
@@ -137,7 +142,10 @@ def select(e: Emitter, dtype: np.dtype, args: list[str]) -> str:
 
 
 def cast(e: Emitter, x: str, source: np.dtype, target: np.dtype) -> str:
-    """``astype`` (float16 and bfloat16 from and to float32 alone); a float outside an integer's range gives C's result on x86 (NumPy leaves it undefined)."""
+    """``astype``, for float16 and bfloat16 from and to float32 (see `loops.arithmetic`).
+
+    A float outside an integer's range gives C's result on x86; NumPy leaves it undefined.
+    """
     if source == target:
         return x
     if is_low(source):

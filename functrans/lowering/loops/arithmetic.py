@@ -271,7 +271,7 @@ class Arithmetic:
         return result
 
     def _low(self, x: ScalarHandle, dtype: np.dtype) -> ScalarHandle:
-        """``astype`` to float16 or bfloat16: float64 is rounded once to float16, all else by way of float32, as NumPy."""
+        """``astype`` to float16 or bfloat16: once from float64 to float16, else by way of float32, as in NumPy."""
         if x.dtype.kind == "c":
             x = self.cast(x, real_dtype(x.dtype))
         if x.dtype != FLOAT64 or dtype != FLOAT16:

@@ -33,8 +33,8 @@ _DTYPES = (
 _SCIPY = {name: f.scipy for name, f in FUNCTIONS.items() if f.scipy}
 #: All names that the Python form may use (except BLAS and LAPACK routines).
 NAMES = frozenset((
-    *FUNCTIONS, *_NUMPY, *_DTYPES, "bits16", "bits32", "bits64", "from_bits16", "from_bits32", "from_bits64", "power", "range", "records",
-    "reserve", "host", "make_complex64", "make_complex128", "bfloat16",
+    *FUNCTIONS, *_NUMPY, *_DTYPES, "bits16", "bits32", "bits64", "from_bits16", "from_bits32", "from_bits64", "power",
+    "range", "records", "reserve", "host", "make_complex64", "make_complex128", "bfloat16",
 ))  # fmt: skip
 
 
@@ -67,8 +67,8 @@ def _idiv(a: Any, b: Any) -> Any:
 
 
 def _bits16(x: Any) -> Any:
-    """The bits of a float16 as an int16."""
-    return np.float16(x).view(np.int16)
+    """The bits of a float16 or bfloat16 as an int16."""
+    return np.asarray(x).view(np.int16)[()]
 
 
 def _bits32(x: Any) -> Any:
@@ -103,7 +103,9 @@ def _complex_maker(type_: Callable[[complex], Any]) -> Callable[[Any, Any], Any]
 def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     """The globals of a kernel's Python form."""
     names: dict[str, Any] = {name: getattr(np, name) for name in _NUMPY}
-    names.update((name, _caster(name)) for name in {*_DTYPES, *[b.dtype.name for b in kernel.buffers]} - {"bool"})
+    names.update(
+        (name, _caster(name)) for name in {*_DTYPES, *[b.dtype.name for b in kernel.buffers]} - {"bool"}
+    )
     # The names of dtypes are functions that cast here.
     names.update(empty=lambda shape, cast: np.empty(shape, cast.__name__))
     names.update(array=lambda items, cast: np.array(items, cast.__name__))

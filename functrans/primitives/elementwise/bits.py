@@ -173,8 +173,6 @@ def _parts(dtype: np.dtype) -> np.dtype:
 
 def _words(k: Any, x: Any, dtype: np.dtype) -> list[Any]:
     """The bits of a number as memory of a dtype holds it, as unsigned integers."""
-    if is_bfloat16(dtype):
-        return [k.cast(k.call("bits", x) >> 16, _parts(dtype))]
     x = k.narrowed(x, dtype)
     parts = [k.call("real", x), k.call("imag", x)] if x.dtype.kind == "c" else [x]
     bits = [k.call("bits", p) if is_float(p.dtype) else p for p in parts]

@@ -54,16 +54,15 @@ def before(k: BlockEmitter, xs: Sequence[Scalar], ys: Sequence[Scalar]) -> Scala
     return less
 
 
-def _ordinal(k: BlockEmitter, x: Scalar) -> Scalar:
-    """Map a real number to an unsigned integer of its size, preserving the order."""
-    dtype = x.dtype
+def _ordinal(k: BlockEmitter, x: Scalar, dtype: np.dtype) -> Scalar:
+    """Map a real number to an unsigned integer of its size in memory, preserving the order."""
     if dtype.kind == "b":
         return k.cast(x, np.dtype(np.uint8))
     if dtype.kind == "u":
         return x
     info = np.iinfo(f"i{dtype.itemsize}")
     if is_float(dtype):
-        bits = k.call("bits", x + 0.0)  # -0.0 becomes 0.0
+        bits = k.call("bits", k.narrowed(x + 0.0, dtype))  # -0.0 becomes 0.0
         # The bits of negative floats grow with their magnitude.
         bits = bits ^ ((bits >> (8 * dtype.itemsize - 1)) & k.const(info.max, bits.dtype))
         x = k.where(x.ne(x), k.const(info.max, bits.dtype), bits)
@@ -151,7 +150,7 @@ class _Row:
         with k.loop(rounds) as r, k.loop(_DIGITS) as digit:
             k.store(counts, (r, digit), k.const(0, INT64))
         with k.loop(n) as i:
-            ordinal = _ordinal(k, k.load(self.places[0], (0, i)))
+            ordinal = _ordinal(k, k.load(self.places[0], (0, i)), self.places[0].dtype)
             for byte in range(rounds):
                 digit = k.cast((ordinal >> (8 * byte)) & 255, INT64)
                 k.store(counts, (byte, digit), k.load(counts, (byte, digit)) + 1)
@@ -173,7 +172,7 @@ class _Row:
         k = self.k
         with k.loop(self.n) as i:
             values = self.load(side, i)
-            ordinal = _ordinal(k, values[0])
+            ordinal = _ordinal(k, values[0], self.places[0].dtype)
             shift = k.cast(r * 8, ordinal.dtype)
             digit = k.cast((ordinal >> shift) & 255, INT64)
             place = k.load(counts, (r, digit))
