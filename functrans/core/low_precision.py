@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import libraries
+from .aval import PYTHON_NUMBERS
 from .errors import MissingLibraryError
 
 FLOAT16 = np.dtype(np.float16)
@@ -123,13 +124,13 @@ def in_float32(impl: Callable[..., Any]) -> Callable[..., Any]:
     Examples
     --------
     >>> mean_square = in_float32(lambda x: np.mean(x * x))
-    >>> mean_square(np.float16([300.0, 1.0])), np.mean(np.float16([300.0, 1.0]) * 300)
+    >>> mean_square(np.float16([300.0, 1.0])), np.float16(300.0**2)
     (np.float16(4.5e+04), np.float16(inf))
     """
 
     def computed(*operands: Any, **params: Any) -> Any:
         first = operands[0]
-        if type(first) is float or first.dtype.char not in LOW:
+        if type(first) in PYTHON_NUMBERS or first.dtype.char not in LOW:
             return impl(*operands, **params)
         return run_in_float32(impl, *operands, **params)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...core import (
     BOOL,
+    FLOAT16,
     FLOAT64,
     PYTHON_KEYS,
     WEAK_KEYS,
@@ -177,9 +178,10 @@ def heaviside(x: Any, y: Any) -> Any:
 
 
 def spacing(x: Any) -> Any:
-    """The distance to the next float away from 0, with the sign of `x`."""
+    """The distance to the next float away from 0, with the sign of `x`; of float16 positive, as in NumPy."""
     away = copysign_p.bind(literal(math.inf, x), x)
-    return sub_p.bind(nextafter_p.bind(x, away), x)
+    step = sub_p.bind(nextafter_p.bind(x, away), x)
+    return abs_p.bind(step) if dtype_of(x) == FLOAT16 else step
 
 
 def ldexp(x: Any, n: Any) -> Any:
