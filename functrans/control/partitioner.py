@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Atom, Eqn, Jaxpr, Literal, Primitive, Var
+from ..core import Atom, Eqn, Jaxpr, Literal, Primitive, Var, is_float
 from ..core.config import config
 from ..core.errors import PartitionError
 from ..frontend.arguments import name_of
