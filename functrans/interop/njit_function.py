@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import partial, update_wrapper
+from functools import partial
 from typing import Any
 
 import numba
 import numpy as np
 from numba.core import types
-from numba.core.dispatcher import Dispatcher
+from numba.core.dispatcher import Dispatcher, OmittedArg
+from numba.core.registry import CPUDispatcher
 from numba.np.numpy_support import as_dtype
 
 from ..api.jit import jit
+from ..arrays.array import Array, WeakArray
 from ..core import Aval, Tracer, aval_of
 from ..core.errors import ArgumentError, GradientStructureError, NumbaTranslationError
 from ..custom.custom_function import custom_jvp, custom_vjp
-from ..frontend.pytree import tree_flatten, tree_unflatten
+from ..frontend.pytree import tree_flatten, tree_map, tree_unflatten
 from ..passes.toolkit import lift_constants
 from ..primitives.operands import strong
 from ..transforms.stage import stage
@@ -28,30 +30,61 @@ from .translation import numba_type, translate
 from .typed_ir import typed_function
 
 
-class NumbaCall:
-    """A jitted function that functrans can transform: what `numba_call` returns."""
+class NumbaCall(CPUDispatcher):
+    """A jitted function that functrans can transform: what `numba_call` returns.
 
-    def __init__(self, fn: Any, vjp: Any, jvp: Any, result_shape_dtypes: Any) -> None:
+    It is a dispatcher of Numba's that has the machine code of the function's own, so that calls cost the same. Numba
+    asks it to compile where it has none for some arguments: there traced values are met.
+    """
+
+    def __init__(self, fn: Any, vjp: Any = None, jvp: Any = None, result_shape_dtypes: Any = None) -> None:
+        # As in object mode, arguments without a Numba type are no error before `_compile_for_args`.
+        super().__init__(fn.py_func, fn.locals, {k: v for k, v in fn.targetoptions.items() if k != "nopython"})
+        self.targetoptions = fn.targetoptions
+        self._cache, self._cache_hits, self._cache_misses = fn._cache, fn._cache_hits, fn._cache_misses
+        self._type = fn._type
+        self.typingctx._remove_global(self)
+        self.typingctx.insert_global(self, fn._type)
         self._fn = fn
         self._vjp, self._jvp, self._result = _rule(vjp), _rule(jvp), result_shape_dtypes
         self._jitted: dict[Any, Callable[..., Any]] = {}
         self._sized: set[Any] = set()
-        self._signature = inspect.signature(fn.py_func)
-        update_wrapper(self, fn.py_func)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the jitted function; on traced values, its translation."""
-        try:
-            return self._fn(*args, **kwargs)
-        except NumbaTranslationError:
-            if not any(isinstance(x, Tracer) for x in tree_flatten((args, kwargs))[0]):
-                raise
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return self._traced(tuple(bound.arguments.values()))
+    def compile(self, sig: Any) -> Any:
+        """Compile the jitted function for argument types; returns what is called."""
+        self._fn.compile(sig)
+        args, _ = numba.core.sigutils.normalize_signature(sig)
+        if args not in self.overloads:
+            self.add_overload(self._fn.overloads[args])
+        return self.overloads[args].entry_point
+
+    def recompile(self) -> None:
+        """Compile the jitted function again, after a change of its globals."""
+        self._fn.recompile()
+        self._reset_overloads()
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Callable[..., Any]:
+        """What to call with arguments of types for which there is no machine code."""
+        leaves = tree_flatten(args)[0]
+        if any(isinstance(x, Tracer) for x in leaves):
+            return self._traced
+        if any(_is_number(x) for x in leaves):
+            return lambda *args: self(*tree_map(_plain, args))
+        return super()._compile_for_args(*args, **kws)
+
+    def _make_finalizer(self) -> Callable[..., None]:
+        """Nothing: the machine code belongs to the jitted function."""
+        return lambda: None
+
+    def _reduce_states(self) -> dict[str, Any]:
+        return {"fn": self._fn, "vjp": self._vjp, "jvp": self._jvp, "result_shape_dtypes": self._result}
+
+    @classmethod
+    def _rebuild(cls, **states: Any) -> NumbaCall:
+        return cls(**states)
 
     def __repr__(self) -> str:
-        return f"numba_call({self._fn.py_func.__qualname__})"
+        return f"numba_call({self.py_func.__qualname__})"
 
     @property
     def _numba_type_(self) -> Any:
@@ -62,8 +95,9 @@ class NumbaCall:
     def _numba_dispatcher(self) -> Any:
         return self._fn
 
-    def _traced(self, args: tuple[Any, ...]) -> Any:
-        leaves, tree = tree_flatten(args)
+    def _traced(self, *given: Any) -> Any:
+        """Call the translation, or the custom rule."""
+        leaves, tree = tree_flatten(tuple([x.value if isinstance(x, OmittedArg) else x for x in given]))
         kinds = tuple([type(x) for x in leaves])
         if (tree, kinds) not in self._sized:
             try:
@@ -164,7 +198,18 @@ class NumbaCall:
 
 
 def _rule(rule: Any) -> Any:
-    return numba_call(rule) if isinstance(rule, Dispatcher) else rule
+    return NumbaCall(rule) if isinstance(rule, Dispatcher) and not isinstance(rule, NumbaCall) else rule
+
+
+def _is_number(x: Any) -> bool:
+    """Whether `x` is a number that functrans returned, which Numba takes for an array without axes."""
+    return isinstance(x, Array) and not x.ndim
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, OmittedArg):
+        return x.value
+    return (x.item() if isinstance(x, WeakArray) else np.asarray(x)[()]) if _is_number(x) else x
 
 
 #: What is passed to a translated function as an argument; other leaves are known while it is translated.

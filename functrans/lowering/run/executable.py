@@ -23,6 +23,7 @@ from ...primitives.tape import tape_is_full
 from ..backend import Options
 from ..host.debug_nans import look
 from ..host.explain_failure import evaluate_on_host
+from ..host.host_calls import HostEquation
 from ..jaxpr.partition import HostStep
 from ..jaxpr.simplify import inlined
 from ..llvm.native_call import ARRAYS, matcher
@@ -67,6 +68,11 @@ class KernelUnit(LoweredKernel):
     def llvm(self) -> str:
         """The kernel's LLVM text; empty on other routes."""
         return self.code.llvm
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether Python evaluates some of its equations; jitted functions of the user's are called by address."""
+        return any(isinstance(entry, HostEquation) for entry in self.calls)
 
     @property
     def route(self) -> str:

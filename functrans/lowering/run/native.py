@@ -1,7 +1,7 @@
 """An executable as native code that needs no Python: one kernel, and where each of its buffers lies.
 
 The wrapper (`run.wrapper`) runs any executable from Python. Code that Numba compiled for a user runs those of one
-kernel without host calls by their address.
+kernel that never calls Python by their address.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class NativeProgram:
     copies : list of (int, BufferPlace, int)
         Results that no kernel writes: which one, what is copied there, and how many bytes.
     keep : object
-        The owner of the machine code.
+        The owners of the machine code, and of the functions that it calls.
     """
 
     address: int
@@ -78,9 +78,8 @@ def native_program(exe: Executable) -> NativeProgram | None:
     ):
         return None
     units = exe.steps
-    if len(units) > 1 or any(not isinstance(u, KernelUnit) or u.calls or u.route != "llvm" for u in units):
-        return None
-    return _Places(exe).program([u for u in units if isinstance(u, KernelUnit)])
+    kernels = [u for u in units if isinstance(u, KernelUnit) and u.route == "llvm" and not u.calls_python]
+    return _Places(exe).program(kernels) if len(units) == len(kernels) <= 1 else None
 
 
 class _Places:
@@ -109,7 +108,8 @@ class _Places:
             places = [self.place(unit, p) for p in unit.kernel.storages]
             numbers = struct.pack(f"{len(unit.ints)}q{len(unit.floats)}d", *unit.ints, *unit.floats)
             scratch = list(unit.scratch.values())
-            return NativeProgram(code.address, numbers, places, scratch, self.constants, copies, code)  # type: ignore[attr-defined]
+            address, keep = code.address, (code, unit.calls)  # type: ignore[attr-defined]
+            return NativeProgram(address, numbers, places, scratch, self.constants, copies, keep)
         return NativeProgram(0, b"", [], [], self.constants, copies, None)
 
     def place(self, unit: KernelUnit, storage: str) -> BufferPlace:
