@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numba
 import numpy as np
@@ -14,12 +15,13 @@ from numba.np.numpy_support import from_dtype
 
 from ..control.body_cache import UserCode
 from ..control.call import call_p, effects_of_bodies
-from ..core import Aval, Block, BlockEmitter, Buffer, Effect, Jaxpr, Primitive
+from ..core import Aval, Block, BlockEmitter, Buffer, Effect, Jaxpr, Primitive, new_lock
 from ..core.errors import ArgumentValueError, NoRuleError
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..lax.loops import map as map_rows
-from ..lowering.host.host_calls import note_entry
+from ..lowering.host.host_calls import note_native
 from ..primitives.structure.linear import batched_first
+from .native_code import EntryCode, compiled_entry
 from .typed_ir import typed_function
 
 
@@ -48,9 +50,9 @@ class NativeFunction(UserCode):
     out_tree: PyTreeDef
     first: int = 0
 
-    def arguments(self, operands: Sequence[Any]) -> Any:
-        """The arguments of the function."""
-        known, rest = dict(self.static), iter(operands)
+    def arguments(self, operands: Sequence[Any], of_known: Callable[[Any], Any] = lambda x: x) -> Any:
+        """The arguments of the function; `of_known` is applied to those that are no operands."""
+        known, rest = {k: of_known(x) for k, x in self.static}, iter(operands)
         count = len(known) + len(operands)
         return tree_unflatten(self.tree, [known[k] if k in known else next(rest) for k in range(count)])
 
@@ -68,11 +70,15 @@ class NativeFunction(UserCode):
         return [np.asarray(x) for x in leaves]
 
     @cached_property
+    def arg_types(self) -> tuple[Any, ...]:
+        """Numba's types of the arguments."""
+        kinds = self.arguments([_kind(a) for a in self.in_avals])
+        return tuple([_joined(a) for a in kinds])
+
+    @cached_property
     def copies(self) -> bool:
         """Whether it may write to its arguments, so that it must get copies."""
-        kinds = [_kind(a) for a in self.in_avals]
-        args = self.arguments(kinds)
-        function = typed_function(self.dispatcher, tuple([_joined(a) for a in args]))
+        function = typed_function(self.dispatcher, self.arg_types)
         names = function.flow.written(function.blocks)
         return any(f"arg.{n}" in names or n in names for n in function.ir.arg_names)
 
@@ -84,8 +90,19 @@ class NativeFunction(UserCode):
 
     @cached_property
     def entry(self) -> NativeEntry:
-        """What a kernel calls."""
-        return NativeEntry(self)
+        """What a kernel calls; functions of equal types and sizes have the same."""
+        key, code = compiled_entry(self)
+        with _publishing:
+            known = _known.setdefault(self.dispatcher, WeakValueDictionary())
+            place = (key, code.address, *self.sizes)
+            entry = known.get(place)
+            if entry is None:
+                entry = known[place] = NativeEntry(self, code)
+            return entry
+
+
+_known: WeakKeyDictionary[Any, WeakValueDictionary[Any, NativeEntry]] = WeakKeyDictionary()
+_publishing = new_lock()
 
 
 class NativeEntry:
@@ -93,85 +110,17 @@ class NativeEntry:
 
     counts = False
 
-    def __init__(self, function: NativeFunction) -> None:
-        self.function = function
-        self._code = _compiled(function)
-        self.number = self._code.address
+    def __init__(self, function: NativeFunction, code: EntryCode) -> None:
+        self.function, self._code = function, code
+        self.number = code.address
         self.avals: list[Aval] = []
-        note_entry(self)
+        note_native(self, function.sizes)
 
     def run(self, memory: Sequence[np.ndarray]) -> None:
         """The same from a kernel written in Python: operands, then results."""
         count = len(memory) - len(self.function.out_avals)
         for target, x in zip(memory[count:], self.function.run(memory[:count]), strict=True):
             np.copyto(target, x.reshape(target.shape))
-
-
-def _compiled(f: NativeFunction) -> Any:
-    """Compile the C function: views of the operands, a call, copies of the results."""
-    names = {"f": f.dispatcher, "carray": numba.carray, "Exception": Exception}
-    values: list[Any] = []
-    lines = ["def entry(memory):"]
-    for k, aval in enumerate([*f.in_avals, *f.out_avals]):
-        names[f"t{k}"] = aval.dtype
-        place = f"memory[{f.first + 1 + k}]"
-        shape = "".join(f"s[{_place(f, k) + axis}], " for axis in range(len(aval.shape))) or "1,"
-        lines.append(f"    x{k} = carray({place}, ({shape}), t{k})")
-        if k < len(f.in_avals):
-            whole = f"x{k}.copy()" if f.copies else f"x{k}"
-            values.append(whole if aval.shape else f"x{k}[0]")
-    lines.insert(1, "    s = carray(memory[0], (rank,), word)")
-    names["rank"] = max(sum(len(a.shape) for a in (*f.in_avals, *f.out_avals)), 1)
-    names["word"] = np.dtype(np.int64)
-    for k, value in f.static:
-        names[f"c{k}"] = value
-    lines += ["    try:", f"        y = f({_written(f, values, names)})", *_stored(f)]
-    lines += ["    except Exception:", "        return 1", "    return 0"]
-    exec("\n".join(lines), names)
-    signature = types.int64(types.CPointer(types.voidptr))
-    return numba.cfunc(signature)(names["entry"])
-
-
-def _place(f: NativeFunction, k: int) -> int:
-    return sum(len(a.shape) for a in [*f.in_avals, *f.out_avals][:k])
-
-
-def _written(f: NativeFunction, operands: list[str], names: dict[str, Any]) -> str:
-    """The arguments as source text."""
-    known = {k: f"c{k}" for k, _ in f.static}
-    rest = iter(operands)
-    leaves = [known[k] if k in known else next(rest) for k in range(len(known) + len(operands))]
-    return ", ".join([_text(a, names) for a in tree_unflatten(f.tree, leaves)])
-
-
-def _text(tree: Any, names: dict[str, Any]) -> str:
-    if not isinstance(tree, tuple):
-        return str(tree)
-    parts = "".join([f"{_text(t, names)}, " for t in tree])
-    if not hasattr(tree, "_fields"):
-        return f"({parts})"
-    names[type(tree).__name__] = type(tree)
-    return f"{type(tree).__name__}({parts})"
-
-
-def _stored(f: NativeFunction) -> list[str]:
-    """The statements that copy the results."""
-    first = len(f.in_avals)
-    leaves = tree_unflatten(f.out_tree, list(range(len(f.out_avals))))
-    lines = []
-    for path, k in _paths(leaves, "y"):
-        if f.out_avals[k].shape:
-            lines += [f"        if {path}.shape != x{first + k}.shape:", "            return 2"]
-            lines += [f"        x{first + k}[...] = {path}"]
-        else:
-            lines += [f"        x{first + k}[0] = {path}"]
-    return lines or ["        pass"]
-
-
-def _paths(tree: Any, text: str) -> list[tuple[str, int]]:
-    if isinstance(tree, (tuple, list)):
-        return [p for k, part in enumerate(tree) for p in _paths(part, f"{text}[{k}]")]
-    return [] if tree is None else [(text, tree)]
 
 
 def _kind(aval: Aval) -> Any:

@@ -17,7 +17,7 @@ from numba.np.numpy_support import as_dtype
 from ..api.jit import jit
 from ..arrays.array import Array, WeakArray
 from ..core import Aval, Tracer, aval_of
-from ..core.errors import ArgumentError, GradientStructureError, NumbaTranslationError
+from ..core.errors import ArgumentError, GradientStructureError
 from ..custom.custom_function import custom_jvp, custom_vjp
 from ..frontend.pytree import tree_flatten, tree_map, tree_unflatten
 from ..passes.toolkit import lift_constants
@@ -39,7 +39,9 @@ class NumbaCall(CPUDispatcher):
 
     def __init__(self, fn: Any, vjp: Any = None, jvp: Any = None, result_shape_dtypes: Any = None) -> None:
         # As in object mode, arguments without a Numba type are no error before `_compile_for_args`.
-        super().__init__(fn.py_func, fn.locals, {k: v for k, v in fn.targetoptions.items() if k != "nopython"})
+        super().__init__(
+            fn.py_func, fn.locals, {k: v for k, v in fn.targetoptions.items() if k != "nopython"}
+        )
         self.targetoptions = fn.targetoptions
         self._cache, self._cache_hits, self._cache_misses = fn._cache, fn._cache_hits, fn._cache_misses
         self._type = fn._type

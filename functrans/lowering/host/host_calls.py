@@ -58,12 +58,15 @@ class HostEquation:
 
 
 _numbers = count()
-_entries: WeakValueDictionary[int, Any] = WeakValueDictionary()
+_entries: WeakValueDictionary[Any, Any] = WeakValueDictionary()
 
 
-def note_entry(entry: Any) -> None:
-    """Let kernels written in Python call what native ones call by its address, which is its number."""
-    _entries[entry.number] = entry
+def note_native(entry: Any, sizes: Sequence[int]) -> None:
+    """Let kernels written in Python call what native ones call by its address, which is its number.
+
+    Its first operand is the array of `sizes`, since functions of arrays of other sizes have the same machine code.
+    """
+    _entries[entry.number, *sizes] = entry
 
 
 def from_kernel(number: int, addresses: int) -> None:
@@ -80,13 +83,17 @@ def main_thread() -> int:
 
 def from_python(number: int, *memory: Any) -> None:
     """The same from a Python kernel: operands and results are arrays, or pairs of an array and an offset."""
-    entry = _entries[number]
+    entry = _entries.get(number) or _entries[number, *_whole(memory[0])[0].reshape(-1)]
     arrays = []
     for x, aval in zip(memory, entry.avals, strict=True):
-        whole, offset = x if isinstance(x, tuple) else (x, 0)
+        whole, offset = _whole(x)
         elements = whole.reshape(-1)[offset : offset + aval.size]
         arrays.append(elements.view(aval.dtype).reshape(aval.shape))
     entry.run(arrays)
+
+
+def _whole(x: Any) -> tuple[np.ndarray, int]:
+    return x if isinstance(x, tuple) else (x, 0)
 
 
 def _array(address: int, aval: Aval) -> np.ndarray:
