@@ -16,6 +16,7 @@ from ..core.context import run_quietly
 from ..core.errors import NumbaTranslationError
 from .flow import ControlFlow
 from .functions import Callables
+from .slices import Slices
 from .state import Flag, Frame, Passed, State, dtype_of, views_in
 from .typed_ir import TypedFunction
 from .values import (
@@ -23,11 +24,11 @@ from .values import (
     Counted,
     Elements,
     RowsOf,
-    Span,
     Storage,
     cast,
     is_known,
     is_number,
+    is_slice,
     read,
     whole,
     written,
@@ -53,7 +54,7 @@ _UNARY = {"-": operator.neg, "+": operator.pos, "~": operator.invert, "not": ope
 _CURE = "write it with loops over ranges, branches, arrays and numbers"
 
 
-class Expressions(Callables):
+class Expressions(Callables, Slices):
     """Statements and expressions; `Machine` adds control flow."""
 
     fail: Callable[[Any, type[BaseException], tuple[Any, ...]], None]
@@ -65,7 +66,6 @@ class Expressions(Callables):
         self.iterations: dict[str | None, tuple[Any, bool]] = {}
         self.failures: dict[Any, tuple[int, type[BaseException], tuple[Any, ...]]] = {}
         self.here: Any = None
-        #: Integers that are another plus a known number, by identity; the values keep themselves alive.
         self.offsets: dict[int, tuple[Any, int]] = {}
         self._kept: list[Any] = []
         self._numbers = 0
@@ -127,7 +127,11 @@ class Expressions(Callables):
 
     def store(self, view: ArrayView, value: Any) -> None:
         """Write to an array."""
+        if is_slice(view) or is_slice(value):
+            self.store_slice(view, value)
+            return
         storage = self.state.heap[view.storage]
+        value = self.content(value)
         if storage.argument is not None:
             raise self.unsupported(
                 f"the write to {storage.argument}", "copy the array before you write to it: y = x.copy()"
@@ -169,8 +173,9 @@ class Expressions(Callables):
             raise self.unsupported(f"a write to a {self.type_of(statement.target)}")
         taken = self.indexed(target, index)
         if taken is not None:
-            value = self.content(tuple(value) if isinstance(value, list) else value)
-            self.store(taken, fnp.asarray(value) if isinstance(value, tuple) else value)
+            if isinstance(value, (tuple, list)):
+                value = fnp.asarray(self.content(tuple(value)))
+            self.store(taken, value)
             return
         array, place = self.content(target), self.content(index)
         if getattr(place, "dtype", None) == np.dtype(bool) and np.ndim(value) == 0:
@@ -183,7 +188,7 @@ class Expressions(Callables):
         if isinstance(value, ArrayView):
             array = self.state.heap[value.storage].value
             if isinstance(kind, types.Array) and array.dtype != as_dtype(kind.dtype):
-                return self.fresh(self.content(value).astype(as_dtype(kind.dtype)))
+                return self.elementwise(lambda x: x.astype(as_dtype(kind.dtype)), value)
             return value
         if is_number(value) and isinstance(kind, (types.Number, types.Boolean)):
             return cast(value, np.dtype(as_dtype(kind)))
@@ -239,7 +244,7 @@ class Expressions(Callables):
         value = self.variables[expr.value.name]
         if isinstance(value, tuple):
             return value
-        if isinstance(value, ArrayView) and value.shape[0] == expr.count:
+        if isinstance(value, ArrayView) and is_known(value.shape[0]) and value.shape[0] == expr.count:
             return tuple([self.load(value.taken([k])) for k in range(expr.count)])
         raise self.unsupported("unpacking of this value")
 
@@ -286,7 +291,7 @@ class Expressions(Callables):
         value = self.operate(_PLAIN[expr.fn], a, b, self.function.calltypes[expr])
         if not isinstance(a, ArrayView):
             return value
-        self.store(a, self.content(value))
+        self.store(a, value)
         return a
 
     def operate(self, f: Any, a: Any, b: Any, signature: Any) -> Any:
@@ -295,6 +300,11 @@ class Expressions(Callables):
             return f(a is None, b is None) if a is None or b is None else f(a, b)
         if isinstance(a, (tuple, str)) or isinstance(b, (tuple, str)):
             return self._on_tuples(f, a, b)
+        if is_slice(a) or is_slice(b):
+            if f is operator.matmul:
+                return self.contracted(a, b)
+            kinds = signature.args
+            return self.elementwise(f, *[self.operand(v, k) for v, k in zip((a, b), kinds, strict=True)])
         x, y = self.operand(a, signature.args[0]), self.operand(b, signature.args[1])
         if f in _DIVISIONS and not isinstance(a, ArrayView) and not isinstance(b, ArrayView):
             self.check_divisor(y)
@@ -318,7 +328,7 @@ class Expressions(Callables):
     def operand(self, value: Any, kind: Any) -> Any:
         """An operand as the operator takes it."""
         if isinstance(value, ArrayView):
-            return self.content(value)
+            return value if is_slice(value) else self.content(value)
         if is_number(value):
             return cast(value, dtype_of(kind, value))
         return value
@@ -340,6 +350,8 @@ class Expressions(Callables):
         f = _UNARY.get(expr.fn, expr.fn)
         if not isinstance(value, ArrayView) and not is_number(value):
             return f(value)
+        if is_slice(value):
+            return self.elementwise(f if f is not operator.not_ else fnp.logical_not, value)
         x = self.operand(value, self.function.calltypes[expr].args[0])
         if f is operator.not_:
             return not x if is_known(x) else fnp.logical_not(cast(x, np.dtype(bool)))
@@ -385,14 +397,16 @@ class Expressions(Callables):
             places[k : k + 1] = [slice(None)] * (len(view.order) - len(places) + 1)
         return view.taken([self.place(p, n) for p, n in zip(places, view.shape, strict=False)])
 
-    def place(self, index: Any, size: int) -> Any:
+    def place(self, index: Any, size: Any) -> Any:
         """One index, counted from the start."""
         if isinstance(index, slice):
             return self.span(index, size)
-        if is_known(index):
+        if is_known(index) and is_known(size):
             self.check_index(index, size)
             return min(max(int(index) + (size if index < 0 else 0), 0), max(size - 1, 0))
         self.check_index(index, size)
+        if is_known(index) and index < 0:
+            return index + size
         return index
 
     def check_index(self, index: Any, size: int) -> None:
@@ -400,41 +414,6 @@ class Expressions(Callables):
         if self.function.checks_bounds:
             outside = (index < -size) | (index >= size)
             self.fail(outside, IndexError, ("index is out of bounds",))
-
-    def span(self, index: slice, size: int) -> Span:
-        """A slice, whose length must be known."""
-        parts = [index.start, index.stop, index.step]
-        if all(p is None or is_known(p) for p in parts):
-            start, stop, step = index.indices(size)
-            return Span(start, len(range(start, stop, step)), step)
-        length = self.distance(index.start, index.stop)
-        if length is not None and index.step in (None, 1):
-            start = fnp.where(index.start < 0, index.start + size, index.start)
-            self.fail((start < 0) | (start + length > size), IndexError, ("a moving slice leaves its array",))
-            return Span(start, length)
-        raise self.unsupported(
-            "a slice whose length depends on the run",
-            "loop over the elements, or use bounds known from shapes",
-        )
-
-    def note_offset(self, expr: Any, value: Any) -> None:
-        """Remember that an integer is another plus or minus a known number."""
-        if not (isinstance(expr, ir.Expr) and expr.op == "binop" and expr.fn in (operator.add, operator.sub)):
-            return
-        a, b = self.variables[expr.lhs.name], self.variables[expr.rhs.name]
-        if type(a) is int and expr.fn is operator.add:
-            a, b = b, a
-        if type(b) is int and is_number(a) and not is_known(a) and np.dtype(a.dtype).kind == "i":
-            base, offset = self.offsets.get(id(a), (a, 0))
-            self.offsets[id(value)] = base, offset + (b if expr.fn is operator.add else -b)
-            self._kept += [a, value]
-
-    def distance(self, start: Any, stop: Any) -> int | None:
-        """The length of a slice from `start` to `stop`, if they differ by a known number: ``x[i - 1 : i + 2]``."""
-        if start is None or stop is None:
-            return None
-        (base, offset), (other, end) = [self.offsets.get(id(x), (x, 0)) for x in (start, stop)]
-        return max(end - offset, 0) if base is other and not is_known(base) else None
 
     # ---------------------------------------------------------------- failures
 

@@ -23,7 +23,7 @@ from ..scipy import special
 from .flow import END, RESULT, VIEWS
 from .state import Frame
 from .typed_ir import typed_function
-from .values import ArrayView, Counted, Range, Zipped, cast, is_known, is_number, strong
+from .values import ArrayView, Counted, Range, Zipped, cast, is_known, is_number, is_slice, strong
 
 _MATH: dict[Any, Callable[..., Any]] = {
     math.acos: fnp.arccos,
@@ -97,12 +97,12 @@ class Callables:
             return math.prod(view.shape)
         if name not in _ATTRIBUTES:
             return BoundMethod(view, name)
-        array = self.content(view)
+        dtype = np.dtype(self.state.heap[view.storage].value.dtype)
         if name in ("dtype", "itemsize"):
-            return getattr(np.dtype(array.dtype), name, np.dtype(array.dtype))
+            return getattr(dtype, name, dtype)
         if name == "nbytes":
-            return math.prod(view.shape) * np.dtype(array.dtype).itemsize
-        return self.result(getattr(fnp, name)(array))
+            return math.prod(view.shape) * dtype.itemsize
+        return self.elementwise(getattr(fnp, name), view)
 
     # ---------------------------------------------------------------- calls
 
@@ -188,11 +188,11 @@ class Callables:
         if name == "sort":
             return self.store(view, fnp.sort(self.content(view)))
         if name == "copy":
-            return self.fresh(self.content(view))
+            return self.elementwise(lambda x: x, view)
         if name == "flatten":
             return self.fresh(fnp.ravel(self.content(view)))
         if name == "astype":
-            return self.fresh(self.content(view).astype(_dtype(args[0])))
+            return self.elementwise(lambda x: x.astype(_dtype(args[0])), view)
         if name == "item" and not args:
             return self.content(view).reshape(())
         if name == "view":
@@ -253,7 +253,7 @@ class Callables:
     def _absolute(self: Any, x: Any) -> Any:
         if is_known(x):
             return abs(x)
-        return self.result(fnp.abs(self.content(x)))
+        return self.elementwise(fnp.abs, x)
 
     def _rounded(self: Any, x: Any, digits: Any = None) -> Any:
         if is_known(x):
@@ -262,7 +262,7 @@ class Callables:
 
     def _sum(self: Any, values: Any, start: Any = 0) -> Any:
         if isinstance(values, ArrayView):
-            return fnp.sum(self.content(values)) + start
+            return self._of_numpy(np.sum, [values], {}, None) + start
         return reduce(lambda a, b: a + b, values, start)
 
     def _tuple(self: Any, value: Any = ()) -> tuple[Any, ...]:
@@ -312,17 +312,19 @@ class Callables:
         if name in _ALLOCATES:
             return self._allocated(name, signature, args, kwargs)
         if name in _LIKE:
-            array = self.content(args[0])
-            fill = args[1] if name == "full_like" else int(name == "ones_like")
-            dtype = _dtype(kwargs.get("dtype", args[2] if len(args) > 2 else array.dtype))
-            return self.fresh(fnp.full(np.shape(array), self.content(fill), dtype))
+            fill = self.content(args[1]) if name == "full_like" else int(name == "ones_like")
+            given = kwargs.get("dtype", args[2] if len(args) > 2 else None)
+            dtype = None if given is None else _dtype(given)
+            return self.elementwise(lambda x: fnp.full(np.shape(x), fill, dtype or x.dtype), args[0])
         if name == "copyto":
-            return self.store(args[0], self.content(args[1]))
+            return self.store(args[0], args[1])
         place = str(getattr(f, "__module__", ""))
         module: Any = fnp.linalg if "linalg" in place else fnp.fft if "fft" in place else fnp
         own = getattr(module, name, None) or (getattr(fnp, name, None) if hasattr(np, name) else None)
         if own is None:
             raise self.unsupported(f"'{name}'")
+        if any(map(is_slice, args)):
+            return self.of_slices(name, own, args, kwargs, isinstance(f, np.ufunc))
         if signature is not None and isinstance(f, np.ufunc):
             values = [self.operand(a, k) for a, k in zip(args, signature.args, strict=False)]
         else:

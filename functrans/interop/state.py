@@ -36,11 +36,13 @@ class State:
     frame: Frame
     heap: dict[int, Storage] = field(default_factory=dict)
     flags: dict[Flag, Any] = field(default_factory=dict)
+    #: Slices of bounds that depend on the run, with what their keys refer to: equal ones have equal bounds.
+    spans: dict[Any, tuple[Any, Any]] = field(default_factory=dict)
 
     def copy(self) -> State:
         """A state that changes independently."""
         frame = Frame(self.frame.function, dict(self.frame.variables), self.frame.first_own)
-        return State(frame, dict(self.heap), dict(self.flags))
+        return State(frame, dict(self.heap), dict(self.flags), dict(self.spans))
 
 
 # Skeletons say how flat values make up a value.

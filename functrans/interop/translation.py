@@ -18,6 +18,7 @@ from ..primitives.checks import check_p
 from .machine import Machine
 from .state import STATUS, Flag, flag_value
 from .typed_ir import typed_function
+from .values import LengthUnknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,12 @@ def translate(dispatcher: Any, args: Sequence[Any]) -> Any:
     machine.path = ((id(dispatcher), ""),)
     names = function.ir.arg_names
     values = [_value(machine, a, f"the argument '{n}'") for a, n in zip(args, names, strict=True)]
-    result = machine.content(machine.run_function(function, values))
+    try:
+        result = machine.content(machine.run_function(function, values))
+    except LengthUnknown:
+        raise machine.unsupported(
+            "this use of a slice whose length depends on the run", "loop over its elements, or reduce it"
+        ) from None
     if machine.failures and STATUS in machine.state.flags:
         _raise_failures(machine)
     return result

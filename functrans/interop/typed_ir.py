@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from numba import config as numba_config
-from numba.core import compiler, ir, typed_passes
+from numba.core import compiler, ir, ir_utils, typed_passes
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
 from numba.core.errors import NumbaRuntimeError
@@ -131,6 +131,8 @@ def _typed(dispatcher: Any, arg_types: tuple[Any, ...]) -> TypedFunction:
             f"{code.co_firstlineno}). For derivatives and vmap, write it as a loop; or give numba_call a rule: vjp=, "
             "or jvp="
         ) from error
+    # The first block of a long loop only jumps to the one that asks the iterator.
+    ir_utils.merge_adjacent_blocks(state.func_ir.blocks)
     return TypedFunction(
         dispatcher.py_func.__qualname__,
         state.func_ir.loc.filename,

@@ -64,10 +64,10 @@ class Storage:
 
 @dataclass(frozen=True)
 class Span:
-    """A basic slice of one axis: places ``start + k * step`` for ``k < length``."""
+    """A basic slice of one axis: places ``start + k * step`` for ``k < length``, which may depend on the run."""
 
     start: Any
-    length: int
+    length: Any
     step: int = 1
 
     def at(self, k: Any) -> Any:
@@ -77,7 +77,8 @@ class Span:
 
     def covers(self, size: int) -> bool:
         """Whether it is all of an axis, in order."""
-        return is_known(self.start) and self.start == 0 and self.step == 1 and self.length == size
+        whole = is_known(self.start) and self.start == 0 and self.step == 1 and is_known(self.length)
+        return whole and self.length == size
 
     def part(self, other: Span) -> Span:
         """A slice of the slice."""
@@ -152,6 +153,15 @@ def _as_index(item: Any) -> Any:
     return item.at(np.arange(item.length))
 
 
+def is_slice(x: Any) -> bool:
+    """Whether `x` is an array whose shape depends on the run."""
+    return isinstance(x, ArrayView) and not all(map(is_known, x.shape))
+
+
+class LengthUnknown(BaseException):
+    """A use of an array that needs a shape known while translating. As `Learned`, no `Exception`."""
+
+
 def whole(storage: int, shape: Sequence[int]) -> ArrayView:
     """The view of all of a storage."""
     items = tuple([Span(0, n) for n in shape])
@@ -159,7 +169,15 @@ def whole(storage: int, shape: Sequence[int]) -> ArrayView:
 
 
 def read(array: Any, view: ArrayView) -> Any:
-    """What a view sees of the array of its storage."""
+    """What a view sees of the array of its storage.
+
+    Raises
+    ------
+    LengthUnknown
+        If its shape depends on the run.
+    """
+    if is_slice(view):
+        raise LengthUnknown
     if view.is_whole:
         return array
     index = view.index()
