@@ -114,7 +114,7 @@ class NativeEntry:
         self.function, self._code = function, code
         self.number = code.address
         self.avals: list[Aval] = []
-        note_native(self, function.sizes)
+        note_native(self, function.sizes.tolist())
 
     def run(self, memory: Sequence[np.ndarray]) -> None:
         """The same from a kernel written in Python: operands, then results."""

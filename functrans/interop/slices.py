@@ -76,8 +76,6 @@ class Slices:
     """Slices and their bounds, for `Machine`."""
 
     state: Any
-    function: Any
-    variables: dict[str, Any]
     #: Integers that are another plus a known number, by identity; the values keep themselves alive.
     offsets: dict[int, tuple[Any, int]]
     _kept: list[Any]
@@ -113,7 +111,8 @@ class Slices:
         """Remember that an integer is another plus or minus a known number."""
         if not (isinstance(expr, ir.Expr) and expr.op == "binop" and expr.fn in (operator.add, operator.sub)):
             return
-        a, b = self.variables[expr.lhs.name], self.variables[expr.rhs.name]
+        variables = self.state.frame.variables
+        a, b = variables[expr.lhs.name], variables[expr.rhs.name]
         if type(a) is int and expr.fn is operator.add:
             a, b = b, a
         if type(b) is int and is_number(a) and not is_known(a) and np.dtype(a.dtype).kind == "i":

@@ -184,6 +184,34 @@ def test_programs_of_all_kinds():
         all_of_them(x)
 
 
+def test_machine_code_of_the_users_in_a_kernel_is_called_without_python(monkeypatch):
+    def python(*_):
+        raise AssertionError("Python was called")
+
+    @numba.njit
+    def root_of_sum(x, shift):
+        if shift < 0.0:
+            raise ValueError("negative", shift)
+        return np.sqrt(x + shift).sum()
+
+    f = ft.numba_call(root_of_sum)
+    ruled = ft.numba_call(root_of_sum, vjp=lambda args, out, ct: (0.5 * ct / fnp.sqrt(sum(args)), None))
+    value, slope = ft.jit(lambda x, s: 2.0 * f(x, s)), ft.jit(ft.grad(lambda x, s: ruled(x, s) ** 2))
+    x = np.array([1.0, 4.0])
+    expected = float(value(x, 0.0)), slope(x, 0.0)
+
+    @numba.njit
+    def call(x, shift):
+        return value(x, shift), slope(x, shift)
+
+    call(x, 0.0)
+    monkeypatch.setattr("functrans.interop.jitted_tables.CallTable.run", python)
+    assert same(call(x, 0.0), expected)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="negative"):
+        call(x, -1.0)
+
+
 def test_a_failure_raises_what_python_gets_and_may_be_caught():
     pick = ft.jit(lambda x, i: x[i])
     solve = ft.jit(lambda a, b: fnp.linalg.solve(a, b))

@@ -8,6 +8,7 @@ import functrans.numpy as fnp
 
 from .njit_features import FEATURES
 from .njit_programs import PROGRAMS
+from .njit_slices import SLICES
 
 
 def outputs(result):
@@ -26,8 +27,8 @@ def weighted(f, weights):
 
 
 #: Those that need most of the translation.
-QUICK = ("adaptive_heun", "heat", "swap_in_while")
-ALL = {**PROGRAMS, **FEATURES}
+QUICK = ("adaptive_heun", "heat", "swap_in_while", "cholesky_dot", "windows")
+ALL = {**PROGRAMS, **FEATURES, **SLICES}
 
 
 def is_float(x):

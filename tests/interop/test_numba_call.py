@@ -2,6 +2,7 @@
 
 import enum
 import math
+import pickle
 
 import numba
 import numpy as np
@@ -207,6 +208,38 @@ def test_second_derivatives_and_batches():
     assert float(total(1.0)) == 36.0
 
 
+@numba.njit
+def joined(x, n):
+    y = x.copy()
+    y[:n] = x[: n + 1]
+    return y
+
+
+def test_slices_of_unequal_lengths_raise():
+    f = ft.numba_call(joined)
+    for call in (f, ft.jit(lambda x, n: ft.vmap(f, (0, None))(x[None], n))):
+        with pytest.raises(ValueError, match=r"cannot assign (a )?slice"):
+            call(np.ones(4), 2)
+
+
+def test_numbers_of_functrans_are_numbers():
+    f = ft.njit(lambda x: math.exp(x) if x > 0 else x)
+    assert f(fnp.sum(np.zeros(3))) == 0.0
+    assert f(fnp.float32(1.0)) == np.float32(math.e)
+
+
+def test_a_wrapped_function_is_a_dispatcher():
+    """Its calls cost what those of the function do; it goes to other processes, and may be dropped."""
+    f, g = ft.numba_call(cube), ft.njit(lambda x, k=2.0: x * k)
+    assert isinstance(f, numba.core.dispatcher.Dispatcher)
+    assert float(ft.grad(lambda x: g(k=3.0, x=x))(1.0)) == g(k=3.0, x=1.0) == 3.0
+    again = pickle.loads(pickle.dumps(f))
+    assert again(2.0) == 8.0
+    assert float(ft.grad(again)(2.0)) == 12.0
+    del f, again
+    assert numba.njit(lambda x: cube(x))(2.0) == 8.0
+
+
 def test_a_jitted_function_on_a_traced_value_names_the_cure():
     for transformed in (ft.grad(cube), ft.jit(cube)):
         with pytest.raises(NumbaTranslationError, match=r"functrans\.numba_call"):
@@ -286,6 +319,11 @@ def either(x):
     return a[0]
 
 
+@numba.njit
+def uses_a_slice(x):
+    return np.sort(x[: int(x[0])])[0]
+
+
 class Colour(enum.Enum):
     RED = 1
 
@@ -309,6 +347,7 @@ REFUSED = {
     writes_a_row: (np.ones(4), "write"),
     sized: (np.ones(4), "size"),
     either: (np.ones(4), "write"),
+    uses_a_slice: (np.ones(4), "slice whose length"),
     python: (np.ones(4), "object mode|objmode|lifted|with"),
 }
 
