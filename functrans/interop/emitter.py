@@ -18,7 +18,7 @@ def word(n: int) -> Any:
     return ir.Constant(_I64, n)
 
 
-class Emitter:
+class ArrayEmitter:
     """Writes instructions; `context` and `builder` are Numba's."""
 
     def __init__(self, context: Any, builder: Any):

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core.libraries import llvmlite, numba
 from ..lowering.llvm.native_call import ARRAY_DATA, TUPLE_ITEMS
-from .emitter import Emitter, word
+from .emitter import ArrayEmitter, word
 from .jitted_arguments import CallTypes, result_leaves, types
 from .jitted_errors import PICKLED
 from .jitted_helpers import BUCKETS, FIELDS, HELPERS, IN_ORDER
@@ -28,7 +28,7 @@ _I64, _I32, _I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 _BYTES, _WORDS = _I8.as_pointer(), _I64.as_pointer()
 
 
-class CallEmitter(Emitter):
+class CallEmitter(ArrayEmitter):
     """Writes one call.
 
     Parameters

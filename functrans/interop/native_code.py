@@ -16,7 +16,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.np.numpy_support import from_dtype
 
 from ..core.errors import ArgumentValueError
-from .emitter import Emitter, word
+from .emitter import ArrayEmitter, word
 from .jitted_arguments import result_leaves
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _check_results(f: NativeFunction, compiled: Any) -> None:
         )
 
 
-class _EntryEmitter(Emitter):
+class _EntryEmitter(ArrayEmitter):
     """Writes the C function."""
 
     def __init__(self, context: Any, builder: Any, f: NativeFunction, compiled: Any):
