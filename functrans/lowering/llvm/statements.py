@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,6 +28,8 @@ class Statements(KernelFunction):
     _countdown: Countdown | None = None
     #: Whether statements run one iteration after the other, so that leaving at a failure costs no vectors.
     _in_sequence = False
+    #: What waits for a number that the iteration before stores.
+    _late: Collection[ir.Operand] = ()
 
     def function(self) -> list[str]:
         """Emit the function of all statements."""
@@ -109,9 +111,36 @@ class Statements(KernelFunction):
             result = ops.cast(self, args[0], s.args[0].dtype, s.value.dtype)
         elif s.op == "select":
             result = ops.select(self, s.value.dtype, args)
+        elif s.op in ("min", "max") and s.value in self._late and s.value.dtype.kind == "f" and self.fast:
+            late = s.args[0] in self._late
+            result = self.predicted_extreme(s.op, args[::-1] if late else args, s.value.dtype)
         else:
             result = ops.operation(self, s.op, args, s.args[0].dtype, s.reassoc)
         self.values[s.value] = result
+
+    def predicted_extreme(self, op: str, args: list[str], dtype: np.dtype) -> str:
+        """A minimum or maximum of two numbers, of which the second one comes late.
+
+        A branch tests whether the first one is NaN, so that nothing waits for the test. If the second one is, the
+        comparison is false, and chooses it.
+        """
+        early, late = args
+        t = ops.llvm_type(dtype)
+        chosen = self.new(f"fcmp {'ogt' if op == 'max' else 'olt'} {t} {early}, {late}")
+        extreme = self.new(f"select i1 {chosen}, {t} {early}, {t} {late}")
+        unlikely = self.unlikely(self.new(f"fcmp uno {t} {early}, {early}"))
+        self.count += 1
+        n, before = self.count, self.label
+        self.lines.append(f"  br i1 {unlikely}, label %nan{n}, label %number{n}")
+        self.mark(f"nan{n}")
+        self.lines.append(f"  br label %number{n}")
+        self.mark(f"number{n}")
+        return self.new(f"phi {t} [ {extreme}, %{before} ], [ {early}, %nan{n} ]")
+
+    def unlikely(self, condition: str) -> str:
+        """A condition of which LLVM knows that it rarely holds."""
+        self.globals.setdefault("llvm.expect.i1", "declare i1 @llvm.expect.i1(i1, i1)")
+        return self.new(f"call i1 @llvm.expect.i1(i1 {condition}, i1 false)")
 
     def load(self, s: ir.Load) -> None:
         """Read an element."""
@@ -159,7 +188,7 @@ class Statements(KernelFunction):
         self.lines.append("")
         self.values[s.var] = self.new(f"sub i64 {last}, {counter}") if last else counter
         outer, self.accumulators = self.accumulators, _accumulators(s.body, {s.var})
-        with self.in_sequence(ir.is_long(s) and not s.independent and not s.separate):
+        with self.in_sequence(ir.is_long(s) and not s.independent and not s.separate, s.body, s.var):
             self.body(s.body)
         self.accumulators = outer
         step = self.new(f"add nsw i64 {counter}, 1")
@@ -195,13 +224,14 @@ class Statements(KernelFunction):
         return f", !llvm.loop !{len(self.loops) + 1}"
 
     @contextmanager
-    def in_sequence(self, value: bool) -> Iterator[None]:
+    def in_sequence(self, value: bool, body: ir.StatementList, var: ir.Value | None = None) -> Iterator[None]:
         """Emit the body of a loop whose iterations run in order, or need not."""
-        outer, self._in_sequence = self._in_sequence, value
+        outer = self._in_sequence, self._late
+        self._in_sequence, self._late = value, _late_in(body, var) if value else ()
         try:
             yield
         finally:
-            self._in_sequence = outer
+            self._in_sequence, self._late = outer
 
     def repeat(self, s: ir.While) -> None:
         """A loop that runs while its test holds."""
@@ -212,7 +242,7 @@ class Statements(KernelFunction):
         if _fails_inside(s.body) or _fails_inside(s.test):  # after a failure the loop might never end
             self.lines.append(f"  br i1 {self.is_good()}, label %good{n}, label %end{n}")
             self.mark(f"good{n}")
-        with self.in_sequence(True):
+        with self.in_sequence(True, s.body):
             self.body(s.test)
             self.lines.append(f"  br i1 {self.operand(s.condition)}, label %body{n}, label %end{n}")
             self.mark(f"body{n}")
@@ -268,13 +298,46 @@ class Statements(KernelFunction):
         """Record a failure in the status; return if the loop around has an order."""
         bit = 1 << min(s.equation, ir.LAST_EQUATION)
         if self._in_sequence:
-            self.globals.setdefault("llvm.expect.i1", "declare i1 @llvm.expect.i1(i1, i1)")
-            failed = self.new(f"call i1 @llvm.expect.i1(i1 {self.operand(s.condition)}, i1 false)")
-            self.leave_if(failed, str(bit))
+            self.leave_if(self.unlikely(self.operand(s.condition)), str(bit))
             return
         old = self.new("load i64, ptr %status")
         failed = self.new(f"select i1 {self.operand(s.condition)}, i64 {bit}, i64 0")
         self.lines.append(f"  store i64 {self.new(f'or i64 {old}, {failed}')}, ptr %status")
+
+
+def _late_in(body: ir.StatementList, var: ir.Value | None) -> set[Any]:
+    """What depends on an element that the iteration before stores: the same, or at another place along a moving axis.
+
+    A running minimum or maximum that nothing else reads is not late, since LLVM vectorizes it.
+    """
+    moving: set[Any] = set() if var is None else {var}
+    late: set[Any] = set()
+    written = {(s.buffer.place, s.index): s.x for s in body.statements if type(s) is ir.Store}
+    for s in body.statements:
+        if type(s) is ir.Copy and not s.target.shape:
+            written[s.target.place, ()] = written.get((s.source.place, ()))
+    operands = [x for s in body.statements for x in ir.operands_of(s)]
+    carried: dict[Any, Any] = {}
+
+    def follows(s: ir.Load) -> bool:
+        key = s.buffer.place, s.index
+        if key in written and moving.isdisjoint(s.index):
+            carried[s.value] = written[key]
+            return True
+        return key not in written and any(
+            place == s.buffer.place
+            and all(a == b or (a in moving and b in moving) for a, b in zip(s.index, i))
+            for place, i in written
+        )
+
+    for s in body.statements:
+        if type(s) in (ir.Let, ir.Load):
+            if not moving.isdisjoint(ir.operands_of(s)):
+                moving.add(s.value)
+            folds = any(carried.get(x) is s.value for x in ir.operands_of(s)) and operands.count(s.value) == 1
+            if (type(s) is ir.Load and follows(s)) or (not folds and not late.isdisjoint(ir.operands_of(s))):
+                late.add(s.value)
+    return late
 
 
 def _fails_inside(body: ir.StatementList) -> bool:
