@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import INT64, Atom, Aval, BlockEmitter, Buffer, Jaxpr
-from ..passes.int_ranges import UNKNOWN, Facts, Range, facts_of, of_loop, ranges_of
+from ..passes.int_ranges import UNKNOWN, Facts, LoopRanges, Range, facts_of, of_loop, ranges_of, unknown_loop
 from ..passes.masks import split
 
 
@@ -35,19 +35,18 @@ def _results(body: Jaxpr, inputs: Sequence[Facts]) -> list[Facts]:
 
 def in_while(
     inputs: Sequence[Facts], cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_consts: int
-) -> tuple[list[Range], list[Range]]:
-    """The carry of a ``while_loop``: when its condition is tested, and in its body."""
+) -> LoopRanges:
+    """The carry of a ``while_loop``."""
     cond_consts, consts, first = split(inputs, num_cond, num_consts)
     carry = body_jaxpr.invars[num_consts:]
     if not _counts(carry):
-        return [UNKNOWN] * len(carry), [UNKNOWN] * len(carry)
-    before, inside, _ = of_loop(
+        return unknown_loop(len(carry))
+    return of_loop(
         carry,
         first,
         lambda now: _results(body_jaxpr, [*consts, *now])[: len(carry)],
         lambda ranges: claimed(cond_jaxpr, cond_consts, ranges),
     )
-    return before, inside
 
 
 def claimed(cond: Jaxpr, consts: Sequence[Facts], ranges: Sequence[Range]) -> list[Range]:
@@ -61,7 +60,7 @@ def of_while(
     inputs: Sequence[Facts], *, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_consts: int
 ) -> list[Facts]:
     """The ``ranges`` slot of ``while_loop``."""
-    before, _ = in_while(inputs, cond_jaxpr, body_jaxpr, num_cond, num_consts)
+    before = in_while(inputs, cond_jaxpr, body_jaxpr, num_cond, num_consts).before
     tapes = len(body_jaxpr.outvars) - len(before)
     return [*[Facts(r) for r in before], *[Facts()] * (1 + tapes)]
 
@@ -73,18 +72,17 @@ def in_scan(
     num_consts: int,
     num_carry: int,
     counters: Sequence[int],
-) -> tuple[list[Range], list[Range]]:
-    """The carry of a ``scan``: in its body, and after it."""
+) -> LoopRanges:
+    """The carry of a ``scan``."""
     inputs = inputs[length is None :]
     consts, first, rows = split(inputs, num_consts, num_carry)
     carry = jaxpr.invars[num_consts : num_consts + num_carry]
     if not _counts(carry):
-        return [UNKNOWN] * num_carry, [UNKNOWN] * num_carry
+        return unknown_loop(num_carry)
     here = [_row(x, length) if r in counters else Facts() for r, x in enumerate(rows)]
-    _, inside, after = of_loop(
+    return of_loop(
         carry, first, lambda now: _results(jaxpr, [*consts, *now, *here])[:num_carry], rounds=length
     )
-    return inside, after
 
 
 def _row(first: Facts, length: int | None) -> Facts:
@@ -104,7 +102,7 @@ def of_scan(
     **params: Any,
 ) -> list[Facts]:
     """The ``ranges`` slot of ``scan``."""
-    _, after = in_scan(inputs, jaxpr, length, num_consts, num_carry, counters)
+    after = in_scan(inputs, jaxpr, length, num_consts, num_carry, counters).after
     return [*[Facts(r) for r in after], *[Facts()] * (len(jaxpr.outvars) - num_carry)]
 
 

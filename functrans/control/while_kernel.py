@@ -38,7 +38,7 @@ def kernel(
     cond_consts, consts, init = split(operands, num_cond, num_consts)
     last, (count,), tapes = split(results, len(init), 1)
     numbers = numbers_of(k, operands)
-    before, inside = in_while(numbers, cond_jaxpr, body_jaxpr, num_cond, num_consts)
+    before, inside, _, most = in_while(numbers, cond_jaxpr, body_jaxpr, num_cond, num_consts)
     carries = Carries(k, body_jaxpr, len(consts), init, last)
     flag = k.scratch((), BOOL)
     starts = [k.begin_tape(tape) for tape in tapes]
@@ -61,7 +61,7 @@ def kernel(
             holds(rest, before)
         return result.get()
 
-    with k.while_(test):
+    with k.while_(test, most):
         n = rounds.get()
         for tape, start in zip(tapes, starts):
             k.reserve(tape, start + n + 1)

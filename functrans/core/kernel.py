@@ -166,8 +166,8 @@ class BlockEmitter(IndexEmitter, Protocol):
         """
         ...
 
-    def while_(self, test: Callable[[], Scalar]) -> AbstractContextManager[None]:
-        """A loop that runs while ``test()``, evaluated before each iteration, holds."""
+    def while_(self, test: Callable[[], Scalar], most: int | None = None) -> AbstractContextManager[None]:
+        """A loop that runs while ``test()``, evaluated before each iteration, holds; at most so often, if known."""
         ...
 
     def if_(self, condition: Scalar) -> AbstractContextManager[None]:

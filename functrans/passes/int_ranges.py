@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -238,13 +238,30 @@ def _of_equation(e: Eqn, inputs: Sequence[Facts]) -> Sequence[Facts]:
 # --- loops --------------------------------------------------------------------------------------------------
 
 
+class LoopRanges(NamedTuple):
+    """The ranges of what a loop hands from one iteration to the next.
+
+    Attributes
+    ----------
+    before, inside, after : lists of Range
+        The carry when the condition is tested, when the body starts, and after the loop.
+    most : int or None
+        The most iterations that the loop can have.
+    """
+
+    before: list[Range]
+    inside: list[Range]
+    after: list[Range]
+    most: int | None = None
+
+
 def of_loop(
     carry: Sequence[Atom],
     first: Sequence[Facts],
     step: Callable[[Sequence[Facts]], Sequence[Facts]],
     condition: Callable[[Sequence[Range]], Sequence[Range]] | None = None,
     rounds: int | None = None,
-) -> tuple[list[Range], list[Range], list[Range]]:
+) -> LoopRanges:
     """The ranges of what a loop hands from one iteration to the next.
 
     A number that only grows is at least its first value, one that only shrinks at most. The condition, or the number of
@@ -261,11 +278,6 @@ def of_loop(
         From the ranges of the carry to what the condition of the loop says of it.
     rounds : int, optional
         The number of iterations, if known.
-
-    Returns
-    -------
-    before, inside, after : lists of Range
-        The carry when the condition is tested, when the body starts, and after the loop.
     """
     starts = [x.range for x in first]
     before, lost = list(starts), [False] * len(starts)
@@ -283,12 +295,27 @@ def of_loop(
                 new.append(UNKNOWN if gone else hull(old, x.range))
                 after.append(new[-1])
         if new == before:
-            return before, inside, after
+            return LoopRanges(before, inside, after, _most(carry, inside, outs))
         if n >= ROUNDS:  # give up on those that still grow
             lost = [a or b != c for a, b, c in zip(lost, new, before)]
             new = [UNKNOWN if gone else r for gone, r in zip(lost, new)]
         before = new
-    return [UNKNOWN] * len(starts), [UNKNOWN] * len(starts), [UNKNOWN] * len(starts)
+    return unknown_loop(len(starts))
+
+
+def unknown_loop(count: int) -> LoopRanges:
+    """A loop with so many parts of its carry, of which nothing is known."""
+    return LoopRanges([UNKNOWN] * count, [UNKNOWN] * count, [UNKNOWN] * count)
+
+
+def _most(carry: Sequence[Atom], inside: Sequence[Range], outs: Sequence[Facts]) -> int | None:
+    """How often a number in a range can grow or shrink before it leaves the range."""
+    most = [
+        (high - low) // max(x.shift[0], -x.shift[1]) + 1
+        for v, (low, high), x in zip(carry, inside, outs)
+        if x.base is v and (x.shift[0] > 0 or x.shift[1] < 0)
+    ]
+    return min(most, default=None)
 
 
 def narrowed(ranges: Sequence[Range], limits: Sequence[Range]) -> list[Range]:

@@ -249,9 +249,7 @@ class Countdown:
     def spend(self, work: str, n: int, then: str, end: str) -> None:
         """Count down, and go to the label `then`; go to `end` to leave the loop."""
         fn = self.fn
-        old = fn.new(f"load i64, ptr {self.left}")
-        new = fn.new(f"sub i64 {old}, {work}")
-        fn.lines.append(f"  store i64 {new}, ptr {self.left}")
+        new = self.charge(work)
         due = fn.new(f"icmp sle i64 {new}, 0")
         fn.lines.append(f"  br i1 {due}, label %look{n}, label %{then}")
         fn.mark(f"look{n}")
@@ -265,6 +263,14 @@ class Countdown:
         again = fn.new(f"select i1 {raised}, i64 0, i64 {BUDGET}")
         fn.lines.append(f"  store i64 {again}, ptr {self.left}")
         fn.lines.append(f"  br i1 {raised}, label %{end}, label %{then}")
+
+    def charge(self, work: str) -> str:
+        """Count down only; returns the count."""
+        fn = self.fn
+        old = fn.new(f"load i64, ptr {self.left}")
+        new = fn.new(f"sub nsw i64 {old}, {work}")
+        fn.lines.append(f"  store i64 {new}, ptr {self.left}")
+        return new
 
     def pieces(
         self, s: ir.For, start: str, stop: str, end: str, rounds: Callable[[str, str, str], None]

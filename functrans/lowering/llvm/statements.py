@@ -20,6 +20,8 @@ from .teams import run_team
 #: Loops with at most this many iterations, counting those of inner loops, may be unrolled; those with mathematical
 #: functions only up to the length of a vector: unrolled calls are computed one at a time.
 SHORT, VECTOR = 32, 4
+#: The work of an iteration of a brief loop that checks for signals only after its end.
+BRIEF_WORK = 64
 
 
 class Statements(KernelFunction):
@@ -237,6 +239,11 @@ class Statements(KernelFunction):
         """A loop that runs while its test holds."""
         self.count += 1
         n = self.count
+        work = work_of(self, s.body)
+        brief = s.brief and work.isdigit() and int(work) <= BRIEF_WORK and is_innermost(s.body)
+        if brief:
+            trips = self.alloca("i64")
+            self.lines.append(f"  store i64 0, ptr {trips}")
         self.lines.append(f"  br label %test{n}")
         self.mark(f"test{n}")
         if _fails_inside(s.body) or _fails_inside(s.test):  # after a failure the loop might never end
@@ -249,8 +256,15 @@ class Statements(KernelFunction):
             outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
             self.body(s.body)
             self.accumulators = outer
-        self.countdown.spend(work_of(self, s.body), n, f"test{n}", f"end{n}")
+        if brief:
+            more = self.new(f"add i64 {self.new(f'load i64, ptr {trips}')}, 1")
+            self.lines += [f"  store i64 {more}, ptr {trips}", f"  br label %test{n}"]
+        else:
+            self.countdown.spend(work, n, f"test{n}", f"end{n}")
         self.mark(f"end{n}")
+        if brief:
+            done = self.new(f"load i64, ptr {trips}")
+            self.countdown.charge(self.new(f"mul i64 {done}, {work}"))
 
     def branch(self, s: ir.If) -> None:
         """Statements under a condition."""
@@ -312,7 +326,7 @@ def _late_in(body: ir.StatementList, var: ir.Value | None) -> set[Any]:
     """
     moving: set[Any] = set() if var is None else {var}
     late: set[Any] = set()
-    written = {(s.buffer.place, s.index): s.x for s in body.statements if type(s) is ir.Store}
+    written: dict[Any, Any] = {(s.buffer.place, s.index): s.x for s in body.statements if type(s) is ir.Store}
     for s in body.statements:
         if type(s) is ir.Copy and not s.target.shape:
             written[s.target.place, ()] = written.get((s.source.place, ()))

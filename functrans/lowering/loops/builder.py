@@ -104,12 +104,13 @@ class Builder(Arithmetic):
             yield index
 
     @contextmanager
-    def while_(self, test: Callable[[], ScalarHandle]) -> Iterator[None]:
-        """A loop that runs while ``test()``, evaluated before each iteration, holds."""
+    def while_(self, test: Callable[[], ScalarHandle], most: int | None = None) -> Iterator[None]:
+        """A loop that runs while ``test()``, evaluated before each iteration, holds, and at most so often."""
         statements, body = ir.StatementList(), ir.StatementList()
         with self.inside(statements):
             condition = test()
-        self.append(ir.While(statements, condition.operand, body))
+        brief = most is not None and most <= ir.BRIEF
+        self.append(ir.While(statements, condition.operand, body, brief))
         with self.inside(body):
             yield
 

@@ -44,6 +44,9 @@ ROLES = ("in", "update", "out", "scratch", "stack", "pool", "tape")
 #: Loops with at most this many iterations, if known, do not check for signals.
 SHORT = 32
 
+#: The most iterations of a ``while`` loop that need not be interrupted if each does little.
+BRIEF = 1 << 16
+
 #: The last status bit that stands for an equation.
 LAST_EQUATION = 60
 #: The status bit for a tape without room.
@@ -252,11 +255,15 @@ class For:
 
 @dataclass(eq=False, slots=True)
 class While:
-    """``while True: test; if not condition: break; body``: `test` defines the condition; `body` cannot see it."""
+    """``while True: test; if not condition: break; body``: `test` defines the condition; `body` cannot see it.
+
+    A `brief` loop ends after at most `BRIEF` iterations.
+    """
 
     test: StatementList
     condition: Operand
     body: StatementList
+    brief: bool = False
 
 
 @dataclass(eq=False, slots=True)

@@ -59,7 +59,7 @@ class Mapping:
                 team = None if s.team is None else replace(s.team, size=f(s.team.size))
                 return replace(s, start=f(s.start), stop=f(s.stop), body=self.body(s.body), team=team)
             case ir.While():
-                return ir.While(self.body(s.test), f(s.condition), self.body(s.body))
+                return ir.While(self.body(s.test), f(s.condition), self.body(s.body), s.brief)
             case ir.If():
                 return ir.If(f(s.condition), self.body(s.then), self.body(s.orelse))
             case ir.Declare():

@@ -117,7 +117,7 @@ class _KernelPrinter:
                     out.append(f"{indent}for {self.values[s.var]} in {bounds}:")
                     self.body(s.body, indent + "  ")
                 case ir.While():
-                    out.append(f"{indent}while:")
+                    out.append(f"{indent}while{' brief' if s.brief else ''}:")
                     self.body(s.test, indent + "  ")
                     out.append(f"{indent}do if {show(s.condition)}:")
                     self.body(s.body, indent + "  ")

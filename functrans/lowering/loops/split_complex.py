@@ -93,7 +93,7 @@ class _Splitter:
                 self.b.append(replace(s, body=self.nested(s.body)))
             case ir.While():
                 test = self.nested(s.test)
-                self.b.append(ir.While(test, s.condition, self.nested(s.body)))
+                self.b.append(ir.While(test, s.condition, self.nested(s.body), s.brief))
             case ir.If():
                 self.b.append(ir.If(s.condition, self.nested(s.then), self.nested(s.orelse)))
             case ir.Call():

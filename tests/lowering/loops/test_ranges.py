@@ -300,11 +300,12 @@ def test_ranges_of_a_loop_hold_all_its_numbers(one, other, test, i, j):
     jaxpr = ft.make_jaxpr(loop)(np.int64(i), np.int64(j))
     (params,) = [e.params for e in jaxpr.eqns if e.primitive.name == "while"]
     first = [Facts((i, i)), Facts((j, j))]
-    before, inside = in_while(first, **params)
-    for _ in range(30):
+    before, inside, _, most = in_while(first, **params)
+    for done in range(30):
         assert all(n in range(r[0], r[1] + 1) for n, r in zip((i, j), before, strict=True))
         if not TESTS[test](np.int64(i), np.int64(j)):
             break
+        assert most is None or done < most
         assert all(n in range(r[0], r[1] + 1) for n, r in zip((i, j), inside, strict=True))
         with ft.disable_jit():
             i, j = map(int, body(np.int64(i), np.int64(j)))
