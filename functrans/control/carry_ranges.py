@@ -71,7 +71,6 @@ def in_scan(
     length: int | None,
     num_consts: int,
     num_carry: int,
-    counters: Sequence[int],
 ) -> LoopRanges:
     """The carry of a ``scan``."""
     inputs = inputs[length is None :]
@@ -79,14 +78,14 @@ def in_scan(
     carry = jaxpr.invars[num_consts : num_consts + num_carry]
     if not _counts(carry):
         return unknown_loop(num_carry)
-    here = [_row(x, length) if r in counters else Facts() for r, x in enumerate(rows)]
+    here = [_row(x, length) for x in rows]
     return of_loop(
         carry, first, lambda now: _results(jaxpr, [*consts, *now, *here])[:num_carry], rounds=length
     )
 
 
 def _row(first: Facts, length: int | None) -> Facts:
-    """A counter, from the first one."""
+    """A row; of those that count, the first number is known."""
     low, high = first.range
     return Facts() if length is None or first.range == UNKNOWN else Facts((low, high + max(length - 1, 0)))
 
@@ -98,11 +97,10 @@ def of_scan(
     length: int | None,
     num_consts: int,
     num_carry: int,
-    counters: tuple[int, ...] = (),
     **params: Any,
 ) -> list[Facts]:
     """The ``ranges`` slot of ``scan``."""
-    after = in_scan(inputs, jaxpr, length, num_consts, num_carry, counters).after
+    after = in_scan(inputs, jaxpr, length, num_consts, num_carry).after
     return [*[Facts(r) for r in after], *[Facts()] * (len(jaxpr.outvars) - num_carry)]
 
 

@@ -90,7 +90,7 @@ def kernel(
         if write is not None and write(k, jaxpr, consts, rows, out_rows, length):
             return
     carries = Carries(k, jaxpr, num_consts, init, last)
-    ranges = in_scan(numbers_of(k, operands), jaxpr, length, num_consts, num_carry, counters).inside
+    ranges = in_scan(numbers_of(k, operands), jaxpr, length, num_consts, num_carry).inside
     readers = [_counter(k, x) if r in counters else partial(k.row, x) for r, x in enumerate(rows)]
 
     def step(i: Any) -> None:
