@@ -65,6 +65,7 @@ from .core.config import config
 from .core.low_precision import low_dtype as _low_dtype
 from .core.module_getattr import lazy_import as _lazy_import
 from .core.module_getattr import module_attributes as _module_attributes
+from .core.operators import operators as _operators
 from .custom.closures import closure_convert
 from .custom.custom_function import custom_gradient, custom_jvp, custom_vjp
 from .custom.custom_vmap import custom_vmap
@@ -79,6 +80,8 @@ _set_numba_door(_lazy_import("functrans.interop.jitted_type"))
 __version__ = "0.1.0"
 
 _autocast = _lazy_import("functrans.api.autocast")
+_operators.operations = _autocast
+_custom_autocast = _lazy_import("functrans.custom.autocast")
 _interop = _lazy_import("functrans.interop")
 
 _LAZY = (
@@ -111,6 +114,8 @@ _LAZY = (
 #: Functions whose modules load at their first use; those of `interop` load Numba.
 _FUNCTIONS = {
     "autocast": _autocast,
+    "custom_bwd": _custom_autocast,
+    "custom_fwd": _custom_autocast,
     "get_autocast_dtype": _autocast,
     "is_autocast_enabled": _autocast,
     "njit": _interop,
@@ -141,7 +146,9 @@ __all__ = [
     "config",
     "cotangent_hook",
     "custom_batching",
+    "custom_bwd",
     "custom_derivatives",
+    "custom_fwd",
     "custom_gradient",
     "custom_jvp",
     "custom_vjp",

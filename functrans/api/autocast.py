@@ -3,21 +3,82 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
 
-from ..core.autocast import ambient, ambient_scope
-from ..core.autocast_rules import checked_rules, operations, patch_of, target
-from ..core.config import config
+import numpy as np
+
+from ..core.autocast import ambient, ambient_scope, autocasting
+from ..core.autocast_rules import Autocast, checked_rules, target
+from ..core.config import Patch, config
 from ..core.context import Override
 from ..core.dtypes import FLOAT32
 from ..core.errors import ArgumentError
 from ..frontend.checked import checked
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class CastCache:
+    """Casts of arrays and traced values that are still in use, by the identity of what was cast."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[int, Any], tuple[weakref.ref[Any], Any]] = {}
+
+    def get(self, x: Any, dtype: Any) -> Any:
+        """What `x` was cast to; None if it was not."""
+        entry = self._entries.get((id(x), dtype))
+        return None if entry is None or entry[0]() is not x else entry[1]
+
+    def put(self, x: Any, dtype: Any, value: Any) -> None:
+        """Keep a cast for as long as `x` lives."""
+        key, entries = (id(x), dtype), self._entries
+        entries[key] = weakref.ref(x, lambda _: entries.pop(key, None)), value
+
+
+class AutocastScope:
+    """What a block sets, whether or not autocast is on in it.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+    rules : dict
+        Those of the block and the blocks around it.
+    casts : CastCache or None
+        That of the outermost block; None where casts are not cached.
+    shared : CastCache
+        The same, whether or not this block uses it.
+    """
+
+    __slots__ = ("casts", "dtype", "rules", "shared")
+
+    def __init__(
+        self, dtype: np.dtype, rules: Iterable[tuple[str, str]], cached: bool, outer: AutocastScope | None
+    ):
+        self.dtype = dtype
+        self.rules: dict[str, str] = dict(rules) if outer is None else {**outer.rules, **dict(rules)}
+        self.shared: CastCache = CastCache() if outer is None else outer.shared
+        self.casts = self.shared if cached else None
+
+    def state(self) -> Autocast:
+        """The state where autocast is on."""
+        return Autocast(self.dtype, tuple(sorted(self.rules.items())))
+
+
+def patch_of(
+    dtype: np.dtype, enabled: bool, rules: Iterable[tuple[str, str]], cached: bool, outer: Patch | None
+) -> Patch:
+    """The overrides of a block within the blocks that `outer` stands for."""
+    autocasting.used = True
+    around = None if outer is None else outer.overrides.get("autocast_scope")
+    scope = AutocastScope(dtype, rules, cached, around)
+    return Patch({"autocast": scope.state() if enabled else None, "autocast_scope": scope}, outer)
 
 
 class AutocastBlock(Override):
@@ -109,8 +170,8 @@ def _rooms() -> list[ModuleType]:
     return [import_module(f"functrans.{name}") for name in _ROOMS]
 
 
-def _own_name(name: str) -> str | None:
-    """The name of the function that a public module has under this name."""
+def own_name(name: str) -> str | None:
+    """The name of the function that a public module has under this name; None if there is none."""
     for room in _rooms():
         function = getattr(room, name, None) if name in dir(room) else None
         if callable(function):
@@ -118,11 +179,9 @@ def _own_name(name: str) -> str | None:
     return None
 
 
-def _names() -> list[str]:
+def names() -> list[str]:
+    """The names of all operations."""
     return [name for room in _rooms() for name in dir(room) if callable(getattr(room, name))]
-
-
-operations.find, operations.names = _own_name, _names
 
 
 def is_autocast_enabled() -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
 from ..core.primitive import CallRules, Effect, Linear, Primitive
-from ..core.trace import current_trace, eval_trace
+from ..core.trace import is_staged
 from ..passes.masks import perturbed
 from ..primitives.structure.linear import batched_first, instantiate, zeros
 from ..transforms.stage import stage
@@ -86,7 +86,7 @@ def _transpose(
 
 def _run(call: HookCall, values: Sequence[Any], state: Sequence[Any]) -> list[Any]:
     """Run a hook now, or add it to the program under construction."""
-    if not _staged():
+    if not is_staged():
         return call.direct(values, state[0] if state else None)
     if call.hook.mode == "inline":
         return inline_hook_p.bind(*values, *state, hook=InlineHook(call), host=False)
@@ -101,16 +101,6 @@ def _without(lanes: Lanes, aval: Aval, i: int) -> Aval:
         if d is not None:
             del shape[d]
     return Aval(tuple(shape), aval.dtype)
-
-
-def _staged() -> bool:
-    """Whether operations bound now become part of a program."""
-    trace = current_trace.get()
-    while trace is not eval_trace:
-        if trace.stages:
-            return True
-        trace = trace.parent
-    return False
 
 
 def _batch(

@@ -15,7 +15,7 @@ from .config import Patch, config
 from .context import run_with
 
 if TYPE_CHECKING:
-    from .autocast_rules import Autocast, AutocastScope
+    from .autocast_rules import Autocast
 
 _patch = config._store.patch
 _current = config._store.current
@@ -46,8 +46,8 @@ def ambient() -> Autocast | None:
     return None if patch is None else patch.overrides.get("autocast")
 
 
-def ambient_scope() -> AutocastScope | None:
-    """That of the innermost block, also if autocast is off in it."""
+def ambient_scope() -> Any:
+    """The `AutocastScope` of the innermost block, also if autocast is off in it; None outside."""
     patch = _current()
     return None if patch is None else patch.overrides.get("autocast_scope")
 

@@ -7,18 +7,16 @@ To say what becomes of a new function, write its name into one of the lists; one
 from __future__ import annotations
 
 import difflib
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .autocast import autocasting
-from .config import Patch
-from .dtypes import FLOAT64, canonical, is_float, promote
+from .dtypes import FLOAT32, FLOAT64, canonical, is_float, promote
 from .errors import ArgumentError, ArgumentValueError, FunctransError
+from .operators import operators
 
 #: What becomes of an operation's real floating-point operands.
 POLICIES = ("low", "wide", "promote", "none")
@@ -108,72 +106,50 @@ def is_real_float(key: Any) -> bool:
     return isinstance(key, np.dtype) and is_float(key)
 
 
-# --- blocks -------------------------------------------------------------------------------------------------
-
-
-class CastCache:
-    """Casts of arrays and traced values that are still in use, by the identity of what was cast."""
-
-    __slots__ = ("_entries",)
-
-    def __init__(self) -> None:
-        self._entries: dict[tuple[int, Any], tuple[weakref.ref[Any], Any]] = {}
-
-    def get(self, x: Any, dtype: Any) -> Any:
-        """What `x` was cast to; None if it was not."""
-        entry = self._entries.get((id(x), dtype))
-        return None if entry is None or entry[0]() is not x else entry[1]
-
-    def put(self, x: Any, dtype: Any, value: Any) -> None:
-        """Keep a cast for as long as `x` lives."""
-        key, entries = (id(x), dtype), self._entries
-        entries[key] = weakref.ref(x, lambda _: entries.pop(key, None)), value
-
-
-class AutocastScope:
-    """What a block sets, whether or not autocast is on in it.
-
-    Attributes
-    ----------
-    dtype : numpy.dtype
-    rules : dict
-        Those of the block and the blocks around it.
-    casts : CastCache or None
-        That of the outermost block; None where casts are not cached.
-    shared : CastCache
-        The same, whether or not this block uses it.
-    """
-
-    __slots__ = ("casts", "dtype", "rules", "shared")
-
-    def __init__(
-        self, dtype: np.dtype, rules: Iterable[tuple[str, str]], cached: bool, outer: AutocastScope | None
-    ):
-        self.dtype = dtype
-        self.rules: dict[str, str] = dict(rules) if outer is None else {**outer.rules, **dict(rules)}
-        self.shared: CastCache = CastCache() if outer is None else outer.shared
-        self.casts = self.shared if cached else None
-
-    def state(self) -> Autocast:
-        """The state where autocast is on."""
-        return Autocast(self.dtype, tuple(sorted(self.rules.items())))
-
-
-def patch_of(
-    dtype: np.dtype, enabled: bool, rules: Iterable[tuple[str, str]], cached: bool, outer: Patch | None
-) -> Patch:
-    """The overrides of a block within the blocks that `outer` stands for."""
-    autocasting.used = True
-    around = None if outer is None else outer.overrides.get("autocast_scope")
-    scope = AutocastScope(dtype, rules, cached, around)
-    return Patch({"autocast": scope.state() if enabled else None, "autocast_scope": scope}, outer)
-
-
 # --- what users write ---------------------------------------------------------------------------------------
 
-#: The keyword arguments of `functrans.autocast`.
-KEYWORDS = ("dtype", "enabled", "cache_casts", "rules")
-FORMS = "'same_as_forward', 'off', or keyword arguments of functrans.autocast: a dict, or a list of dicts"
+
+class BlockSettings(NamedTuple):
+    """The arguments of `autocast`, checked."""
+
+    dtype: np.dtype = FLOAT32
+    enabled: bool = True
+    cache_casts: bool = True
+    rules: tuple[tuple[str, str], ...] = ()
+
+    def keywords(self) -> dict[str, Any]:
+        """As the user writes them."""
+        return {**self._asdict(), "dtype": self.dtype.name, "rules": dict(self.rules)}
+
+
+def block_of(keywords: Mapping[str, Any]) -> BlockSettings:
+    """Keyword arguments of `autocast`, checked.
+
+    Raises
+    ------
+    ArgumentError, ArgumentValueError
+        If there is no such keyword, or a value is invalid.
+    """
+    checks: dict[str, Callable[[Any], Any]] = {"dtype": target, "rules": checked_rules}
+    values: dict[str, Any] = {}
+    for name, value in keywords.items():
+        if name not in BlockSettings._fields:
+            near = difflib.get_close_matches(str(name), BlockSettings._fields, n=1, cutoff=0.0)
+            raise ArgumentError(f"autocast has no keyword argument {name!r}; did you mean {near[0]!r}?")
+        if name not in checks and type(value) is not bool:
+            raise ArgumentError(f"autocast: {name} must be True or False, got {value!r}")
+        values[name] = checks[name](value) if name in checks else value
+    return BlockSettings(**values)
+
+
+def state_after(blocks: Iterable[BlockSettings]) -> Autocast | None:
+    """The state in the innermost of nested blocks that none is around."""
+    rules: dict[str, str] = {}
+    state = None
+    for block in blocks:
+        rules.update(block.rules)
+        state = Autocast(block.dtype, tuple(sorted(rules.items()))) if block.enabled else None
+    return state
 
 
 def target(dtype: Any) -> np.dtype:
@@ -194,34 +170,24 @@ def target(dtype: Any) -> np.dtype:
     return to
 
 
-class Operations:
-    """All operations by name; `api/autocast.py` says how to find those in no list."""
+def operation_named(name: Any) -> str:
+    """The name under which an operation has its policy.
 
-    def __init__(self) -> None:
-        #: From a name in a public module to the operation's own name, or None; and all names.
-        self.find: Callable[[str], str | None] = lambda name: None
-        self.names: Callable[[], Iterable[str]] = lambda: ()
-
-    def named(self, name: Any) -> str:
-        """The name under which an operation has its policy.
-
-        Raises
-        ------
-        ArgumentValueError
-            If there is no such operation; the message names the nearest.
-        """
-        own = ALIASES.get(name, name)
-        if own not in RULES:
-            own = self.find(name) if isinstance(name, str) else None
-        if own is None:
-            near = difflib.get_close_matches(str(name), {*RULES, *ALIASES, *self.names()}, n=1, cutoff=0.0)
-            raise ArgumentValueError(
-                f"autocast: rules: functrans has no operation {name!r}; did you mean {near[0]!r}?"
-            )
-        return ALIASES.get(own, own)
-
-
-operations = Operations()
+    Raises
+    ------
+    ArgumentValueError
+        If there is no such operation; the message names the nearest.
+    """
+    own = ALIASES.get(name, name)
+    if own not in RULES:
+        own = operators.operations.own_name(name) if isinstance(name, str) else None
+    if own is None:
+        known = {*RULES, *ALIASES, *operators.operations.names()}
+        (near,) = difflib.get_close_matches(str(name), known, n=1, cutoff=0.0)
+        raise ArgumentValueError(
+            f"autocast: rules: functrans has no operation {name!r}; did you mean {near!r}?"
+        )
+    return ALIASES.get(own, own)
 
 
 def checked_rules(rules: Any) -> tuple[tuple[str, str], ...]:
@@ -246,4 +212,4 @@ def checked_rules(rules: Any) -> tuple[tuple[str, str], ...]:
             raise ArgumentValueError(
                 f"autocast: rules[{name!r}] must be one of {', '.join(map(repr, POLICIES))}, got {policy!r}"
             )
-    return tuple(sorted({operations.named(name): policy for name, policy in rules.items()}.items()))
+    return tuple(sorted({operation_named(name): policy for name, policy in rules.items()}.items()))

@@ -11,139 +11,15 @@ from __future__ import annotations
 
 import difflib
 import functools
-import math
 import os
-import textwrap
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any, Generic, TypeVar, overload
+from typing import Any
 
 from .context import Override, new_lock
 from .cores import usable_cores
 from .errors import ConfigError, UnknownOptionError
-
-T = TypeVar("T")
-
-_BOOLEANS = {
-    "1": True, "true": True, "yes": True, "on": True,
-    "0": False, "false": False, "no": False, "off": False, "": False,
-}  # fmt: skip
-
-
-class Option(Generic[T]):
-    """One option: its default (which also gives its type), its documentation, and its valid values.
-
-    Parameters
-    ----------
-    default : bool, int, float or str
-    doc : str
-    least, most : number
-        The bounds of a number.
-    choices : tuple of str
-        The valid values of a string.
-    shown : str
-        The default in words, where it depends on the machine.
-    traced : bool
-        Whether it affects tracing or compilation.
-    fixed : str
-        Why it cannot have another value than the default, if so.
-
-    Attributes
-    ----------
-    ever_changed : bool
-        Whether it has ever had a value other than the default in this process. Hot code tests this first and looks up
-        the value only then.
-    """
-
-    name: str
-
-    def __init__(
-        self,
-        default: T,
-        doc: str,
-        *,
-        least: float = 0,
-        most: float = math.inf,
-        choices: tuple[str, ...] = (),
-        shown: str = "",
-        traced: bool = True,
-        fixed: str = "",
-    ):
-        self.default = default
-        self.__doc__ = doc
-        self.least = least
-        self.most = most
-        self.choices = choices
-        self.shown = shown or repr(default)
-        self.traced = traced
-        self.fixed = fixed
-        self.ever_changed = False
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Option[T]: ...
-    @overload
-    def __get__(self, instance: Config, owner: type) -> T: ...
-    def __get__(self, instance: Config | None, owner: type) -> T | Option[T]:
-        if instance is None:
-            return self
-        store = instance._store
-        patch = store.current()
-        if patch is not None and self.name in patch.overrides:
-            return patch.overrides[self.name]
-        return store.values[self.name]
-
-    def __set__(self, instance: Config, value: T) -> None:
-        instance._store.set(self.name, self.checked(value))
-
-    @property
-    def allowed(self) -> str:
-        """The valid values, in words."""
-        if isinstance(self.default, bool):
-            return "True or False"
-        if isinstance(self.default, str) and not self.choices:
-            return "a text"
-        if self.choices:
-            return " or ".join(map(repr, self.choices))
-        if isinstance(self.default, float):
-            return f"a number from {self.least} to {self.most}"
-        return f"an integer of at least {self.least}"
-
-    def takes(self, value: Any) -> bool:
-        """Whether a value is valid."""
-        kind: Any = type(self.default)
-        if type(value) is not kind and not (kind is float and type(value) is int):
-            return False
-        if kind in (int, float):
-            return self.least <= value <= self.most
-        return value in self.choices if self.choices else True
-
-    def checked(self, value: Any, where: str | None = None) -> T:
-        """The value, validated; raises a `ConfigError` if it is invalid."""
-        if not self.takes(value):
-            raise ConfigError(f"{where or f'config.{self.name}'} must be {self.allowed}, got {value!r}")
-        if self.fixed and value != self.default:
-            raise ConfigError(f"{where or f'config.{self.name}'} can only be {self.default!r}: {self.fixed}")
-        self.ever_changed = self.ever_changed or value != self.default
-        return value if type(value) is type(self.default) else float(value)  # type: ignore[return-value]
-
-    def parsed(self, text: str) -> Any:
-        """The value of an environment variable's text; the text itself if it has none."""
-        text = text.strip()
-        if isinstance(self.default, bool):
-            return _BOOLEANS.get(text.lower(), text)
-        try:
-            return type(self.default)(text) if isinstance(self.default, int | float) else text
-        except ValueError:
-            return text
-
-    def described(self) -> str:
-        """Its entry in the documentation of `Config`."""
-        kind = f"{{{', '.join(map(repr, self.choices))}}}" if self.choices else type(self.default).__name__
-        lines = textwrap.wrap(f"{self.__doc__} Default {self.shown}.", 112)
-        return f"    {self.name} : {kind}\n" + textwrap.indent("\n".join(lines), "        ")
+from .options import AutocastOption, Option
 
 
 class Patch:
@@ -321,6 +197,20 @@ class Config:
     no_tracing = Option(
         False,
         "Raise `NoTracingError` where a function would be traced: `jit` may only call programs that it has compiled.",
+        traced=False,
+    )
+    backward_pass_autocast = AutocastOption(
+        "same_as_forward",
+        "The autocast of the code of custom rules (``backward``, ``bwd``) in a compiled region, where it is traced "
+        "with the forward pass: that of the forward pass, none, or blocks of `autocast` by their keyword arguments, "
+        "in a dict or a list of dicts. Outside compiled regions it is that where the pullback is called.",
+        choices=("same_as_forward", "off"),
+    )
+    check_backward_autocast = Option(
+        "off",
+        "What happens when the pullback of a compiled function with custom rules is called under another autocast than "
+        "``backward_pass_autocast`` assumes: nothing, a warning, or an `AutocastError`.",
+        choices=("off", "warn", "error"),
         traced=False,
     )
     numpy_dtype_promotion = Option(

@@ -23,6 +23,8 @@ class Operators:
         self.property: dict[str, Callable[..., Any]] = {}
         #: Replacements for functions that convert their arguments to arrays, by function name.
         self.converting: dict[str, str] = {}
+        #: The module that finds operations of all rooms by name, `functrans.api.autocast`.
+        self.operations: Any = None
         #: Replacements for attributes that ndarrays have and tracers do not.
         self.absent: dict[str, str] = {}
 

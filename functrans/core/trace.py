@@ -98,6 +98,16 @@ eval_trace = EvalTrace()
 current_trace: ContextVar[Trace] = ContextVar("functrans_trace", default=eval_trace)
 
 
+def is_staged() -> bool:
+    """Whether operations bound now become part of a program."""
+    trace = current_trace.get()
+    while trace is not eval_trace:
+        if trace.stages:
+            return True
+        trace = trace.parent
+    return False
+
+
 #: Rebuilds the last error raised for a tracer whose number was needed: compiled code may replace the error by its own.
 _last_refusal: ContextVar[tuple[Any, ...] | None] = ContextVar("functrans_refusal", default=None)
 

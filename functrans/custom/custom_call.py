@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..control.call import call_p, effects_of_bodies
+from ..core.autocast import ambient, autocasting
 from ..core.aval import Aval, Zero, aval_of
 from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
 from ..core.evaluation import evaluate
@@ -53,7 +54,7 @@ def bind_rule(
         captures = captured_tracers(functions, static)
         if captures:
             values = [*[c.tracer for c in captures], *values]
-    applied = Applied(rule, captures)
+    applied = Applied(rule, captures, (), ambient() if autocasting.used else None)
     outs = _on_tape(trace, applied, values) if type(trace) is LinearizeTrace else None
     return trace.process(custom_call_p, tuple(values), {"rule": applied}) if outs is None else outs
 
@@ -271,7 +272,8 @@ def _checked(
     fixed = [stop_gradient_p.bind(x) for x in args]
     _, errors = inner.separate(call_p.bind(*fixed, jaxpr=inner.jaxpr))
     applied = params["rule"]
-    quiet = Applied(_Unchecked(applied.rule, inner.categories), applied.captures, applied.lanes)
+    unchecked = _Unchecked(applied.rule, inner.categories)
+    quiet = Applied(unchecked, applied.captures, applied.lanes, applied.autocast)
     return custom_call_p.bind(*args, rule=quiet, jaxpr=inner.quiet), errors
 
 
@@ -298,7 +300,7 @@ def _batch(
                     "pass it as an argument, so that the rule can see its axis"
                 )
         return rule.vmap(size, operands, own)
-    outs = custom_call_p.bind(*operands, rule=Applied(rule.rule, rule.captures, ((size, own), *rule.lanes)))
+    outs = custom_call_p.bind(*operands, rule=rule.over(((size, own), *rule.lanes)))
     return outs, (0,) * len(outs)
 
 

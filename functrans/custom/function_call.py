@@ -45,6 +45,7 @@ class FunctionCall(CustomRule):
         self.arguments = arguments
         self.arity = arguments.layout.count
         self.has_reverse, self.has_forward, self.has_vmap, self.has_transpose, self.derive_jvp = d.slots
+        self.backward_autocast = d.backward_autocast
 
     def place(self, position: int) -> str:
         """How messages call an argument."""

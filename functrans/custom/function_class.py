@@ -36,6 +36,8 @@ class Definition:
     jvp, vmap, transpose, shape : callable or None
     once : bool
         Whether `backward` is differentiable once only.
+    backward_autocast : str or None
+        See `CustomRule`.
     host : bool
     vmap_method : str or None
         As `pure_callback` takes it.
@@ -66,6 +68,9 @@ class Definition:
         self.jvp, self.vmap, self.shape = rules["jvp"], rules["vmap"], rules["shape"]
         self.transpose = rules["transpose"]
         self.once = getattr(self.backward, "once_differentiable", False)
+        casts = getattr(self.forward, "casts_inputs", False)
+        follows = getattr(self.backward, "follows_forward", False)
+        self.backward_autocast = ("off" if casts else "forward") if follows else None
         self.host: bool = cls.host
         self.writes = False
         self.vmap_method = _VMAP_METHODS.get(cls.vmap_method)

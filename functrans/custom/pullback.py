@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ..control.body_cache import UserCode
 from ..core import errors, is_inexact
+from ..core.autocast import autocasting, under
 from ..core.aval import Aval, Zero, aval_of
+from ..core.config import config
 from ..core.context import run_quietly
 from ..core.evaluation import bind_equation, evaluate, run_equations
 from ..core.ir import Atom, Jaxpr, Var
+from ..core.module_getattr import lazy_import
 from ..core.primitive import Linear
-from ..core.trace import Tracer, concrete, current_trace, eval_trace, tracing
+from ..core.trace import Tracer, concrete, current_trace, eval_trace, is_staged, tracing
 from ..passes.masks import Mask, chosen, scatter, split, with_zeros
 from ..passes.toolkit import backward_slice, forward_slice, variables_read
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
@@ -28,6 +31,12 @@ from ..transforms.linearize import Entry, Linearized, LinearTracer, TangentTrace
 from ..transforms.stage import StagedTracer, stage
 from ..transforms.transpose import backward
 from .rule import Applied, Forward, Values
+
+if TYPE_CHECKING:
+    from ..core.autocast_rules import Autocast
+
+#: Loads when autocast is first used.
+autocast_rules = lazy_import("functrans.core.autocast_rules")
 
 
 class Pullback(UserCode):
@@ -55,13 +64,17 @@ class Pullback(UserCode):
         The numbers of residuals, and of all operands that are not tangents.
     traced : Jaxpr, optional
         `bwd`, where it was traced to see what it reads: from captured values, the residuals kept, and cotangents.
+    compiled : bool
+        Whether `bwd` becomes part of a program.
+    autocast : Autocast or None
+        The autocast of `bwd` in a program, by ``config.backward_pass_autocast``, or by the rule.
     nonzero : list of bool
         Which perturbed operands it has a cotangent for.
     """
 
     __slots__ = (
-        "captured", "known", "mask", "moving", "moving_avals", "nonzero", "outs", "residuals", "rule", "token",
-        "traced",
+        "autocast", "captured", "compiled", "known", "mask", "moving", "moving_avals", "nonzero", "outs", "residuals",
+        "rule", "token", "traced",
     )  # fmt: skip
 
     def __init__(self, rule: Applied, mask: Mask, result: Forward):
@@ -82,6 +95,8 @@ class Pullback(UserCode):
         self.moving_avals = chosen(self.outs, self.moving) if False in self.moving else self.outs
         self.traced: Jaxpr | None = None
         self.nonzero: list[bool] = []
+        self.compiled = is_staged()
+        self.autocast = _assumed(rule) if self.compiled else None
 
     @property
     def name(self) -> str:
@@ -98,8 +113,23 @@ class Pullback(UserCode):
             return scatter(self.nonzero, evaluate(self.traced, [*captured, *residuals, *known]))
         if len(cts) != len(self.outs):
             cts = with_zeros(self.moving, cts, self.outs)
-        back = self.rule.bwd(self.token, captured, residuals, cts)
+        back = self._under(self.rule.bwd, self.token, captured, residuals, cts)
         return chosen(back, self.mask) if False in self.mask else list(back)
+
+    @property
+    def assumed_autocast(self) -> tuple[Autocast | None, str] | None:
+        """What `bwd` assumes in a program, and its name; None where it runs where the pullback is called."""
+        own = self.rule.rule.backward_autocast
+        return (self.autocast, f"{self.name}Backward") if self.compiled and own is None else None
+
+    def _under(self, f: Callable[..., Any], *args: Any) -> Any:
+        """``f(*args)`` under the autocast that the rule or the options say, or that is on here."""
+        if not autocasting.used:
+            return f(*args)
+        own = self.rule.rule.backward_autocast
+        if own is not None:
+            return under(self.rule.autocast if own == "forward" else None, f, *args)
+        return under(self.autocast, f, *args) if self.compiled else f(*args)
 
     def without_zeros(self, captured: Values, residuals: Values, cts: Values) -> list[Any]:
         """The same; arrays of zeros that the reverse rule returns, which is linear too, are symbolic zeros."""
@@ -125,6 +155,18 @@ class Pullback(UserCode):
         self.known += len(used) - self.residuals
         self.residuals = len(used)
         return used
+
+
+def _assumed(rule: Applied) -> Autocast | None:
+    """The autocast of a rule's ``bwd`` in a program."""
+    setting = config.backward_pass_autocast
+    if setting == "same_as_forward":
+        return rule.autocast
+    if setting == "off":
+        return None
+    state = autocast_rules.state_after(map(autocast_rules.block_of, setting))
+    autocasting.used = autocasting.used or state is not None
+    return state
 
 
 def independent(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr | None:

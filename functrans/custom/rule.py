@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..control.body_cache import UserCode
+from ..core.autocast import autocasting, under
 from ..core.aval import PYTHON_NUMBERS, PYTHON_SCALARS, Aval, Zero, aval_of
 from ..core.errors import CapturedTracerError, UnexpectedTracerError
 from ..core.primitive import Linear
@@ -25,6 +26,9 @@ from ..primitives.reductions.reduce import reduce_sum_p
 from ..primitives.structure.linear import batched_first, move_axis
 from ..transforms.batch import BatchTrace
 from .closures import Capture, StandInTrace
+
+if TYPE_CHECKING:
+    from ..core.autocast_rules import Autocast
 
 Mask = tuple[bool, ...]
 Values = Sequence[Any]
@@ -93,6 +97,8 @@ class CustomRule(UserCode):
     captured_constant : bool
         Whether the rule may ignore derivatives in captured values: a solver's derivative follows from an equation,
         whatever its functions captured. Otherwise they must not read a value that is being differentiated.
+    backward_autocast : str or None
+        The autocast of `bwd` where the rule says so: "forward", that of the forward pass, or "off".
     dirty : mapping
         The operands that outputs replace, known when the forward pass has run: their numbers, and those of the outputs.
     """
@@ -109,6 +115,7 @@ class CustomRule(UserCode):
     no_forward = "it has no rule for forward mode"
     outs: tuple[Aval, ...] | None = None
     captured_constant = False
+    backward_autocast: str | None = None
     dirty: Mapping[int, int] = MappingProxyType({})
 
     def fwd(self, values: Values) -> Values:
@@ -157,14 +164,27 @@ class Applied(UserCode):
         Tracers that the slots' functions captured. Their values are leading operands, which slots do not receive.
     lanes : tuple
         See `Lanes`.
+    autocast : Autocast or None
+        That of the call: all slots but `bwd` run under it, also if a jaxpr is derived elsewhere.
     """
 
-    __slots__ = ("captures", "lanes", "rule")
+    __slots__ = ("autocast", "captures", "lanes", "rule")
 
-    def __init__(self, rule: CustomRule, captures: Sequence[Capture] = (), lanes: Lanes = ()):
+    def __init__(
+        self,
+        rule: CustomRule,
+        captures: Sequence[Capture] = (),
+        lanes: Lanes = (),
+        autocast: Autocast | None = None,
+    ):
         self.rule = rule
         self.captures = captures
         self.lanes = lanes
+        self.autocast = autocast
+
+    def over(self, lanes: Lanes) -> Applied:
+        """Mapped over these axes."""
+        return Applied(self.rule, self.captures, lanes, self.autocast)
 
     @property
     def name(self) -> str:
@@ -183,7 +203,7 @@ class Applied(UserCode):
         """With other captured values; more of them stand in front."""
         more = (None,) * (len(captures) - len(self.captures))
         lanes = tuple([(size, (*more, *dims)) for size, dims in self.lanes]) if more else self.lanes
-        return Applied(self.rule, captures, lanes)
+        return Applied(self.rule, captures, lanes, self.autocast)
 
     def marked(self, mask: Mask, by: str) -> Applied:
         """Refusing to read captured values that are being differentiated."""
@@ -208,14 +228,16 @@ class Applied(UserCode):
 
     def _outputs(self, slot: str, operands: Values) -> list[Any]:
         if not self.lanes:
-            return list(self._run(getattr(self.rule, slot), operands))
+            return list(self._run(self._as_called(getattr(self.rule, slot)), operands))
         lane, inner = self._lane()
         return lane.stacked(tracing(lane.trace, getattr(inner, slot), *lane.lifted(operands)))
 
     def fwd_res(self, operands: Values, perturbed: Mask, again: Again) -> Forward:
         """The outputs, and what the reverse pass needs; `again` applies the whole equation one level down."""
         if not self.lanes:
-            return self._run(self.rule.fwd_res, operands, perturbed[len(self.captures) :], again)
+            return self._run(
+                self._as_called(self.rule.fwd_res), operands, perturbed[len(self.captures) :], again
+            )
         lane, inner = self._lane()
         result = tracing(
             lane.trace, inner.fwd_res, lane.lifted(operands), perturbed, lambda: lane.fronted(again())
@@ -246,7 +268,7 @@ class Applied(UserCode):
         """Outputs and their tangents (values or `Zero`)."""
         if not self.lanes:
             own = list(map(_strong, tangents[len(self.captures) :]))
-            return self._run(self.rule.jvp, operands, own, again)
+            return self._run(self._as_called(self.rule.jvp), operands, own, again)
         lane, inner = self._lane()
         ins, ts = lane.lifted(operands), lane.lifted(tangents)
         outs, out_ts = tracing(lane.trace, inner.jvp, ins, ts, lambda: lane.fronted(again()))
@@ -263,7 +285,11 @@ class Applied(UserCode):
 
     def vmap(self, size: int, operands: Values, dims: Dims) -> Pushed:
         """Outputs and their batch axes, by the rule's own rule."""
-        return self._run(partial(self.rule.vmap, size), operands, dims[len(self.captures) :])
+        return self._run(self._as_called(partial(self.rule.vmap, size)), operands, dims[len(self.captures) :])
+
+    def _as_called(self, slot: UserFunction) -> UserFunction:
+        """The slot, under the autocast of the call."""
+        return partial(under, self.autocast, slot) if autocasting.used else slot
 
     def _run(self, slot: UserFunction, operands: Values, *rest: Any) -> Any:
         """The slot's result; what it stages, and its errors, have source lines of their own."""
@@ -293,7 +319,7 @@ class Applied(UserCode):
 
     def _lane(self) -> tuple[_Lane, Applied]:
         """The outermost mapped axis, and what is mapped over it."""
-        return _Lane(*self.lanes[0]), Applied(self.rule, self.captures, self.lanes[1:])
+        return _Lane(*self.lanes[0]), self.over(self.lanes[1:])
 
 
 def lowered(result: Any, trace: Any) -> Any:

@@ -98,8 +98,11 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
 
     @functools.wraps(opt_maker)
     def make(*args: Any, **kwargs: Any) -> Optimizer:
-        init, update, get_params = opt_maker(*args, **kwargs)
         name = name_of(opt_maker)
+        made = opt_maker(*args, **kwargs)
+        if not (isinstance(made, tuple | list) and len(made) == 3):
+            raise ArgumentError(f"{name} must return init, update and get_params, got {shown(made)}")
+        init, update, get_params = made
 
         def init_fn(params: Any) -> OptimizerState:
             leaves, tree = tree_flatten(params)

@@ -14,6 +14,7 @@ from ..core.evaluation import bind_equation, evaluate
 from ..passes.masks import with_zeros
 from ..passes.toolkit import forward_slice
 from ..primitives.tape import sum_primitive
+from .backward_autocast import compare_autocast
 from .linearize import Entry
 from .stage import stage
 from .tape_sources import located
@@ -52,6 +53,7 @@ def backward(
     for v, ct in zip(outs, cotangents):
         if type(v) is Linear and type(ct) is not Zero:
             cts[v] = sum_primitive(v.aval).bind(cts[v], ct) if v in cts else ct
+    compare_autocast(tape)
     if looks_for_faults():
         tape = [located(entry) for entry in tape]
     for prim, args, params, results in reversed(tape):

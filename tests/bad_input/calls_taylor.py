@@ -19,6 +19,11 @@ def entered(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return fnp.sin(X)
 
 
+def decorated(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call what the function decorates."""
+    return function(*args, **kwargs)(X)
+
+
 #: name in the namespace -> (through, args, kwargs)
 OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[str, Any]]]] = {
     "functrans": [
@@ -28,6 +33,8 @@ OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[
         ],
         ("no_tracing", entered, (False,), {}),
         ("autocast", entered, ("float32",), {"enabled": True, "cache_casts": True, "rules": {"exp": "none"}}),
+        ("custom_fwd", decorated, (fnp.sin,), {"cast_inputs": "float32"}),
+        ("custom_bwd", decorated, (fnp.sin,), {}),
         ("is_autocast_enabled", None, (), {}),
         ("get_autocast_dtype", None, (), {}),
         ("checking_leaks", entered, (), {}),

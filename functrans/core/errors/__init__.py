@@ -16,6 +16,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentValueError",
     "ArrayTooLargeError",
+    "AutocastError",
     "AxisError",
     "BackwardError",
     "BackwardStateError",

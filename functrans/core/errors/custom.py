@@ -402,3 +402,33 @@ class VmapRuleError(FunctionError):
     Return a pair, the outputs and their batch axes: ``return Plain.apply(x), in_dims[0]``, with None for outputs that
     have none. Or omit `vmap`, and functrans derives it.
     """
+
+
+class AutocastError(FunctionError):
+    """A pullback is called under another autocast than a custom rule's reverse rule was traced for.
+
+    Raised with ``config.check_backward_autocast = "error"``. The reverse rule of a compiled function is traced with the
+    forward pass, under the autocast that ``config.backward_pass_autocast`` says: by default that of the forward pass.
+
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> class Product(ft.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x @ x
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return g @ x.T + x.T @ g
+    >>> with ft.autocast("float32"):
+    ...     out, pullback = ft.vjp(ft.jit(Product.apply), fnp.ones((2, 2)))
+    >>> with ft.config.patch(check_backward_autocast="error"):
+    ...     pullback(out)
+    Traceback (most recent call last):
+    ...
+    functrans.core.errors.AutocastError: ProductBackward was traced for autocast('float32'), but the...
+
+    Call the pullback under the same autocast. Or say before the forward pass what holds where it is called:
+    ``config.backward_pass_autocast = "off"``, or arguments of `autocast`. Or decorate `backward` by `custom_bwd`, so
+    that it always runs under the autocast of `forward`.
+    """

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from ...core.errors import PytreeError
+from ...core.errors import ArgumentError, PytreeError
 from ..checked import checked
 from .nodes import GetAttrKey, KeyEntry, register_kind
 
@@ -68,6 +68,11 @@ def register_pytree_node_class(cls: _Class) -> _Class:
 
     Use as a decorator; `tree_unflatten` is a class method.
 
+    Raises
+    ------
+    ArgumentError
+        If the class has no such methods.
+
     Examples
     --------
     >>> import functrans as ft
@@ -83,8 +88,18 @@ def register_pytree_node_class(cls: _Class) -> _Class:
     >>> ft.tree.map(lambda x: x + 1, Interval(1, 2)).high
     3
     """
+    _check_methods("register_pytree_node_class", cls, "tree_flatten")
     register_kind(cls, lambda node: node.tree_flatten(), _by_method(cls))
     return cls
+
+
+def _check_methods(name: str, cls: type, flatten: str) -> None:
+    for method in (flatten, "tree_unflatten"):
+        if not hasattr(cls, method):
+            raise ArgumentError(
+                f"{name}: {cls.__name__} has no method {method}. Write {flatten}(self), and the class method "
+                "tree_unflatten(cls, aux_data, children)"
+            )
 
 
 def _by_method(cls: type) -> Callable[[Any, Any], Any]:
@@ -144,6 +159,11 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
 
     Use as a decorator. If there is a method ``tree_flatten``, it is used when keys are not needed.
 
+    Raises
+    ------
+    ArgumentError
+        If the class has no such methods.
+
     Examples
     --------
     >>> import functrans as ft
@@ -159,6 +179,7 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
     >>> ft.tree.leaves(Box([1, 2]))
     [1, 2]
     """
+    _check_methods("register_pytree_with_keys_class", cls, "tree_flatten_with_keys")
     flatten = (lambda node: node.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(cls, lambda node: node.tree_flatten_with_keys(), _by_method(cls), flatten)
     return cls
