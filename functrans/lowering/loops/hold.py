@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import ir
+from .hand_on import hand_on
+from .offsets import Offsets
 
 #: Loops with fewer iterations, if known, stay as they are.
 FEWEST = 8
@@ -29,18 +31,35 @@ _SIMPLE = (ir.Let, ir.Load, ir.Store, ir.Get, ir.Set, ir.Fail, ir.Copy)
 
 
 def hold_elements(kernel: ir.Kernel) -> ir.Kernel:
-    """Keep elements in variables, in place; the kernel must not be outlined yet. It reorders sums."""
-    _body(kernel.body)
+    """Keep elements in variables, or hand them on, in place; the kernel must not be outlined yet. It reorders sums."""
+    _body(kernel.body, Offsets())
     return kernel
 
 
-def _body(body: ir.StatementList) -> None:
+def _body(body: ir.StatementList, offsets: Offsets) -> None:
     new: list[Any] = []
     for s in body.statements:
+        offsets.note(s)
         for inner in ir.bodies_of(s):
-            _body(inner)
-        new += _Loop(s).held() if _is_simple(s) else [s]
+            _body(inner, offsets)
+        new += _improved(s, offsets) if _is_simple(s) else [s]
     body.statements = new
+
+
+def _improved(loop: ir.For, offsets: Offsets) -> list[Any]:
+    """The statements that replace a loop."""
+    before = hand_on(loop, offsets)
+    new = _Loop(loop, offsets).held()
+    return _unless_empty(loop, [*before, *new]) if before else new
+
+
+def _unless_empty(loop: ir.For, statements: list[Any]) -> list[Any]:
+    """Statements that run only if a loop has an iteration."""
+    if ir.rounds(loop, 0) > 0:
+        return statements
+    some = ir.Value(ir.BOOL)
+    then = ir.If(some, ir.StatementList(statements), ir.StatementList())
+    return [ir.Let(some, "lt", (loop.start, loop.stop)), then]
 
 
 def _is_simple(s: ir.Statement) -> bool:
@@ -75,30 +94,17 @@ _Cut = tuple[ir.Operand, int]
 class _Loop:
     """An innermost loop."""
 
-    def __init__(self, loop: ir.For):
+    def __init__(self, loop: ir.For, offsets: Offsets):
         self.loop = loop
+        self.offsets = offsets
         self.statements = loop.body.statements
         self.defined: set[Any] = {loop.var, *[s.value for s in self.statements if hasattr(s, "value")]}
-        #: By how much a value exceeds the loop's number.
-        self.offsets: dict[Any, int] = {loop.var: 0}
-        for s in self.statements:
-            if type(s) is ir.Let and s.op in ("add", "sub"):
-                self.count(s)
         self.uses: Counter[ir.Operand] = Counter(
             x for s in self.statements for x in ir.operands_of(s) if type(x) is ir.Value
         )
         copies = [s for s in self.statements if type(s) is ir.Copy and s.target.place != s.source.place]
         self.copied = {b.place for s in copies for b in (s.target, s.source)}
         self.accesses = self.accesses_of()
-
-    def count(self, s: ir.Let) -> None:
-        """Note the result of an addition of a literal to the loop's number."""
-        x, y = s.args
-        if s.op == "add" and y in self.offsets:
-            x, y = y, x
-        step = _literal(y)
-        if x in self.offsets and step is not None:
-            self.offsets[s.value] = self.offsets[x] + (step if s.op == "add" else -step)
 
     def accesses_of(self) -> list[_Access]:
         """The accesses in order; a load, an addition and a store of the same element are one."""
@@ -169,12 +175,10 @@ class _Loop:
         if x.buffer.shape != e.buffer.shape or x.part is not None:
             return []
         pairs = list(zip(x.index, e.index))
-        if any(
-            m is not None and n is not None and m != n
-            for m, n in ((_literal(i), _literal(j)) for i, j in pairs)
-        ):
+        if any(self.offsets.differ(i, j) for i, j in pairs):
             return None
-        return [(j, self.offsets[i]) for i, j in pairs if i in self.offsets]
+        moving = [(j, self.offsets.of(i)) for i, j in pairs]
+        return [(j, offset) for j, (base, offset) in moving if base is self.loop.var]
 
     # --- the new loops --------------------------------------------------------------------------------------
 
@@ -225,11 +229,7 @@ class _Loop:
         kept = [t for s in self.statements if s not in gone for t in sums.get(s, [s])]
         loop = self.loop
         inner = ir.For(loop.var, start, stop, ir.StatementList(kept), loop.reverse, loop.interruptible)
-        if ir.rounds(inner, 0) > 0:
-            return [*first, inner, *last]
-        some = ir.Value(ir.BOOL)
-        then = ir.StatementList([*first, inner, *last])
-        return [ir.Let(some, "lt", (start, stop)), ir.If(some, then, ir.StatementList())]
+        return _unless_empty(inner, [*first, inner, *last])
 
 
 def _in_order(a: _Access, o: _Access) -> bool:
@@ -241,10 +241,6 @@ def _in_order(a: _Access, o: _Access) -> bool:
 
 def _same(x: Any, y: Any) -> bool:
     return (x.buffer, x.index, x.part) == (y.buffer, y.index, y.part)
-
-
-def _literal(x: ir.Operand) -> int | None:
-    return int(x.value) if isinstance(x, ir.Const | ir.Extent) else None
 
 
 class _Maker:
