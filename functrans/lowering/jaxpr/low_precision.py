@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core import Eqn, Primitive, Var
+import numpy as np
+
+from ...core import Aval, Eqn, Pointwise, Primitive, Var
 from ...core.dtypes import FLOAT32, is_low
 from ...passes.toolkit import new_equation
-from ...primitives.elementwise.arithmetic import convert_element_type_p
 from ...primitives.elementwise.rounding import fmod_p, remainder_p
 from ...primitives.products.dot import dot_general_p
 from ...primitives.reductions.cumulative import cumlogsumexp_p, cumprod_p, cumsum_p, recurrence_p
@@ -30,6 +31,14 @@ _ACCUMULATE = frozenset((
     dot_general_p, conv_p, reduce_sum_p, reduce_prod_p, others_p, cumsum_p, cumprod_p, cumlogsumexp_p, recurrence_p,
     reduce_window_sum_p, reduce_window_prod_p,
 ))  # fmt: skip
+#: Goes from float16 or bfloat16 to float32, or back, without rounding what is in a register.
+unrounded_p = Primitive(
+    "unrounded",
+    lambda x, *, dtype, weak=False: Aval(x.shape, dtype, weak),
+    lambda x, *, dtype, weak=False: np.asarray(x).astype(dtype)[()],
+    kernel=Pointwise(lambda k, x, *, dtype, weak=False: x),
+    moves_data=True,
+)
 #: Functions with steps that have derivatives; those without are known by that.
 _STEPS: frozenset[Primitive] = frozenset((remainder_p, fmod_p))
 
@@ -48,20 +57,20 @@ def _accumulates(e: Eqn) -> bool:
 def _in_float32(e: Eqn) -> Iterator[Eqn]:
     wide = []
     for a in e.invars:
-        cast = new_equation(convert_element_type_p, [a], {"dtype": FLOAT32, "weak": False}, e.source)
-        yield cast
-        wide.append(cast.outvars[0])
+        from_low = new_equation(unrounded_p, [a], {"dtype": FLOAT32}, e.source)
+        yield from_low
+        wide.append(from_low.outvars[0])
     out = e.outvars[0].aval
     result = e.replace(invars=wide, outvars=[Var(e.primitive.abstract(*[v.aval for v in wide], **e.params))])
     yield result
     params = {"dtype": out.dtype, "weak": out.weak}
-    yield e.replace(primitive=convert_element_type_p, invars=result.outvars, params=params)
+    yield e.replace(primitive=unrounded_p, invars=result.outvars, params=params)
 
 
 def reads_rounded(e: Eqn) -> bool:
     """Whether an equation reads float16 and bfloat16 numbers as memory would give them back."""
     low = [a.aval.dtype for a in e.invars if is_low(a.aval.dtype)]
-    if not low:
+    if not low or e.primitive is unrounded_p:
         return False
     prim = e.primitive
     has_steps = prim in _STEPS or prim.jvp is None or (prim.factors is not None and not any(prim.factors))
