@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Aval
+from ..core import Aval, is_low
 from ..core.libraries import numba
 from ..frontend.arguments import ShapeDtypeStruct, argument_place, name_of
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path
@@ -55,6 +55,10 @@ class ArgumentLeaf:
         scalar = typ.dtype if self.is_array else typ
         if not isinstance(scalar, types.Number | types.Boolean):
             raise TypesError(f"{where()} is {_in_words(typ)}. {_CURE}")
+        if scalar == types.float16:
+            raise TypesError(
+                f"{where()} is {_in_words(typ)}, {_NO_FLOAT16}: pass float32, and convert it inside"
+            )
         self.number = None if self.is_array else _NUMBERS.get(typ)
         self.dtype = as_dtype(scalar) if self.number is None else np.dtype(self.number)
 
@@ -70,6 +74,7 @@ class ArgumentLeaf:
         return x if self.is_array else x[()]
 
 
+_NO_FLOAT16 = "which code compiled by Numba for the CPU cannot hold"
 _CURE = "Arguments are arrays, numbers, None, and tuples or named tuples of them"
 
 
@@ -231,6 +236,8 @@ def result_type(jitted: Any, out_tree: PyTreeDef, avals: Sequence[Aval]) -> Any:
 
 
 def _leaf_type(aval: Aval, where: Callable[[], str]) -> Any:
+    if is_low(aval.dtype):
+        raise TypesError(f"{where()} has dtype {aval.dtype}, {_NO_FLOAT16}: return x.astype('float32')")
     try:
         scalar = from_dtype(aval.dtype)
     except numba.errors.NumbaError:

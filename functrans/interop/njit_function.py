@@ -16,8 +16,8 @@ from numba.np.numpy_support import as_dtype
 
 from ..api.jit import jit
 from ..arrays.array import Array, WeakArray
-from ..core import Aval, Tracer, aval_of
-from ..core.errors import ArgumentError, GradientStructureError
+from ..core import Aval, Tracer, aval_of, is_low
+from ..core.errors import ArgumentError, DtypeError, GradientStructureError
 from ..custom.custom_function import custom_jvp, custom_vjp
 from ..frontend.pytree import tree_flatten, tree_map, tree_unflatten
 from ..passes.toolkit import lift_constants
@@ -68,6 +68,13 @@ class NumbaCall(CPUDispatcher):
     def _compile_for_args(self, *args: Any, **kws: Any) -> Callable[..., Any]:
         """What to call with arguments of types for which there is no machine code."""
         leaves = tree_flatten(args)[0]
+        for x in leaves:
+            dtype = getattr(x, "dtype", None)
+            if isinstance(dtype, np.dtype) and is_low(dtype):
+                raise DtypeError(
+                    f"numba_call of {self.py_func.__qualname__}: an argument has dtype {dtype}, which code compiled "
+                    "by Numba for the CPU cannot hold: pass x.astype('float32')"
+                )
         if any(isinstance(x, Tracer) for x in leaves):
             return self._traced
         if any(_is_number(x) for x in leaves):

@@ -256,6 +256,10 @@ def test_types_that_are_not_known():
         ([1.0], r"argument 0 \('x'\) is a list"),
         ((1.0, ("a",)), r"argument 0 \('x'\)\[1\]\[0\] is a unicode_type"),
         (numba.typed.Dict.empty(numba.int64, numba.float64), r"argument 0 \('x'\) is a dict"),
+        (
+            np.ones(3, np.float16),
+            r"argument 0 \('x'\) is an array of float16, which .* cannot hold: pass float32",
+        ),
         (np.array(["a"]), r"argument 0 \('x'\) is an array of \[unichr"),
         (1, r"result\['w'\] is in a dict"),
     ],
@@ -384,3 +388,15 @@ def test_an_interrupt_ends_a_kernel():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_float16_is_used_inside_alone():
+    """Numba's code for the CPU has no arrays of it."""
+    g = ft.jit(lambda x: fnp.sum(fnp.sin(x.astype(np.float16)), dtype=np.float32))
+    x = np.linspace(0, 1, 50, dtype=np.float32)
+    expected = g(x)
+    assert numba.njit(lambda x: g(x))(x) == expected
+    narrow = ft.jit(lambda x: x.astype(np.float16))
+    narrow(x)
+    with pytest.raises(numba.TypingError, match=r"result has dtype float16.*return x.astype\('float32'\)"):
+        numba.njit(lambda x: narrow(x))(x)

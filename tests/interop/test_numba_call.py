@@ -425,3 +425,12 @@ def test_rules():
         ft.grad(
             lambda x: fnp.sum(ft.numba_call(opaque, vjp=lambda *a: (x,), result_shape_dtypes=spec)(x, 2.0))
         )(x)
+
+
+@pytest.mark.parametrize("call", [lambda f: f, ft.jit, ft.vmap])
+def test_numba_has_no_float16(call):
+    x = np.ones(3, np.float16)
+    with pytest.raises(
+        ft.errors.DtypeError, match=r"closing\S*inner: an argument has dtype float16.*float32"
+    ):
+        call(closing(2.0))(x)
