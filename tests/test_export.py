@@ -49,6 +49,11 @@ def gradient_of_while(x):
     return ft.grad(lambda x: fnp.sum(loops(fnp.sin(x))[0]))(x)
 
 
+try:
+    LOW = ft.bfloat16  # NumPy's code for it says nothing
+except ft.errors.MissingLibraryError:
+    LOW = np.float16
+
 CASES = {
     "elementwise": (elementwise, (X,)),
     "structures": (structures, ({"w": X, "v": (X[0],)}, 2.5)),
@@ -56,6 +61,7 @@ CASES = {
     "loops": (loops, (X,)),
     "transforms": (transforms, (X,)),
     "gradient of while": (gradient_of_while, (X,)),
+    "low precision": (lambda x: (fnp.tanh(x) * 2.3, fnp.sum(x)), (X.astype(LOW),)),
     "integers": (lambda n: (n // 3, n % 5, fnp.cumsum(n)), (np.arange(10, dtype=np.int32),)),
 }
 

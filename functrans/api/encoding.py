@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Atom, Aval, Eqn, ExportError, Jaxpr, Literal, Primitive, Var
+from ..core import Atom, Aval, Eqn, ExportError, Jaxpr, Literal, Primitive, Var, is_bfloat16
+from ..core.low_precision import as_dtype
 from ..frontend.pytree import LEAF, PyTreeDef
 from ..frontend.pytree.definition import rebuild
 
@@ -108,12 +109,12 @@ def _primitives() -> dict[str, Primitive]:
 def _encode_aval(aval: Aval) -> list[Any]:
     if type(aval) is not Aval:
         raise ExportError(f"values of type {aval} cannot be exported: they belong to a process")
-    return [list(aval.shape), aval.dtype.str, aval.weak]
+    return [list(aval.shape), _dtype_name(aval.dtype), aval.weak]
 
 
 def _decode_aval(data: list[Any]) -> Aval:
     shape, dtype, weak = data
-    return Aval(tuple(shape), np.dtype(dtype), weak)
+    return Aval(tuple(shape), as_dtype(dtype), weak)
 
 
 # --- structures ---------------------------------------------------------------------------------------------
@@ -156,11 +157,11 @@ def encode(value: Any) -> Any:
     if kind in (float, complex):
         return ["number", kind.__name__, _bytes(np.array(value))]
     if isinstance(value, np.dtype):
-        return ["dtype", value.str]
+        return ["dtype", _dtype_name(value)]
     if isinstance(value, np.generic):
-        return ["scalar", value.dtype.str, _bytes(np.asarray(value))]
+        return ["scalar", _dtype_name(value.dtype), _bytes(np.asarray(value))]
     if isinstance(value, np.ndarray):
-        return ["array", value.dtype.str, list(value.shape), _bytes(value)]
+        return ["array", _dtype_name(value.dtype), list(value.shape), _bytes(value)]
     if kind in (tuple, list, frozenset):
         return [kind.__name__, [encode(v) for v in value]]
     if kind is dict:
@@ -200,7 +201,7 @@ def decode(data: Any) -> Any:
 
 _DECODERS: dict[str, Callable[..., Any]] = {
     "number": lambda kind, data: _array("<f8" if kind == "float" else "<c16", (), data).item(),
-    "dtype": np.dtype,
+    "dtype": as_dtype,
     "scalar": lambda dtype, data: _array(dtype, (), data)[()],
     "array": lambda dtype, shape, data: _array(dtype, shape, data),
     "tuple": lambda parts: tuple([decode(p) for p in parts]),
@@ -216,12 +217,17 @@ _DECODERS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _dtype_name(dtype: np.dtype) -> str:
+    # NumPy's code for bfloat16 only says that it has two bytes.
+    return dtype.name if is_bfloat16(dtype) else dtype.str
+
+
 def _bytes(array: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
 
 
 def _array(dtype: str, shape: Any, data: str) -> np.ndarray:
-    array = np.frombuffer(base64.b64decode(data), np.dtype(dtype)).reshape(shape)
+    array = np.frombuffer(base64.b64decode(data), as_dtype(dtype)).reshape(shape)
     array.flags.writeable = False
     return array
 
