@@ -6,7 +6,7 @@ from typing import Any
 
 from . import ir
 
-_SHORT = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
+_SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
 
 
 def short(dtype: Any) -> str:
