@@ -49,8 +49,20 @@ def halvings(x):
     return fnp.sum(lax.while_loop(lambda x: fnp.sum(x) > 1.0, lambda x: 0.5 * x * fnp.cos(x), x))
 
 
+def weighted(x, w):
+    """Where numbers of two bytes are widened and rounded: in loads, stores, comparisons, sums and products."""
+    h = fnp.tanh(x @ w)
+    return h, fnp.sum(fnp.where(h > 0.5, h * 1.1, h), axis=1)
+
+
+def bfloat16_operands():
+    pytest.importorskip("ml_dtypes")
+    return [ft.ShapeDtypeStruct(x.shape, ft.bfloat16) for x in LOW]
+
+
 LOGISTIC = (np.zeros(5), np.ones((N, 5)), np.ones(N))
 DECAY = (0.5, np.ones(3), np.full(N, 0.1))
+LOW = (np.ones((N, 20), np.float16), np.ones((20, 30), np.float16))
 LOOKUP = (np.ones((N, 3)), np.arange(20), 2.0)
 CASES = {
     "jaxpr_softmax": lambda: str(ft.make_jaxpr(softmax)(np.ones((N, 7)))),
@@ -60,6 +72,8 @@ CASES = {
     "kernel_grad_of_logistic": lambda: ft.jit(ft.grad(logistic)).lower(*LOGISTIC).as_text(),
     "kernel_grad_of_scan": lambda: ft.jit(ft.grad(decay)).lower(*DECAY).as_text(),
     "kernel_grad_of_while_loop": lambda: ft.jit(ft.grad(halvings)).lower(np.ones(3)).as_text(),
+    "kernel_float16": lambda: ft.jit(weighted).lower(*LOW).as_text(),
+    "kernel_bfloat16": lambda: ft.jit(weighted).lower(*bfloat16_operands()).as_text(),
     "kernel_lookup": lambda: ft.jit(lookup).lower(*LOOKUP).as_text(),
 }
 
