@@ -100,7 +100,29 @@ def remainders(x):
     return lax.fori_loop(0, 3 * N, lambda i, x: x.at[i % N, 0].add(x[(i * 7) % N, i % 3]), x)
 
 
-@pytest.mark.parametrize("f", [forwards, unrolled, in_triangles, remainders])
+def by_twos(x):
+    return lax.scan(lambda x, i: (x.at[i, i + 1].set(x[i - 2, 0]), None), x, fnp.arange(2, N, 2))[0]
+
+
+def in_blocks(x):
+    """A scan over rows of integers, with others over their elements inside."""
+
+    def block(x, rows):
+        i, j = rows
+        return lax.scan(lambda x, k: (x.at[k, k - 3].add(x[k - 1, 0]), k), x, i)[0], j[2]
+
+    places = fnp.arange(N).reshape(8, 5)
+    x, ends = lax.scan(block, x, (places, 2 * places[:, 1:] - N))
+    return x + ends[0], ends
+
+
+def with_checkpoints(x):
+    return lax.scan(lambda x, i: (x.at[i].add(x[i - 1]), None), x, fnp.arange(1, N), checkpoint_every=6)[0]
+
+
+@pytest.mark.parametrize(
+    "f", [forwards, unrolled, in_triangles, remainders, by_twos, in_blocks, with_checkpoints]
+)
 def test_loops_bound_their_indices(f):
     assert checks(f, X) == 0
     with ft.disable_jit():
