@@ -22,8 +22,7 @@ from .operators import operators
 POLICIES = ("low", "wide", "promote", "none")
 
 _LOW = """
-    matmul matvec vecmat dot inner tensordot einsum multi_dot batch_matmul dot_general scaled_dot_general
-    scaled_matmul
+    matmul matvec vecmat dot inner tensordot einsum multi_dot batch_matmul dot_general
     conv conv_general_dilated conv_general_dilated_local conv_transpose conv_with_general_padding
     convolve convolve2d correlate correlate2d fftconvolve
     dot_product_attention
@@ -36,7 +35,7 @@ _WIDE = """
     logsumexp logmeanexp softmax log_softmax standardize
     norm matrix_norm vector_norm
     cholesky cholesky_update cho_factor cho_solve cond det eig eigh eigvals eigvalsh eigh_tridiagonal
-    eigvalsh_tridiagonal expm expm_frechet funm hessenberg householder_product inv lstsq lu lu_factor lu_solve
+    eigvalsh_tridiagonal expm expm_frechet hessenberg householder_product inv lstsq lu lu_factor lu_solve
     matrix_power matrix_rank ormqr pinv polar qdwh qr qr_multiply rsf2csf schur slogdet solve solve_sylvester
     solve_triangular sqrtm svd svdvals
     symmetric_product tensorinv tensorsolve triangular_solve tridiagonal tridiagonal_solve

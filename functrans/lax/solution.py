@@ -11,6 +11,7 @@ import numpy as np
 from ..arrays.array import read_only_copy
 from ..control.body_cache import interned
 from ..core import Aval, Jaxpr, Source, Tracer, aval_of, is_inexact, last_line
+from ..core.autocast import ambient
 from ..core.errors import ArgumentError, DtypeError, ShapeError
 from ..core.evaluation import evaluate
 from ..frontend.arguments import flatten_values, given, name_of, result, results, value_of
@@ -26,8 +27,8 @@ _FLOAT = np.dtype(np.float64)
 
 
 def _same(own: Aval, aval: Aval) -> bool:
-    """Whether it has that dtype; Python numbers take it on."""
-    return own.weak and real_for_real(own, aval)
+    """Whether it takes on that dtype: a Python number, or what autocast gave another one."""
+    return (own.weak or ambient() is not None) and real_for_real(own, aval)
 
 
 @dataclass(frozen=True)
