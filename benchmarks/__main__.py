@@ -18,6 +18,7 @@ COMMANDS = {
     "custom_rules": "what a custom derivative rule costs, compiled and not",
     "hooks": "hooks on cotangents in a backward pass, and an update in place of donated arrays",
     "partition": "what reverse mode keeps and how long it takes, by partitioner",
+    "autocast": "time and memory under autocast, beside float64 and the model written in float32",
     "eager": "cost of an operation under eager grad",
     "dispatch": "cost of calling a compiled function",
     "numba": "compiled gradients called in njit code, and gradients of njit code, beside the same by hand",
