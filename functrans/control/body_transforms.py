@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..core.aval import Aval
+from ..core.dtypes import INT64
 from ..core.ir import Atom, Jaxpr, Var
 from ..core.module_getattr import lazy_import
 from ..core.named_axes import axis_key
 from ..passes.check import verified
+from ..passes.int_ranges import Range
 from ..passes.masks import Mask, Masks, scatter, split, terms_mask
-from ..passes.toolkit import lift_constants
+from ..passes.toolkit import lift_constants, substitute
 from ..primitives.elementwise.arithmetic import select_p
 from ..primitives.structure.linear import reshape_p, shape_of
 from ..primitives.tape import sum_primitive
@@ -27,6 +30,7 @@ from .bodies import JaxprBuilder, fixpoint, invariant_part
 taylor = lazy_import("functrans.transforms.jet")
 partitioner = lazy_import("functrans.control.partitioner")
 rewinding = lazy_import("functrans.control.rewinding")
+counting = lazy_import("functrans.control.counting")
 
 
 def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, reverse: bool) -> Mask:
@@ -105,7 +109,7 @@ class Halves(NamedTuple):
         Constants, carry, rows: in each group residuals come before tangents.
     consts, rows : list of (str, int)
         The origin of each residual in a group: ``("in", i)`` operand i, ``("new", i)`` new constant i, ``("out", i)``
-        stacked output i, ``("past", i)`` row i of the way back.
+        stacked output i, ``("past", i)`` row i of the way back, ``("first", 0)`` the number of the first iteration.
     past : WayBack or None
         Restores carried arrays that would otherwise be residuals.
     """
@@ -139,12 +143,18 @@ class WayBack(NamedTuple):
     rows: list[tuple[str, int]]
 
 
-def halves_of(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
-    """The two halves of a body, linear in the tangents of the inputs in `mask`."""
-    return jaxpr.derive(("scan linearize", mask, sizes), lambda: _take_apart(jaxpr, mask, sizes))
+def halves_of(
+    jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int], limits: tuple[Range, ...] | None = None
+) -> Halves:
+    """The two halves of a body, linear in the tangents of the inputs in `mask`.
+
+    For a ``while_loop``, `limits` is what its condition says of the carry.
+    """
+    key = ("scan linearize", mask, sizes, limits)
+    return jaxpr.derive(key, lambda: _take_apart(jaxpr, mask, sizes, limits))
 
 
-def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
+def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int], limits: tuple[Range, ...] | None) -> Halves:
     num_consts, num_carry = sizes
     parts = partitioner.economical(linearize_jaxpr(jaxpr, mask), *sizes)
     values = [parts.primal.invars[i] if w == "in" else parts.primal.outvars[i] for w, i in parts.residuals]
@@ -156,12 +166,16 @@ def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
     ]
     variables = residuals if past is None else [*residuals, *past.needs]
     outside, inside, fixed = invariant_part(opened, num_consts + shift, variables)
+    known = num_consts + shift
+    counts = {} if limits is None else counting.counts_of(opened, residuals, known, limits)
     outs = list(opened.outvars[: len(jaxpr.outvars)])
     numbers: dict[Atom, int] = {v: i for i, v in enumerate(opened.invars[shift:])}
     places: list[tuple[str, str, int]] = []
-    for v, new in zip(variables, fixed):
+    for n, (v, new) in enumerate(zip(variables, fixed)):
         i = numbers.get(v, -1)
-        if past is not None and v in past.versions:
+        if v in counts and n < len(residuals):
+            places.append(("counts", "in", num_consts + counts[v].carry))
+        elif past is not None and v in past.versions:
             places.append(("rows", "past", list(past.versions).index(v)))
         elif i >= 0 and not num_consts <= i < num_consts + num_carry:
             places.append(("rows" if i >= num_consts else "consts", "in", i))
@@ -173,10 +187,14 @@ def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int]) -> Halves:
             places.append(("rows", "out", num_carry + outs[num_carry:].index(v)))
     primal = verified(inside.replace(outvars=outs), "linearize of scan")
     places, of_past = split(places, len(residuals))
-    linear, linear_captured = _linear_half(parts, places, mask, sizes)
+    linear, linear_captured = _linear_half(parts, places, [counts.get(v) for v in residuals], mask, sizes)
     nonzero = (*mask[num_consts : num_consts + num_carry], *parts.nonzero[num_carry:])
     back = None if past is None else _way_back(opened, past, of_past)
-    groups = _origins(places, "consts"), _origins(places, "rows")
+    starts = _origins(places, "counts")
+    groups = (
+        [*_origins(places, "consts"), *starts],
+        [*_origins(places, "rows"), *[("first", 0) for _ in starts]],
+    )
     return Halves(outside, primal, linear, (captured, linear_captured), *groups, nonzero, back)
 
 
@@ -198,20 +216,33 @@ def _way_back(primal: Jaxpr, past: Any, places: Sequence[tuple[str, str, int]]) 
 
 
 def _linear_half(
-    parts: LinearizedJaxpr, places: Sequence[tuple[str, str, int]], mask: Mask, sizes: tuple[int, int]
+    parts: LinearizedJaxpr,
+    places: Sequence[tuple[str, str, int]],
+    counts: Sequence[Any],
+    mask: Mask,
+    sizes: tuple[int, int],
 ) -> tuple[Jaxpr, tuple[Any, ...]]:
     linear, captured = lift_constants(parts.linear)
-    new = JaxprBuilder(linear)
+    new = JaxprBuilder(linear.replace(eqns=[]))
     front, residuals, rest = split(linear.invars, len(captured), len(places))
     masks = split(mask, *sizes)
     t_consts, t_carry, t_rows = split(rest, sum(masks[0]), sum(masks[1]))
     consts = [v for v, place in zip(residuals, places) if place[0] == "consts"]
     rows = [v for v, place in zip(residuals, places) if place[0] == "rows"]
+    starts = [Var(Aval((), INT64)) for place in places if place[0] == "counts"]
+    numbers = [Var(v.aval) for v in starts]
+    counting_now = iter(zip(starts, numbers))
+    instead: dict[Any, Atom] = {
+        v: counting.counted(new, v, count, *next(counting_now))
+        for v, count, place in zip(residuals, counts, places)
+        if place[0] == "counts"
+    }
+    new.eqns += substitute(linear.eqns, instead)
     outs = scatter(parts.nonzero, linear.outvars)
     carried = iter(t_carry)
     pairs = [(next(carried), t) for t, m in zip(outs, masks[1]) if m]
     carry = [new.zeros(v.aval) if t is None else t for v, t in pairs]
-    invars = [*front, *consts, *t_consts, *t_carry, *rows, *t_rows]
+    invars = [*front, *consts, *starts, *t_consts, *t_carry, *rows, *numbers, *t_rows]
     outvars = [*carry, *[t for t in outs[sizes[1] :] if t is not None]]
     return new.finish("linearize of scan", outvars, invars), captured
 

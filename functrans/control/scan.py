@@ -268,6 +268,7 @@ def push(
         return [values[where][i] for where, i in origins if where != "past"]
 
     past = halves.past
+    values = {**values, "first": [np.int64(0)]}
     groups = [head, [*halves.captured[1], *from_origins(halves.consts)], from_origins(halves.rows), *tangents]
     if past is not None:
         last = [values["out"][c] for c in past.carries]

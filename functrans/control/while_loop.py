@@ -26,6 +26,7 @@ from ..core import (
 from ..core.config import config
 from ..core.evaluation import evaluate
 from ..core.module_getattr import lazy_import
+from ..passes.int_ranges import UNKNOWN, Facts
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, split, with_zeros
 from ..passes.toolkit import lift_constants
 from ..primitives.elementwise.arithmetic import convert
@@ -45,7 +46,7 @@ from .body_transforms import (
     pushed_body,
 )
 from .call import effects_of_bodies
-from .carry_ranges import of_while
+from .carry_ranges import claimed, of_while
 from .run_body import computed, run_compiled
 from .scan import no_common_tape, over_lanes, push, scan_p
 from .vectorized_while import in_step
@@ -220,7 +221,9 @@ def _linearize(
     cond_consts, consts, carry = split(primals, num_cond, num_consts)
     sizes = num_consts, len(carry)
     mask = carry_mask(body_jaxpr, perturbed(tangents[num_cond:]), *sizes, reverse=True)
-    halves = halves_of(body_jaxpr, mask, sizes)
+    unknown = [Facts()] * num_cond
+    limits = claimed(cond_jaxpr, unknown, [UNKNOWN] * len(carry))
+    halves = halves_of(body_jaxpr, mask, sizes, tuple(limits))
     consts = [*halves.captured[0], *consts]
     new = [] if halves.outside is None else evaluate(halves.outside, consts)
     results = while_p.bind(

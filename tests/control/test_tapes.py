@@ -1,10 +1,12 @@
 """Loops of unknown length, differentiated: what is beyond the random programs of tests/properties."""
 
 import numpy as np
+import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.testing import check
 
 
 def _spread_out(p):
@@ -27,3 +29,69 @@ def test_third_derivatives_add_cotangents_of_tapes():
         np.testing.assert_allclose(f(p), expected, rtol=1e-11, atol=1e-12)
     with ft.disable_jit():
         np.testing.assert_allclose(reverse(p), expected, rtol=1e-11, atol=1e-12)
+
+
+def counting(start, stop, step, shift):
+    """A function of numbers and bounds, whose first loop has a literal bound."""
+
+    def f(x, first, last):
+        def going(s):
+            i, y = s
+            inside = i < stop if step > 0 else i > stop
+            return inside & (y[0] < 1e3)
+
+        def body(s):
+            i, y = s
+            return i + step, y.at[i + shift].multiply(fnp.sin(y[i] + y[i - step]) + 0.1 * i)
+
+        y = lax.while_loop(going, body, (first, x))[1]
+        return lax.while_loop(
+            lambda s: s[0] < last, lambda s: (s[0] + 2, fnp.cos(s[1]) * y[s[0]]), (0, y[0])
+        )[1]
+
+    return f
+
+
+COUNTS = [(0, 12, 1, 0), (11, 0, -1, 1), (1, 12, 3, -1), (12, 1, -2, 0), (5, 5, 1, 0), (-3, -12, -4, 0)]
+NUMBERS = np.linspace(0.4, 1.7, 16)
+
+
+@pytest.mark.parametrize("case", COUNTS)
+def test_numbers_that_count_need_no_tape(case):
+    f, start = counting(*case), case[0]
+    slope = ft.grad(f)
+    assert "tape[]<i64[]>" not in str(ft.make_jaxpr(slope)(NUMBERS, start, 6))
+    with ft.disable_jit():
+        expected = slope(fnp.asarray(NUMBERS), start, 6)
+    np.testing.assert_allclose(ft.jit(slope)(NUMBERS, start, 6), expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", COUNTS[:3])
+def test_second_derivatives_and_batches_of_loops_that_count(case):
+    f, start, step = counting(*case), case[0], case[2]
+    slope = ft.jit(ft.grad(f))
+    rows = np.stack([NUMBERS, 0.5 * NUMBERS, 1.2 * NUMBERS])
+    firsts = np.array([start, start + step, start])
+    mapped = ft.jit(ft.vmap(slope, (0, 0, None)))(rows, firsts, 6)
+    np.testing.assert_allclose(mapped, [slope(r, i, 6) for r, i in zip(rows, firsts)], rtol=1e-12)
+    check(lambda x: ft.jit(f)(x, start, 6), NUMBERS, order=2)
+
+
+def test_what_a_condition_says_of_a_number_bounds_the_indices_of_the_derivative():
+    def sink(x):
+        def insert(i, a):
+            number = a[i]
+            going = lambda s: (s[0] >= 0) & (s[1][s[0]] > number)
+            j, a = lax.while_loop(going, lambda s: (s[0] - 1, s[1].at[s[0] + 1].set(s[1][s[0]])), (i - 1, a))
+            return a.at[j + 1].set(number)
+
+        return lax.fori_loop(1, x.shape[0], insert, x)
+
+    x = np.random.default_rng(0).normal(size=40)
+    slope = ft.grad(lambda x: fnp.sum(sink(x) * fnp.arange(40.0)))
+    np.testing.assert_array_equal(ft.jit(slope)(x), np.argsort(np.argsort(x)))
+    # Only the place at which the inner loop ends is checked, where it is read, zeroed and added to.
+    text = ft.jit(slope).lower(x).as_text()
+    assert text.count("status |=") <= 2
+    assert "reserve" not in text
