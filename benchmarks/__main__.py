@@ -17,6 +17,7 @@ COMMANDS = {
     "research": "programs that a researcher writes, warm and cold",
     "custom_rules": "what a custom derivative rule costs, compiled and not",
     "hooks": "hooks on cotangents in a backward pass, and an update in place of donated arrays",
+    "low_precision": "float16 and bfloat16 beside float32: kernels, a network and its residuals",
     "partition": "what reverse mode keeps and how long it takes, by partitioner",
     "autocast": "time and memory under autocast, beside float64 and the model written in float32",
     "eager": "cost of an operation under eager grad",
