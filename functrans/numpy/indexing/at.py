@@ -356,7 +356,7 @@ def _put(x: Any, plan: ops.Plan, values: Any) -> Any:
 
 def _scattered(x: Any, plan: ops.Plan, values: Any, op: Any, scatter: Any, unique: bool) -> Any:
     """Combine values into the elements of `x` that index arrays select."""
-    view, values = ops.take_view(x, plan), _canonical(values, plan)
+    view, values, unique = ops.take_view(x, plan), _canonical(values, plan), unique or plan.distinct
     if plan.mode == "promise_in_bounds":  # constants, checked while tracing
         unique = unique or ops.all_different(plan.view, plan.indices, plan.axes, plan.mode)
     if scatter is None:

@@ -17,9 +17,9 @@ import numpy as np
 from ...arrays.array import has_tracer, holds_tracers, unwrap
 from ...core import INT64, Tracer, dtype_kind, errors, is_abstract, operators
 from ..axes import broadcast_shapes
-from ..elementwise.arithmetic import convert
-from ..structure.linear import broadcast_to, reshape_p, shape_of, transpose_p
-from ..structure.shape import concatenate_p, rev_p, slice_p
+from ..elementwise.arithmetic import convert, mul_p
+from ..structure.linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p
+from ..structure.shape import concatenate_p, iota, rev_p, slice_p
 from .gather_scatter import gather_p
 from .index_shapes import check_bounds, rest_of
 from .item import getitem_p
@@ -48,6 +48,8 @@ class Plan(NamedTuple):
         The mode of the gather or scatter.
     shape : tuple of int
         The shape of the result.
+    distinct : bool
+        Whether the index arrays are known to select no element twice.
     """
 
     starts: tuple[int, ...]
@@ -61,6 +63,7 @@ class Plan(NamedTuple):
     place: int
     mode: str
     shape: tuple[int, ...]
+    distinct: bool = False
 
     def sliced_shape(self) -> tuple[int, ...]:
         """The shape after the slices."""
@@ -110,10 +113,21 @@ def _read(entries: list[Any], shape: tuple[int, ...], mode: str, staged: bool) -
     arrays = [e for e in entries if isinstance(e, np.ndarray | np.generic | Tracer)]
     # ``x[i, 0]`` as one look-up, for a traced number `i`: a slice of column 0 costs more, also in derivatives.
     looked_up = any(isinstance(e, Tracer) for e in arrays) and all(shape_of(e) == () for e in arrays)
-    reader = _Reader(shape, mode, looked_up)
-    for entry in _with_ellipsis(entries, shape):
+    entries = _with_ellipsis(entries, shape)
+    reader = _Reader(shape, mode, looked_up, _spaced(entries) if looked_up else 0)
+    for entry in entries:
         reader.read(entry)
     return reader.finish(staged)
+
+
+def _spaced(entries: Sequence[Any]) -> int:
+    """How many slices of a look-up have a step; 0 if others stand between them."""
+    steps = [type(e) is slice and e.step is not None and e.step != 1 for e in entries]
+    if True not in steps:
+        return 0
+    run = range(steps.index(True), len(steps) - steps[::-1].index(True))
+    between = [entries[i] for i in run if not steps[i]]
+    return 0 if any(type(e) is slice or e is None or e is Ellipsis for e in between) else sum(steps)
 
 
 _INT_OR_NONE = frozenset((int, type(None)))
@@ -286,13 +300,17 @@ def _with_ellipsis(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
 class _Reader:
     """Walks through the parts of an expression and the axes of the array in parallel.
 
-    If `looked_up`, integers are index arrays, not slices.
+    If `looked_up`, integers are index arrays, not slices, and so are the `spaced` slices with a step: a slice of the
+    whole array would be copied where one row of it is written.
     """
 
-    def __init__(self, shape: tuple[int, ...], mode: str, looked_up: bool):
+    def __init__(self, shape: tuple[int, ...], mode: str, looked_up: bool, spaced: int):
         self.shape = shape
         self.mode = mode
         self.looked_up = looked_up
+        self.spaced = spaced
+        self.steps = 0  # slices with a step so far
+        self.place: int | None = None  # where their axes are in the result
         self.axis = 0
         self.starts: list[int] = []
         self.limits: list[int] = []
@@ -337,6 +355,9 @@ class _Reader:
     def slice(self, entry: slice) -> None:
         start, stop, step = _slice_indices(entry, self.shape[self.axis])
         count = len(range(start, stop, step))
+        if step != 1 and self.spaced:
+            self.look_up(start, count, step)
+            return
         self.view.append(count)
         self.index.append((start, start + count * step, step) if count else (0, 0, 1))
         if not count:
@@ -346,6 +367,14 @@ class _Reader:
         else:
             self.flipped.append(self.axis)
             self.take(start + (count - 1) * step, start + 1, -step)
+
+    def look_up(self, start: int, count: int, step: int) -> None:
+        if self.place is None:
+            self.place = len(self.view) - len(self.axes)
+        shape = tuple([count if d == self.steps else 1 for d in range(self.spaced)])
+        self.steps += 1
+        number = mul_p.bind(iota(shape, self.steps - 1), np.int64(step))
+        self.array(add_p.bind(number, np.int64(start)))
 
     def integer(self, i: int) -> None:
         n = self.shape[self.axis]
@@ -395,7 +424,9 @@ class _Reader:
                 indices, mode = self.checked()
             common = _common_shape(indices)
             indices = [broadcast_to(i, common) for i in indices]
-            if not self.separated and self.first is not None:
+            if self.place is not None:
+                place = self.place
+            elif not self.separated and self.first is not None:
                 place = self.first  # full slices take all axes of the view before it
             shape = rest[:place] + common + rest[place:]
         return Plan(
@@ -410,6 +441,7 @@ class _Reader:
             place,
             mode,
             shape,
+            self.place is not None,
         )
 
     def checked(self) -> tuple[list[Any], str]:

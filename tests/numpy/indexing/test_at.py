@@ -211,3 +211,56 @@ def test_other_dtypes(dtype):
         for g in (f, ft.jit(f)):
             assert g(x, v).dtype == dtype
             np.testing.assert_array_equal(g(x, v), expected)
+
+
+#: Indices with a number `i` that is known at run time only, and slices with steps.
+SPACED = [
+    lambda i: (i, slice(None, None, 2)),
+    lambda i: (slice(None, None, -1), i),
+    lambda i: (i, slice(None, None, 2), slice(4, None, -3)),
+    lambda i: (slice(1, None, 2), i, slice(None, None, -2)),
+    lambda i: (i, slice(1, 3), slice(None, None, 2)),
+    lambda i: (slice(None, None, 3), slice(1, 3), i),
+    lambda i: (slice(None, None, 3), slice(1, 3), i, None),
+    lambda i: (i, Ellipsis, slice(None, None, 2)),
+    lambda i: (i, None, slice(5, 1, -2), i),
+    lambda i: (slice(None, None, 2), slice(None, None, 2), i),
+    lambda i: (slice(None, None, 2), None, slice(None, None, 2), i),
+    lambda i: (i, slice(9, 1, 2)),
+    lambda i: (i, slice(1, 2, 2), 1),
+]
+
+
+def test_slices_with_steps_beside_numbers_known_at_run_time():
+    x = np.random.default_rng(0).normal(size=(4, 5, 6))
+
+    def f(x, i):
+        def results(at):
+            v = x[at] * 2.0 + fnp.arange(x[at].size).reshape(x[at].shape)
+            return x[at], x.at[at].set(v), x.at[at].add(v), x.at[at].multiply(v), x.at[at].max(v)
+
+        return [results(at(i)) for at in SPACED]
+
+    for i in (1, -1):
+        for at, got in zip(SPACED, ft.jit(f)(x, i), strict=True):
+            taken = x[at(i)]
+            v = taken * 2.0 + np.arange(taken.size).reshape(taken.shape)
+            for y, new in zip(got, (taken, v, taken + v, taken * v, np.maximum(taken, v)), strict=True):
+                expected = x.copy()
+                expected[at(i)] = new
+                np.testing.assert_allclose(y, taken if y is got[0] else expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("at", SPACED[3:4])
+def test_derivatives_of_slices_with_steps(at):
+    x = np.random.default_rng(1).normal(size=(3, 3, 5))
+    f = ft.jit(lambda x, i: x.at[at(i)].multiply(x[at(i)]).at[at(-i)].set(x[at(0)] ** 2))
+    check(lambda x: f(x, 1), x)
+
+
+def test_a_row_with_steps_is_written_in_place():
+    def f(x):
+        return lax.fori_loop(0, 8, lambda i, x: x.at[i, ::-2].add(x[i, ::2]), x)
+
+    text = ft.jit(f).lower(np.ones((8, 16))).as_text()
+    assert "scratch" not in text.replace("float64[8] (scratch)", "")
