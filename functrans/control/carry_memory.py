@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from ..core import Atom, Block, BlockEmitter, Buffer, Jaxpr, Pointwise, Reshape, TapeAval, Var
+from ..core import INT64, Atom, Block, BlockEmitter, Buffer, Jaxpr, Pointwise, Reshape, TapeAval, Var
 from ..transforms.transpose import LARGE
 
 
@@ -37,12 +35,23 @@ def source_of(jaxpr: Jaxpr, v: Atom) -> Atom:
     return v
 
 
+class _Ring(NamedTuple):
+    """Parts of the carry that hand their values on: each becomes what the next one was, and the last one is new.
+
+    They have `size` buffers, and move on by one of them in each iteration. One more buffer than parts is for the new
+    value, unless it may overwrite the first part.
+    """
+
+    parts: list[int]
+    size: int
+
+
 class Carries:
     """The memory of a loop's carry, from one iteration to the next.
 
     A small value has memory of its own, which becomes registers. A larger one lives in the buffer of the result, if the
     body can overwrite it with the next value; otherwise it alternates between two buffers, which saves a copy in each
-    iteration.
+    iteration. So do two that change places, and the last three states of a recursion.
 
     Parameters
     ----------
@@ -60,44 +69,86 @@ class Carries:
     ):
         self.k = k
         self.last = last
-        self.turn = None
-        tapes = [isinstance(a, TapeAval) for a in body.out_avals[: len(last)]]
-        large = [t or prod(b.shape) * b.dtype.itemsize > LARGE for b, t in zip(last, tapes)]
-        twice = [False] * len(last)
-        if any(large):
-            over = k.overwritable(body, first, len(last))
-            twice = [n and not o and not t for n, o, t in zip(large, over, tapes)]
-        if any(twice):
-            self.turn = k.local(k.const(0, np.dtype(np.int64)))
-        self.twice = twice
-        self.places = [
-            k.scratch((2, *b.shape), b.dtype) if t else b if n else k.scratch(tuple(b.shape), b.dtype)
-            for b, n, t in zip(last, large, twice)
-        ]
-        for place, x, t in zip(self.places, init, twice):
-            k.copy(k.row(place, 0) if t else place, x)
+        rings = _rings(k, body, first, last)
+        #: For each part of the carry in several buffers these, its number among them, and their number.
+        self.moving: dict[int, tuple[Any, int, int]] = {}
+        self.turns = {size: k.local(k.const(0, INT64)) for size in sorted({r.size for r in rings})}
+        for ring in rings:
+            place = last[ring.parts[0]]
+            buffers = k.scratch((ring.size, *place.shape), place.dtype)
+            self.moving.update((j, (buffers, n, ring.size)) for n, j in enumerate(ring.parts))
+        self.places = [b if _is_large(b) else k.scratch(tuple(b.shape), b.dtype) for b in last]
+        self.slots: dict[int, list[Any]] = {size: list(range(size)) for size in self.turns}
+        for place, x in zip(self._at(0), init):
+            k.copy(place, x)
+
+    def _at(self, later: int) -> list[Any]:
+        places = list(self.places)
+        for j, (buffers, n, size) in self.moving.items():
+            places[j] = self.k.row(buffers, self.slots[size][(n + later) % size])
+        return places
 
     def now(self) -> list[Any]:
         """The memory from which an iteration reads its carry."""
-        if self.turn is None:
-            return self.places
-        here = self.turn.get()
-        return [self.k.row(p, here) if t else p for p, t in zip(self.places, self.twice)]
+        for size, turn in self.turns.items():
+            first = turn.get()
+            others = [first + n for n in range(1, size)]
+            self.slots[size] = [first, *[self.k.where(n < size, n, n - size) for n in others]]
+        return self._at(0)
 
     def following(self) -> list[Any]:
-        """The memory for the next carry; the same memory if possible."""
-        if self.turn is None:
-            return self.places
-        there = 1 - self.turn.get()
-        return [self.k.row(p, there) if t else p for p, t in zip(self.places, self.twice)]
+        """The memory for the next carry, after `now`; the same memory if possible."""
+        return self._at(1)
 
     def advance(self) -> None:
         """At the end of an iteration, the next carry becomes the current one."""
-        if self.turn is not None:
-            self.turn.set(1 - self.turn.get())
+        for size, turn in self.turns.items():
+            turn.set(self.slots[size][1])
 
     def finish(self) -> None:
         """After the loop, copy the carry to the results."""
         for result, place in zip(self.last, self.now()):
             if place is not result:
                 self.k.copy(result, place)
+
+
+def _is_large(b: Buffer) -> bool:
+    return prod(b.shape) * b.dtype.itemsize > LARGE
+
+
+def _rings(k: BlockEmitter, body: Jaxpr, first: int, last: Sequence[Buffer]) -> list[_Ring]:
+    """The parts of a carry that are not overwritten in their place."""
+    count = len(last)
+    tapes = [isinstance(a, TapeAval) for a in body.out_avals[:count]]
+    large = [j for j, b in enumerate(last) if not tapes[j] and _is_large(b)]
+    if not large:
+        return []
+    chains = _chains(body.invars[first : first + count], body.outvars[:count], large)
+    following = list(range(count))  # whose memory the next value of each part takes
+    for chain in chains:
+        for j, after in zip(chain, [*chain[1:], chain[0]]):
+            following[j] = after
+    over = k.overwritable(body, first, following)
+    rings = [_Ring(chain, len(chain) + (not all(over[j] for j in chain))) for chain in chains]
+    return [r for r in rings if r.size > 1]
+
+
+def _chains(old: Sequence[Atom], new: Sequence[Atom], large: Sequence[int]) -> list[list[int]]:
+    """The large parts of a carry in chains, of which each becomes what the next one was."""
+    source: dict[int, int] = {}
+    for j in large:
+        i = next((i for i in large if new[j] is old[i]), j)
+        if i != j and i not in source.values() and old[i].aval.strong() == old[j].aval.strong():
+            source[j] = i
+    chains: list[list[int]] = []
+    done: set[int] = set()
+    # Chains start at parts that no other one becomes; what is left are circles.
+    for j in sorted(large, key=lambda j: j in source.values()):
+        chain: list[int] = []
+        while j not in done:
+            done.add(j)
+            chain.append(j)
+            j = source.get(j, j)
+        if chain:
+            chains.append(chain)
+    return chains

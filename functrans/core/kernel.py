@@ -201,8 +201,8 @@ class BlockEmitter(IndexEmitter, Protocol):
         """Uninitialised memory that lives until the rule's last statement."""
         ...
 
-    def overwritable(self, jaxpr: Any, first: int, count: int) -> list[bool]:
-        """For each of the first results, whether it may overwrite the operand with its number, counted from `first`."""
+    def overwritable(self, jaxpr: Any, first: int, places: Sequence[int]) -> list[bool]:
+        """Whether each of the first results may overwrite an operand: `places` has their numbers, from `first` on."""
         ...
 
     def row(self, buffer: Buffer, index: Scalar | int) -> Buffer:

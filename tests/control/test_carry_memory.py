@@ -95,3 +95,49 @@ def _squared(u):
     for _ in range(6):
         u = spread(u) ** 2
     return u
+
+
+OTHERS = np.random.default_rng(2).normal(size=(3, 50))
+
+#: Bodies whose carries hand their values on, from three arrays and the number of the iteration.
+HANDED_ON = {
+    "swapped": lambda s, i: (s[1], s[0], s[2]),
+    "swapped, one written": lambda s, i: (s[1].at[i].set(s[0][i] + 1), s[0], s[2]),
+    "three in a circle": lambda s, i: (s[1], s[2], s[0]),
+    "three in a circle, written": lambda s, i: (s[1], s[2], s[0].at[i].add(s[1][i + 1])),
+    "two before": lambda s, i: (s[1], 2 * s[1] - 0.5 * s[0], s[2].at[i].set(s[0][i])),
+    "three before": lambda s, i: (s[1], s[2], s[0] + 0.1 * s[2]),
+    "neighbours of two before": lambda s, i: (s[1], spread(s[1]) - 0.5 * s[0][::-1], s[2]),
+    "one twice": lambda s, i: (s[1], s[2] + s[0], s[1]),
+    "one for all": lambda s, i: (s[2], s[2], s[2].at[i].add(s[0][i])),
+}
+
+
+@pytest.mark.parametrize("step", HANDED_ON.values(), ids=list(HANDED_ON))
+def test_carries_that_become_others(step):
+    def loops(arrays, n):
+        def steps(s, i):
+            return step(s, i), s[0][i]
+
+        counted = lax.scan(steps, tuple(arrays), fnp.arange(7), unroll=3)
+        waiting = lax.while_loop(
+            lambda s: s[1] < n, lambda s: (step(s[0], s[1]), s[1] + 1), (tuple(arrays), 0)
+        )
+        return counted, waiting
+
+    got = ft.jit(loops)(OTHERS, 4)
+    with ft.disable_jit():
+        expected = loops(fnp.asarray(OTHERS), 4)
+    for x, y in zip(ft.tree_util.tree_leaves(got), ft.tree_util.tree_leaves(expected), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["swapped, one written", "three in a circle, written", "two before"])
+def test_a_step_does_not_copy_what_it_hands_on(name):
+    f = ft.jit(lambda s: lax.fori_loop(0, 9, lambda i, s: HANDED_ON[name](s, i), s))
+    text = f.lower(tuple(OTHERS)).compile().as_text()
+    _, _, body = text.partition("in range(9)")
+    written, _, _ = body.partition("s = ")
+    assert written.count(" = work[") <= 3
+    assert "next" not in text
+    assert written.count("for ") == (name == "two before")

@@ -137,11 +137,11 @@ class _Builder(Builder):
         facts = [Facts(self.range_of(m)) for m in operands]
         _Nests(plan, self, places, _names(body), updates, facts).write()
 
-    def overwritable(self, jaxpr: Jaxpr, first: int, count: int) -> list[bool]:
-        """For each of the first results, whether it may overwrite the operand with its number, counted from `first`."""
-        carry = jaxpr.invars[first : first + count]
+    def overwritable(self, jaxpr: Jaxpr, first: int, places: Sequence[int]) -> list[bool]:
+        """Whether each of the first results may overwrite an operand: `places` has their numbers, from `first` on."""
+        carry = [jaxpr.invars[first + p] for p in places]
         changed = [i for i, (old, new) in enumerate(zip(carry, jaxpr.outvars)) if old is not new]
-        outvars = [v for i, v in enumerate(jaxpr.outvars) if i in changed or i >= count]
+        outvars = [v for i, v in enumerate(jaxpr.outvars) if i in changed or i >= len(places)]
         body = with_distinct_outputs(with_host_calls(jaxpr.replace(outvars=outvars)))
         updates = {carry[i]: (new,) for i, new in zip(changed, body.outvars) if isinstance(new, Var)}
         owner = schedule(body, updates).owner
