@@ -46,7 +46,14 @@ def pytest_collection_modifyitems(items):
             seen[test] += 1
 
 
-def pytest_collection_finish():
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
     """Garbage collections need not visit the tests and modules, which stay: millions of objects."""
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(10_000)  # tests make more objects, and keep fewer, than programs do

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import inspect
 import io
+import linecache
 import re
 from pathlib import Path
 
@@ -30,6 +31,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 @pytest.fixture(autouse=True)
 def _as_a_reader_sees_it():
     """Default printing and options, whatever tests ran before."""
+    linecache.clearcache()  # of each file in it, doctest asks whether it changed, at each example
     printing = np.printoptions(precision=8, threshold=1000, linewidth=75, suppress=False, floatmode="maxprec")
     with printing, config.patch(verify=True):
         yield
