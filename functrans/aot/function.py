@@ -70,6 +70,9 @@ def aot_function(
     ------
     PartitionError
         When a derivative is taken, if `partition_fn` makes an invalid choice.
+    ArgumentError, ArgumentValueError
+        When a program first runs, if a compiler returns no callable, or the callable something else than a list of
+        arrays with the shapes and dtypes of the outputs.
 
     Examples
     --------

@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import aot
-from functrans.core.errors import PartitionError
+from functrans.core.errors import ArgumentError, ArgumentValueError, PartitionError
 from functrans.core.ir import Literal
 
 X = np.linspace(0.1, 1.0, 5)
@@ -114,3 +114,29 @@ def test_it_behaves_as_a_jitted_function():
     np.testing.assert_array_equal(seen, [2 * X])
     with ft.disable_jit():
         np.testing.assert_array_equal(aot.aot_function(lambda x: np.asarray(x) + 1)(X), X + 1)
+
+
+@pytest.mark.parametrize(
+    ("compiler", "error", "message"),
+    [
+        (lambda jaxpr: 3, ArgumentError, "returned 3. Return a callable"),
+        (lambda jaxpr: lambda *args: 3.0, ArgumentError, "returned 3.0. Return a list"),
+        (lambda jaxpr: lambda *args: [1.0, 2.0], ArgumentError, "2 results.*each of the 1 outputs"),
+        (lambda jaxpr: lambda *args: [np.ones(4)], ArgumentValueError, r"result 0 has shape \(4,\).*float64"),
+        (lambda jaxpr: lambda *args: [np.ones(5, "f4")], ArgumentValueError, "dtype float32, but.*float64"),
+    ],
+)
+def test_what_a_compiler_returns_is_checked(compiler, error, message):
+    double = aot.aot_function(lambda x: x * x, fw_compiler=compiler)
+    with pytest.raises(error, match=f"aot_function: fw_compiler <lambda>.*{message}"):
+        double(X)
+    double = aot.aot_function(lambda x: x * x, bw_compiler=compiler)
+    with pytest.raises(error, match=f"aot_function: bw_compiler <lambda>.*{message}"):
+        ft.vjp(double, X)[1](X)
+
+
+def test_a_compiler_may_return_other_arrays_and_numbers():
+    total = aot.aot_function(lambda x: fnp.sum(x), fw_compiler=lambda jaxpr: lambda x: (sum(x.tolist()),))
+    assert total(X) == pytest.approx(X.sum())
+    keys = aot.aot_function(lambda k: ft.random.split(k), fw_compiler=aot.compile_jaxpr)
+    assert keys(ft.random.key(0)).shape == (2,)

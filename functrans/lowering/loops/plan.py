@@ -47,16 +47,24 @@ def plan(kernel: ir.Kernel, specialize_below: int) -> ir.Kernel:
     before = {id(b): b.place for b in kernel.buffers}
     lives = _lives(kernel)
     _drop_untouched(kernel)
+    starts: dict[int, list[int]] = {}
+    for life in lives.values():
+        starts.setdefault(life.nbytes, []).append(life.first)
     slots: list[_Life] = []
     for life in sorted(lives.values(), key=lambda life: life.first):
         if _on_stack(life, specialize_below):
             life.buffers[0].role = "stack"
             continue
         free = [s for s in slots if s.last < life.first]
+        # A small buffer in a large slot must not live on when the next large one needs a slot.
+        free = [s for s in free if s.nbytes == life.nbytes] or [
+            s for s in free if not any(life.first < start <= life.last for start in starts[s.nbytes])
+        ]
         if not free:
             slots.append(_Life(life.buffers, life.first, life.last))
             continue
-        # The most recently used one is warm in the cache. Sizes must not decide: each batch size would be a new kernel.
+        # The most recently used one is warm in the cache. Which size is larger must not decide: each batch size would
+        # be a new kernel.
         slot = max(free, key=lambda s: s.last)
         for b in life.buffers:
             b.storage = slot.buffers[0].place

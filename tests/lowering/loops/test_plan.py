@@ -46,6 +46,28 @@ def chain(n, length):
     return b.finish()
 
 
+def test_small_buffers_that_live_long_leave_large_slots_to_large_ones():
+    """As the gradients of weights do, which are added up in the end, between activations."""
+    for large, small, expected in (
+        (1000, 10, [80, 80, 8000, 8000]),
+        (10, 1000, [80, 8000, 8000, 8000]),
+    ):
+        b = Builder("steps")
+        x, y = b.buffer("x", F8, (large,), "in"), b.buffer("y", F8, (small,), "out")
+        parts = []
+        for _ in range(3):
+            z = b.buffer("z", F8, (large,), "scratch")
+            add_one(b, z, x, large)
+            parts.append(b.buffer("part", F8, (small,), "scratch"))
+            add_one(b, parts[-1], z, min(small, large))
+            x = z
+        for part in parts:
+            add_one(b, y, part, small)
+        kernel = plan(b.finish(), 1)
+        verify(kernel)
+        assert sorted(scratch_bytes(kernel).values()) == expected
+
+
 def test_free_scratch_is_reused():
     kernel = plan(chain(100, 6), 16)
     verify(kernel)
