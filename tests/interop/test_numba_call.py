@@ -163,6 +163,18 @@ def test_what_is_raised_is_raised():
             g(1.0, 2)
 
 
+def test_a_failure_is_explained_without_a_loop_in_numpy(monkeypatch):
+    def slowly(*_):
+        raise AssertionError("NumPy evaluates the loop")
+
+    f = ft.jit(ft.grad(steps), static_argnums=1)
+    f(1.1, 2)
+    monkeypatch.setattr("functrans.lowering.run.executable.evaluate_on_host", slowly)
+    for _ in range(2):
+        with pytest.raises(OverflowError, match="too large"):
+            f(4.0, 10**7)
+
+
 @ft.njit(boundscheck=True)
 def checked(x, i):
     return x[i]

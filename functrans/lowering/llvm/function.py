@@ -62,6 +62,8 @@ class KernelFunction:
         self.functions: list[str] = [] if whole is None else whole.functions  # the text of the parts
         self.prefix: str = name if whole is None else whole.prefix
         self.label = "entry"
+        # The sine or cosine of a value: its name, its value and its line.
+        self.angles: dict[str, tuple[str, str, int]] = {}
         self.accumulators = 0  # variables that the innermost enclosing loop updates
         self.values: dict[ir.Value, str] = {}
         self.locals: dict[ir.LocalVar, str] = {}
@@ -89,9 +91,27 @@ class KernelFunction:
     def maths(self, name: str, dtype: np.dtype, args: list[str]) -> str:
         """A call of a mathematical function."""
         t = ops.llvm_type(dtype)
+        if name in ("sin", "cos") and t == "double" and self.label == "entry":
+            return self.sine_or_cosine(name, args[0])
         function = self.math_routines.use(name, dtype, self.accumulators >= 2)
         code = f"call {t} @{function.symbol}({', '.join(f'{t} {a}' for a in args)}){function.attributes}"
         return self.new(code)
+
+    def sine_or_cosine(self, name: str, x: str) -> str:
+        """The sine or cosine of a number outside of loops: one call computes both, if both are asked for."""
+        function = self.math_routines.use(name, np.dtype(float), False)
+        known = self.angles.get(x)
+        if known is None or known[0] == name or (both := self.math_routines.both()) is None:
+            value = self.new(f"call double @{function.symbol}(double {x}){function.attributes}")
+            self.angles.setdefault(x, (name, value, len(self.lines) - 1))
+            return value
+        pair, (other, value, line) = self.fresh(), known
+        call = f"  {pair} = call {{ double, double }} @{both.symbol}(double {x}){both.attributes}"
+        self.lines[line] = (
+            f"{call}\n  {value} = extractvalue {{ double, double }} {pair}, {int(other == 'cos')}"
+        )
+        del self.angles[x]
+        return self.new(f"extractvalue {{ double, double }} {pair}, {int(name == 'cos')}")
 
     def operand(self, x: Any) -> str:
         """The LLVM text of a statement's operand."""

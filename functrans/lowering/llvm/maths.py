@@ -69,6 +69,16 @@ class Maths:
             self._used[key] = self._find(name, dtype, inline)
         return self._used[key]
 
+    def both(self) -> MathFunction | None:
+        """The function that returns the sine and the cosine of a number, if the C library has one."""
+        if self.strict or not is_in_process("sincos"):
+            return None
+        symbol = f"{C_PREFIX}sincos"
+        self.symbols.add(symbol)
+        self._declarations[symbol] = f"declare void @{symbol}(double, ptr, ptr)"
+        self._declarations[_BOTH.symbol] = _BOTH_TEXT.format(c=symbol, own=_BOTH.symbol)
+        return _BOTH
+
     def declarations(self) -> list[str]:
         """Declarations and definitions for the module, in a fixed order."""
         lines = [self._declarations[k] for k in sorted(self._declarations)]
@@ -120,6 +130,17 @@ class Maths:
         return MathFunction(definition.symbol, PURE)
 
 
+_BOTH = MathFunction("functrans.sincos.f64", PURE)
+_BOTH_TEXT = """define internal {{ double, double }} @{own}(double %x) alwaysinline nounwind {{
+  %sine = alloca double
+  %cosine = alloca double
+  call void @{c}(double %x, ptr %sine, ptr %cosine) nounwind willreturn
+  %s = load double, ptr %sine
+  %c = load double, ptr %cosine
+  %first = insertvalue {{ double, double }} poison, double %s, 0
+  %both = insertvalue {{ double, double }} %first, double %c, 1
+  ret {{ double, double }} %both
+}}"""
 #: libmvec's letter and bits for each vector instruction set, the widest first.
 _KINDS = {"avx512f": ("e", 512), "avx2": ("d", 256), "sse4.2": ("b", 128), "neon": ("n", 128)}
 

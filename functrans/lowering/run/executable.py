@@ -14,15 +14,28 @@ import numpy as np
 from ...control.body_cache import interned
 from ...control.callback import Replay, made_before
 from ...control.inline_hooks import guard, inline_hooks, specialized, state_among
-from ...core import Eqn, Jaxpr, Source, StateAval, Tape, TapeAval, new_lock, run_with, show, subjaxprs
+from ...core import (
+    Eqn,
+    Jaxpr,
+    Source,
+    StateAval,
+    Tape,
+    TapeAval,
+    has_subjaxprs,
+    new_lock,
+    run_with,
+    show,
+    subjaxprs,
+)
 from ...core.config import config
 from ...core.debug_nans import looks_for_faults
 from ...frontend.pytree import PyTreeDef
-from ...passes.toolkit import extract
+from ...passes.toolkit import eliminate_dead_code, extract
+from ...primitives.checks import check_p
 from ...primitives.tape import tape_is_full
 from ..backend import Options
 from ..host.debug_nans import look
-from ..host.explain_failure import evaluate_on_host
+from ..host.explain_failure import call_host, evaluate_on_host, inputs
 from ..host.host_calls import HostEquation
 from ..jaxpr.partition import HostStep
 from ..jaxpr.simplify import inlined
@@ -269,11 +282,30 @@ def _failed(
     """
     if status & ir.TAPE_FULL:
         raise tape_is_full(config.tape_limit, next(_tape_writers(jaxpr), None))
+    if not known and not made:
+        _run_checks(jaxpr, arrays)
     outs = run_with(made_before, Replay(made), evaluate_on_host, jaxpr, arrays, known)
     return [
         x if isinstance(x, Tape) else np.array(x, v.aval.dtype, order="C")
         for x, v in zip(outs, jaxpr.outvars)
     ]
+
+
+def _run_checks(jaxpr: Jaxpr, arrays: tuple[Any, ...]) -> None:
+    """Raise what a check of a program with loops raises, if nothing else in it can fail.
+
+    A kernel computes the operands of the check: NumPy would take thousands of times as long for a loop.
+    """
+    failing = [e for e in jaxpr.eqns if e.effects.may_raise]
+    if any(e.primitive is not check_p for e in failing):
+        return
+    if not any(has_subjaxprs(e.params) for e in jaxpr.eqns):
+        return
+    rest = [e for e in jaxpr.eqns if e not in failing]
+    for e in failing:
+        plain = jaxpr.replace(eqns=rest, outvars=list(e.invars))
+        operands = jaxpr.derive(("operands", e), lambda plain=plain: Executable(eliminate_dead_code(plain)))
+        call_host(e, operands(*inputs(jaxpr, arrays)))
 
 
 def _tape_writers(jaxpr: Jaxpr) -> Iterator[Source]:

@@ -145,3 +145,18 @@ def test_only_variants_that_the_library_has_are_named(monkeypatch):
     actual, kernel = apply("sin", x)
     assert "_ZGVeN8v_sin" not in kernel.llvm
     np.testing.assert_allclose(actual, np.sin(x), rtol=1e-15, atol=1e-16)
+
+
+def test_the_sine_and_cosine_of_a_number_are_one_call():
+    """Outside of loops; both are the C library's."""
+    b = Builder("both")
+    source, target = b.buffer("x", F8, (), "in"), b.buffer("y", F8, (3,), "out")
+    x = b.load(source, ())
+    for i, name in enumerate(("cos", "sin", "cos")):
+        b.store(target, (i,), b.call(name, x))
+    kernel, out = compile_kernel(b.finish()), np.zeros(3)
+    for angle in (0.0, -0.0, 0.3, -7.0, 1e22, 1e-310, np.nan):
+        kernel.run((np.array(angle), out))
+        assert np.array_equal(out, [np.cos(angle), np.sin(angle), np.cos(angle)], equal_nan=True)
+    if maths.is_in_process("sincos"):
+        assert kernel.llvm.count("call double @") == 0
