@@ -48,7 +48,7 @@ class ArgumentLeaf:
     """
 
     def __init__(self, typ: Any, path: tuple[int, ...], where: Callable[[], str]):
-        self.type = typ = types.unliteral(typ)
+        self.type = typ = types.unliteral(_present(typ))
         self.path = path
         self.ndim = typ.ndim if isinstance(typ, types.Array) else 0
         self.is_array = isinstance(typ, types.Array)
@@ -201,7 +201,12 @@ class CallTypes:
 def _unliteral(typ: Any) -> Any:
     if isinstance(typ, types.BaseTuple) and not isinstance(typ, types.BaseNamedTuple):
         return types.Tuple([_unliteral(t) for t in typ.types])
-    return types.unliteral(typ)
+    return types.unliteral(_present(typ))
+
+
+def _present(typ: Any) -> Any:
+    """The type of what an optional value holds: Numba raises where it is None."""
+    return typ.type if isinstance(typ, types.Optional) else typ
 
 
 def result_type(jitted: Any, out_tree: PyTreeDef, avals: Sequence[Aval]) -> Any:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 from uuid import uuid4
 
@@ -101,7 +102,9 @@ class Forms:
         """
         args, kwargs = arguments.structs(iter([(0,) * leaf.ndim for leaf in arguments.leaves]))
         if arguments.have_sizes:
-            traced = self.jitted.known(*args, **kwargs)
+            forms = [(args, kwargs), *_other_forms(self.jitted.__wrapped__, args, kwargs)]
+            found = (self.jitted.known(*args, **kwargs) for args, kwargs in forms)
+            traced = next((t for t in found if t is not None), None)
         else:
             traced, _ = self.jitted.trace(*args, **kwargs)
         if traced is None:
@@ -160,6 +163,32 @@ def forms_of(jitted: Any, into: bool = False) -> Forms:
 
 def _function(source: str, **scope: Any) -> Any:
     return eval(source, scope)
+
+
+def _other_forms(
+    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """The same call with more or fewer keywords, and with None given or left to the default: the result is the same."""
+    try:
+        signature = inspect.signature(fun)
+        given = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return
+    parameters = signature.parameters
+    if any(
+        parameters[n].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) for n in given
+    ):
+        return
+    positional = [n for n, p in parameters.items() if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    for spelled in (True, False):
+        left = {n for n, p in parameters.items() if p.default is None and given.get(n) is None}
+        named = {
+            n: given.get(n) for n in parameters if (n in left and spelled) or (n in given and n not in left)
+        }
+        first = list(takewhile(named.__contains__, positional))
+        for i in range(len(first), -1, -1):
+            rest = {n: x for n, x in named.items() if n not in first[:i]}
+            yield tuple([named[n] for n in first[:i]]), rest
 
 
 def _positional(fun: Callable[..., Any]) -> int:

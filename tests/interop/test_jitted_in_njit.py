@@ -101,6 +101,21 @@ def test_arguments_are_those_of_python():
     assert same(got, expected)
 
 
+def test_other_spellings_of_a_call_are_known():
+    g = ft.jit(lambda x, scale=2.0, shift=None: x * scale if shift is None else x * scale + shift)
+    x = np.arange(3.0)
+    g(x, 1.0)
+    g(x)
+
+    @numba.njit
+    def calls(x, given):
+        half = 0.5 if given else None
+        total = g(x, scale=1.0) + g(x=x, shift=None) + g(x, 1.0, None)
+        return total if half is None else total * g(scale=half, x=x)
+
+    assert np.array_equal(calls(x, True), 4.0 * x * 0.5 * x)
+
+
 @pytest.mark.slow
 def test_dtypes_are_those_of_python():
     g = ft.jit(lambda a, s: (a * s, s + s))

@@ -303,8 +303,8 @@ def _run_checks(jaxpr: Jaxpr, arrays: tuple[Any, ...]) -> None:
         return
     rest = [e for e in jaxpr.eqns if e not in failing]
     for e in failing:
-        plain = jaxpr.replace(eqns=rest, outvars=list(e.invars))
-        operands = jaxpr.derive(("operands", e), lambda plain=plain: Executable(eliminate_dead_code(plain)))
+        plain = eliminate_dead_code(jaxpr.replace(eqns=rest, outvars=list(e.invars)))
+        operands = jaxpr.derive(("operands", e), partial(Executable, plain))
         call_host(e, operands(*inputs(jaxpr, arrays)))
 
 
