@@ -276,8 +276,14 @@ class Expressions(Callables, Slices):
         """An element of a tuple at a place known only at run time."""
         if is_known(k):
             return items[k]
+        if all(type(i) is tuple and len(i) == len(items[0]) for i in items):
+            return tuple([self.element_of(parts, k) for parts in zip(*items, strict=True)])
+        if all(isinstance(i, ArrayView) and i.shape == items[0].shape and not is_slice(i) for i in items):
+            stacked = self.fresh(fnp.stack(list(map(self.content, items))))
+            self.tie(stacked, *items)
+            return self.load(stacked.taken([k]))
         if not all(map(is_number, items)):
-            raise self.unsupported("a loop over a tuple of arrays")
+            raise self.unsupported("a loop over a tuple of arrays of several shapes")
         return fnp.stack([fnp.asarray(i) for i in items]).at[k].get(mode="clip")
 
     # ---------------------------------------------------------------- operators

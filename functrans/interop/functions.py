@@ -14,7 +14,9 @@ import numba
 import numpy as np
 from numba.core import types
 from numba.core.dispatcher import Dispatcher
+from numba.core.inline_closurecall import length_of_iterator
 from numba.np.numpy_support import as_dtype
+from numba.np.unsafe.ndarray import empty_inferred
 
 from .. import numpy as fnp
 from ..core import is_float
@@ -23,7 +25,7 @@ from ..scipy import special
 from .flow import END, RESULT, VIEWS
 from .state import Frame
 from .typed_ir import typed_function
-from .values import ArrayView, Counted, Range, Zipped, cast, is_known, is_number, is_slice, strong
+from .values import ArrayView, Counted, Places, Range, Zipped, cast, is_known, is_number, is_slice, strong
 
 _MATH: dict[Any, Callable[..., Any]] = {
     math.acos: fnp.arccos,
@@ -132,6 +134,8 @@ class Callables:
             return Made(f)
         if isinstance(f, BoundMethod):
             return self._method(f, args, kwargs)
+        if f is empty_inferred:  # of an array comprehension
+            return self._allocated("empty", signature, args, kwargs)
         if f in _RANGES:
             return self._range(args)
         own = _BUILTINS.get(f)
@@ -233,6 +237,17 @@ class Callables:
     def _zip(self: Any, *values: Any) -> Counted:
         parts = tuple([self.counted_of(v) for v in values])
         return Zipped(reduce(_smaller, [p.length for p in parts]), parts)
+
+    def _ndindex(self: Any, *shape: Any) -> Counted:
+        sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        if not all(map(is_known, sizes)):
+            raise self.unsupported(
+                "'ndindex' of sizes that depend on the run", "write nested loops over ranges"
+            )
+        return Places(math.prod(sizes), sizes)
+
+    def _ndenumerate(self: Any, view: ArrayView) -> Counted:
+        return replace(self._ndindex(*view.shape), view=view)
 
     def _largest(self: Any, *args: Any) -> Any:
         return self._extreme(args, fnp.maximum, max)
@@ -384,6 +399,9 @@ _BUILTINS: dict[Any, Any] = {
     builtins.len: Callables._len,
     builtins.enumerate: Callables._enumerate,
     builtins.zip: Callables._zip,
+    np.ndindex: Callables._ndindex,
+    np.ndenumerate: Callables._ndenumerate,
+    length_of_iterator: Callables._len,
     builtins.max: Callables._largest,
     builtins.min: Callables._smallest,
     builtins.abs: Callables._absolute,

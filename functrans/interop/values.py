@@ -277,6 +277,23 @@ class Zipped(Counted):
 
 
 @dataclass(frozen=True)
+class Places(Counted):
+    """``np.ndindex(shape)``; with a view ``np.ndenumerate``, which has the elements too."""
+
+    shape: tuple[int, ...] = ()
+    view: Any = None
+
+    def element(self, machine: Any, k: Any) -> Any:
+        """The indices of element `k` in row-major order."""
+        found: list[Any] = []
+        for n in reversed(self.shape):
+            found.insert(0, k % n if len(found) < len(self.shape) - 1 else k)
+            k = k // n
+        place = tuple(found)
+        return place if self.view is None else (place, machine.load(self.view.taken(place)))
+
+
+@dataclass(frozen=True)
 class Label:
     """Where control goes next: one of several blocks, whose label is a scalar of the run."""
 

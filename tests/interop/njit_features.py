@@ -201,3 +201,20 @@ def ints(x, n):
 @prog(np.array([[2.0, 1], [1, 3]]), np.array([1.0, 2]))
 def lin(a, b):
     return np.linalg.solve(a, b), a.T @ b, np.linalg.inv(a)[0, 1], a[0] @ b
+
+
+@prog(np.array([[1.0, -2.0], [0.5, 3.0], [2.0, 0.3]]))
+def places(a):
+    """Loops over places, over tuples of tuples and of arrays; array comprehensions."""
+    out = np.empty((2, 3))
+    s = 0.0
+    for i, j in np.ndindex(a.shape):
+        out[j, i] = a[i, j] * (i + 2 * j)
+    for (i, j), x in np.ndenumerate(a):
+        s += i * x + j * x * x
+    for u, w in ((a[0, 0], 1), (a[1, 1], 2)):
+        s += u * w
+    for row in (a[0], a[1]):
+        s += row[0] * row.sum()
+    grid = np.array([[a[i, j] * a[j, i] for j in range(2)] for i in range(2)])
+    return out, s, grid, np.array([row.sum() for row in a])
