@@ -72,6 +72,8 @@ class Carries:
         rings = _rings(k, body, first, last)
         #: For each part of the carry in several buffers these, its number among them, and their number.
         self.moving: dict[int, tuple[Any, int, int]] = {}
+        #: The numbers of the operands whose memory the next carry leaves.
+        self.spare = [first + r.parts[0] for r in rings if r.size > len(r.parts)]
         self.turns = {size: k.local(k.const(0, INT64)) for size in sorted({r.size for r in rings})}
         for ring in rings:
             place = last[ring.parts[0]]

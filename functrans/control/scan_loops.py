@@ -95,7 +95,7 @@ def kernel(
 
     def step(i: Any) -> None:
         here = [*consts, *known(k, carries.now(), ranges), *[row(i) for row in readers]]
-        k.inline(jaxpr, here, [*carries.following(), *[k.row(y, i) for y in out_rows]])
+        k.inline(jaxpr, here, [*carries.following(), *[k.row(y, i) for y in out_rows]], carries.spare)
         carries.advance()
 
     if length is None:
@@ -153,7 +153,7 @@ def _over_tapes(
         ]
         there = [k.record(tape, start + i) for tape, start in zip(out_rows, starts)]
         carry = known(k, carries.now(), ranges)
-        k.inline(jaxpr, [*consts, *carry, *here], [*carries.following(), *there])
+        k.inline(jaxpr, [*consts, *carry, *here], [*carries.following(), *there], carries.spare)
         carries.advance()
     for tape, start in zip(out_rows, starts):
         k.end_tape(tape, start, count)

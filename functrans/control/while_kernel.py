@@ -68,7 +68,7 @@ def kernel(
         rows = [k.record(tape, start + n) for tape, start in zip(tapes, starts)]
         rounds.set(n + 1)
         here = known(k, carries.now(), inside)
-        k.inline(body_jaxpr, [*consts, *here], [*carries.following(), *rows])
+        k.inline(body_jaxpr, [*consts, *here], [*carries.following(), *rows], carries.spare)
         carries.advance()
     n = rounds.get()
     k.store(count, (), n)

@@ -178,11 +178,13 @@ class BlockEmitter(IndexEmitter, Protocol):
         """Statements that run only if the condition holds, and of which only the failures count."""
         ...
 
-    def inline(self, jaxpr: Any, operands: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+    def inline(
+        self, jaxpr: Any, operands: Sequence[Buffer], results: Sequence[Buffer], spare: Sequence[int] = ()
+    ) -> None:
         """Write the statements of a jaxpr without captured arrays, from buffers to buffers.
 
         A result may share the buffer of an operand, which keeps the old value until the last operand is read. No other
-        buffers may overlap.
+        buffers may overlap. What the operands with the numbers `spare` hold afterwards is left open.
         """
         ...
 

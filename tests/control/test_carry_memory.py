@@ -62,6 +62,46 @@ def test_kernel_does_not_copy_the_carry():
     assert "float64[2,n" not in over.as_text()
 
 
+def edges(u, i, np=fnp):
+    """Two writes, and a smoothing that reads neighbours: the writes need no copy if the result goes elsewhere."""
+    first, last = u[-1], u[0]
+    if np is fnp:
+        return spread(u.at[0].set(first + i).at[-1].set(last - i))
+    u = u.copy()
+    u[0], u[-1] = first + i, last - i
+    return spread(u, np)
+
+
+@pytest.mark.parametrize("times", [0, 1, 6, 7])
+def test_writes_in_the_place_that_the_next_carry_leaves(times):
+    u = START
+    for i in range(times):
+        u = edges(u, i, np)
+    known = ft.jit(lambda u: lax.fori_loop(0, times, lambda i, u: edges(u, i), u))
+    text = known.lower(START).as_text()
+    assert times < 2 or ("float64[2,n" in text and ".reshape(" not in text)
+    np.testing.assert_allclose(known(START), u, rtol=1e-13)
+    waiting = ft.jit(
+        lambda u, n: lax.while_loop(lambda s: s[1] < n, lambda s: (edges(*s), s[1] + 1), (u, 0))[0]
+    )
+    np.testing.assert_allclose(waiting(START, times), u, rtol=1e-13)
+
+
+def test_a_carry_that_is_read_later_is_not_written_over():
+    def step(i, state):
+        u, v = state
+        return edges(u, i), spread(v.at[1].set(u[3])) + u[::-1]
+
+    actual = ft.jit(lambda u: lax.fori_loop(0, 5, step, (u, 2 * u)))(START)
+    u, v = START, 2 * START
+    for i in range(5):
+        w = v.copy()
+        w[1] = u[3]
+        u, v = edges(u, i, np), spread(w, np) + u[::-1]
+    for x, y in zip(actual, (u, v), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-13)
+
+
 def test_carries_of_both_kinds():
     def step(i, state):
         u, v, w = state

@@ -6,7 +6,7 @@ known to read, and `verify_reads` checks later that the statements access nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -54,11 +54,13 @@ def home(owner: dict[Var, Var], v: Var) -> Var:
     return v
 
 
-def shared_storage(roots: Roots, fusion: Fusion, updates: Updates) -> dict[Var, Var]:
+def shared_storage(
+    roots: Roots, fusion: Fusion, updates: Updates, spare: Collection[Var] = ()
+) -> dict[Var, Var]:
     """For each value without its own memory, the value whose memory it uses.
 
     `updates` names inputs whose memory an output may have: if it can be written without a copy, the input is assigned
-    to the output's memory.
+    to the output's memory. Values that are not outputs may use the memory of `spare` inputs.
 
     * A reshape uses its operand's memory; but an operand that is not an output uses that of an output reshaping it.
     * The first result of a block takes the operand that its rule may overwrite, if nothing reads it later.
@@ -66,15 +68,17 @@ def shared_storage(roots: Roots, fusion: Fusion, updates: Updates) -> dict[Var, 
     * A value read for the last time, element by element, by a loop that stores another value of the same shape, uses
       the memory of that value.
     """
-    return _Sharing(roots, fusion, updates).owner
+    return _Sharing(roots, fusion, updates, spare).owner
 
 
 class _Sharing:
-    def __init__(self, roots: Roots, fusion: Fusion, updates: Updates):
+    def __init__(self, roots: Roots, fusion: Fusion, updates: Updates, spare: Collection[Var]):
         self.roots = roots
         self.fusion = fusion
         self.outputs = set(roots.jaxpr.outvars)
         self.updates = updates
+        self.spare = spare
+        self.lent: set[Var] = set()
         self.owner: dict[Var, Var] = {}
         self.last: dict[Var, Loop | Root] = {}
         for item in fusion.body:
@@ -116,13 +120,14 @@ class _Sharing:
         for i, k in overwritten(eqn):
             operand, target = eqn.invars[i], eqn.outvars[k]
             base = self.roots.base(operand) if isinstance(operand, Var) else self.roots.literals[operand]
-            if (
-                self.last[base] is item
-                and self._reads_once(item, base)
-                and self.movable(base, target)
-                and self.home(target) is not base
-            ):
-                self.owner[base] = self.home(target)
+            place = self.home(target)
+            if self.last[base] is not item or not self._reads_once(item, base) or place is base:
+                continue
+            if self.movable(base, target):
+                self.owner[base] = place
+            elif base in self.spare and base not in self.lent and self.free(place):
+                self.owner[place] = base
+                self.lent.add(base)
 
     def _reads_once(self, item: Root, base: Var) -> bool:
         """Whether a block reads a value as one operand, and otherwise only each element before it is overwritten."""
@@ -151,7 +156,7 @@ class _Sharing:
 
     def leftovers(self) -> None:
         """Give the memory of inputs that is still free to outputs that are first written when nothing reads it."""
-        left = [v for v in self.updates if v not in self.owner]
+        left = [v for v in self.updates if v not in self.owner and v not in self.lent]
         if not left:
             return
         place = {item: n for n, item in enumerate(self.fusion.body)}
@@ -218,7 +223,7 @@ class Schedule(NamedTuple):
     owner: dict[Var, Var]
 
 
-def schedule(jaxpr: Jaxpr, updates: Updates = MappingProxyType({})) -> Schedule:
+def schedule(jaxpr: Jaxpr, updates: Updates = MappingProxyType({}), spare: Collection[Var] = ()) -> Schedule:
     """Decide which values to store, which of them share loops, and which share memory.
 
     Parameters
@@ -227,7 +232,9 @@ def schedule(jaxpr: Jaxpr, updates: Updates = MappingProxyType({})) -> Schedule:
         All its equations have kernel rules; its outputs are distinct variables defined by its equations.
     updates : mapping
         Inputs whose memory may become an output's, with the outputs that may have it.
+    spare : collection of Var
+        Inputs whose memory may become that of other values.
     """
-    roots = Roots(reads_first(jaxpr, updates))
+    roots = Roots(reads_first(jaxpr, updates, spare))
     fusion = fuse(roots)
-    return Schedule(roots, fusion, shared_storage(roots, fusion, updates))
+    return Schedule(roots, fusion, shared_storage(roots, fusion, updates, spare))

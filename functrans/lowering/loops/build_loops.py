@@ -113,7 +113,9 @@ class _Builder(Builder):
         """One element of a buffer, or of a value that is computed where it is read."""
         return buffer[index] if type(buffer) is _NestOperand else super().load(buffer, index)
 
-    def inline(self, jaxpr: Jaxpr, operands: Sequence[Place], results: Sequence[Place]) -> None:
+    def inline(
+        self, jaxpr: Jaxpr, operands: Sequence[Place], results: Sequence[Place], spare: Sequence[int] = ()
+    ) -> None:
         """The statements of a jaxpr; a result may share the memory of an operand (see `core.kernel`)."""
         assert not jaxpr.constvars, (
             "captured values must be operands, so that nothing else writes their memory"
@@ -133,18 +135,22 @@ class _Builder(Builder):
             places[v] = m
             if memory_key(m) in inputs:
                 updates[inputs[memory_key(m)]] = v
-        plan = schedule(body, {v: (new,) for v, new in updates.items()})
+        overwritten = [jaxpr.invars[i] for i in spare if jaxpr.invars[i] not in updates]
+        plan = schedule(body, {v: (new,) for v, new in updates.items()}, overwritten)
         facts = [Facts(self.range_of(m)) for m in operands]
         _Nests(plan, self, places, _names(body), updates, facts).write()
 
     def overwritable(self, jaxpr: Jaxpr, first: int, places: Sequence[int]) -> list[bool]:
-        """Whether each of the first results may overwrite an operand: `places` has their numbers, from `first` on."""
+        """Whether each of the first results may overwrite an operand: `places` has their numbers, from `first` on.
+
+        Not if the operand's memory serves another value better: it would be copied for that one.
+        """
         carry = [jaxpr.invars[first + p] for p in places]
         changed = [i for i, (old, new) in enumerate(zip(carry, jaxpr.outvars)) if old is not new]
         outvars = [v for i, v in enumerate(jaxpr.outvars) if i in changed or i >= len(places)]
         body = with_distinct_outputs(with_host_calls(jaxpr.replace(outvars=outvars)))
         updates = {carry[i]: (new,) for i, new in zip(changed, body.outvars) if isinstance(new, Var)}
-        owner = schedule(body, updates).owner
+        owner = schedule(body, updates, updates).owner
         return [old not in updates or home(owner, old) in updates[old] for old in carry]
 
 

@@ -41,9 +41,9 @@ class Ordered(NamedTuple):
     overwritten: Collection[Var]
 
 
-def reads_first(jaxpr: Jaxpr, updates: Updates) -> Ordered:
-    """The jaxpr with readers of a value before the block that may overwrite it."""
-    return _Order(jaxpr, updates).result()
+def reads_first(jaxpr: Jaxpr, updates: Updates, spare: Collection[Var] = ()) -> Ordered:
+    """The jaxpr with readers of a value before the block that may overwrite it, which may be a `spare` input."""
+    return _Order(jaxpr, updates, spare).result()
 
 
 def overwritten(eqn: Eqn) -> list[tuple[int, int]]:
@@ -71,9 +71,10 @@ def in_step(eqn: Eqn, index: IndexMap) -> bool:
 
 
 class _Order:
-    def __init__(self, jaxpr: Jaxpr, updates: Updates):
+    def __init__(self, jaxpr: Jaxpr, updates: Updates, spare: Collection[Var]):
         self.jaxpr = jaxpr
         self.updates = updates
+        self.spare = spare
         self.inputs = {*jaxpr.invars, *jaxpr.constvars}
         self.outputs = {v for v in jaxpr.outvars if isinstance(v, Var)}
         self.eqns = list(jaxpr.eqns)
@@ -114,6 +115,8 @@ class _Order:
                 base = self.base(x)
                 if base in self.inputs:
                     first = next((mine[end] for end in self.updates.get(base, ()) if end in mine), None)
+                    if first is None and is_block and base in self.spare:
+                        first = e
                     if first is not None:
                         writes.setdefault(base, first)
                 elif is_block and base not in self.outputs:
