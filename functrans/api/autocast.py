@@ -75,7 +75,7 @@ def patch_of(
     dtype: np.dtype, enabled: bool, rules: Iterable[tuple[str, str]], cached: bool, outer: Patch | None
 ) -> Patch:
     """The overrides of a block within the blocks that `outer` stands for."""
-    autocasting.used = True
+    autocasting.used = autocasting.or_low = True
     around = None if outer is None else outer.overrides.get("autocast_scope")
     scope = AutocastScope(dtype, rules, cached, around)
     return Patch({"autocast": scope.state() if enabled else None, "autocast_scope": scope}, outer)

@@ -31,6 +31,9 @@ from ..core import (
     NoAttributeError,
     TracedRow,
     Tracer,
+    is_bfloat16,
+    is_held,
+    is_low,
     memory_dtype,
     operators,
 )
@@ -247,7 +250,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
     # --- NumPy's protocols ----------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if autocasting.used and _casts_ufunc(ufunc, method) and kwargs.get("out") is None:
+        if autocasting.or_low and _taken_over(ufunc, method, inputs, kwargs):
             out = _by_functrans(ufunc, method, inputs, kwargs)
             of_number = isinstance(inputs[0], np.generic) and refusals.calls_operator(sys._getframe(1))
             return out if of_number else _as_of_numpy(out)
@@ -284,7 +287,11 @@ class Array(np.ndarray, metaclass=_ArrayType):
         if func in refusals.WRITERS and args and is_immutable(args[0]):
             refusals.refuse(f"np.{func.__name__}(x, ...)", f"{refusals.WRITERS[func]}. {refusals.COPY}")
         check_out(func.__name__, kwargs)
-        if autocasting.used and func in operators.function and casts_here(func.__name__):
+        if (
+            autocasting.or_low
+            and func in operators.function
+            and (casts_here(func.__name__) or _has_bfloat16(args))
+        ):
             return _as_of_numpy(operators.function[func](*args, **kwargs))
         if func in refusals.PRINTERS:
             return func(np.asarray(args[0]), *args[1:], **kwargs)
@@ -381,7 +388,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         return self.__copy__()
 
     def __reduce__(self) -> Any:
-        return wrap, (_view(self, _ndarray),)
+        return _wrap_low if is_low(self.dtype) else wrap, (_view(self, _ndarray),)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.__reduce__()
@@ -440,10 +447,27 @@ OF_UFUNCS: dict[tuple[Any, str], str] = {
 }
 
 
-def _casts_ufunc(ufunc: np.ufunc, method: str) -> bool:
-    """Whether autocast casts for a ufunc, or for one of its methods."""
+def _taken_over(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether functrans computes a ufunc, or one of its methods: autocast casts for it, or NumPy would give bfloat16
+    another dtype than traced values have.
+    """
+    if ufunc not in operators.ufunc or kwargs.get("out") is not None:
+        return False
     name = ufunc.__name__ if method == "__call__" else OF_UFUNCS.get((ufunc, method), "")
-    return casts_here(name) and ufunc in operators.ufunc
+    return casts_here(name) or (not kwargs and method == "__call__" and _has_bfloat16(inputs))
+
+
+def _has_bfloat16(x: Any) -> bool:
+    """Whether a value, or an element of a sequence, is an `Array` of bfloat16."""
+    if isinstance(x, tuple | list):
+        return any(map(_has_bfloat16, x))
+    return type(x) is Array and is_bfloat16(x.dtype)
+
+
+def _wrap_low(x: np.ndarray) -> Any:
+    """`wrap`, in a process that may not yet have met the dtype."""
+    is_held(x.dtype)
+    return wrap(x)
 
 
 def _by_functrans(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import PYTHON_NUMBERS, operators
+from ..core import PYTHON_NUMBERS, is_held, is_low, operators
 from ..core.autocast import autocasting, casts_here
 from .array import (
     Array,
@@ -33,6 +33,19 @@ _view = np.ndarray.view
 _flags = vars(np.ndarray)["flags"].__get__
 
 
+#: The methods that NumPy rounds at every step where a float16 or bfloat16 is the result.
+_SUMS = frozenset(("sum", "prod", "mean", "std", "var", "cumsum", "cumprod", "dot", "trace", "clip", "round"))
+
+
+def _by_functrans(called: str, *operands: Any) -> bool:
+    """Whether functrans computes an operator, not NumPy: for autocast, and for float16 and bfloat16, beside which
+    Python numbers are not weak in ml_dtypes, and of which NumPy has slow products.
+    """
+    return casts_here(called) or any(
+        is_low(x.dtype) for x in operands if isinstance(x, _ndarray | np.generic)
+    )
+
+
 # --- operators ----------------------------------------------------------------------------------------------
 
 
@@ -41,7 +54,7 @@ def _unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
     called = OPERATIONS.get(stem, stem)
 
     def method(self: Array) -> Any:
-        if autocasting.used and casts_here(called):
+        if autocasting.or_low and _by_functrans(called, self):
             return operators.operator[stem](self)
         plain = _view(self, _ndarray)
         try:
@@ -58,7 +71,7 @@ def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., A
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
-        if autocasting.used and casts_here(called):
+        if autocasting.or_low and _by_functrans(called, self, other):
             return operators.operator[stem](*((other, self) if swapped else (self, other)))
         if kind is Array:
             other = _view(other, _ndarray)
@@ -92,7 +105,7 @@ def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
-        if autocasting.used and casts_here(called):
+        if autocasting.or_low and _by_functrans(called, self, other):
             return operators.operator[stem](*((other, self) if swapped else (self, other)))
         try:
             if kind is Array or kind is _ndarray:
@@ -163,16 +176,24 @@ def _refused_method(name: str, instead: str) -> Callable[..., Any]:
 def _plain_method(name: str) -> Callable[..., Any]:
     """The ndarray method applied to the plain array, so that its result can be made read-only."""
     generic = getattr(_ndarray, name)
+    sums, makes_low = name in _SUMS, name == "astype"
 
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
-        if has_tracer(args) or (kwargs and has_tracer(kwargs)) or (autocasting.used and casts_here(name)):
+        if (
+            has_tracer(args)
+            or (kwargs and has_tracer(kwargs))
+            or (autocasting.or_low and (casts_here(name) or (sums and is_low(self.dtype))))
+        ):
             return operators.method[name](self, *args, **kwargs)
         check_out(name, kwargs)
         if kwargs and kwargs.get("where", True) is None:  # all elements, as in JAX; to NumPy's methods, none
             kwargs = {**kwargs, "where": True}
         plain = _view(self, _ndarray)
         try:
-            return wrap_all(generic(plain, *unwrap_all(args), **unwrap_all(kwargs)))
+            out = generic(plain, *unwrap_all(args), **unwrap_all(kwargs))
+            if makes_low:
+                is_held(out.dtype)
+            return wrap_all(out)
         except (ValueError, LookupError, TypeError, MemoryError) as error:
             raise refused(error, name, operators.method[name], plain, *args, **kwargs) from None
 

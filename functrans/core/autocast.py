@@ -22,12 +22,13 @@ _current = config._store.current
 
 
 class _Autocasting:
-    """Whether this process has ever used autocast."""
+    """Whether this process has ever used autocast; `or_low`: autocast, or arrays of float16 or bfloat16."""
 
-    __slots__ = ("used",)
+    __slots__ = ("or_low", "used")
 
     def __init__(self) -> None:
         self.used = False
+        self.or_low = False
 
 
 class _Made(threading.local):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .autocast import autocasting
 from .errors import (
     DtypeError,
     FunctransError,
@@ -55,9 +56,9 @@ class prng_key(extended):  # type: ignore[misc]
 
 #: The elements of arrays of keys (`functrans.random`): a record of one 64-bit number, so that NumPy refuses arithmetic.
 KEY = np.dtype((prng_key, [("threefry2x32", np.uint64)]))
-# One object for each dtype, whatever its alias (on Linux, long and long long are both int64). `check_supported` adds
-# bfloat16 when it meets it.
-_CANONICAL: dict[np.dtype, np.dtype] = {dtype: dtype for dtype in (*SUPPORTED, KEY)}
+# One object for each dtype, whatever its alias (on Linux, long and long long are both int64). `is_held` adds float16
+# and bfloat16 when it meets them.
+_CANONICAL: dict[np.dtype, np.dtype] = {dtype: dtype for dtype in (*SUPPORTED, KEY) if dtype != FLOAT16}
 #: What arrays may hold: numbers, and keys, which have no arithmetic. For a dtype that may be new ask `is_held`.
 HELD = _CANONICAL.keys()
 
@@ -116,9 +117,12 @@ def is_held(dtype: np.dtype) -> bool:
     """Whether arrays may hold elements of a dtype, even if it is the first time that functrans meets it."""
     if dtype in HELD:
         return True
-    if not is_bfloat16(dtype) or dtype != bfloat16():
+    if dtype == FLOAT16:
+        dtype = FLOAT16
+    elif not is_bfloat16(dtype) or dtype != bfloat16():
         return False
     _CANONICAL[dtype] = dtype
+    autocasting.or_low = True  # operators and methods of arrays look at dtypes from now on
     return True
 
 
