@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .arrays.arguments import one_of
-from .core import is_inexact
+from .core import finfo, is_inexact, is_low
 from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.checked import checked
 from .testing import check
@@ -182,8 +182,9 @@ def _compare(what: str, got: Any, expected: Any, atol: Any, rtol: Any, err_msg: 
     if len(got) != len(expected):
         raise LawViolation(f"{start}{what}: expected {len(expected)} arrays, got {len(got)}", what, 0)
     for i, (x, y) in enumerate(zip(got, expected)):
-        single = np.asarray(x).dtype in (np.float32, np.complex64)
-        usual = 1e-2 if single else 1e-6
+        dtype = np.asarray(x).dtype
+        usual = 1e-2 if dtype in (np.float32, np.complex64) else 1e-6
+        usual = 16 * float(finfo(dtype).eps) if is_low(dtype) else usual
         a, r = usual if atol is None else atol, usual if rtol is None else rtol
         if np.shape(x) != np.shape(y) or not np.allclose(x, y, rtol=r, atol=a, equal_nan=True):
             raise LawViolation(f"{start}{what} {i} are {np.asarray(x)}, expected {np.asarray(y)}", what, 0)

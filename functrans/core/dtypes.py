@@ -446,7 +446,7 @@ def _resolve(ufunc: np.ufunc, operands: tuple[tuple[np.dtype, bool], ...]) -> tu
         return loop_dtypes(ufunc, (*requested, *[None] * ufunc.nout))
     except TypeError:
         listed = ", ".join(f"{dtype}{' (weak)' if weak else ''}" for dtype, weak in operands)
-        cure = _ufunc_cure(ufunc, {dtype.kind for dtype, _ in operands})
+        cure = _ufunc_cure(ufunc, {dtype_kind(dtype) for dtype, _ in operands})
         raise DtypeError(f"{ufunc.__name__} does not take {listed}: {cure}") from None
 
 

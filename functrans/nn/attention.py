@@ -10,7 +10,7 @@ import numpy as np
 from .. import lax
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
-from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError
+from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, finfo
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -24,6 +24,11 @@ _SHORT = 256
 _BLOCK = 256
 #: The logits of what is left out in JAX, as the residual of a query without keys shows.
 _LEFT_OUT = -0.7 * float(np.finfo(np.float32).max)
+
+
+def _left_out(dtype: np.dtype) -> Any:
+    """The same, within the range of float16."""
+    return dtype.type(max(_LEFT_OUT, -0.7 * float(finfo(dtype).max)))
 
 
 class _Problem(NamedTuple):
@@ -254,11 +259,11 @@ def _attention(p: _Problem) -> tuple[Any, Any]:
         empty = lse == -math.inf
         mean = fnp.mean(p.v, axis=1)[:, None, :, None]
         out = fnp.where(empty[..., None], mean, out)
-        lse = fnp.where(empty, dtype_of(lse).type(_LEFT_OUT), lse)
+        lse = fnp.where(empty, _left_out(dtype_of(lse)), lse)
     if p.query_lengths is not None:
         real = (fnp.arange(queries) < p.query_lengths[:, None])[:, :, None, None]
         out = fnp.where(real[..., None], out, dtype_of(out).type(0))
-        lse = fnp.where(real, lse, dtype_of(lse).type(_LEFT_OUT))
+        lse = fnp.where(real, lse, _left_out(dtype_of(lse)))
     shape = (examples, queries, own * group)
     return out.reshape(*shape, features), lse.reshape(shape)
 

@@ -21,7 +21,16 @@ import numpy as np
 from .. import numpy as fnp
 from .. import random
 from ..arrays.arguments import one_of
-from ..core import ArgumentError, ArgumentValueError, DtypeError, canonical, is_inexact
+from ..core import (
+    FLOAT32,
+    ArgumentError,
+    ArgumentValueError,
+    DtypeError,
+    canonical,
+    dtype_kind,
+    is_inexact,
+    is_low,
+)
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..primitives.ops import as_shape, finish, one_axis
@@ -300,7 +309,7 @@ def _scaling(name: str, scale: Any, mode: str, distribution: str, axes: Sequence
         if distribution == "normal":
             return random.normal(key, shape, to) * np.sqrt(variance)
         if distribution == "truncated_normal":
-            deviation = np.sqrt(variance) / to.type(_TRUNCATED[to.kind])
+            deviation = np.sqrt(variance) / to.type(_TRUNCATED[dtype_kind(to)])
             if to.kind == "c":
                 return _disk(key, shape, to, truncated=True) * deviation
             return random.truncated_normal(key, -2.0, 2.0, shape, to) * deviation
@@ -439,11 +448,12 @@ def _orthogonal(key: Any, shape: tuple[int, ...], dtype: np.dtype, column_axis: 
     columns = shape[axis]
     rest = (*shape[:axis], *shape[axis + 1 :])
     rows = math.prod(rest)
-    q, r = fnp.linalg.qr(random.normal(key, (max(rows, columns), min(rows, columns)), dtype))
+    wide = FLOAT32 if is_low(dtype) else dtype  # in which there is a QR decomposition
+    q, r = fnp.linalg.qr(random.normal(key, (max(rows, columns), min(rows, columns)), wide))
     turn = fnp.diagonal(r)
     q = q * (turn / fnp.abs(turn))  # else the distribution would not be uniform
     q = q.T if rows < columns else q
-    return fnp.moveaxis(q.reshape(*rest, columns), -1, axis)
+    return fnp.moveaxis(fnp.astype(q, dtype).reshape(*rest, columns), -1, axis)
 
 
 @checked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core import FLOAT64, DtypeError
+from ..core import FLOAT64, DtypeError, dtype_kind, is_bfloat16
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -37,10 +37,10 @@ def real_operand(x: Any, name: str, position: int = 0) -> Any:
         If it is complex.
     """
     value = array_operand(x, name, position)
-    kind = dtype_of(value).kind
+    kind = dtype_kind(dtype_of(value))
     if kind == "c":
         raise DtypeError(f"{name}: argument {position} is complex; take its real part, or its absolute value")
-    return value if kind == "f" else ops.convert(value, FLOAT64)
+    return with_weak_numbers(value) if kind == "f" else ops.convert(value, FLOAT64)
 
 
 def parameter(x: Any, name: str, position: int) -> Any:
@@ -54,7 +54,12 @@ def parameter(x: Any, name: str, position: int) -> Any:
     value = ops.operand(x, name, position)
     if dtype_of(value).kind == "c":
         raise DtypeError(f"{name}: argument {position} is complex; expected a real number")
-    return value
+    return with_weak_numbers(value)
+
+
+def with_weak_numbers(value: Any) -> Any:
+    """The value; an ndarray of bfloat16, which ``0.5 *`` would make one of float32, as an `Array`."""
+    return ops.finish(value) if is_bfloat16(dtype_of(value)) else value
 
 
 def activation(body: Callable[[Any], Any]) -> Callable[[Any], Any]:

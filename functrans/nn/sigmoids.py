@@ -12,7 +12,7 @@ from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, shape_of
-from .operands import activation, parameter, real_operand, select
+from .operands import activation, parameter, real_operand, select, with_weak_numbers
 
 #: Beyond this distance from 0 ``exp(-|x|)`` is 0 in double precision.
 _FAR = 800.0
@@ -194,7 +194,7 @@ def mish(x: Any) -> Any:
 
 def _tanh_of_softplus(x: Any) -> Any:
     # With p = sigmoid(x), q = 1 - p and exp(softplus(x)) = 1 / q, the hyperbolic tangent is (1 - q**2) / (1 + q**2).
-    p, q = ops.logistic_p.bind(x), ops.logistic_p.bind(-x)
+    p, q = with_weak_numbers(ops.logistic_p.bind(x)), with_weak_numbers(ops.logistic_p.bind(-x))
     return p * (1.0 + q) / (1.0 + q * q)
 
 
@@ -230,11 +230,12 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 def _normal_by_tanh(x: Any) -> Any:
     # (1 + tanh(z)) / 2 is sigmoid(2 z), which loses no digits in the lower tail.
+    x = with_weak_numbers(x)
     return ops.logistic_p.bind(math.sqrt(8.0 / math.pi) * x * (1.0 + 0.044715 * (x * x)))
 
 
 def _normal(x: Any) -> Any:
-    return 0.5 * ops.erfc_p.bind(-math.sqrt(0.5) * x)
+    return 0.5 * with_weak_numbers(ops.erfc_p.bind(-math.sqrt(0.5) * with_weak_numbers(x)))
 
 
 @checked

@@ -217,7 +217,7 @@ def parameter(
         If a number is out of range.
     """
     value = operand(x, f"random.{name}: {argument}")
-    kind = aval_of(value).dtype.kind
+    kind = dtype_kind(aval_of(value).dtype)
     if kind not in "biuf":
         raise DtypeError(f"random.{name}: {argument} must be real, got dtype {aval_of(value).dtype}")
     if not isinstance(value, Tracer):

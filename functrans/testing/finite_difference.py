@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from functrans.core.errors import ArgumentError, DtypeError, ShapeError
 
-from ..core import finfo
+from ..core import finfo, is_inexact
 from ..core.context import quietly, run_quietly
 from ..frontend.checked import checked
 
@@ -402,7 +402,7 @@ def _largest(arrays: Sequence[np.ndarray | None]) -> float:
 
 
 def _is_inexact(a: np.ndarray) -> bool:
-    return bool(np.issubdtype(a.dtype, np.inexact))
+    return is_inexact(a.dtype)
 
 
 def _wide(a: np.ndarray) -> np.ndarray:

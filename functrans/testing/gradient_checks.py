@@ -26,8 +26,8 @@ def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
     *,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
+    atol: float | None = None,
+    rtol: float | None = None,
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
     check_undefined_grad: bool = True,
@@ -46,8 +46,8 @@ def gradcheck(
         A function of arrays and pytrees of arrays.
     inputs : tuple, or one array
         Its arguments. All float and complex arrays in them are differentiated.
-    atol, rtol : float
-        Tolerances.
+    atol, rtol : float, optional
+        Tolerances: 1e-5 and 1e-3; with float16 or bfloat16 at least 16 units in the last place.
     raise_exception : bool
         Whether a wrong gradient raises, instead of making the result False.
     nondet_tol : float
@@ -95,9 +95,11 @@ def gradcheck(
     """
     check_function("gradcheck", func)
     args = inputs if isinstance(inputs, tuple) else (inputs,)
-    options: dict[str, Any] = {"rng": rng, "rtol": rtol, "atol": atol}
     with proving("the function can be called", "gradcheck", func, args, rng) as s:
         active = bool(s.active) and bool(s.evaluate(s.primals))
+        rtol = s.at_least(1e-3) if rtol is None else rtol
+        atol = s.at_least(1e-5) if atol is None else atol
+    options: dict[str, Any] = {"rng": rng, "rtol": rtol, "atol": atol}
     if not active:
         raise ArgumentValueError(
             f"gradcheck of {name_of(func)}: no argument or no output is float or complex, so it has no gradient"

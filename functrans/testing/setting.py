@@ -10,7 +10,16 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.array import unwrap, wrap
-from ..core import ArgumentError, ArgumentValueError, aval_of, check_supported, is_inexact, run_quietly
+from ..core import (
+    ArgumentError,
+    ArgumentValueError,
+    aval_of,
+    check_supported,
+    finfo,
+    is_inexact,
+    is_low,
+    run_quietly,
+)
 from ..core.config import config
 from ..frontend.arguments import name_of
 from ..frontend.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
@@ -114,18 +123,22 @@ class Setting:
             for k, i in enumerate(self.active):
                 yield f"{self.names[i]} alone", [v if n == k else None for n, v in enumerate(every)]
 
-    @property
-    def narrow(self) -> bool:
-        """Whether an input or output has single precision."""
-        kinds = [x.dtype for x in self.primals] + [y.dtype for y in self.evaluate(self.primals)]
-        return any(d in (np.float32, np.complex64) for d in kinds)
+    def at_least(self, tolerance: float) -> float:
+        """The tolerance, or 16 units in the last place if an input or output is float16 or bfloat16."""
+        return max([tolerance, *[16 * float(finfo(d).eps) for d in self._dtypes() if is_low(d)]])
+
+    def _dtypes(self) -> list[np.dtype]:
+        return [x.dtype for x in self.primals] + [y.dtype for y in self.evaluate(self.primals)]
 
     def tolerance(
         self, rtol: float | None, atol: float | None, double: float, single: float = 1e-3
     ) -> Margin:
-        """`rtol` and `atol`; by default `double`, or `single` if an input or output has single precision."""
+        """`rtol` and `atol`; by default `double`, or `single` if an input or output has single precision (see also
+        `at_least`).
+        """
         if rtol is None or atol is None:
-            double = single if self.narrow else double
+            narrow = any(d in (np.float32, np.complex64) for d in self._dtypes())
+            double = self.at_least(single if narrow else double)
         return Margin(double if rtol is None else rtol, double if atol is None else atol)
 
 
