@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from ..api.jit import jit
 from ..control import key_uses
-from ..core import FLOAT64, INT64, KEY, Aval, Tracer, aval_of, canonical, dtype_kind
+from ..core import FLOAT32, FLOAT64, INT64, KEY, Aval, Tracer, aval_of, canonical, dtype_kind, is_low
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, FunctransError, ShapeError
 from ..primitives import ops
 from ..primitives.ops import finish, operand, positive_shape
@@ -17,12 +18,25 @@ U32 = np.dtype(np.uint32)
 U64 = np.dtype(np.uint64)
 
 
-def compiled(body: Any) -> Any:
-    """The body of a sampler as a compiled function: all arguments by keyword except the key and traced parameters."""
+def compiled(body: Any, draws_low: bool = False) -> Any:
+    """The body of a sampler as a compiled function: all arguments by keyword except the key and traced parameters.
+
+    It draws float16 and bfloat16 numbers in float32 and rounds them, unless the body draws them itself (`draws_low`).
+    """
     run = jit(body, static_argnames=_static_names(body))
 
+    @wraps(body)
+    def in_float32(*args: Any, dtype: np.dtype, **kwargs: Any) -> Any:
+        return cast(body(*args, dtype=FLOAT32, **kwargs), dtype)
+
+    run_in_float32 = jit(in_float32, static_argnames=_static_names(body))
+
     def sample(*args: Any, **kwargs: Any) -> Any:
-        return finish(run(*args, **kwargs))  # without jit, the body returns plain values
+        dtype = kwargs.get("dtype")
+        low = dtype is not None and is_low(dtype) and not draws_low
+        return finish(
+            (run_in_float32 if low else run)(*args, **kwargs)
+        )  # without jit, the body returns plain values
 
     return sample
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..core import FLOAT32, FLOAT64, aval_of, finfo, is_float, is_low
+from ..core import FLOAT64, aval_of, finfo, is_float
 from ..core.errors import ArgumentValueError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops
@@ -298,10 +298,9 @@ def multivariate_normal(
 
 @compiled
 def _orthogonal(key: Any, *, n: int, m: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    wide = FLOAT32 if is_low(dtype) else dtype  # in which there is a QR decomposition
-    drawn = normal_of(words(key, "orthogonal"), (*shape, max(n, m), min(n, m)), wide)
+    drawn = normal_of(words(key, "orthogonal"), (*shape, max(n, m), min(n, m)), dtype)
     q, r = fnp.linalg.qr(drawn)
-    x = cast(q * fnp.sign(fnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :], dtype)
+    x = q * fnp.sign(fnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
     return fnp.swapaxes(x, -1, -2) if n < m else x
 
 

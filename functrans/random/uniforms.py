@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,12 +55,12 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = N
     return _bits(one_key(key, "bits"), shape=shape_of_result(shape, "bits"), dtype=bits_dtype(dtype, "bits"))
 
 
-@compiled
+@partial(compiled, draws_low=True)
 def _uniform(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return stream.uniform(words(key, "uniform"), shape, dtype, minval, maxval)
 
 
-@compiled
+@partial(compiled, draws_low=True)
 def _unit(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return stream.uniform(words(key, "uniform"), shape, dtype)
 
