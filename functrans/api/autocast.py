@@ -18,6 +18,7 @@ from ..core.config import Patch, config
 from ..core.context import Override
 from ..core.dtypes import FLOAT32
 from ..core.errors import ArgumentError
+from ..core.low_precision import autocast_or_low
 from ..frontend.checked import checked
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -75,7 +76,7 @@ def patch_of(
     dtype: np.dtype, enabled: bool, rules: Iterable[tuple[str, str]], cached: bool, outer: Patch | None
 ) -> Patch:
     """The overrides of a block within the blocks that `outer` stands for."""
-    autocasting.used = autocasting.or_low = True
+    autocasting.used = autocast_or_low.used = True
     around = None if outer is None else outer.overrides.get("autocast_scope")
     scope = AutocastScope(dtype, rules, cached, around)
     return Patch({"autocast": scope.state() if enabled else None, "autocast_scope": scope}, outer)

@@ -37,7 +37,8 @@ from ..core import (
     memory_dtype,
     operators,
 )
-from ..core.autocast import autocasting, casts_here
+from ..core.autocast import casts_here
+from ..core.low_precision import autocast_or_low
 from . import refusals
 
 _ndarray = np.ndarray
@@ -250,7 +251,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
     # --- NumPy's protocols ----------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if autocasting.or_low and _taken_over(ufunc, method, inputs, kwargs):
+        if autocast_or_low.used and _taken_over(ufunc, method, inputs, kwargs):
             out = _by_functrans(ufunc, method, inputs, kwargs)
             of_number = isinstance(inputs[0], np.generic) and refusals.calls_operator(sys._getframe(1))
             return out if of_number else _as_of_numpy(out)
@@ -288,7 +289,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
             refusals.refuse(f"np.{func.__name__}(x, ...)", f"{refusals.WRITERS[func]}. {refusals.COPY}")
         check_out(func.__name__, kwargs)
         if (
-            autocasting.or_low
+            autocast_or_low.used
             and func in operators.function
             and (casts_here(func.__name__) or _has_bfloat16(args))
         ):

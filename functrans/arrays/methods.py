@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..core import PYTHON_NUMBERS, is_held, is_low, operators
-from ..core.autocast import autocasting, casts_here
+from ..core.autocast import casts_here
+from ..core.low_precision import autocast_or_low
 from .array import (
     Array,
     WeakArray,
@@ -54,7 +55,7 @@ def _unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
     called = OPERATIONS.get(stem, stem)
 
     def method(self: Array) -> Any:
-        if autocasting.or_low and _by_functrans(called, self):
+        if autocast_or_low.used and _by_functrans(called, self):
             return operators.operator[stem](self)
         plain = _view(self, _ndarray)
         try:
@@ -71,7 +72,7 @@ def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., A
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
-        if autocasting.or_low and _by_functrans(called, self, other):
+        if autocast_or_low.used and _by_functrans(called, self, other):
             return operators.operator[stem](*((other, self) if swapped else (self, other)))
         if kind is Array:
             other = _view(other, _ndarray)
@@ -105,7 +106,7 @@ def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
-        if autocasting.or_low and _by_functrans(called, self, other):
+        if autocast_or_low.used and _by_functrans(called, self, other):
             return operators.operator[stem](*((other, self) if swapped else (self, other)))
         try:
             if kind is Array or kind is _ndarray:
@@ -182,7 +183,7 @@ def _plain_method(name: str) -> Callable[..., Any]:
         if (
             has_tracer(args)
             or (kwargs and has_tracer(kwargs))
-            or (autocasting.or_low and (casts_here(name) or (sums and is_low(self.dtype))))
+            or (autocast_or_low.used and (casts_here(name) or (sums and is_low(self.dtype))))
         ):
             return operators.method[name](self, *args, **kwargs)
         check_out(name, kwargs)

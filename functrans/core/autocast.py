@@ -22,13 +22,12 @@ _current = config._store.current
 
 
 class _Autocasting:
-    """Whether this process has ever used autocast; `or_low`: autocast, or arrays of float16 or bfloat16."""
+    """Whether this process has ever used autocast."""
 
-    __slots__ = ("or_low", "used")
+    __slots__ = ("used",)
 
     def __init__(self) -> None:
         self.used = False
-        self.or_low = False
 
 
 class _Made(threading.local):

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .autocast import autocasting
 from .errors import (
     DtypeError,
     FunctransError,
@@ -22,7 +21,17 @@ from .errors import (
     StaleValueError,
     UnsupportedDtypeError,
 )
-from .low_precision import FLOAT16, FLOAT32, LOW, as_dtype, bfloat16, is_bfloat16, is_low, loop_dtypes
+from .low_precision import (
+    FLOAT16,
+    FLOAT32,
+    LOW,
+    as_dtype,
+    autocast_or_low,
+    bfloat16,
+    is_bfloat16,
+    is_low,
+    loop_dtypes,
+)
 from .source import Place
 
 BOOL = np.dtype(np.bool_)
@@ -122,7 +131,7 @@ def is_held(dtype: np.dtype) -> bool:
     elif not is_bfloat16(dtype) or dtype != bfloat16():
         return False
     _CANONICAL[dtype] = dtype
-    autocasting.or_low = True  # operators and methods of arrays look at dtypes from now on
+    autocast_or_low.used = True
     return True
 
 

@@ -22,6 +22,20 @@ _BFLOAT16 = "E"
 LOW = frozenset(("e", _BFLOAT16))
 
 
+class _Special:
+    """Whether this process has ever used autocast or arrays of float16 or bfloat16. Until then, operators and methods
+    of an `Array` are NumPy's, and look at nothing.
+    """
+
+    __slots__ = ("used",)
+
+    def __init__(self) -> None:
+        self.used = False
+
+
+autocast_or_low = _Special()
+
+
 def is_low(dtype: np.dtype) -> bool:
     """Whether it is float16 or bfloat16, which are stored in two bytes and computed with in float32."""
     return dtype.char in LOW

@@ -20,6 +20,7 @@ from ..core.config import config
 from ..core.context import run_quietly
 from ..core.evaluation import bind_equation, evaluate, run_equations
 from ..core.ir import Atom, Jaxpr, Var
+from ..core.low_precision import autocast_or_low
 from ..core.module_getattr import lazy_import
 from ..core.primitive import Linear
 from ..core.trace import Tracer, concrete, current_trace, eval_trace, is_staged, tracing
@@ -165,7 +166,8 @@ def _assumed(rule: Applied) -> Autocast | None:
     if setting == "off":
         return None
     state = autocast_rules.state_after(map(autocast_rules.block_of, setting))
-    autocasting.used = autocasting.used or state is not None
+    if state is not None:
+        autocasting.used = autocast_or_low.used = True
     return state
 
 
