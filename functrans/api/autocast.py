@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
@@ -13,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..core.autocast import ambient, ambient_scope, autocasting
-from ..core.autocast_rules import Autocast, checked_rules, target
+from ..core.autocast_rules import AutocastScope, checked_rules, target
 from ..core.config import Patch, config
 from ..core.context import Override
 from ..core.dtypes import FLOAT32
@@ -22,54 +21,6 @@ from ..core.low_precision import autocast_or_low
 from ..frontend.checked import checked
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class CastCache:
-    """Casts of arrays and traced values that are still in use, by the identity of what was cast."""
-
-    __slots__ = ("_entries",)
-
-    def __init__(self) -> None:
-        self._entries: dict[tuple[int, Any], tuple[weakref.ref[Any], Any]] = {}
-
-    def get(self, x: Any, dtype: Any) -> Any:
-        """What `x` was cast to; None if it was not."""
-        entry = self._entries.get((id(x), dtype))
-        return None if entry is None or entry[0]() is not x else entry[1]
-
-    def put(self, x: Any, dtype: Any, value: Any) -> None:
-        """Keep a cast for as long as `x` lives."""
-        key, entries = (id(x), dtype), self._entries
-        entries[key] = weakref.ref(x, lambda _: entries.pop(key, None)), value
-
-
-class AutocastScope:
-    """What a block sets, whether or not autocast is on in it.
-
-    Attributes
-    ----------
-    dtype : numpy.dtype
-    rules : dict
-        Those of the block and the blocks around it.
-    casts : CastCache or None
-        That of the outermost block; None where casts are not cached.
-    shared : CastCache
-        The same, whether or not this block uses it.
-    """
-
-    __slots__ = ("casts", "dtype", "rules", "shared")
-
-    def __init__(
-        self, dtype: np.dtype, rules: Iterable[tuple[str, str]], cached: bool, outer: AutocastScope | None
-    ):
-        self.dtype = dtype
-        self.rules: dict[str, str] = dict(rules) if outer is None else {**outer.rules, **dict(rules)}
-        self.shared: CastCache = CastCache() if outer is None else outer.shared
-        self.casts = self.shared if cached else None
-
-    def state(self) -> Autocast:
-        """The state where autocast is on."""
-        return Autocast(self.dtype, tuple(sorted(self.rules.items())))
 
 
 def patch_of(

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .config import Patch, config
 from .context import run_with
+from .module_getattr import lazy_import
 
 if TYPE_CHECKING:
     from .autocast_rules import Autocast
+
+#: Loads when autocast is first used.
+rules = lazy_import("functrans.core.autocast_rules")
 
 _patch = config._store.patch
 _current = config._store.current
@@ -59,12 +62,16 @@ def casts_here(name: str) -> bool:
 
 
 def under(state: Autocast | None, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """``f(*args, **kwargs)`` under a state; the block, with its cache, stays."""
-    outer = _current()
-    if (None if outer is None else outer.overrides.get("autocast")) == state:
+    """``f(*args, **kwargs)`` under a state, as in a block that nothing is around."""
+    if ambient() == state:
         return f(*args, **kwargs)
-    return run_with(_patch, Patch({"autocast": state}, outer), f, *args, **kwargs)
+    scope = None if state is None else rules.AutocastScope(state.dtype, state.rules)
+    overrides = {"autocast": state, "autocast_scope": scope}
+    return run_with(_patch, Patch(overrides, _current()), f, *args, **kwargs)
 
 
-#: Runs the code inside an operation, where nothing is cast.
-without = partial(under, None)
+def without(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """``f(*args, **kwargs)`` with autocast off, as in a block within this one: the code inside an operation."""
+    if ambient() is None:
+        return f(*args, **kwargs)
+    return run_with(_patch, Patch({"autocast": None}, _current()), f, *args, **kwargs)

@@ -7,6 +7,7 @@ To say what becomes of a new function, write its name into one of the lists; one
 from __future__ import annotations
 
 import difflib
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -105,6 +106,61 @@ def is_real_float(key: Any) -> bool:
     return isinstance(key, np.dtype) and is_float(key)
 
 
+# --- blocks -------------------------------------------------------------------------------------------------
+
+
+class CastCache:
+    """Casts of arrays and traced values that are still in use, by the identity of what was cast."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[int, Any], tuple[weakref.ref[Any], Any]] = {}
+
+    def get(self, x: Any, dtype: Any) -> Any:
+        """What `x` was cast to; None if it was not."""
+        entry = self._entries.get((id(x), dtype))
+        return None if entry is None or entry[0]() is not x else entry[1]
+
+    def put(self, x: Any, dtype: Any, value: Any) -> None:
+        """Keep a cast for as long as `x` lives."""
+        key, entries = (id(x), dtype), self._entries
+        entries[key] = weakref.ref(x, lambda _: entries.pop(key, None)), value
+
+
+class AutocastScope:
+    """What a block sets, whether or not autocast is on in it.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+    rules : dict
+        Those of the block and the blocks around it.
+    casts : CastCache or None
+        That of the outermost block; None where casts are not cached.
+    shared : CastCache
+        The same, whether or not this block uses it.
+    """
+
+    __slots__ = ("casts", "dtype", "rules", "shared")
+
+    def __init__(
+        self,
+        dtype: np.dtype,
+        rules: Iterable[tuple[str, str]],
+        cached: bool = True,
+        outer: AutocastScope | None = None,
+    ):
+        self.dtype = dtype
+        self.rules: dict[str, str] = dict(rules) if outer is None else {**outer.rules, **dict(rules)}
+        self.shared: CastCache = CastCache() if outer is None else outer.shared
+        self.casts = self.shared if cached else None
+
+    def state(self) -> Autocast:
+        """The state where autocast is on."""
+        return Autocast(self.dtype, tuple(sorted(self.rules.items())))
+
+
 # --- what users write ---------------------------------------------------------------------------------------
 
 
@@ -160,6 +216,8 @@ def target(dtype: Any) -> np.dtype:
         If it is no real floating-point dtype.
     """
     legal = "use 'float32', 'float16' or 'bfloat16'"
+    if dtype is None:  # which NumPy takes for float64
+        raise ArgumentValueError(f"autocast: dtype must be a floating-point dtype, got None; {legal}")
     try:
         to = canonical(dtype, "autocast: dtype")
     except FunctransError as error:

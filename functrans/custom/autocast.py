@@ -140,7 +140,8 @@ def custom_bwd(bwd: Any) -> Any:
 def _check(name: str, f: Any) -> None:
     if isinstance(f, staticmethod) or not callable(f):
         raise ArgumentError(
-            f"{name}: expected a function, got {type(f).__name__}: write @staticmethod above @{name}"
+            f"{name}: {name.removeprefix('custom_')} must be a function, got {type(f).__name__}: write @staticmethod "
+            f"above @{name}"
         )
 
 

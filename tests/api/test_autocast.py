@@ -111,7 +111,7 @@ def test_products_run_low_and_delicate_operations_wide():
     with ft.autocast():
         check(W, X, X32)
         ft.make_jaxpr(check)(W, X, X32)
-        ft.vmap(check, (None, 0, 0))(W, W, W.astype(F32))
+        ft.vmap(check, (None, 0, 0))(W, W, abs(W).astype(F32))
     assert type(np.exp(X32)) is np.ndarray  # as outside
     assert (W @ X).dtype == F64
     assert fnp.exp(X32).dtype == F32
@@ -241,6 +241,7 @@ def test_a_carry_keeps_its_dtype_only_where_autocast_changes_it():
     ("arguments", "keywords", "message"),
     [
         (("int32",), {}, "dtype must be a floating-point dtype, got int32; use 'float32'"),
+        ((None,), {}, "dtype must be a floating-point dtype, got None"),
         (("float23",), {}, "'float23' is not a dtype.*use 'float32'"),
         ((), {"rules": {"sofmax": "low"}}, "no operation 'sofmax'; did you mean 'softmax'"),
         ((), {"rules": {"exp": "high"}}, "must be one of 'low', 'wide', 'promote', 'none', got 'high'"),

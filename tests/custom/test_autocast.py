@@ -121,6 +121,34 @@ def test_a_block_inside_the_function_is_the_forward_state():
         assert backward_dtype(f, False, False) == F32
 
 
+def test_a_block_inside_backward_is_nested_in_what_is_assumed():
+    """Its dtype is the one that products run in, and rules stay."""
+    inside = []
+
+    class Nested(ft.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x @ x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            inside.append((ft.get_autocast_dtype(), (x @ x).dtype, fnp.tanh(x.astype(F32)).dtype))
+            with ft.autocast("float16"):
+                inside.append((ft.get_autocast_dtype(), (x @ x).dtype, fnp.tanh(x.astype(F32)).dtype))
+            return g @ x.T + x.T @ g
+
+    setting = {"dtype": "float32", "rules": {"tanh": "wide"}}
+    for forward, option in ((True, "same_as_forward"), (False, setting)):
+        inside.clear()
+        with config.patch(backward_pass_autocast=option):
+            with ft.autocast("float32", enabled=forward, rules={"tanh": "wide"}):
+                out, pullback = ft.vjp(ft.jit(lambda x: Nested.apply(x)), W)
+            pullback(out)
+        assert inside == [(F32, F32, F64), (np.dtype("float16"), np.dtype("float16"), F64)]
+
+
 def test_changing_the_option_retraces():
     """Once for each setting."""
     f = ft.jit(lambda x: Square.apply(x))
