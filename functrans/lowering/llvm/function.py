@@ -66,6 +66,7 @@ class KernelFunction:
         self.angles: dict[str, tuple[str, str, int]] = {}
         self.accumulators = 0  # variables that the innermost enclosing loop updates
         self.values: dict[ir.Value, str] = {}
+        self.lets: dict[Any, ir.Let] = {}  # comparisons and sums of integers
         self.locals: dict[ir.LocalVar, str] = {}
         self.storages = kernel.storages
         self.positions = {place: i for i, place in enumerate(self.storages)}

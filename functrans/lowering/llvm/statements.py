@@ -104,6 +104,8 @@ class Statements(KernelFunction):
 
     def let(self, s: ir.Let) -> None:
         """A pure operation."""
+        if s.op in ("lt", "add") and s.args[0].dtype == ir.INT64:
+            self.lets[s.value] = s
         args = [self.operand(a) for a in s.args]
         if s.op in ir.C_CALLS:
             result = c_function(self, s.op, args)
@@ -111,6 +113,8 @@ class Statements(KernelFunction):
             result = part_of(self, args[0], s.args[0].dtype, s.op == "imag")
         elif s.op == "cast":
             result = ops.cast(self, args[0], s.args[0].dtype, s.value.dtype)
+        elif s.op == "select" and self._in_sequence and self._is_wrapped(s):
+            result = self.rarely(args[0], args[1], args[2], ops.llvm_type(s.value.dtype))
         elif s.op == "select":
             result = ops.select(self, s.value.dtype, args)
         elif s.op in ("min", "max") and s.value in self._late and s.value.dtype.kind == "f" and self.fast:
@@ -130,14 +134,27 @@ class Statements(KernelFunction):
         t = ops.llvm_type(dtype)
         chosen = self.new(f"fcmp {'ogt' if op == 'max' else 'olt'} {t} {early}, {late}")
         extreme = self.new(f"select i1 {chosen}, {t} {early}, {t} {late}")
-        unlikely = self.unlikely(self.new(f"fcmp uno {t} {early}, {early}"))
+        return self.rarely(self.new(f"fcmp uno {t} {early}, {early}"), early, extreme, t)
+
+    def _is_wrapped(self, s: ir.Let) -> bool:
+        """Whether a number is an index, counted from the end if it is negative."""
+        condition, wrapped = self.lets.get(s.args[0]), self.lets.get(s.args[1])
+        if condition is None or wrapped is None or condition.op != "lt" or wrapped.op != "add":
+            return False
+        number, zero = condition.args
+        is_zero = isinstance(zero, ir.Extent | ir.Const) and zero.value == 0
+        return is_zero and number == s.args[2] and number in wrapped.args
+
+    def rarely(self, condition: str, x: str, y: str, t: str) -> str:
+        """`x` if a condition holds, which it rarely does, else `y`, which does not wait for the condition."""
+        unlikely = self.unlikely(condition)
         self.count += 1
         n, before = self.count, self.label
-        self.lines.append(f"  br i1 {unlikely}, label %nan{n}, label %number{n}")
-        self.mark(f"nan{n}")
-        self.lines.append(f"  br label %number{n}")
-        self.mark(f"number{n}")
-        return self.new(f"phi {t} [ {extreme}, %{before} ], [ {early}, %nan{n} ]")
+        self.lines.append(f"  br i1 {unlikely}, label %rare{n}, label %usual{n}")
+        self.mark(f"rare{n}")
+        self.lines.append(f"  br label %usual{n}")
+        self.mark(f"usual{n}")
+        return self.new(f"phi {t} [ {y}, %{before} ], [ {x}, %rare{n} ]")
 
     def unlikely(self, condition: str) -> str:
         """A condition of which LLVM knows that it rarely holds."""

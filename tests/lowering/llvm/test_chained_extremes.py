@@ -66,4 +66,4 @@ def test_nan_and_infinities(f, branches, dtype):
             expected = f(fnp.asarray(h))
         np.testing.assert_allclose(compiled(h), expected, rtol=1e-6 if dtype == np.float32 else 1e-14)
     text = compile_jaxpr(ft.make_jaxpr(f)(h)).compile().kernels[0].llvm
-    assert text.count("\nnan") == branches
+    assert text.count("\nrare") == branches

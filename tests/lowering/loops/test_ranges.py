@@ -333,3 +333,28 @@ def test_ranges_of_a_loop_hold_all_its_numbers(one, other, test, i, j):
             i, j = map(int, body(np.int64(i), np.int64(j)))
         if max(abs(i), abs(j)) > 1 << 30:
             break
+
+
+def test_indices_from_the_end_in_a_loop():
+    """Of an unknown sign, read and written, inside the array and outside."""
+
+    def f(x, places):
+        def step(x, k):
+            before = x[k]
+            return x.at[k].add(x[-k - 1]), before
+
+        return lax.scan(step, x, places)
+
+    jitted = ft.jit(f)
+    places = np.random.default_rng(1).integers(-N, N, 50)
+    y, seen = X[0].copy(), []
+    for k in places:
+        seen.append(y[k])
+        y[k] += y[-k - 1]
+    got = jitted(X[0], places)
+    np.testing.assert_allclose(got[0], y, rtol=1e-14)
+    np.testing.assert_allclose(got[1], seen, rtol=1e-14)
+    for bad in (N, -N - 1):
+        places[30] = bad
+        with pytest.raises(ft.errors.IndexOutOfBoundsError, match=f"index {bad} is out of bounds"):
+            jitted(X[0], places)
