@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core import INT64, Atom, Aval, BlockEmitter, Buffer, Jaxpr
-from ..passes.int_ranges import UNKNOWN, Facts, LoopRanges, Range, facts_of, of_loop, ranges_of, unknown_loop
+from ..core import INT64, Atom, Aval, BlockEmitter, Buffer, Jaxpr, Var
+from ..passes.int_ranges import (
+    FAR,
+    UNKNOWN,
+    Facts,
+    LoopRanges,
+    Range,
+    facts_of,
+    of_loop,
+    ranges_of,
+    unknown_loop,
+)
 from ..passes.masks import split
 
 
@@ -47,6 +57,12 @@ def in_while(
         lambda now: _results(body_jaxpr, [*consts, *now])[: len(carry)],
         lambda ranges: claimed(cond_jaxpr, cond_consts, ranges),
     )
+
+
+def step_of(body: Jaxpr, old: Var, place: int) -> int | None:
+    """What each iteration adds to a number of the carry, the result number `place` of the body; None if that varies."""
+    facts = _results(body, [Facts((-FAR, FAR), v) if v is old else Facts() for v in body.invars])[place]
+    return facts.shift[0] if facts.base is old and facts.shift[0] == facts.shift[1] else None
 
 
 def claimed(cond: Jaxpr, consts: Sequence[Facts], ranges: Sequence[Range]) -> list[Range]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from ..core import INT64, Atom, BlockEmitter, Buffer, Eqn, Jaxpr, Pointwise, Var
-from ..passes.int_ranges import narrowed
+from ..passes.int_ranges import HIGHEST, narrowed
 from ..passes.masks import split
 from ..passes.toolkit import backward_slice, live_equations
+from ..primitives.elementwise.arithmetic import ge_p, gt_p, le_p, lt_p
 from ..primitives.elementwise.bits import and_p
 from .bodies import JaxprBuilder
 from .carry_memory import Carries, in_place
-from .carry_ranges import claimed, in_while, known, numbers_of
+from .carry_ranges import claimed, in_while, known, numbers_of, step_of
 
 BOOL = np.dtype(bool)
 
@@ -61,13 +63,23 @@ def kernel(
             holds(rest, before)
         return result.get()
 
-    with k.while_(test, most):
+    def going() -> AbstractContextManager[Any]:
+        return (
+            k.while_(test, most)
+            if bounds is None
+            else k.loop(*bounds[1:3], reverse=bounds[3], interruptible=True)
+        )
+
+    bounds = _bounds(k, cond_jaxpr, body_jaxpr, cond_consts, init, num_consts)
+    with going() as i:
         n = rounds.get()
         for tape, start in zip(tapes, starts):
             k.reserve(tape, start + n + 1)
         rows = [k.record(tape, start + n) for tape, start in zip(tapes, starts)]
         rounds.set(n + 1)
         here = known(k, carries.now(), inside)
+        if bounds is not None:
+            here[bounds[0]] = k.number(i)
         k.inline(body_jaxpr, [*consts, *here], [*carries.following(), *rows], carries.spare)
         carries.advance()
     n = rounds.get()
@@ -75,6 +87,54 @@ def kernel(
     for tape, start in zip(tapes, starts):
         k.end_tape(tape, start, n)
     carries.finish()
+
+
+def _bounds(
+    k: BlockEmitter,
+    cond: Jaxpr,
+    body: Jaxpr,
+    cond_consts: Sequence[Buffer],
+    init: Sequence[Buffer],
+    num_consts: int,
+) -> tuple[int, Any, Any, bool] | None:
+    """If the loop counts to a limit: the counter's place in the carry, its end, its start, and whether it counts down.
+
+    End and start are those of a loop of the kernel.
+    """
+    if len(cond.eqns) != 1 or cond.outvars[0] not in cond.eqns[0].outvars:
+        return None
+    consts: dict[Atom, Buffer] = dict(zip(cond.invars, cond_consts))
+    carry = cond.invars[len(cond_consts) :]
+    (e,) = cond.eqns
+    if e.primitive not in _MIRRORED or any(a.aval.shape or a.aval.dtype != INT64 for a in e.invars):
+        return None
+    for x, op, y in (
+        (e.invars[0], e.primitive, e.invars[1]),
+        (e.invars[1], _MIRRORED[e.primitive], e.invars[0]),
+    ):
+        if x not in carry or (isinstance(y, Var) and y not in consts):
+            continue
+        j, down = carry.index(x), op in (gt_p, ge_p)
+        if step_of(body, body.invars[num_consts + j], j) != (-1 if down else 1):
+            return None
+        start, end = k.load(init[j], ()), _limit(k, y, consts)
+        last = [start, end] if down else [end] if op is le_p else []
+        if any(not isinstance(x, int) and k.range_of(x)[1] == HIGHEST for x in last):
+            return None  # the number after it may not exist
+        if down:
+            return j, start + 1, end + 1 if op is gt_p else end, True
+        return j, end + 1 if op is le_p else end, start, False
+    return None
+
+
+def _limit(k: BlockEmitter, y: Atom, consts: dict[Atom, Buffer]) -> Any:
+    if isinstance(y, Var):
+        return k.load(consts[y], ())
+    # As the length of an axis, it may become a parameter.
+    return int(y.value) if abs(int(y.value)) < 1 << 31 else k.const(y.value, INT64)
+
+
+_MIRRORED = {lt_p: gt_p, gt_p: lt_p, le_p: ge_p, ge_p: le_p}
 
 
 def stages(cond: Jaxpr) -> tuple[Jaxpr, Jaxpr | None]:

@@ -114,3 +114,53 @@ def test_loops_in_branches_have_tapes_in_both():
         np.testing.assert_allclose(ft.jit(ft.grad(f))(x), expected)
         hessian = ft.jit(ft.hessian(f))(x)
         np.testing.assert_allclose(hessian, hessian.T)
+
+
+@pytest.mark.parametrize("step", [1, -1, 2])
+def test_loops_that_count_to_a_limit(step):
+    """All comparisons, either way round, with limits known while compiling and not."""
+    tests = {
+        "<": lambda i, n: i < n,
+        "<=": lambda i, n: i <= n,
+        ">": lambda i, n: i > n,
+        ">=": lambda i, n: n <= i,
+    }
+    limits = [-3, 0, 2, 7]
+
+    def count(test, start, n):
+        return lax.while_loop(
+            lambda s: test(s[0], n) & (s[2] < 6) if step == 2 else test(s[0], n), body, start
+        )
+
+    def body(s):
+        i, y, rounds = s
+        return i + step, y.at[i % 5].add(i * 1.0), rounds + 1
+
+    directions = ["<", "<="] if step > 0 else [">", ">="]
+
+    def f(i, limits, known):
+        return [
+            count(tests[d], (i, np.zeros(5), 0), a if known else b)
+            for d in directions
+            for a, b in zip([-3, 0, 2, 7], limits)
+        ]
+
+    for start in (0, 3):
+        with ft.disable_jit():
+            expected = f(start, limits, True)
+        for known in (True, False):
+            got = ft.jit(lambda i, limits: f(i, limits, known))(start, limits)  # noqa: B023
+            for x, y in zip(got, expected, strict=True):
+                for a, b in zip(x, y, strict=True):
+                    np.testing.assert_array_equal(a, b)
+
+
+def test_a_limit_without_a_next_number():
+    def f(i, n):
+        return lax.while_loop(lambda i: i <= n, lambda i: i + 1, i), lax.while_loop(
+            lambda i: i > n, lambda i: i - 1, i
+        )
+
+    top = 2**63 - 1
+    assert tuple(map(int, ft.jit(f)(top - 3, top - 1))) == (top, top - 3)
+    assert tuple(map(int, ft.jit(f)(top, top - 2))) == (top, top - 2)
