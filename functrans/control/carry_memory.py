@@ -79,7 +79,10 @@ class Carries:
             place = last[ring.parts[0]]
             buffers = k.scratch((ring.size, *place.shape), place.dtype)
             self.moving.update((j, (buffers, n, ring.size)) for n, j in enumerate(ring.parts))
-        self.places = [b if _is_large(b) else k.scratch(tuple(b.shape), b.dtype) for b in last]
+        self.places = [
+            b if is_tape or _is_large(b) else k.scratch(tuple(b.shape), b.dtype)
+            for b, is_tape in zip(last, _tapes(body, len(last)))
+        ]
         self.slots: dict[int, list[Any]] = {size: list(range(size)) for size in self.turns}
         for place, x in zip(self._at(0), init):
             k.copy(place, x)
@@ -114,6 +117,10 @@ class Carries:
                 self.k.copy(result, place)
 
 
+def _tapes(body: Jaxpr, count: int) -> list[bool]:
+    return [isinstance(a, TapeAval) for a in body.out_avals[:count]]
+
+
 def _is_large(b: Buffer) -> bool:
     return prod(b.shape) * b.dtype.itemsize > LARGE
 
@@ -121,7 +128,7 @@ def _is_large(b: Buffer) -> bool:
 def _rings(k: BlockEmitter, body: Jaxpr, first: int, last: Sequence[Buffer]) -> list[_Ring]:
     """The parts of a carry that are not overwritten in their place."""
     count = len(last)
-    tapes = [isinstance(a, TapeAval) for a in body.out_avals[:count]]
+    tapes = _tapes(body, count)
     large = [j for j, b in enumerate(last) if not tapes[j] and _is_large(b)]
     if not large:
         return []

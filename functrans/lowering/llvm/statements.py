@@ -337,7 +337,9 @@ class Statements(KernelFunction):
 
 
 def _late_in(body: ir.StatementList, var: ir.Value | None) -> set[Any]:
-    """What depends on an element that the iteration before stores: the same, or at another place along a moving axis.
+    """What depends on a variable that the iteration before sets, or on an element that it stores.
+
+    That element is the same, or at another place along an axis on which both move.
 
     A running minimum or maximum that nothing else reads is not late, since LLVM vectorizes it.
     """
@@ -361,8 +363,12 @@ def _late_in(body: ir.StatementList, var: ir.Value | None) -> set[Any]:
             for place, i in written
         )
 
+    sets = {s.var: s.x for s in body.statements if type(s) is ir.Set}
     for s in body.statements:
-        if type(s) in (ir.Let, ir.Load):
+        if type(s) is ir.Get and s.var in sets:
+            carried[s.value] = sets[s.var]
+            late.add(s.value)
+        elif type(s) in (ir.Let, ir.Load):
             if not moving.isdisjoint(ir.operands_of(s)):
                 moving.add(s.value)
             folds = any(carried.get(x) is s.value for x in ir.operands_of(s)) and operands.count(s.value) == 1
