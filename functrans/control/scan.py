@@ -27,13 +27,11 @@ from ..core import (
     Block,
     Jaxpr,
     Linear,
-    NoRuleError,
     Primitive,
     TapeAval,
     Zero,
     aval_of,
     axis_key,
-    has_subjaxprs,
     subjaxprs,
 )
 from ..core.config import config
@@ -46,7 +44,7 @@ from ..primitives.reductions.reduce import reduce_max_p
 from ..primitives.structure.linear import add_p, batched_first, instantiate, move_axis
 from ..transforms.batch import mentions_axis
 from ..transforms.stage import stage
-from .bodies import JaxprBuilder, invariant_part
+from .bodies import invariant_part
 from .body_cache import derive_from_all
 from .body_transforms import (
     Halves,
@@ -62,6 +60,7 @@ from .call import call_p, effects_of_bodies
 from .carried_values import carry_values
 from .carry_ranges import of_scan
 from .run_body import run_compiled
+from .scan_lanes import carrying_counters, copies_lanes, no_common_tape
 from .scan_loops import carry_places, head_of, in_python, kernel, narrow
 
 checking = lazy_import("functrans.control.checked_bodies")
@@ -366,7 +365,7 @@ def _batch(
     if taped or (length is None and ((counters and params["reverse"]) or len(jaxpr.outvars) > num_carry)):
         raise no_common_tape()
     if counters:
-        jaxpr, sizes = _carrying_counters(jaxpr, counters), (num_consts, num_carry + counters)
+        jaxpr, sizes = carrying_counters(jaxpr, counters), (num_consts, num_carry + counters)
     if length is None and dims[0] is not None:
         outs, out_dims = _in_step(size, args, dims, jaxpr, sizes)
         return outs[:num_carry], out_dims[:num_carry]
@@ -378,7 +377,7 @@ def _batch(
     body, captured, mask, row_dims = batched_body(jaxpr, size, key, sizes)
     if (
         length is not None
-        and _copies_lanes(jaxpr, body, size, num_carry)
+        and copies_lanes(scan_p, jaxpr, body, size, num_carry)
         and not mentions_axis(size, [jaxpr])
     ):
         params.update(jaxpr=jaxpr, length=length, num_consts=num_consts, num_carry=num_carry)
@@ -393,43 +392,6 @@ def _batch(
     )
     out_dims = [*[0 if m else None for m in mask], *[None if d is None else 1 for d in row_dims]]
     return (results[:num_carry], out_dims[:num_carry]) if counters else (results, out_dims)
-
-
-def _carrying_counters(jaxpr: Jaxpr, counters: int) -> Jaxpr:
-    """A body that carries its counters, which are its rows."""
-
-    def build() -> Jaxpr:
-        new = JaxprBuilder(jaxpr)
-        following = [new.bind(add_p, v, np.int64(1)) for v in jaxpr.invars[-counters:]]
-        return new.finish("counters in the carry", [*jaxpr.outvars, *following])
-
-    return jaxpr.derive("counters in the carry", build)
-
-
-def _copies_lanes(jaxpr: Jaxpr, body: Jaxpr, size: int, num_carry: int) -> bool:
-    """Whether the batched body goes through the lanes of a carried array in each iteration, as for a branch that each
-    lane takes or not. This copies them all, while a loop for each lane in turn writes in place. Products of matrices
-    are worth more in a batch.
-    """
-    if body.effects.ordered or _multiplies(jaxpr):
-        return False
-    carried = {(v.aval.shape, v.aval.dtype) for v in body.outvars[:num_carry] if len(v.aval.shape) > 1}
-    return any(
-        (v.aval.shape, v.aval.dtype) in carried
-        for e in body.eqns
-        if e.primitive is scan_p and e.params["length"] == size and not e.params["num_carry"]
-        if any(has_subjaxprs(one.params) for one in e.params["jaxpr"].eqns)
-        for v in e.outvars
-    )
-
-
-def _multiplies(jaxpr: Jaxpr) -> bool:
-    """Whether a jaxpr, or one inside of it, multiplies matrices or convolves."""
-    return any(
-        e.primitive.name in ("dot_general", "conv_general_dilated")
-        or any(map(_multiplies, subjaxprs(e.params)))
-        for e in jaxpr.eqns
-    )
 
 
 def _in_step(
@@ -461,14 +423,6 @@ def _in_step(
     masked = body.derive(("in step", len(fixed), axis_key(size)), build)
     outs = bind(masked, [counts, *fixed], [*init, np.int64(0)], [], length=None, count=longest)
     return outs[:-1], [0] * sizes[1]
-
-
-def no_common_tape() -> NoRuleError:
-    """The error for loops whose lanes would have to write or read their tapes together."""
-    return NoRuleError(
-        "vmap of the reverse-mode derivative of a loop of unknown length with a collective in its body: differentiate "
-        "outside vmap, as in grad(lambda x: sum(vmap(f, axis_name=...)(x))), or use scan or fori_loop with known bounds"
-    )
 
 
 def over_lanes(

@@ -48,7 +48,8 @@ from .body_transforms import (
 from .call import effects_of_bodies
 from .carry_ranges import claimed, of_while
 from .run_body import computed, run_compiled
-from .scan import no_common_tape, over_lanes, push, scan_p
+from .scan import over_lanes, push, scan_p
+from .scan_lanes import no_common_tape
 from .vectorized_while import in_step
 from .while_kernel import carry_places, kernel
 
