@@ -54,6 +54,7 @@ KERNELS = (
     Kernel("sums of columns", lambda x, *, np: np.sum(x.reshape(ROWS), axis=0)),
     Kernel("softmax of rows", softmax),
     Kernel("product of matrices", lambda x, *, np: x.reshape(ROWS) @ x.reshape(ROWS).T),
+    Kernel("matrix times vector", lambda x, *, np: x.reshape(ROWS) @ x[: ROWS[1]]),
     Kernel("sort", lambda x, *, np: np.sort(x)),
 )
 

@@ -5,6 +5,8 @@ import platform
 import numpy as np
 import pytest
 
+import functrans as ft
+from functrans import lax
 from functrans.core.dtypes import FLOAT16, FLOAT32, FLOAT64, is_low
 from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir
@@ -186,3 +188,20 @@ def test_no_register_is_low(dtype):
     ]
     assert all(v.dtype == FLOAT32 for v in seen)
     assert is_low(b.narrowed(value, dtype).dtype)
+
+
+def test_a_product_with_a_vector_reads_two_bytes():
+    """No float32 copy of the matrix; as exact as a sum in float32, along any axes."""
+    rng = np.random.default_rng(2)
+    x, y, z = (rng.normal(size=shape).astype(FLOAT16) for shape in ((30, 40), (40,), (3, 30, 40)))
+
+    def products(x, y, z):
+        batched = lax.dot_general(z, x[:3], (((2,), (1,)), ((0,), (0,))))
+        swapped = lax.dot_general(z, x.T, (((1, 2), (1, 0)), ((), ())))
+        return x @ y, y @ x.T, y @ y, batched, swapped
+
+    assert "gemm" not in ft.jit(products).lower(x, y, z).as_text()
+    exact = products(*[ft.numpy.asarray(a.astype(FLOAT64)) for a in (x, y, z)])
+    for found, expected in zip(ft.jit(products)(x, y, z), exact, strict=True):
+        assert found.dtype == FLOAT16
+        np.testing.assert_allclose(found.astype(FLOAT64), expected, rtol=5e-4, atol=1e-5)
