@@ -14,7 +14,11 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 
-DTYPES = [np.dtype(np.float16)]
+try:
+    DTYPES = [np.dtype(np.float16), np.dtype(ft.bfloat16)]
+except ft.errors.MissingLibraryError:
+    DTYPES = [np.dtype(np.float16)]
+
 SHAPES = [(), (1,), (0,), (5,), (40,), (3, 5), (5, 1), (1, 5), (5, 5), (2, 3, 5)]
 #: Functions with values and derivatives in [-1, 1], of numbers in [-1, 1].
 UNARY = {
@@ -52,7 +56,7 @@ EXACT = {
     "root": lambda x: fnp.sqrt(fnp.abs(x)),
     "floor": lambda x: fnp.floor(x * 7) / 7,
     "remainder": lambda x: x % 0.3,
-    "sign": lambda x: fnp.where(x > 0.1, x, fnp.sign(x)),
+    "sign": lambda x: fnp.where(x > 0.1, x, fnp.sign(x) + 0.0),  # ml_dtypes: sign(-0.0) is -0.0
     "argmax": lambda x: x - 0.1 * fnp.argmax(x * 1.1, axis=-1, keepdims=True) if x.size and x.ndim else x,
     "integers": lambda x: (x * 9).astype(np.int8) * x,
     "equal": lambda x: fnp.where(x * 1.3 == fnp.max(x * 1.3), 0.5, x) if x.size else x,
