@@ -29,6 +29,8 @@ from .rematerialize import inline_calls, recomputing, residual_atoms, second_run
 
 #: The price of saving in a loop, where what is stored last is read first, from the cache.
 PRICE_IN_LOOP = 16
+#: The golden ratio, in units of 2**-32.
+_GOLDEN = 2654435769
 #: The most selections that a knapsack keeps.
 MOST = 1000
 
@@ -46,7 +48,7 @@ def within_budget(joint: Joint, saved: set[Var], budget: float, solver: str) -> 
     limit = int(budget * joint.size(save_all(joint) - kept))
     if joint.size(saved - kept) <= limit:
         return saved
-    items = [v for v in _in_order(joint.primal, saved) if v not in kept]
+    items = _spread([v for v in _in_order(joint.primal, saved) if v not in kept])
     worth = [_time_again(joint, v, saved) for v in items]
     weights = [joint.bytes(v) for v in items]
     choices = (_exact if solver == "dp" else _greedy)(weights, worth)
@@ -58,6 +60,16 @@ def within_budget(joint: Joint, saved: set[Var], budget: float, solver: str) -> 
 def _in_order(primal: Jaxpr, values: Collection[Var]) -> list[Var]:
     """The values in the order of their definition, which is the same in each process."""
     return [v for v in (*primal.invars, *[v for e in primal.eqns for v in e.outvars]) if v in values]
+
+
+def _spread(values: Sequence[Var]) -> list[Var]:
+    """The values in an order of which each beginning is spread evenly: multiples of the golden ratio, modulo 1.
+
+    Among values of equal worth the first are chosen. So what is computed again together is short, and takes little
+    memory at once.
+    """
+    turns = sorted(range(len(values)), key=lambda i: i * _GOLDEN % (1 << 32))
+    return [v for _, v in sorted(zip(turns, values), key=lambda pair: pair[0])]
 
 
 def _time_again(joint: Joint, v: Var, saved: set[Var]) -> int:

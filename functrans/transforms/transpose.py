@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core import Aval, Effect, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, looks_for_faults
+from ..core import Atom, Aval, Block, Effect, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, looks_for_faults
 from ..core.evaluation import bind_equation, evaluate
 from ..passes.masks import with_zeros
 from ..passes.toolkit import forward_slice
@@ -165,9 +165,38 @@ def transpose_jaxpr(
         avals = [v.aval for v, p in zip(jaxpr.invars, linear) if not p]
         avals += [v.aval for v, p in zip(jaxpr.outvars, nonzero) if p]
         avals += [v.aval for v, p in zip(inputs, totals or ()) if p]
-        return stage(transposed, avals, f"transpose({jaxpr.name})", jaxpr.stats), tuple(mask)
+        program = stage(transposed, avals, f"transpose({jaxpr.name})", jaxpr.stats)
+        return program if totals is not None else _late(program, linear.count(False)), tuple(mask)
 
     return jaxpr.derive(("transpose", linear, nonzero, totals), build)
+
+
+def _late(program: Jaxpr, count: int) -> Jaxpr:
+    """A transposed program that computes what does not depend on cotangents as late as possible.
+
+    The first `count` inputs are no cotangents. What the backward program computes again is then needed for the shortest
+    time, and its memory is free for what comes after.
+    """
+    reached = forward_slice(program.eqns, program.invars[count:])
+    late = {e: n for n, e in enumerate(program.eqns) if reached.isdisjoint(e.outvars) and e.effects.movable}
+    if not any(isinstance(e.primitive.kernel, Block | None) for e in late):
+        return program  # arithmetic is computed where it is read
+    makers: dict[Atom, Eqn] = {v: e for e in late for v in e.outvars}
+    eqns: list[Eqn] = []
+    for e in program.eqns:
+        if e in late:
+            continue
+        before: set[Eqn] = set()
+        waiting: list[Atom] = list(e.invars)
+        while waiting:
+            maker = makers.get(waiting.pop())
+            if maker in late and maker not in before:
+                before.add(maker)
+                waiting += maker.invars
+        eqns += [*sorted(before, key=late.__getitem__), e]
+        for maker in before:  # which the loop has passed
+            del late[maker]
+    return program.replace(eqns=[*eqns, *late])
 
 
 def _linear_part(jaxpr: Jaxpr, values: Sequence[Any]) -> tuple[list[Any], list[Entry]]:

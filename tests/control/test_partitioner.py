@@ -237,6 +237,25 @@ def test_rows_that_a_scan_returns_anyway_are_stored_once():
     )
 
 
+def test_what_runs_again_is_spread_and_runs_late():
+    """Of a chain of equal layers, each segment between saved values is computed when the backward program is there."""
+
+    def chain(x, m):
+        for _ in range(16):
+            x = fnp.tanh(m @ x)
+        return x
+
+    with config.patch(activation_memory_budget=0.25):
+        backward = ft.aot.trace_pair(chain, X, M).backward
+        got = ft.vjp(ft.jit(chain), X, M)[1](X)
+    steps = {"tanh": "again ", "one_minus_square": "back "}
+    order = "".join(steps.get(e.primitive.name, "") for e in backward.eqns)
+    assert order.count("again") > 6
+    assert "again " * 5 not in order
+    for a, b in zip(got, ft.vjp(chain, X, M)[1](X), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
 def test_expensive_work_that_runs_again_stays_apart_in_one_program():
     def f(x, m):
         h = fnp.tanh(m @ x)
