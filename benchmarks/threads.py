@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import os
 import time
@@ -21,6 +22,8 @@ from .measure import disagreement, number, ratio, table
 _CLOSE = 1e-9
 #: Calls in a row.
 _TURN = 5
+#: Seconds for the samples of one row.
+_SECONDS = 2.0
 
 
 def chain(x: Any, *, np: Any) -> Any:
@@ -74,6 +77,11 @@ def pendulums(a: Any, *, np: Any, lax: Any) -> Any:
         return lax.fori_loop(0, 2000, step, (angle, 0.0 * angle))[0]
 
     return lax.map(swing, a)
+
+
+def rows_of_sines(a: Any, *, np: Any, lax: Any) -> Any:
+    """A sum for each row, in half a millisecond."""
+    return lax.map(lambda row: np.sum(np.sin(row)), a)
 
 
 def solves(a: Any, b: Any, *, np: Any, api: Any) -> Any:
@@ -151,6 +159,14 @@ def _pendulums(a: Any) -> Any:
 
 
 @_prange
+def _rows_of_sines(a: Any) -> Any:
+    y = np.empty(len(a))
+    for i in numba.prange(len(a)):
+        y[i] = np.sin(a[i]).sum()
+    return y
+
+
+@_prange
 def _solves(a: Any, b: Any) -> Any:
     y = np.empty_like(b)
     for i in numba.prange(len(a)):
@@ -175,6 +191,7 @@ def workloads() -> dict[str, tuple[Callable[..., Any], Callable[..., Any] | None
         ),
         "while_loop in 300,000 lanes": (newton_lanes, _newton_lanes, (np.abs(x[:300_000]) + 0.1,)),
         "lax.map of a loop, 500 rows": (pendulums, _pendulums, (x[:500],)),
+        "lax.map of 1000 sums of 1000 sines": (rows_of_sines, _rows_of_sines, (x.reshape(1000, 1000),)),
         "5000 systems of 8": (solves, _solves, (systems, x[:40_000].reshape(5000, 8))),
         "matrix product, 600": (
             product,
@@ -186,7 +203,7 @@ def workloads() -> dict[str, tuple[Callable[..., Any], Callable[..., Any] | None
 
 def main(options: argparse.Namespace) -> int:
     """Print the tables; 1 if results differ."""
-    cores, repeats = ft.config.num_threads, options.repeats or 200
+    cores, repeats = ft.config.num_threads, options.repeats
     rows, faults = [], []
     for name, (f, by_hand, arguments) in workloads().items():
         if options.only not in name:
@@ -211,7 +228,8 @@ def main(options: argparse.Namespace) -> int:
             + [number(x) for x in others]
             + [ratio(all_cores, x) for x in others]
         )
-    print(f"Milliseconds, the least of {repeats} samples, on {cores} threads of {os.cpu_count()} cores.\n")
+        print(f"measured {name}", flush=True)
+    print(f"\nLeast milliseconds of one call, on {cores} threads of {os.cpu_count()} cores.\n")
     header = (
         "program",
         "one thread",
@@ -240,13 +258,17 @@ def _on(threads: int, b: backends.Backend, f: Callable[..., Any], arrays: Any) -
     return lambda: b.wait(ready(*arrays))
 
 
-def _least(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+def _least(calls: dict[str, Callable[[], Any]], repeats: int | None) -> dict[str, float]:
     """The least seconds of one call of each contestant: its time in a moment when all cores are free.
 
-    Contestants take turns of a few calls, so that the threads of one do not spin while another one runs.
+    Contestants take turns of a few calls, so that the threads of one do not spin while another one runs: `repeats`
+    calls of each, or as many as `_SECONDS` allow.
     """
     least = dict.fromkeys(calls, math.inf)
-    for _ in range(-(-repeats // _TURN)):
+    turns, end = (-(-repeats // _TURN), 0.0) if repeats else (2, time.perf_counter() + _SECONDS)
+    for turn in itertools.count():
+        if turn >= turns and time.perf_counter() > end:
+            break
         for name, call in calls.items():
             time.sleep(0.001)
             for _ in range(_TURN):
@@ -256,7 +278,7 @@ def _least(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float
     return least
 
 
-def _by_length(cores: int, repeats: int) -> list[list[str]]:
+def _by_length(cores: int, repeats: int | None) -> list[list[str]]:
     """The chain for one and for all threads."""
     b, rows = backends.functrans(), []
     for n in (1000, 10_000, 20_000, 30_000, 50_000, 100_000, 300_000, 1_000_000, 3_000_000):
