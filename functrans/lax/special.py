@@ -11,7 +11,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from ..core import aval_of, complex_dtype, is_complex, is_inexact
+from ..core import FLOAT32, aval_of, complex_dtype, is_complex, is_inexact, is_low
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops, special_ops
@@ -186,6 +186,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     Array([10.+0.j, -2.+2.j, -2.+0.j])
     """
     (value,) = operands("fft", x)
+    value = ops.convert(value, FLOAT32) if is_low(value.dtype) else value
     name = fft_type.name if isinstance(fft_type, FftType) else str(fft_type).upper()
     if name not in FftType.__members__:
         raise ArgumentValueError(

@@ -8,7 +8,7 @@ from .. import numpy as fnp
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives.ops import dtype_of, finish
-from .operands import activation, parameter, real_operand, select
+from .operands import activation, parameter, real_operand, select, with_weak_numbers
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
@@ -86,7 +86,7 @@ def hard_sigmoid(x: Any) -> Any:
     >>> nn.hard_sigmoid([-4.0, 0.0, 4.0])
     Array([0. , 0.5, 1. ])
     """
-    return _between(x + 3.0, 6.0) / 6.0
+    return with_weak_numbers(_between(x + 3.0, 6.0)) / 6.0
 
 
 @activation
@@ -100,7 +100,7 @@ def hard_silu(x: Any) -> Any:
     Array([0.   , 1.125, 4.   ])
     """
     low, high = x <= -3.0, x >= 3.0
-    inner = select(low | high, dtype_of(x).type(0), x)  # an infinity times 0 would be NaN
+    inner = with_weak_numbers(select(low | high, dtype_of(x).type(0), x))  # an infinity times 0 would be NaN
     return select(high, x, inner * _between(inner + 3.0, 6.0) / 6.0)
 
 
@@ -257,7 +257,7 @@ def sparse_plus(x: Any) -> Any:
     Array([0.  , 0.25, 2.  ])
     """
     zero = dtype_of(x).type(0)
-    inner = select((x <= -1.0) | (x >= 1.0), zero, x)
+    inner = with_weak_numbers(select((x <= -1.0) | (x >= 1.0), zero, x))
     return select(x <= -1.0, zero, select(x >= 1.0, x, 0.25 * fnp.square(inner + 1.0)))
 
 

@@ -113,7 +113,7 @@ def companion(a: Any) -> Any:
     Array([[ 3., -2.],
            [ 1.,  0.]])
     """
-    value = _vector(a, "companion")
+    value = finish(_vector(a, "companion"))
     n = shape_of(value)[-1]
     if n < 2:
         raise ArgumentValueError(f"companion: a needs at least two coefficients, got shape {shape_of(value)}")

@@ -18,6 +18,7 @@ from ...core import (
     aval_of,
     canonical,
     concrete,
+    is_bfloat16,
     is_float,
     promote,
     run_quietly,
@@ -117,7 +118,8 @@ def linspace(
     if count < 0:
         raise ArgumentValueError(f"linspace: num must not be negative, got {count}")
     x, y = operand(start, "linspace", 0), operand(stop, "linspace", 1)
-    if not staging() and not isinstance(x, Tracer) and not isinstance(y, Tracer):
+    of_numpy = not any(isinstance(v, Tracer) or is_bfloat16(aval_of(v).dtype) for v in (x, y))
+    if of_numpy and not staging():
         to = None if dtype is None else canonical(dtype, "linspace: dtype")
         values, step = np.linspace(x, y, count, endpoint, True, to, axis)  # type: ignore[call-overload]
         return (finish(values), finish(np.asarray(step))) if retstep else finish(values)

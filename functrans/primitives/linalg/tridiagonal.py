@@ -170,6 +170,7 @@ tridiagonal_solve_p: Primitive = Primitive(
 
 def _eigh_abstract(d: Aval, e: Aval, *, vectors: bool, on_error: str) -> tuple[Aval, ...]:
     dtype = same_dtype("eigh_tridiagonal", (d, e))
+    check_kind("eigh_tridiagonal", dtype)
     if not is_float(dtype):
         raise DtypeError(
             f"eigh_tridiagonal: the diagonals must be real floats, got dtype {dtype}; for complex ones build the "

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...core import FLOAT64, DtypeError, is_float, quietly
+from ...core import FLOAT64, DtypeError, is_float, is_low, quietly
 from ...core.module_getattr import module_attributes
 from ...frontend.checked import checked
 from ...primitives import ops
@@ -104,7 +104,7 @@ def floats(name: str, *given: Any, broadcast: bool = True) -> list[Any]:
     if dtype.kind == "c":
         at = next(i for i, x in enumerate(values) if ops.dtype_of(x).kind == "c")
         raise DtypeError(f"{name}: argument {at} is complex; take its real part, or its absolute value")
-    dtype = FLOAT64 if weak or not is_float(dtype) else dtype
+    dtype = FLOAT64 if weak or not is_float(dtype) or is_low(dtype) else dtype  # float16 too, as in SciPy
     if broadcast:
         ops.broadcast_shapes(name, *map(shape_of, values))
     return [strong(x, dtype) for x in values]
