@@ -412,7 +412,7 @@ def test_two_bytes(namespace, name):
         values = call.values(entry.seed())
         if entry.namespace != f"functrans.{namespace}" or not any(x.dtype == float for x in values):
             continue
-        narrow = [x.astype(low) if x.dtype == float else x for x in values]
+        narrow = [ft.numpy.asarray(x.astype(low)) if x.dtype == float else x for x in values]
         out = error_or(lambda call=call, entry=entry, narrow=narrow: call(entry.subject, narrow))
         if isinstance(out, Exception):
             assert isinstance(out, FunctransError), f"{entry.id}: untyped: {out!r}"
