@@ -11,7 +11,7 @@ import functools
 import inspect
 import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType, TracebackType
 from typing import Any, TypeVar, cast
 
@@ -86,13 +86,15 @@ class _Front:
     The front remains one function object, since modules and users hold it: only its code is replaced.
     """
 
-    __slots__ = ("casts", "front", "function", "functions", "name", "operands", "parts")
+    __slots__ = ("casts", "dtype_at", "front", "function", "functions", "name", "operands", "parts")
 
     def __init__(self, function: Callable[..., Any]):
         self.function, self.name = function, _name(function)
         self.functions: list[str] = []
         #: Whether it is an operation, to which autocast applies, and how many of its first arguments are operands.
         self.casts, self.operands = _is_operation(function), 0
+        #: The position of the argument `dtype`.
+        self.dtype_at: int | None = None
         self.parts: tuple[Any, ...] = ()
         #: Its globals are those of the module, where doctests look for it.
         self.front = FunctionType(
@@ -109,6 +111,10 @@ class _Front:
     def _write(self) -> None:
         parameters = list(inspect.signature(self.function).parameters.values())
         self.operands = sum(p.default is _Parameter.empty for p in parameters)
+        positions = [
+            i for i, p in enumerate(parameters) if p.name == "dtype" and p.kind is not p.KEYWORD_ONLY
+        ]
+        self.dtype_at = positions[0] if positions else None
         parts, lines = self._checks(parameters)
         further = jax_keywords.keywords_of(self.function)
         for name, kind in further.items():
@@ -181,10 +187,17 @@ class _Front:
             return self.function(*args, **keywords)
         ranks = [len(shape_of(x)) for x in args[: self.operands] if isinstance(x, np.ndarray | Tracer)]
         policy = state.policy(self.name.removeprefix("lax."), ranks)
-        if policy != "none":
+        if policy != "none" and not self._has_dtype(args, keywords):
             cast_args, keywords = autocast.adjusted_arguments(policy, args, self.operands, keywords)
             return without(self.function, *cast_args, **keywords)
         return without(self.function, *args, **keywords)
+
+    def _has_dtype(self, args: Sequence[Any], keywords: dict[str, Any]) -> bool:
+        """Whether the call says which dtype to compute in."""
+        at = self.dtype_at
+        if at is not None and len(args) > at and args[at] is not None:
+            return True
+        return any(keywords.get(name) is not None for name in ("dtype", "preferred_element_type"))
 
     def show_users_frames(self, error: Exception) -> None:
         """Call `tracebacks.show_users_frames`."""

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array, unwrap
-from ..core import PYTHON_KEYS, FunctransError, Tracer
+from ..core import PYTHON_KEYS, FunctransError, Tracer, is_staged
 from ..core.autocast import ambient, ambient_scope, made
+from ..core.config import Config, config
 from .elementwise.arithmetic import convert_element_type_p
 from .operands import Key, is_array_like, key_of, operand
 from .structure.linear import shape_of
@@ -60,17 +61,32 @@ def adjusted_arguments(
 
 def cast(x: Any, dtype: np.dtype, cached: bool) -> Any:
     """An array or traced value in another dtype. With `cached`, once for each object in the outermost block."""
-    scope = ambient_scope() if cached and type(x) is not np.ndarray else None
-    cache = None if scope is None else scope.casts
-    known = None if cache is None else cache.get(x, dtype)
     made.count += 1
+    cache = _cache_for(x) if cached else None
+    known = None if cache is None else cache.get(x, dtype)
     if known is not None:
         return known
     out = convert_element_type_p.bind(unwrap(x), dtype=dtype, weak=False)
-    # A value of another trace than that of `x` must not outlive that trace. A plain array may still change.
+    # A value of another trace than that of `x` must not outlive that trace.
     if cache is not None and getattr(out, "_trace", None) is getattr(x, "_trace", None):
         cache.put(x, dtype, out)
     return out
+
+
+def _cache_for(x: Any) -> Any:
+    """The cache for casts of an object; None where there is none.
+
+    A plain array may still change. In programs equal equations are one anyway.
+    """
+    scope = ambient_scope()
+    if scope is None or scope.casts is None or type(x) is np.ndarray or is_staged():
+        return None
+    if isinstance(x, Tracer) and _leaks.ever_changed and config.check_tracer_leaks:
+        return None  # it would look for the cast
+    return scope.casts
+
+
+_leaks = Config.check_tracer_leaks
 
 
 def _with_arrays(x: Any, is_operand: bool) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import ShapeError, Tracer, aval_of, canonical, operators, promote
-from ...core.autocast import autocasting
+from ...core.autocast import autocasting, without
 from ...core.module_getattr import lazy_import
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import mul_p
@@ -174,9 +174,9 @@ def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> C
         if options:
             jax_keywords.take_keywords(f"numpy.{name}", options)
             preferred = options.pop("preferred_element_type", None)
-            if preferred is not None:
-                x1, x2 = pair(x1, x2, name, preferred)
-            return with_options(function, ufunc, (x1, x2), options)
+            if preferred is None:
+                return with_options(function, ufunc, (x1, x2), options)
+            return without(with_options, function, ufunc, pair(x1, x2, name, preferred), options)
         return finish(_apply(name, signature, *pair(x1, x2, name)))
 
     function.__name__ = function.__qualname__ = name
