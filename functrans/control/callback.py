@@ -28,6 +28,7 @@ from ..arrays.array import read_only_copy, wrap
 from ..core import (
     Aval,
     Effect,
+    Eqn,
     Primitive,
     Tracer,
     Zero,
@@ -35,6 +36,7 @@ from ..core import (
     eval_trace,
     replayed,
     run_with,
+    subjaxprs,
     tracing,
     user_source,
 )
@@ -372,3 +374,10 @@ debug_callback_p: Primitive = Primitive(
 )
 
 CALLBACKS = frozenset((pure_callback_p, io_callback_p, debug_callback_p))
+
+
+def is_noticed(eqn: Eqn) -> bool:
+    """Whether a user could count how often the equation runs."""
+    if not eqn.effects.shareable or eqn.primitive in CALLBACKS:
+        return True
+    return any(is_noticed(e) for body in subjaxprs(eqn.params) for e in body.eqns)

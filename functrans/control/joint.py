@@ -17,10 +17,10 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..core import Atom, Eqn, Indexed, Jaxpr, Pointwise, Reduction, Reshape, Var, subjaxprs
+from ..core import Atom, Eqn, Indexed, Jaxpr, Pointwise, Reduction, Reshape, Var
 from ..passes.costs import cost
 from ..passes.flow import Network
-from .callback import CALLBACKS
+from .callback import is_noticed
 
 #: The price of storing 8 bytes and reading them later, in additions: memory takes some 3 ns.
 PRICE = 40
@@ -71,7 +71,7 @@ class Joint:
         kind = _KINDS.get(type(eqn.primitive.kernel))
         if kind is not None:
             return kind
-        if _is_noticed(eqn):
+        if is_noticed(eqn):
             return "effect"
         return "fusible" if eqn.primitive.moves_data and eqn.primitive.cost is not None else "heavy"
 
@@ -87,13 +87,6 @@ class Joint:
 def nbytes(var: Var) -> int:
     """The memory of a value."""
     return var.aval.size * var.aval.dtype.itemsize
-
-
-def _is_noticed(eqn: Eqn) -> bool:
-    """Whether a user could count how often the equation runs."""
-    if not eqn.effects.shareable or eqn.primitive in CALLBACKS:
-        return True
-    return any(_is_noticed(e) for body in subjaxprs(eqn.params) for e in body.eqns)
 
 
 def save_all(joint: Joint) -> set[Var]:

@@ -16,6 +16,7 @@ from ..passes.check import verified
 from ..passes.toolkit import backward_slice, eliminate_dead_code, inline, substitute, variables_read
 from ..primitives.elementwise.identities import barrier_p, name_p
 from ..transforms.linearize_jaxpr import LinearizedJaxpr
+from .callback import is_noticed
 
 
 def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
@@ -118,11 +119,12 @@ def selected(primal: Jaxpr, keep: Callable[[Eqn], bool]) -> set[Atom]:
 
     Notes
     -----
-    Results of equations with an effect other than raising are always among them: an effect happens once.
+    What a user could count happens once: results of callbacks, and of effects other than raising, are always among
+    them.
     """
     stored: set[Atom] = set()
     for e in reversed(primal.eqns):
-        if not e.effects.shareable or keep(e):
+        if is_noticed(e) or keep(e):
             stored.update(e.outvars)
         # A named value is the same value as the unnamed one, which derivatives may read.
         if e.primitive is name_p and e.outvars[0] in stored:
