@@ -62,6 +62,10 @@ class ArrayEmitter:
             value = self.builder.extract_value(value, k)
         return value
 
+    def allocate(self, size: Any, align: Any) -> Any:
+        """Memory of Numba's runtime; raises if there is none."""
+        return self.context.nrt.meminfo_alloc_aligned(self.builder, size, align)
+
     def new_array(self, typ: Any, shape: Sequence[Any]) -> Any:
         """A new array, contiguous as all that are made here."""
         b, context = self.builder, self.context
@@ -69,7 +73,7 @@ class ArrayEmitter:
         for n in shape:
             size = b.mul(size, n)
         align = ir.Constant(_I32, context.get_preferred_array_alignment(typ.dtype))
-        memory = context.nrt.meminfo_alloc_aligned(b, size, align)
+        memory = self.allocate(size, align)
         return self.array(typ, shape, context.nrt.meminfo_data(b, memory), memory)
 
     def array(self, typ: Any, shape: Sequence[Any], data: Any, memory: Any = None) -> Any:

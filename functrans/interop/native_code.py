@@ -110,6 +110,14 @@ class _EntryEmitter(ArrayEmitter):
         self.context.nrt.decref(b, self.compiled.signature.return_type, result)
         b.ret(self.wrong)
 
+    def allocate(self, size: Any, align: Any) -> Any:
+        """Memory of Numba's runtime; without any, the C function fails."""
+        b = self.builder
+        memory = self.context.nrt.meminfo_alloc_aligned_unchecked(b, size, align)
+        with b.if_then(cgutils.is_null(b, memory), likely=False):
+            b.ret(word(1))
+        return memory
+
     def place(self, k: int) -> Any:
         """The address of the memory of operand `k`; results follow the operands."""
         return self.builder.load(self.at(self.memory, self.function.first + 1 + k))

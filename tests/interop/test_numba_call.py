@@ -234,6 +234,14 @@ def test_slices_of_unequal_lengths_raise():
             call(np.ones(4), 2)
 
 
+def test_machine_code_that_writes_to_its_argument_gets_a_copy():
+    f = ft.numba_call(writes_its_argument, vjp=lambda args, out, ct: (ct * fnp.zeros(4),))
+    x = np.zeros(4)
+    assert float(ft.jit(f)(x)) == float(f(x.copy())) == 1.0
+    assert not ft.grad(f)(x).any()
+    assert not x.any()
+
+
 def test_numbers_of_functrans_are_numbers():
     f = ft.njit(lambda x: math.exp(x) if x > 0 else x)
     assert f(fnp.sum(np.zeros(3))) == 0.0
