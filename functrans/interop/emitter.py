@@ -62,7 +62,7 @@ class ArrayEmitter:
             value = self.builder.extract_value(value, k)
         return value
 
-    def allocate(self, size: Any, align: Any) -> Any:
+    def runtime_memory(self, size: Any, align: Any) -> Any:
         """Memory of Numba's runtime; raises if there is none."""
         return self.context.nrt.meminfo_alloc_aligned(self.builder, size, align)
 
@@ -73,7 +73,7 @@ class ArrayEmitter:
         for n in shape:
             size = b.mul(size, n)
         align = ir.Constant(_I32, context.get_preferred_array_alignment(typ.dtype))
-        memory = self.allocate(size, align)
+        memory = self.runtime_memory(size, align)
         return self.array(typ, shape, context.nrt.meminfo_data(b, memory), memory)
 
     def array(self, typ: Any, shape: Sequence[Any], data: Any, memory: Any = None) -> Any:

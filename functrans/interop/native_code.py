@@ -7,6 +7,7 @@ Numba has made for the types of the arguments by its address, so that nothing of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from .native import NativeFunction
 
 _I64, _I8 = ir.IntType(64), ir.IntType(8)
+#: Numba's engine keeps the names of what it has unloaded.
+_numbers = count()
 _known: WeakKeyDictionary[Any, dict[Any, EntryCode]] = WeakKeyDictionary()
 
 
@@ -60,7 +63,7 @@ def _compiled(f: NativeFunction, compiled: Any) -> EntryCode:
     context = f.dispatcher.targetctx.subtarget(enable_nrt=True)
     library = context.codegen().create_library("functrans.entry")
     module = library.create_ir_module("functrans.entry")
-    name = f"functrans.entry.{id(library)}"
+    name = f"functrans.entry.{next(_numbers)}"
     function = ir.Function(module, ir.FunctionType(_I64, [_I8.as_pointer().as_pointer()]), name)
     builder = ir.IRBuilder(function.append_basic_block())
     _EntryEmitter(context, builder, f, compiled).emit(function.args[0])
@@ -110,7 +113,7 @@ class _EntryEmitter(ArrayEmitter):
         self.context.nrt.decref(b, self.compiled.signature.return_type, result)
         b.ret(self.wrong)
 
-    def allocate(self, size: Any, align: Any) -> Any:
+    def runtime_memory(self, size: Any, align: Any) -> Any:
         """Memory of Numba's runtime; without any, the C function fails."""
         b = self.builder
         memory = self.context.nrt.meminfo_alloc_aligned_unchecked(b, size, align)
