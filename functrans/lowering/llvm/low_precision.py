@@ -51,9 +51,8 @@ def _to_bfloat16(e: Emitter, x: str) -> str:
     odd = e.new(f"and i32 {upper}, 1")
     just_under = e.new(f"add i32 {odd}, {0x7FFF}")
     rounded = e.new(f"lshr i32 {e.new(f'add i32 {bits}, {just_under}')}, 16")
-    quiet = e.new(
-        f"or i32 {e.new(f'and i32 {upper}, {0x8000}')}, {0x7FC0}"
-    )  # as ml_dtypes: the sign alone stays
+    # Of a NaN only the sign stays, as in ml_dtypes.
+    quiet = e.new(f"or i32 {e.new(f'and i32 {upper}, {0x8000}')}, {0x7FC0}")
     nan = e.new(f"fcmp uno float {x}, {x}")
     return e.new(f"trunc i32 {e.new(f'select i1 {nan}, i32 {quiet}, i32 {rounded}')} to i16")
 

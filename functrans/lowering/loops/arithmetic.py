@@ -33,7 +33,7 @@ def make_const(value: Any, dtype: np.dtype) -> ir.Const:
     if dtype == KEY:
         (value,), dtype = value.item(), memory_dtype(dtype)
     if is_low(dtype):
-        value, dtype = np.asarray(value).astype(dtype).astype(FLOAT32), FLOAT32
+        value, dtype = run_quietly(np.asarray(value).astype, dtype).astype(FLOAT32), FLOAT32
     return ir.Const(np.asarray(value, dtype).item() if dtype.kind in "fcb" else int(dtype.type(value)), dtype)
 
 
