@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import PYTHON_NUMBERS, is_held, is_low, operators
+from ..core import PYTHON_NUMBERS, Tracer, is_held, is_low, operators
 from ..core.autocast import casts_here
 from ..core.low_precision import autocast_or_low
 from .array import (
@@ -42,9 +42,13 @@ def _by_functrans(called: str, *operands: Any) -> bool:
     """Whether functrans computes an operator, not NumPy: for autocast, and for float16 and bfloat16, beside which
     Python numbers are not weak in ml_dtypes, and of which NumPy has slow products.
     """
-    return casts_here(called) or any(
-        is_low(x.dtype) for x in operands if isinstance(x, _ndarray | np.generic)
-    )
+    if casts_here(called) and all(type(x) in _KNOWN or isinstance(x, np.generic | Tracer) for x in operands):
+        return True
+    return any(is_low(x.dtype) for x in operands if isinstance(x, _ndarray | np.generic))
+
+
+#: Operands of operators; other classes, such as matrices and data frames, have operators of their own.
+_KNOWN = frozenset((Array, WeakArray, _ndarray, int, float, complex, bool, list, tuple))
 
 
 # --- operators ----------------------------------------------------------------------------------------------

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from .. import tree_util
+from ..api.bodies import as_expected
 from ..core import ArgumentError, ArgumentValueError, Aval, ShapeError, Tracer, aval_of
+from ..core.autocast import made
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops, ufuncs
@@ -151,10 +153,12 @@ def _leaves(operands: Any, init_values: Any, name: str) -> tuple[list[Any], list
 def _applied(computation: Computation, tree: Any, name: str, left: list[Any], right: list[Any]) -> list[Any]:
     """Apply a user's operation to pytrees of arrays; it must preserve their types."""
     given = [tree_util.tree_unflatten(tree, list(map(finish, side))) for side in (left, right)]
+    before = made.count
     out, out_tree = tree_util.tree_flatten(computation(*given))
     values = [operand(y, f"lax.{name}: result of the computation") for y in out]
-    values = [strong(v, dtype_of(x)) if aval_of(v).weak else v for v, x in zip(values, right)]
     expected = [aval_of(x).strong() for x in right]
+    casts = made.count != before
+    values = [as_expected(v, a, casts) for v, a in zip(values, expected)]
     if out_tree != tree or [aval_of(v) for v in values] != expected:
         raise ArgumentValueError(
             f"lax.{name}: the computation must work element by element and preserve types: for {_listed(expected)} it "

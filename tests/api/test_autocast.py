@@ -257,6 +257,13 @@ def test_a_carry_keeps_its_dtype_only_where_autocast_changes_it():
             return fnp.tanh(h @ W), None
 
     assert lax.scan(own, X, None, length=2)[0].dtype == F64
+    with ft.autocast():
+        assert lax.reduce(X32, np.float32(1.0), lambda a, b: fnp.exp(a) * b, (0,)).dtype == F32
+        assert lax.associative_scan(fnp.logaddexp, X32).dtype == F32
+        solved = lax.custom_linear_solve(
+            lambda x: W.astype(F32) @ x, X32, lambda matvec, b: fnp.linalg.solve(W, b)
+        )
+        assert solved.dtype == F32
     with ft.disable_jit(), ft.autocast():
         assert scanned(W, X).dtype == F64
 

@@ -142,9 +142,9 @@ def pair(x: Any, y: Any, name: str, preferred_element_type: Any = None) -> tuple
     With a `preferred_element_type`, in this dtype.
     """
     if autocasting.used and preferred_element_type is None:
-        listed = list | tuple
+        known = np.ndarray | Tracer  # `Array`s as they are: their casts are cached
         x, y = autocast.adjusted(
-            name, *[operand(v, name, i) if isinstance(v, listed) else v for i, v in enumerate((x, y))]
+            name, *[v if isinstance(v, known) else operand(v, name, i) for i, v in enumerate((x, y))]
         )
     x = x if isinstance(x, Tracer) else operand(x, name, 0)
     y = y if isinstance(y, Tracer) else operand(y, name, 1)
