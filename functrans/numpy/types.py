@@ -16,10 +16,10 @@ from ..core import (
     bfloat16,
     canonical,
     dtype_kind,
-    finfo,
     names_bfloat16,
     operators,
 )
+from ..core.low_precision import finfo as core_finfo
 from ..frontend.checked import checked
 from ..primitives.ops import common_dtype, key_of, operand
 from .dispatch import implements
@@ -164,6 +164,20 @@ def _known(dtype: Any) -> Any:
     return bfloat16() if names_bfloat16(dtype) else dtype
 
 
+@checked
+def finfo(dtype: Any) -> np.finfo:
+    """The limits of a floating-point dtype, or of an array's, as `numpy.finfo`; also of bfloat16.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> fnp.finfo("float16").max
+    np.float16(65500.0)
+    """
+    return core_finfo(dtype.dtype if isinstance(dtype, Tracer) else dtype)
+
+
+@checked
 def promote_types(type1: Any, type2: Any) -> np.dtype:
     """The smallest dtype to which both can be cast safely, as `numpy.promote_types`; also for ``"bfloat16"``.
 
@@ -176,6 +190,7 @@ def promote_types(type1: Any, type2: Any) -> np.dtype:
     return np.promote_types(_known(type1), _known(type2))
 
 
+@checked
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether a dtype is of a kind, as `numpy.issubdtype`; bfloat16 is a `floating`, as in JAX.
 
@@ -195,6 +210,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
 _OF_EVERY_FLOAT = (np.floating, np.inexact, np.number, np.generic)
 
 
+@checked
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a dtype is of a kind named as in the array API, as `numpy.isdtype`; bfloat16 is "real floating".
 

@@ -54,7 +54,15 @@ OWN: dict[str, list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]] = {
     "functrans.debug": [("breakpoint", stopped, (), {})],
 }
 LEFT_OUT: dict[str, set[str]] = {
-    "functrans": {"Device"},
+    "functrans": {"Device", "float16"},
     "functrans.sharding": {"Sharding"},
-    "functrans.dtypes": {"TypePromotionError", "extended", "finfo", "iinfo", "issubdtype", "prng_key"},
+    "functrans.dtypes": {
+        "TypePromotionError",
+        "extended",
+        "finfo",
+        "float16",
+        "iinfo",
+        "issubdtype",
+        "prng_key",
+    },
 }

@@ -131,7 +131,9 @@ TABLES = {
         Entry("einsum_path", Call("ij,jk->ik", X, X.T), skip={"numpy": "nothing is traced"}, **CONSTANT),
         # --- types
         Entry("shape ndim size", Call(R(2, 3)), **CONSTANT),
-        Entry("can_cast", Call(np.int32, np.int64), **CONSTANT),
+        Entry("can_cast issubdtype promote_types", Call(np.int32, np.int64), **CONSTANT),
+        Entry("isdtype", Call(np.dtype(np.float32), "real floating"), **CONSTANT),
+        Entry("finfo", Call(np.float32), **CONSTANT),
         Entry("result_type", Call(np.int32, R(2)), **CONSTANT),
         Entry("iscomplexobj isrealobj isscalar", Call(R(2, 3)), Call(2.0), **CONSTANT),
     ]
