@@ -171,8 +171,8 @@ def finfo(dtype: Any) -> np.finfo:
     Examples
     --------
     >>> import functrans.numpy as fnp
-    >>> fnp.finfo("float16").max
-    np.float16(65500.0)
+    >>> fnp.finfo("float16").eps
+    np.float16(0.000977)
     """
     return core_finfo(dtype.dtype if isinstance(dtype, Tracer) else dtype)
 
