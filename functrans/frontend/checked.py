@@ -21,7 +21,6 @@ from ..arrays.arguments import FLAG, kind_of, shown, too_large
 from ..core import KEY, Tracer, errors, is_internal, new_rlock, refused_keys, show_users_frames
 from ..core.autocast import ambient, autocasting, without
 from ..core.module_getattr import lazy_import
-from ..primitives.structure.linear import shape_of
 
 #: Loads at the first call.
 jax_keywords = lazy_import("functrans.arrays.jax_keywords")
@@ -182,15 +181,13 @@ class _Front:
 
         What calls functions of the user's is no operation: its arguments and its inside are as they are.
         """
-        state = ambient()
-        if state is None or any(map(_calls, (*args, *keywords.values()))):
+        if ambient() is None or any(map(_calls, (*args, *keywords.values()))):
             return self.function(*args, **keywords)
-        ranks = [len(shape_of(x)) for x in args[: self.operands] if isinstance(x, np.ndarray | Tracer)]
-        policy = state.policy(self.name.removeprefix("lax."), ranks)
-        if policy != "none" and not self._has_dtype(args, keywords):
-            cast_args, keywords = autocast.adjusted_arguments(policy, args, self.operands, keywords)
-            return without(self.function, *cast_args, **keywords)
-        return without(self.function, *args, **keywords)
+        if self._has_dtype(args, keywords):
+            return without(self.function, *args, **keywords)
+        name = self.name.removeprefix("lax.")
+        cast, keywords = autocast.adjusted_arguments(name, args, self.operands, keywords)
+        return without(self.function, *cast, **keywords)
 
     def _has_dtype(self, args: Sequence[Any], keywords: dict[str, Any]) -> bool:
         """Whether the call says which dtype to compute in."""

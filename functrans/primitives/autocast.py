@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.array import Array, unwrap
+from ..arrays.array import Array, is_immutable, unwrap
 from ..core import PYTHON_KEYS, FunctransError, Tracer, is_staged
 from ..core.autocast import ambient, ambient_scope, made
 from ..core.config import Config, config
@@ -29,13 +29,14 @@ def adjusted(name: str, *values: Any) -> Sequence[Any]:
 
 
 def adjusted_arguments(
-    policy: str, args: Sequence[Any], operands: int, keywords: dict[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
+    name: str, args: Sequence[Any], operands: int, keywords: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
     """Arguments of a function, with all arrays in them cast, also those in lists and tuples.
 
     Parameters
     ----------
-    policy : str
+    name : str
+        That of the function.
     args, keywords
         The arguments by position and by name.
     operands : int
@@ -43,7 +44,10 @@ def adjusted_arguments(
     """
     state = ambient()
     assert state is not None
+    if state.policy(name) == "none":
+        return args, keywords
     args = [_with_arrays(x, i < operands) for i, x in enumerate(args)]
+    policy = state.policy(name, map(_rank, args[:operands]))
     leaves: list[Any] = []
     _collect([args, list(keywords.values())], leaves)
     targets = state.targets(policy, tuple(map(_key, leaves)))
@@ -79,11 +83,12 @@ def _cache_for(x: Any) -> Any:
     A plain array may still change. In programs equal equations are one anyway.
     """
     scope = ambient_scope()
-    if scope is None or scope.casts is None or type(x) is np.ndarray or is_staged():
+    if scope is None or scope.casts is None or is_staged():
         return None
-    if isinstance(x, Tracer) and _leaks.ever_changed and config.check_tracer_leaks:
-        return None  # it would look for the cast
-    return scope.casts
+    if isinstance(x, Tracer):
+        looking = _leaks.ever_changed and config.check_tracer_leaks  # it would find the cast
+        return None if looking else scope.casts
+    return scope.casts if is_immutable(x) else None
 
 
 _leaks = Config.check_tracer_leaks

@@ -108,7 +108,7 @@ def test_products_run_low_and_delicate_operations_wide():
         return [
             (F32, [w @ x, fnp.matmul(w, w), np.matmul(w, x), w.dot(w), np.dot(w, w), np.ones((4, 4)) @ w]),
             (F32, [fnp.einsum("ij,jk", w, w), np.tensordot(w, w), lax.dot(w, w), fnp.convolve(x, x)]),
-            (F32, [fnp.dot(w, x), fnp.inner(w, x), fnp.matmul([[1.0] * 4], w), fnp.sin(x32), nn.gelu(x32)]),
+            (F32, [fnp.dot(w, x), fnp.inner(w, x), fnp.dot([[1.0] * 4], x), fnp.sin(x32), nn.gelu(x32)]),
             (F64, [fnp.dot(x, x32), fnp.vdot(x32, x), fnp.exp(x32), np.exp(x32), lax.exp(x32), lax.pow(x32, x)]),
             (F64, [x32**2, x32**0.5, 2.0**x32, x32**x32, np.float32(2) ** x32, fnp.power(x32, 2), np.add.reduce(x32)]),
             (F64, [x32.sum(), np.sum(x32), fnp.mean(x32), x32.std(), np.linalg.norm(x32), nn.softmax(x32)]),
@@ -226,6 +226,11 @@ def test_a_parameter_is_cast_once():
         before = fnp.matmul(changing, X)
         changing *= 2.0
         assert np.array_equal(fnp.matmul(changing, X), 2 * before)
+        buffer = np.array(W, subok=True)  # an Array that is writable
+        before = fnp.matmul(buffer, X)
+        buffer *= 2.0
+        assert np.array_equal(fnp.matmul(buffer, X), 2 * before)
+        assert fnp.dot(np.float64(2.0), W).dtype == F32
         with ft.checking_leaks():
             for transformed in (ft.grad(layers), ft.jit(ft.grad(layers)), ft.grad(ft.jit(layers))):
                 transformed(W, X)
