@@ -24,7 +24,7 @@ from ..primitives.elementwise.arithmetic import convert_element_type_p, ge_p, gt
 from ..primitives.structure.linear import add_p
 from ..transforms.linearize_jaxpr import LinearizedJaxpr
 from ..transforms.transpose import is_large
-from .joint import Joint, min_cut, nbytes, recompute_all, save_all
+from .joint import Joint, cheapest, min_cut, nbytes, recompute_all, save_all
 from .rematerialize import inline_calls, recomputing, residual_atoms, second_run, with_second_run
 
 #: The price of saving in a loop, where what is stored last is read first, from the cache.
@@ -145,7 +145,7 @@ def cut_in_two(parts: LinearizedJaxpr, choose: Partitioner) -> tuple[LinearizedJ
     again, leaves = second_run(primal, residuals, choose(joint))
     if not again:
         return parts, again
-    separate = "heavy" in map(joint.kind, again)
+    separate = joint.has_heavy(again)
     return with_second_run(parts, again, leaves, separate=separate), again
 
 
@@ -206,7 +206,7 @@ def economical(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> Linea
     stored: set[Any] = {*primal.invars[:num_consts], *rows} - shares.keys()
     free = stored | {*primal.constvars, *[v for e in invariant for v in e.outvars]}
     joint = Joint(primal, residual_atoms(parts), len(parts.nonzero), free, shares)
-    saved = min_cut(joint, PRICE_IN_LOOP)
+    saved = cheapest(joint, PRICE_IN_LOOP)
     if joint.size(saved) >= joint.size(joint.needed):
         saved = save_all(joint)
     # An invariant value larger than its operands, or made of numbers alone, is computed where it is read.

@@ -79,11 +79,29 @@ def test_the_cut_takes_the_least_time(f):
             again, read = second_run(joint.primal, joint.needed, saved)
             if all(joint.kind(e) in ("fusible", "reduction") for e in again):
                 best = min(best, (time_of(joint, saved, again), joint.size(saved)))
-    cut = partitioner.min_cut(joint)
+    cut = partitioner.cheapest(joint, PRICE)
     again, read = second_run(joint.primal, joint.needed, cut)
     assert cut <= set(read)
     assert all(joint.kind(e) in ("fusible", "reduction") for e in again)
     assert (time_of(joint, cut, again), joint.size(cut)) <= best
+
+
+def test_where_products_take_the_time_exponentials_run_again():
+    """Attention keeps scores, not their exponentials with the mask of the maximum; without products it does not."""
+
+    def softmax(scores):
+        p = fnp.exp(scores - fnp.max(scores, axis=-1, keepdims=True))
+        return p / fnp.sum(p, axis=-1, keepdims=True)
+
+    def attention(x, w):
+        return softmax(x @ w @ x.T) @ x @ w
+
+    x, w = np.ones((64, 256)), np.ones((256, 256))
+    joint = joint_of(attention, x, w)
+    products = {v for e in joint.primal.eqns if e.primitive.name == "dot_general" for v in e.outvars}
+    assert joint.size(partitioner.min_cut(joint)) <= joint.size(products)
+    alone = joint_of(lambda s, w: softmax(fnp.sin(fnp.log(s))), x, w)
+    assert partitioner.min_cut(alone) == partitioner.cheapest(alone, PRICE)
 
 
 @settings(max_examples=12)
