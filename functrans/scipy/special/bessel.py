@@ -103,7 +103,7 @@ kv = binary(
 )
 ive = binary(
     sp.ive,
-    special_ops.ive_p.bind,
+    lambda v, x: special_ops.ive_p.bind(v, real_float(x, "ive", 1)),
     f"`iv` times ``exp(-abs(y))``, of real numbers. {_X_ONLY}",
     ("2.0, [0.0, 2.0]", "Array([0.        , 0.09323903])"),
 )
