@@ -396,6 +396,7 @@ KNOWN = {
         "scipy.special.hyp1f1": "z",
         "scipy.special.hyp0f1": "y",
         "scipy.special.fresnel": "z",
+        "scipy.special.ive": "y",
         "scipy.special.shichi": "x",
         "scipy.signal.periodogram": "nfft",
         "scipy.signal.lfilter": "a",
