@@ -19,8 +19,9 @@ from numba.np.numpy_support import as_dtype
 from numba.np.unsafe.ndarray import empty_inferred
 
 from .. import numpy as fnp
-from ..core import is_float
+from ..core import Primitive
 from ..core.errors import FunctransError, NumbaTranslationError
+from ..primitives.elementwise.arithmetic import first_max_p, first_min_p
 from ..scipy import special
 from .flow import END, RESULT, VIEWS
 from .state import Frame
@@ -250,12 +251,12 @@ class Callables:
         return replace(self._ndindex(*view.shape), view=view)
 
     def _largest(self: Any, *args: Any) -> Any:
-        return self._extreme(args, fnp.maximum, max)
+        return self._extreme(args, first_max_p, max)
 
     def _smallest(self: Any, *args: Any) -> Any:
-        return self._extreme(args, fnp.minimum, min)
+        return self._extreme(args, first_min_p, min)
 
-    def _extreme(self: Any, args: tuple[Any, ...], f: Any, known: Any) -> Any:
+    def _extreme(self: Any, args: tuple[Any, ...], prim: Primitive, known: Any) -> Any:
         values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else list(args)
         if any(isinstance(v, ArrayView) for v in values):
             raise self.unsupported(f"'{known.__name__}' of an array", "use the array's method")
@@ -263,7 +264,7 @@ class Callables:
             return known(values)
         dtype = np.result_type(*[np.asarray(v).dtype if is_known(v) else v.dtype for v in values])
         values = [cast(v, dtype) for v in values]
-        return reduce(lambda a, b: _nan_last(f(a, b), a, b), values)
+        return reduce(prim.bind, values)
 
     def _absolute(self: Any, x: Any) -> Any:
         if is_known(x):
@@ -382,13 +383,6 @@ class SizeUnknown(BaseException):
 
 def _smaller(a: Any, b: Any) -> Any:
     return min(a, b) if is_known(a) and is_known(b) else fnp.minimum(a, b)
-
-
-def _nan_last(chosen: Any, a: Any, b: Any) -> Any:
-    """Python's ``max`` and ``min`` take the first of two numbers if the second is NaN."""
-    if is_known(b) or not is_float(np.dtype(b.dtype)):
-        return chosen
-    return fnp.where(fnp.isnan(b), a, chosen)
 
 
 def _dtype(x: Any) -> np.dtype:

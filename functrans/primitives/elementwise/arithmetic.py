@@ -6,7 +6,7 @@ and integer functions in ``bits.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -167,6 +167,40 @@ min_p: Primitive = elementwise(
     np.minimum,
     factors=(lambda ans, x, y: share_p.bind(y, x), lambda ans, x, y: share_p.bind(x, y)),
     kernel=_min_kernel,
+)
+
+
+def _first_extreme(
+    name: str, beyond: np.ufunc, kernel: Callable[..., Any], share: Callable[..., Any]
+) -> Primitive:
+    def impl(x: Any, y: Any) -> Any:
+        return np.where(beyond(y, x), y, x)[()]
+
+    return elementwise(
+        name,
+        impl,
+        factors=(
+            lambda ans, x, y: sub_p.bind(literal(1.0, x), share(x, y)),
+            lambda ans, x, y: share(x, y),
+        ),
+        kernel=kernel,
+        kinds="biuf",
+    )
+
+
+#: Python's ``max`` and ``min``: the first operand, unless the second is beyond it. So a NaN counts only as the first.
+#: Ties are shared, as those of `maximum`.
+first_max_p: Primitive = _first_extreme(
+    "first_max",
+    np.greater,
+    lambda k, x, y: k.where(y > x, y, x),
+    lambda x, y: share_p.bind(y, x),
+)
+first_min_p: Primitive = _first_extreme(
+    "first_min",
+    np.less,
+    lambda k, x, y: k.where(y < x, y, x),
+    lambda x, y: share_p.bind(x, y),
 )
 
 Pair = tuple[Any, Any]

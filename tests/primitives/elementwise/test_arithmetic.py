@@ -27,6 +27,7 @@ COMPARISONS = [getattr(elementwise, f"{name}_p") for name in ("eq", "ne", "lt", 
 # Operands, primitive, parameters.
 OF_BOTH = [
     (2, linear.add_p), (2, elementwise.sub_p), (2, elementwise.mul_p), (2, elementwise.max_p), (2, elementwise.min_p),
+    (2, elementwise.first_max_p), (2, elementwise.first_min_p),
     (1, elementwise.neg_p), (3, elementwise.clamp_p), (3, elementwise.clip_p), (1, complexes.abs_p),
     (2, rounding.floor_divide_p), (2, rounding.remainder_p), (2, rounding.fmod_p), (1, rounding.sign_p),
     (1, rounding.floor_p), (1, rounding.ceil_p), (1, rounding.trunc_p), *[(2, p) for p in COMPARISONS],

@@ -49,6 +49,8 @@ ARITHMETIC = {
     elementwise.div_p: _binary(kinds="fc", linear=((0,),)),
     elementwise.max_p: _binary(),
     elementwise.min_p: _binary(),
+    elementwise.first_max_p: _binary(kinds="biuf"),
+    elementwise.first_min_p: _binary(kinds="biuf"),
     elementwise.select_p: Domain(cases=_select_cases(), kinds="biufc", linear=((1,), (2,), (1, 2))),
     elementwise.clamp_p: Domain((Interval(-1.0, -0.5), WIDE, Interval(0.5, 1.5)), kinds="iuf"),
     elementwise.clip_p: Domain((Interval(-1.0, -0.5), WIDE, Interval(0.5, 1.5)), kinds="iuf"),
