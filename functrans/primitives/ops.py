@@ -16,6 +16,7 @@ from .families import *
 from .fft import *
 from .indexing.expressions import *
 from .indexing.gather_scatter import *
+from .indexing.index_entries import *
 from .indexing.index_shapes import *
 from .indexing.item import *
 from .indexing.placed_windows import *

@@ -7,20 +7,20 @@ backwards.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...arrays.array import has_tracer, holds_tracers, unwrap
-from ...core import INT64, Tracer, dtype_kind, errors, is_abstract, operators
+from ...arrays.array import unwrap
+from ...core import INT64, Tracer, errors, is_abstract, operators
 from ..axes import broadcast_shapes
-from ..elementwise.arithmetic import convert, mul_p
+from ..elementwise.arithmetic import mul_p
 from ..structure.linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p
-from ..structure.shape import concatenate_p, iota, rev_p, slice_p
+from ..structure.shape import iota, rev_p, slice_p
 from .gather_scatter import gather_p
+from .index_entries import Mask, entries_of, with_ellipsis
 from .index_shapes import check_bounds, rest_of
 from .item import getitem_p
 
@@ -101,7 +101,7 @@ def plan_index(index: Any, shape: tuple[int, ...], mode: str = "raise", staged: 
     """
     key, arrays = _key(index)
     if key is None or (arrays and staged):
-        return _read(_entries(index), shape, mode, staged)
+        return _read(entries_of(index), shape, mode, staged)
     plan = _known_plan(key, shape, mode)
     if not arrays:
         return plan
@@ -113,7 +113,7 @@ def _read(entries: list[Any], shape: tuple[int, ...], mode: str, staged: bool) -
     arrays = [e for e in entries if isinstance(e, np.ndarray | np.generic | Tracer)]
     # ``x[i, 0]`` as one look-up, for a traced number `i`: a slice of column 0 costs more, also in derivatives.
     looked_up = any(isinstance(e, Tracer) for e in arrays) and all(shape_of(e) == () for e in arrays)
-    entries = _with_ellipsis(entries, shape)
+    entries = with_ellipsis(entries, shape)
     reader = _Reader(shape, mode, looked_up, _spaced(entries) if looked_up else 0)
     for entry in entries:
         reader.read(entry)
@@ -163,140 +163,6 @@ def _known_plan(key: tuple[Any, ...], shape: tuple[int, ...], mode: str) -> Plan
     return _read(entries, shape, mode, False)
 
 
-class _Mask(NamedTuple):
-    """A boolean index: the positions of its true elements (one array per axis), and its shape."""
-
-    positions: tuple[np.ndarray, ...]
-    shape: tuple[int, ...]
-
-
-def _entries(index: Any) -> list[Any]:
-    return [_entry(e) for e in (index if type(index) is tuple else (index,))]
-
-
-def _entry(e: Any) -> Any:
-    """Convert one part of an expression to an int, slice, None, Ellipsis, `_Mask`, or integer array."""
-    kind = type(e)
-    if kind is int or kind is slice or e is None or e is Ellipsis:
-        return e
-    if isinstance(e, np.integer):
-        return int(e)
-    if isinstance(e, Tracer):
-        if e.dtype.kind in "iu":
-            return e
-        if e.dtype.kind == "b":
-            return _mask(_concrete_mask(e))
-        raise _not_an_index(f"an array of dtype {e.dtype}")
-    if isinstance(e, (list, tuple)) or has_tracer(e) or holds_tracers(e):
-        e = _from_sequence(e)
-        if isinstance(e, Tracer):
-            return _entry(e)
-    if isinstance(e, (np.ndarray, bool, np.bool_)):
-        a = np.asarray(e).view(np.ndarray)
-        if a.dtype.kind == "b":
-            return _mask(a)
-        if a.dtype.kind in "iu":
-            return int(a) if a.ndim == 0 else a
-        raise _not_an_index(f"an array of dtype {a.dtype}")
-    return _entry(index_array(e))
-
-
-def index_array(e: Any) -> np.ndarray:
-    """Convert an object that is not an array, number or list to an index array, as NumPy does: anything with
-    ``__index__`` or ``__array__``, a range, a pandas Series, a memoryview, any sequence.
-
-    Raises
-    ------
-    InvalidIndexError
-        If the result is not an array of integers or booleans.
-    """
-    try:
-        return np.asarray(operator.index(e))
-    except TypeError:
-        pass
-    try:
-        a = np.asarray(e)
-    except (TypeError, ValueError):
-        raise _not_an_index(type(e).__name__) from None
-    if a.size == 0 and dtype_kind(a.dtype) in "fO":  # an empty list
-        a = a.astype(INT64)
-    if a.dtype.kind not in "biu":
-        raise _not_an_index(repr(e) if isinstance(e, (float, complex, str)) else type(e).__name__)
-    return a
-
-
-def _not_an_index(what: str) -> errors.InvalidIndexError:
-    return errors.InvalidIndexError(
-        "only integers, slices (`:`), ellipsis (`...`), None and integer or boolean arrays are indices, got "
-        f"{what}; convert with int(...) or .astype(int)"
-    )
-
-
-def _concrete_mask(e: Tracer) -> np.ndarray:
-    mask = e.concrete()
-    if mask is None:
-        raise errors.NonConcreteBooleanIndexError(
-            f"a boolean mask of type {e.aval} as an index, traced by {e.describe()}: the shape of the "
-            "result would depend on data. Use where(mask, x, fill), x.at[mask].set(v) with a scalar v, or "
-            "x[nonzero(mask, size=n)] to take at most n elements"
-        )
-    return np.asarray(mask)
-
-
-def _mask(a: np.ndarray) -> _Mask:
-    return _Mask(np.nonzero(a) if a.ndim else (np.zeros(int(a), INT64),), a.shape)
-
-
-def _from_sequence(e: Any) -> Any:
-    """Convert a nested list to an index array; traced elements are stacked."""
-    if not (has_tracer(e) or holds_tracers(e)):
-        return _plain_indices(e)
-    rows = [row if isinstance(row, Tracer) else _from_sequence(row) for row in e]
-    shapes = {shape_of(row) for row in rows}
-    if len(shapes) != 1:
-        raise errors.InvalidIndexError(f"an index list holds elements of different shapes {sorted(shapes)}")
-    dtypes = [row.dtype if hasattr(row, "dtype") else np.asarray(row).dtype for row in rows]
-    if any(d.kind not in "iu" for d in dtypes):
-        raise _not_an_index("a list with elements that are not integers")
-    return concatenate_p.bind(
-        *[reshape_p.bind(as_int64(row), shape=(1, *shape_of(row))) for row in rows], dimension=0
-    )
-
-
-def _plain_indices(e: Any) -> np.ndarray:
-    a = np.asarray(e)
-    if a.dtype.kind == "O":  # elements with __index__
-        return index_array(e)
-    return a.astype(INT64) if a.size == 0 else a
-
-
-def as_int64(x: Any) -> Any:
-    """Convert integers to int64."""
-    return convert(x, INT64) if hasattr(x, "dtype") else np.int64(x)
-
-
-def _consumed(entry: Any) -> int:
-    """Return how many axes of the array a part of the expression consumes."""
-    if entry is None or entry is Ellipsis:
-        return 0
-    return len(entry.shape) if type(entry) is _Mask else 1
-
-
-def _with_ellipsis(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
-    """Add slices for the remaining axes. The ellipsis stays before them: it separates index arrays."""
-    used = sum(map(_consumed, entries))
-    if used > len(shape):
-        raise errors.InvalidIndexError(
-            f"too many indices for array: array is {len(shape)}-dimensional (shape {shape}), but {used} "
-            "were indexed"
-        )
-    places = [i for i, e in enumerate(entries) if e is Ellipsis]
-    if len(places) > 1:
-        raise errors.InvalidIndexError("an index can only have a single ellipsis ('...')")
-    at = places[0] + 1 if places else len(entries)
-    return entries[:at] + [slice(None)] * (len(shape) - used) + entries[at:]
-
-
 class _Reader:
     """Walks through the parts of an expression and the axes of the array in parallel.
 
@@ -341,7 +207,7 @@ class _Reader:
             self.separated = True
         if type(entry) is int:
             self.integer(entry)
-        elif type(entry) is _Mask:
+        elif type(entry) is Mask:
             self.mask(entry)
         else:
             self.array(entry)
@@ -398,7 +264,7 @@ class _Reader:
         self.view.append(n)
         self.indices.append(a)
 
-    def mask(self, mask: _Mask) -> None:
+    def mask(self, mask: Mask) -> None:
         if not mask.shape:  # a single boolean: a new axis of size 1 or 0
             self.original.append(self.axis)
             self.axes.append(len(self.view))

@@ -140,6 +140,8 @@ EXPONENTIALS = {
     exp_log.pow_log_p: _binary(
         POSITIVE, Interval(-2.0, 2.0), kinds="f", params=({"m": 1}, {"m": 2}), rtol=1e-12, atol=1e-13
     ),
+    # Its second operand is a power of the first, so its derivatives are those of a power (test_select.py).
+    exp_log.pow_less_p: _binary(POSITIVE, POSITIVE, kinds="f", params=({"y": 0.5},), smooth=False),
     exp_log.integer_pow_p: _unary(kinds="fc", params=tuple({"y": n} for n in (-3, -2, -1, 0, 1, 2, 3, 7))),
 }
 
