@@ -92,13 +92,17 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def _separated(name: str, layers: Sequence[Layer]) -> tuple[list[Any], list[Any]]:
-    for i, layer in enumerate(layers):
-        if not (isinstance(layer, tuple) and len(layer) == 2 and all(map(callable, layer))):
-            raise ArgumentError(
-                f"{name}: layer {i} must be a pair (init_fun, apply_fun), got one of type {type(layer).__name__}"
-                + ("; call it to make the layer" if callable(layer) else "")
-            )
-    return [init for init, _ in layers], [apply for _, apply in layers]
+    pairs = [_pair(layer, f"{name}: layer {i} must be") for i, layer in enumerate(layers)]
+    return [init for init, _ in pairs], [apply for _, apply in pairs]
+
+
+def _pair(layer: Layer, rule: str) -> Layer:
+    if not (isinstance(layer, tuple) and len(layer) == 2 and all(map(callable, layer))):
+        raise ArgumentError(
+            f"{rule} a pair (init_fun, apply_fun), got one of type {type(layer).__name__}"
+            + ("; call it to make the layer" if callable(layer) else "")
+        )
+    return layer
 
 
 def _keys(rng: Any, count: int) -> Any:
@@ -202,6 +206,11 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
     -------
     init_fun, apply_fun
 
+    Raises
+    ------
+    ArgumentError
+        When they are called, if `make_layer` does not return such a pair.
+
     Examples
     --------
     >>> from functrans import random
@@ -211,10 +220,13 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
     (-1, 6)
     """
 
+    def made(shape: Any) -> Layer:
+        return _pair(make_layer(shape), "shape_dependent: make_layer must return")
+
     def init_fun(rng: Any, input_shape: Any) -> Any:
-        return make_layer(input_shape)[0](rng, input_shape)
+        return made(input_shape)[0](rng, input_shape)
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
-        return make_layer(inputs.shape)[1](params, inputs, **kwargs)
+        return made(inputs.shape)[1](params, inputs, **kwargs)
 
     return init_fun, apply_fun

@@ -30,13 +30,15 @@ def of_parameters(name: str, prim: Primitive, *given: Any, **params: Any) -> Any
 
 
 def count_of(n: Any, name: str, argument: str) -> int:
-    """A known integer that is not negative."""
+    """A known integer from 0 to the largest of C's."""
     try:
         count = operator.index(n)
     except TypeError:
         raise ArgumentError(f"{name}: {argument} must be a known integer, got {n!r}") from None
     if count < 0:
         raise ArgumentValueError(f"{name}: {argument} must not be negative, got {count}")
+    if count >= 2**31:
+        raise ArgumentValueError(f"{name}: {argument} must be less than 2**31, got {count}")
     return count
 
 
