@@ -4,6 +4,7 @@ import functools
 from collections import namedtuple
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
 from functrans import tree, tree_util
@@ -267,3 +268,15 @@ def test_one_level_and_associative_reductions_as_in_jax():
     with pytest.raises(PytreeError, match="identity"):
         tree_util.tree_reduce_associative(add, [])
     assert tree_util.default_registry.flatten([1, 2])[0] == [1, 2]
+
+
+@pytest.mark.parametrize("leaf", [int, float, bool, str, np.ndarray])
+def test_types_of_leaves_are_no_nodes(leaf):
+    """Else all trees with numbers in them would change their structure."""
+    for register in (
+        lambda: tree_util.register_pytree_node(leaf, lambda x: ((), x), lambda x, _: x),
+        lambda: tree_util.register_static(leaf),
+    ):
+        with pytest.raises(PytreeError, match=f"cls={leaf.__name__} is a type of leaves"):
+            register()
+    assert tree_util.tree_leaves({"a": 1, "b": np.ones(2)})[0] == 1

@@ -12,6 +12,8 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...core.errors import PytreeError
 from ..checked import checked
 
@@ -212,6 +214,7 @@ _KINDS: dict[type, NodeKind] = {
 # because the set keeps classes alive.
 LEAF_TYPES: set[type] = {bool, int, float, complex, str}
 _MOST_LEAF_TYPES = 256
+_NEVER_NODES = frozenset((*LEAF_TYPES, bytes, np.ndarray))
 
 
 def kind_of(node: Any) -> NodeKind | None:
@@ -298,10 +301,14 @@ def register_kind(
     Raises
     ------
     PytreeError
-        If `cls` is not a class, or is already registered.
+        If `cls` is not a class, is already registered, or is the type of numbers, text or arrays.
     """
     if not isinstance(cls, type):
         raise PytreeError(f"a pytree node type must be a class, got {cls!r}")
+    if cls in _NEVER_NODES:
+        raise PytreeError(
+            f"cls={cls.__name__} is a type of leaves: register a class of your own, or a subclass"
+        )
     if cls in _KINDS:
         raise PytreeError(f"cls={cls.__name__} is a pytree node type already: register each class once")
     _add_kind(cls, flatten, unflatten, keys)
