@@ -81,7 +81,7 @@ __version__ = "0.1.0"
 
 _autocast = _lazy_import("functrans.api.autocast")
 _operators.operations = _autocast
-_custom_autocast = _lazy_import("functrans.custom.autocast")
+_custom_autocast = _lazy_import("functrans.custom.fwd_bwd")
 _interop = _lazy_import("functrans.interop")
 
 _LAZY = (
