@@ -2,7 +2,7 @@
 
 The weights are float64 throughout. Under `autocast`, products run in a narrower dtype and what is delicate, here the
 loss, in float64; gradients arrive in the dtype of the weights, which is all that the optimizer sees. float32 saves
-time: the products are where it goes. bfloat16 and float16 save memory: what the backward pass keeps of the forward
+time: the products are where it goes. float16 and bfloat16 save memory: what the backward pass keeps of the forward
 takes two bytes a number, and the products compute in float32. bfloat16 needs the extra `lowp`.
 
     python examples/autocast.py
@@ -20,7 +20,7 @@ import functrans.numpy as fnp
 from functrans import nn
 
 DIGITS = Path(__file__).parent / "data" / "digits.csv.gz"
-PRECISIONS = (None, "float32", "bfloat16", "float16")
+PRECISIONS = (None, "float32", "float16", "bfloat16")
 TRAINED, STEPS, RATE, MOMENTUM = 1500, 50, 0.1, 0.9
 
 

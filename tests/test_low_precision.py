@@ -63,6 +63,9 @@ def test_without_ml_dtypes_the_error_names_the_extra():
             lambda: ft.dtypes.bfloat16,
             lambda: fnp.zeros(3, "bfloat16"),
             lambda: fnp.finfo("bfloat16"),
+            lambda: ft.autocast("bfloat16"),
+            lambda: ft.custom_fwd(cast_inputs="bfloat16"),
+            lambda: ft.config.patch(backward_pass_autocast={"dtype": "bfloat16"}).__enter__(),
         ):
             with pytest.raises(
                 errors.MissingLibraryError, match=r"pip install 'functrans\[lowp\]'"

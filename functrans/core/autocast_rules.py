@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .dtypes import FLOAT32, FLOAT64, canonical, is_float, promote
-from .errors import ArgumentError, ArgumentValueError, FunctransError
+from .errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
 from .operators import operators
 
 #: What becomes of an operation's real floating-point operands.
@@ -207,23 +207,25 @@ def state_after(blocks: Iterable[BlockSettings]) -> Autocast | None:
     return state
 
 
-def target(dtype: Any) -> np.dtype:
-    """The dtype of products under autocast.
+def target(dtype: Any, what: str = "autocast: dtype") -> np.dtype:
+    """The dtype to cast to; `what` is the name of the argument, for messages.
 
     Raises
     ------
     ArgumentValueError
         If it is no real floating-point dtype.
+    MissingLibraryError
+        If it is bfloat16 and ml_dtypes is not installed.
     """
     legal = "use 'float32', 'float16' or 'bfloat16'"
     if dtype is None:  # which NumPy takes for float64
-        raise ArgumentValueError(f"autocast: dtype must be a floating-point dtype, got None; {legal}")
+        raise ArgumentValueError(f"{what} must be a floating-point dtype, got None; {legal}")
     try:
-        to = canonical(dtype, "autocast: dtype")
-    except FunctransError as error:
+        to = canonical(dtype, what)
+    except UnsupportedDtypeError as error:
         raise ArgumentValueError(f"{error.message.split('; use one of')[0]}; {legal}") from None
     if not is_real_float(to):
-        raise ArgumentValueError(f"autocast: dtype must be a floating-point dtype, got {to}; {legal}")
+        raise ArgumentValueError(f"{what} must be a floating-point dtype, got {to}; {legal}")
     return to
 
 

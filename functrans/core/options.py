@@ -6,7 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from .errors import ConfigError, FunctransError
+from .errors import ConfigError, FunctransError, MissingLibraryError
 from .module_getattr import lazy_import
 
 if TYPE_CHECKING:
@@ -159,6 +159,8 @@ class AutocastOption(Option[Any]):
         self.ever_changed = True
         try:
             return tuple(map(autocast_rules.block_of, blocks))
+        except MissingLibraryError:
+            raise
         except FunctransError as error:
             raise ConfigError(
                 f"{where or f'config.{self.name}'} must be {self.allowed}; {error.message}"

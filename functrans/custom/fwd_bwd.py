@@ -65,7 +65,7 @@ def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
     ...     Product.apply(fnp.ones((2, 2)), fnp.ones((2, 2))).dtype
     dtype('float64')
     """
-    dtype = None if cast_inputs is None else target(cast_inputs)
+    dtype = None if cast_inputs is None else target(cast_inputs, "custom_fwd: cast_inputs")
     if fwd is None:
         return partial(_forward, dtype)
     return _forward(dtype, fwd)

@@ -7,7 +7,13 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.config import config
-from functrans.core.errors import ArgumentError, AutocastError, ConfigError, UnknownOptionError
+from functrans.core.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    AutocastError,
+    ConfigError,
+    UnknownOptionError,
+)
 
 F32, F64 = np.dtype("float32"), np.dtype("float64")
 W = fnp.asarray(np.random.default_rng(0).normal(size=(3, 3)))
@@ -242,3 +248,9 @@ def test_decorated_methods_run_under_the_state_of_forward():
     for decorator in (ft.custom_fwd, ft.custom_bwd):
         with pytest.raises(ArgumentError, match="write @staticmethod above"):
             decorator(staticmethod(_backward))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "flaot32", [1]])
+def test_another_dtype_to_cast_inputs_to_is_named(dtype):
+    with pytest.raises(ArgumentValueError, match=r"^custom_fwd: cast_inputs.*use 'float32', 'float16' or"):
+        ft.custom_fwd(cast_inputs=dtype)

@@ -17,7 +17,7 @@ def test_four_precisions():
     )
     assert done.returncode == 0, done.stderr
     rows = re.findall(r"^(\w+) +([\d.]+)% +[\d.]+ ms +([\d.]+) MB$", done.stdout, re.M)
-    assert [name for name, _, _ in rows] == ["float64", "float32", "bfloat16", "float16"]
+    assert [name for name, _, _ in rows] == ["float64", "float32", "float16", "bfloat16"]
     assert all(float(accuracy) > 96 for _, accuracy, _ in rows)
     full, *narrow = [float(kept) for _, _, kept in rows]
     assert narrow[0] < 0.52 * full
