@@ -17,7 +17,17 @@ from hypothesis.extra import numpy as extra
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import errors, lax, nn, random
-from functrans.core import complex_dtype, dtype_kind, finfo, is_float, is_inexact, is_low, promote
+from functrans.core import (
+    Primitive,
+    autocast_or_low,
+    complex_dtype,
+    dtype_kind,
+    finfo,
+    is_float,
+    is_inexact,
+    is_low,
+    promote,
+)
 from functrans.core.dtypes import SUPPORTED, resolve_ufunc
 from functrans.testing import gradcheck
 
@@ -101,6 +111,36 @@ def test_queries(name):
     assert str(ft.make_jaxpr(lambda x: x)(fnp.ones(3, dtype))).startswith(
         f"lambda a:{'f16' if name == 'float16' else 'bf16'}[3]"
     )
+
+
+# --- what asks for them -------------------------------------------------------------------------------------------
+
+FIRST_USES = {
+    "argument": "fnp.sum(ones, 0)",
+    "differentiated": "ft.vjp(lambda x: fnp.cumsum(x, 0)[-1], ones)[0]",
+    "cast": "fnp.sum(fnp.ones((4096, 2), 'int8').astype('float16'), 0)",
+    "ufunc": "fnp.sum(np.exp(fnp.zeros((4096, 2), 'int8')), 0)",
+}
+
+
+@pytest.mark.parametrize("use", FIRST_USES.values(), ids=FIRST_USES)
+def test_the_first_operation_of_a_process_adds_in_float32(use):
+    """In float16, 2048 + 1 is 2048."""
+    program = (
+        "import numpy as np, functrans as ft, functrans.numpy as fnp;"
+        f"ones = np.ones((4096, 2), np.float16); out = {use}; print(out.dtype, *out.tolist())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert done.stdout.decode().split() == ["float16", "4096.0", "4096.0"], done.stderr.decode()
+
+
+def test_a_process_without_them_does_not_ask_for_them():
+    x = np.array([[0.5, 2.0], [1.5, 0.25]])
+    with (
+        mock.patch.object(autocast_or_low, "used", False),
+        mock.patch.object(Primitive, "impl_for", side_effect=AssertionError),
+    ):
+        assert fnp.sum(fnp.power(x, x) @ x) == np.sum(np.power(x, x) @ x)
 
 
 # --- promotion ----------------------------------------------------------------------------------------------------

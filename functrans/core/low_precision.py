@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from . import libraries
-from .aval import PYTHON_NUMBERS
 from .errors import MissingLibraryError
 
 FLOAT16 = np.dtype(np.float16)
@@ -127,8 +126,8 @@ def loop_dtypes(ufunc: np.ufunc, dtypes: tuple[Any, ...], **options: Any) -> tup
     return tuple(low if d == FLOAT16 else d for d in resolved)
 
 
-def in_float32(impl: Callable[..., Any]) -> Callable[..., Any]:
-    """An implementation that computes in float32 where its operands are float16 or bfloat16, and rounds its results.
+def run_in_float32(impl: Callable[..., Any], *operands: Any, **params: Any) -> Any:
+    """The results of `impl` on operands in float32, in the dtype that the first operand has.
 
     Parameters
     ----------
@@ -137,22 +136,12 @@ def in_float32(impl: Callable[..., Any]) -> Callable[..., Any]:
 
     Examples
     --------
-    >>> mean_square = in_float32(lambda x: np.mean(x * x))
-    >>> mean_square(np.float16([300.0, 1.0])), np.float16(300.0**2)
+    >>> def mean_square(x):
+    ...     return np.mean(x * x)
+    >>> x = np.float16([300.0, 1.0])
+    >>> run_in_float32(mean_square, x), mean_square(x)
     (np.float16(4.5e+04), np.float16(inf))
     """
-
-    def computed(*operands: Any, **params: Any) -> Any:
-        first = operands[0]
-        if type(first) in PYTHON_NUMBERS or first.dtype.char not in LOW:
-            return impl(*operands, **params)
-        return run_in_float32(impl, *operands, **params)
-
-    return computed
-
-
-def run_in_float32(impl: Callable[..., Any], *operands: Any, **params: Any) -> Any:
-    """The results of `impl` on operands in float32, in the dtype that the first operand has."""
     low = operands[0].dtype
     out = impl(*[x.astype(FLOAT32) if x.dtype == low else x for x in operands], **params)
     if isinstance(out, tuple):

@@ -27,8 +27,9 @@ slot           call                                                        retur
 
 `moves_data`: the outputs are numbers from the operands, so a NaN cannot originate here (implied by an
 `Indexed` or a `Reshape` kernel rule). `tests_equality`: the output depends on whether operands are equal, so a kernel
-must not compute an operand in two places, where it could round differently. `narrow` returns a cheaper equation if only
-some outputs are needed; with `strict`, only one with bitwise identical results.
+must not compute an operand in two places, where it could round differently. `in_float32`: `impl` would round float16
+and bfloat16 more than once, so `impl_for` converts these operands to float32, and the results back. `narrow` returns a
+cheaper equation if only some outputs are needed; with `strict`, only one with bitwise identical results.
 
 `jvp`, `transpose` and `batch` bind primitives (never functions of ``functrans.numpy``); by then the interpreter has
 stepped down one level.
@@ -48,13 +49,15 @@ from __future__ import annotations
 import enum
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NoReturn
 
-from .aval import Aval
+from .aval import PYTHON_NUMBERS, Aval
 from .errors import NoRuleError
 from .kernel import KernelRule
+from .low_precision import is_low, run_in_float32
 from .source import Source
 from .trace import current_trace
 
@@ -221,6 +224,7 @@ class Primitive:
     cost: Callable[..., int] | None = None
     moves_data: bool = False
     tests_equality: bool = False
+    in_float32: bool = False
     narrow: Callable[..., Any] | None = None
     simplify: Callable[..., Any] | None = None
     show: Callable[..., str] | None = None
@@ -240,6 +244,12 @@ class Primitive:
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive in the current trace."""
         return current_trace.get().process(self, args, params)
+
+    def impl_for(self, operands: Sequence[Any]) -> Callable[..., Any]:
+        """`impl`, or if `in_float32` what computes in float32 for operands of float16 and bfloat16."""
+        if self.in_float32 and type(operands[0]) not in PYTHON_NUMBERS and is_low(operands[0].dtype):
+            return partial(run_in_float32, self.impl)
+        return self.impl
 
     def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The functions and the parameters to pass to `bind`, for interpreters written for JAX: ``[], params``."""

@@ -18,6 +18,7 @@ from types import CellType, FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy import ndarray  # a global name: `EvalTrace` looks it up for each operand
 
 from . import errors
 from .aval import PYTHON_NUMBERS, Aval
@@ -25,6 +26,7 @@ from .config import Config, config
 from .debug_nans import check_results, looks_for_faults
 from .dtypes import dtype_kind
 from .explicit_float import asker, is_explicit
+from .low_precision import autocast_or_low
 from .module_getattr import nearest_names
 from .operators import OperatorMethods, asked_to_join, operators, traced_row
 from .portable import Unportable
@@ -67,14 +69,15 @@ class EvalTrace(Trace):
         weak = prim.weak
         for a in args:
             kind = type(a)
-            if kind is np.ndarray:
+            if kind is ndarray:
                 weak = False
             elif kind not in PYTHON_NUMBERS:
                 weak = False
                 if isinstance(a, Tracer):
                     raise leaked(a)
         try:
-            out = prim.impl(*args, **params)
+            impl = prim.impl_for(args) if autocast_or_low.used else prim.impl
+            out = impl(*args, **params)
         except MemoryError as error:
             if isinstance(error, errors.FunctransError) or prim.effects(**params):
                 raise

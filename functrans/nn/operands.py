@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core import FLOAT64, DtypeError, dtype_kind, is_bfloat16
+from ..core import FLOAT64, DtypeError, is_bfloat16
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -37,10 +37,12 @@ def real_operand(x: Any, name: str, position: int = 0) -> Any:
         If it is complex.
     """
     value = array_operand(x, name, position)
-    kind = dtype_kind(dtype_of(value))
-    if kind == "c":
+    dtype = dtype_of(value)
+    if dtype.kind == "f":
+        return value
+    if dtype.kind == "c":
         raise DtypeError(f"{name}: argument {position} is complex; take its real part, or its absolute value")
-    return with_weak_numbers(value) if kind == "f" else ops.convert(value, FLOAT64)
+    return with_weak_numbers(value) if is_bfloat16(dtype) else ops.convert(value, FLOAT64)
 
 
 def parameter(x: Any, name: str, position: int) -> Any:

@@ -31,7 +31,6 @@ from ..core import (
     Primitive,
     Zero,
     current_trace,
-    in_float32,
 )
 from ..core.errors import NoRuleError
 from ..passes.rewriter import Rewriter, is_number
@@ -107,8 +106,7 @@ def elementwise(
     prim: Primitive = Primitive(
         name,
         _elementwise_abstract(name, kinds, out, weak),
-        # NumPy's and ml_dtypes' loops for float16 and bfloat16 compute in float32 themselves.
-        impl if isinstance(impl, np.ufunc) or moves_data or "f" not in kinds else in_float32(impl),
+        impl,
         jvp={1: _unary_jvp, 2: _binary_jvp}.get(len(terms), _sum_of_terms)(this, terms),
         factors=None if factors is None else tuple(factors),
         linear=linear,
@@ -120,6 +118,8 @@ def elementwise(
         weak=weak,
         moves_data=moves_data,
         tests_equality=tests_equality,
+        # NumPy's and ml_dtypes' loops for float16 and bfloat16 compute in float32 themselves.
+        in_float32=not (isinstance(impl, np.ufunc) or moves_data),
         simplify=simplify,
         file=sys._getframe(1).f_code.co_filename,
     )

@@ -98,7 +98,7 @@ def _outputs(prim: Primitive, out: Any) -> list[Any]:
 
 
 def _impl(prim: Primitive, operands: Sequence[Any], params: Any) -> list[np.ndarray]:
-    return [np.asarray(y) for y in _outputs(prim, prim.impl(*operands, **params))]
+    return [np.asarray(y) for y in _outputs(prim, prim.impl_for(operands)(*operands, **params))]
 
 
 def _check_abstract(report: Report, prim: Primitive, domain: Domain, rng: int) -> None:

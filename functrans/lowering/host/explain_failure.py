@@ -57,7 +57,7 @@ def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
         return _call_back(eqn, args)
     # Run a loop as Python: as a kernel it would fail again.
     has_body = has_subjaxprs(eqn.params)
-    impl = partial(eqn.primitive.impl, *args, **eqn.params)
+    impl = partial(eqn.primitive.impl_for(args), *args, **eqn.params)
     try:
         outs = run_quietly(config.patch(disable_jit=True)(impl) if has_body else impl)
     except (errors.FunctransError, IndexError, np.linalg.LinAlgError) as error:

@@ -176,7 +176,7 @@ def _fold(eqn: Eqn) -> Literal | None:
     if aval.shape or type(eqn.primitive.kernel) is not Pointwise:
         return None
     values = [np.asarray(a.value, a.aval.dtype)[()] for a in literals]
-    value = np.asarray(run_quietly(partial(eqn.primitive.impl, *values, **eqn.params)))
+    value = np.asarray(run_quietly(partial(eqn.primitive.impl_for(values), *values, **eqn.params)))
     return Literal(value[()]) if value.dtype == aval.dtype and value.shape == () else None
 
 

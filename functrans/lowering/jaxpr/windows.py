@@ -31,7 +31,8 @@ def _impl(
 ) -> np.ndarray:
     out = np.array(x, order="C")
     place = tuple([slice(i, i + n) for i, n in zip(starts, sizes)])
-    new = write.impl(out[place].reshape(view), *operands, **dict(params))
+    old = out[place].reshape(view)
+    new = write.impl_for([old])(old, *operands, **dict(params))
     out[place] = np.reshape(new, sizes)
     return out
 

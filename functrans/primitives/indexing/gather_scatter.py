@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core import in_float32
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import INT64
 from ...core.errors import ShapeError
@@ -435,7 +434,8 @@ def _scatter_add_transpose(
 scatter_add_p: Primitive = Primitive(
     "scatter_add",
     scatter_abstract("scatter_add"),
-    in_float32(scatter_impl(np.add)),
+    scatter_impl(np.add),
+    in_float32=True,
     jvp=jointly_linear_jvp(lambda: scatter_add_p, 2),
     rewind=scatter_rewind,
     taylor=of_jointly_linear,

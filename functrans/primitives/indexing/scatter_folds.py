@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import in_float32
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import INT64
 from ...core.errors import ShapeError
@@ -229,7 +228,8 @@ def _others_impl(rows: Any, places: Any, *, size: int) -> np.ndarray:
 others_at_p: Primitive = Primitive(
     "others_at",
     _others_abstract,
-    in_float32(_others_impl),
+    _others_impl,
+    in_float32=True,
     jvp=_others_jvp,
     batch=_others_batch,
     kernel=Block(_others_kernel),
@@ -272,7 +272,8 @@ def _scatter_mul_transpose(ct: Any, x: Any, updates: Any, *indices: Any, **param
 scatter_mul_p: Primitive = Primitive(
     "scatter_mul",
     scatter_abstract("scatter_mul"),
-    in_float32(scatter_impl(np.multiply)),
+    scatter_impl(np.multiply),
+    in_float32=True,
     jvp=_scatter_mul_jvp,
     rewind=scatter_rewind,
     transpose=_scatter_mul_transpose,
@@ -305,7 +306,8 @@ def _scatter_div_transpose(ct: Any, x: Any, updates: Any, *indices: Any, **param
 scatter_div_p: Primitive = Primitive(
     "scatter_div",
     scatter_abstract("scatter_div"),
-    in_float32(scatter_impl(np.divide)),
+    scatter_impl(np.divide),
+    in_float32=True,
     jvp=_scatter_div_jvp,
     rewind=scatter_rewind,
     transpose=_scatter_div_transpose,

@@ -15,7 +15,6 @@ import numpy as np
 
 from ...core import (
     KEY,
-    LOW,
     Atom,
     Aval,
     Block,
@@ -27,7 +26,6 @@ from ...core import (
     Zero,
     dtype_kind,
     refused_keys,
-    run_in_float32,
 )
 from ...passes.rewriter import Rewriter
 from ..axes import check_axes, same_dtype
@@ -105,14 +103,9 @@ def _plan(x_ndim: int, y_ndim: int, dimension_numbers: DimensionNumbers) -> _Dot
     )
 
 
-_NOT_BY_BLAS = LOW | {KEY.char}
-
-
 def _dot_impl(x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> Any:
-    if x.dtype.char in _NOT_BY_BLAS:
-        if x.dtype == KEY:
-            raise refused_keys("a matrix product")
-        return run_in_float32(_dot_impl, x, y, dimension_numbers=dimension_numbers)
+    if x.dtype.kind == "V":  # bfloat16 comes as float32
+        raise refused_keys("a matrix product")
     plan = _plan(x.ndim, y.ndim, dimension_numbers)
     if plan.x_order is not None:
         x = x.transpose(plan.x_order)
@@ -327,6 +320,7 @@ dot_general_p: Primitive = Primitive(
     "dot_general",
     _dot_abstract,
     _dot_impl,
+    in_float32=True,
     jvp=_dot_jvp,
     taylor=of_product,
     transpose=_dot_transpose,

@@ -27,7 +27,6 @@ from ...core import (
     Scalar,
     Zero,
     dtype_kind,
-    in_float32,
     is_inexact,
     refused_keys,
 )
@@ -243,7 +242,8 @@ def _recurrence_batch(
 recurrence_p: Primitive = Primitive(
     "recurrence",
     _recurrence_abstract,
-    in_float32(_recurrence_impl),
+    _recurrence_impl,
+    in_float32=True,
     jvp=_recurrence_jvp,
     taylor=_recurrence_taylor,
     transpose=_recurrence_transpose,
@@ -256,7 +256,8 @@ recurrence_p: Primitive = Primitive(
 cumsum_p: Primitive = Primitive(
     "cumsum",
     lambda x, *, axis, reverse: _check("cumsum", x, axis, "iufc"),
-    in_float32(_accumulated(np.add)),
+    _accumulated(np.add),
+    in_float32=True,
     jvp=linear_jvp(lambda: cumsum_p),
     linear=True,
     transpose=lambda ct, x, *, axis, reverse: [cumsum_p.bind(ct, axis=axis, reverse=not reverse)],
@@ -282,6 +283,7 @@ def _fold(name: str, kinds: str, impl: Rule, derivative: Rule, step: Step) -> Pr
         name,
         lambda x, *, axis, reverse: _check(name, x, axis, kinds),
         impl,
+        in_float32=True,
         jvp=jvp,
         batch=_batch(lambda: prim),
         kernel=_kernel(lambda k, x: x, step),
@@ -318,15 +320,13 @@ def _pointwise(prim: Primitive) -> Step:
     return prim.kernel.emit
 
 
-cumprod_p = _fold(
-    "cumprod", "iufc", in_float32(_accumulated(np.multiply)), _product_derivative, lambda k, y, x: y * x
-)
+cumprod_p = _fold("cumprod", "iufc", _accumulated(np.multiply), _product_derivative, lambda k, y, x: y * x)
 cummax_p = _fold("cummax", "biufc", _accumulated(np.maximum), _extremum_derivative(True), _pointwise(max_p))
 cummin_p = _fold("cummin", "biufc", _accumulated(np.minimum), _extremum_derivative(False), _pointwise(min_p))
 cumlogsumexp_p = _fold(
     "cumlogsumexp",
     "f",
-    in_float32(_accumulated(np.logaddexp)),
+    _accumulated(np.logaddexp),
     _logsumexp_derivative,
     _pointwise(logaddexp_p),
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import dtype_kind, in_float32, is_float
+from ...core import dtype_kind, is_float
 from ...core.aval import Aval, Zero
 from ...core.dtypes import BOOL, INT64, KEY, refused_keys
 from ...core.errors import DtypeError, ShapeError
@@ -128,7 +128,8 @@ def _others_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[
 others_p: Primitive = Primitive(
     "others",
     lambda x: x.strong(),
-    in_float32(_others_impl),
+    _others_impl,
+    in_float32=True,
     jvp=_others_jvp,
     batch=_others_batch,
     kernel=Block(_others_kernel),
@@ -156,7 +157,8 @@ def _prod_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[in
 reduce_prod_p: Primitive = Primitive(
     "reduce_prod",
     _abstract("reduce_prod", "iufc"),
-    in_float32(lambda x, *, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype)),
+    lambda x, *, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype),
+    in_float32=True,
     jvp=_prod_jvp,
     batch=reduction_batch(lambda: reduce_prod_p),
     kernel=Reduction("prod"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import LOW, is_inexact, run_in_float32
+from ...core import is_inexact
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import KEY, refused_keys
 from ...core.errors import ShapeError
@@ -449,16 +449,11 @@ def _reduce_sum_abstract(x: Aval, *, axes: tuple[int, ...]) -> Aval:
     return Aval(reduced_shape("reduce_sum", x, axes), x.dtype)
 
 
-def _reduce_sum_impl(x: Any, *, axes: tuple[int, ...]) -> Any:
-    if x.dtype.char in LOW:
-        return run_in_float32(np.add.reduce, x, axis=axes)
-    return np.add.reduce(x, axis=axes, dtype=x.dtype)
-
-
 reduce_sum_p: Primitive = Primitive(
     "reduce_sum",
     _reduce_sum_abstract,
-    _reduce_sum_impl,
+    lambda x, *, axes: np.add.reduce(x, axis=axes, dtype=x.dtype),
+    in_float32=True,
     jvp=linear_jvp(lambda: reduce_sum_p),
     linear=True,
     transpose=_reduce_sum_transpose,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ...core import ArgumentValueError, Aval, Block, Linear, Primitive, ShapeError, Zero, in_float32
+from ...core import ArgumentValueError, Aval, Block, Linear, Primitive, ShapeError, Zero
 from ..axes import same_dtype
 from ..families import of_product
 from ..structure.linear import add_p, move_axis, reshape_p, shape_of, transpose_p
@@ -180,7 +180,8 @@ def _cost(x: Aval, w: Aval, **params: Any) -> int:
 conv_p: Primitive = Primitive(
     "conv",
     _abstract,
-    in_float32(_impl),
+    _impl,
+    in_float32=True,
     jvp=_jvp,
     taylor=of_product,
     transpose=_transpose,

@@ -27,7 +27,6 @@ from ...core import (
     Scalar,
     Zero,
     dtype_kind,
-    in_float32,
 )
 from ...core.errors import ArgumentValueError, DtypeError
 from ..elementwise.arithmetic import Pair, dual_product, max_p, min_p, mul_p, sub_p
@@ -145,7 +144,7 @@ def _impl(fold: str, ufunc: np.ufunc) -> Rule:
         views = _views(x, neutral(fold, x.dtype), w)
         return np.asarray(ufunc.reduce(views, axis=axes, dtype=x.dtype, initial=neutral(fold, x.dtype)))
 
-    return in_float32(impl)
+    return impl
 
 
 # --- kernels ------------------------------------------------------------------------------------------------
@@ -220,6 +219,7 @@ reduce_window_sum_p: Primitive = Primitive(
     "reduce_window_sum",
     _abstract("reduce_window_sum", "iufc"),
     _impl("sum", np.add),
+    in_float32=True,
     jvp=linear_jvp(lambda: reduce_window_sum_p),
     linear=True,
     transpose=_sum_transpose,
@@ -265,6 +265,7 @@ reduce_window_prod_p: Primitive = Primitive(
     "reduce_window_prod",
     _abstract("reduce_window_prod", "iufc"),
     _impl("prod", np.multiply),
+    in_float32=True,
     jvp=_prod_jvp,
     batch=_batch(lambda: reduce_window_prod_p),
     kernel=_kernel("prod", lambda k, x, y: x * y),
@@ -369,6 +370,7 @@ def _extremum(name: str, fold: str, ufunc: np.ufunc, step: Primitive) -> Primiti
         name,
         _abstract(name, "biuf"),
         _impl(fold, ufunc),
+        in_float32=True,
         jvp=jvp,
         batch=_batch(lambda: prim),
         kernel=_kernel(fold, step.kernel.emit),
