@@ -30,14 +30,15 @@ ITERATIONS = 100
 
 
 class CountedScalar:
-    """A scalar with only a dtype; as an index, also the axis that it comes from."""
+    """A scalar with only a dtype; as an index, also the axis that it comes from, and the number added to it."""
 
-    __slots__ = ("axis", "dtype", "emitter")
+    __slots__ = ("axis", "by", "dtype", "emitter")
 
-    def __init__(self, emitter: CountingEmitter, dtype: np.dtype, axis: int | None = None):
+    def __init__(self, emitter: CountingEmitter, dtype: np.dtype, axis: int | None = None, by: int = 0):
         self.emitter = emitter
         self.dtype = dtype
         self.axis = axis
+        self.by = by
 
     def eq(self, other: Any) -> CountedScalar:
         """Whether the two are equal."""

@@ -17,6 +17,7 @@ from .fuse import Fusion, Loop, fuse
 from .handles import Place, storages_of
 from .materialize import Root, Roots
 from .order import Updates, in_step, overwritten, reads_first
+from .read_patterns import Along, IndexMap
 
 
 def verify_reads(item: Loop | Root, statements: list[ir.Statement], memory: Mapping[Var, Place]) -> None:
@@ -138,7 +139,7 @@ class _Sharing:
 
     def loop(self, item: Loop) -> None:
         """Values stored by a nest in place of values that it reads for the last time."""
-        readers: dict[Var, list[tuple[Root, tuple[int | None, ...]]]] = {}
+        readers: dict[Var, list[tuple[Root, IndexMap]]] = {}
         for root in item.members:
             for v, index in root.reads:
                 readers.setdefault(v, []).append((root, index))
@@ -180,7 +181,7 @@ class _Sharing:
         axes = self.fusion.stored_axes.get(v, tuple(range(v.aval.ndim)))
         return axes is not None and len(axes) == v.aval.ndim and v.aval.ndim > 0
 
-    def _replaces(self, target: Root, source: Var, reads: list[tuple[Root, tuple[int | None, ...]]]) -> bool:
+    def _replaces(self, target: Root, source: Var, reads: list[tuple[Root, IndexMap]]) -> bool:
         """Whether each element of `source` is last read just before the same element of `target` is stored."""
         a, b = source.aval, target.var.aval
         if a.shape != b.shape or a.dtype != b.dtype or self.home(target.var) is source:
@@ -198,11 +199,11 @@ class _Sharing:
         return True
 
 
-def _position(root: Root, axis: int | None, extent: int) -> int | None:
+def _position(root: Root, axis: Along, extent: int) -> int | None:
     """The number of a root's loop that runs along an axis; -1 if none, None if the index is computed."""
     if extent == 1:
         return -1
-    return None if axis is None else root.loops.index(axis)
+    return root.loops.index(axis) if type(axis) is int else None
 
 
 def _members(item: Loop | Root) -> Iterator[Root]:

@@ -17,7 +17,7 @@ from ...core.dtypes import is_inexact
 from ...primitives.elementwise.identities import barrier_p
 from ..jaxpr.reshapes import reshape_inlines
 from .order import Ordered
-from .read_patterns import IndexMap, streamed_from
+from .read_patterns import Cut, IndexMap, split, streamed_from, through
 
 #: A value with at most this cost (in additions, including loads) is recomputed rather than stored.
 CHEAP = 8
@@ -56,6 +56,8 @@ class Root:
         The stored values and inputs that it reads, and the axes of `space` that index them.
     weight : int
         The number of equations evaluated in the innermost loop.
+    cuts : dict of int to set of int
+        For each axis of `space` the places where a condition on its index changes.
     in_memory : int
         How many of the reads of a block are whole buffers; they come first.
     number : int
@@ -73,6 +75,7 @@ class Root:
     axes: tuple[int, ...] = ()
     reads: list[tuple[Var, IndexMap]] = field(default_factory=list)
     weight: int = 1
+    cuts: dict[int, set[int]] = field(default_factory=dict)
     in_memory: int = 0
     number: int = -1
     after: int = -1
@@ -239,7 +242,7 @@ class Roots:
             reads = [self._whole(a if isinstance(a, Var) else self.literals[a]) for a in in_memory]
             update = e.invars[streamed_from(e) :]
             along = tuple(range(max([a.aval.ndim for a in update], default=0)))
-            streamed, weight = self._collect(e, along)
+            streamed, weight, _ = self._collect(e, along)
             yield Root(v, e, "block", reads=reads + streamed, weight=weight, in_memory=len(reads))
         elif v in self.views:
             if v in self.jaxpr.outvars:
@@ -247,7 +250,9 @@ class Roots:
         elif v in self.stored or v in self.checked:
             root = _iterate(v, e)
             own = range(len(root.space)) if isinstance(rule, Reduction) else range(v.aval.ndim)
-            root.reads, root.weight = self._collect(e, tuple(own))
+            root.reads, root.weight, cuts = self._collect(e, tuple(own))
+            for axis, number in cuts if root.kind == "map" else ():
+                root.cuts.setdefault(axis, set()).add(number)
             yield root
 
     def _whole(self, v: Var) -> tuple[Var, IndexMap]:
@@ -260,30 +265,36 @@ class Roots:
             v = self.views[v]
         return v
 
-    def _collect(self, e: Eqn, own: IndexMap) -> tuple[list[tuple[Var, IndexMap]], int]:
-        """What a root reads through the equations inlined into it, and the number of these."""
+    def _collect(self, e: Eqn, own: IndexMap) -> tuple[list[tuple[Var, IndexMap]], int, set[Cut]]:
+        """What a root reads through the equations inlined into it, the number of these, and their cuts."""
         reads: dict[tuple[Var, IndexMap], None] = {}
         seen: set[tuple[Var, IndexMap]] = set()
         waiting: list[tuple[Eqn, IndexMap]] = [(e, own)]
         count = 0
+        cuts: set[Cut] = set()
         while waiting:
             eqn, where = waiting.pop()
             count += 1
+            for axis, number in self.accesses[eqn].cuts:
+                along = where[axis]
+                if along is not None:
+                    own_axis, by = split(along)
+                    cuts.add((own_axis, number - by))
             for i, index in self.accesses[eqn].reads:
                 x = eqn.invars[i]
                 if not isinstance(x, Var):
                     continue
-                place = x, tuple([None if d is None else where[d] for d in index])
-                if place in seen:
+                read = x, tuple([through(d, where) for d in index])
+                if read in seen:
                     continue
-                seen.add(place)
+                seen.add(read)
                 if x in self.views:
-                    reads[self._viewed(*place)] = None
+                    reads[self._viewed(*read)] = None
                 elif x in self.stored or x in self.inputs:
-                    reads[place] = None
+                    reads[read] = None
                 else:
-                    waiting.append((self.producer[x], place[1]))
-        return list(reads), count
+                    waiting.append((self.producer[x], read[1]))
+        return list(reads), count, cuts
 
     def _viewed(self, v: Var, place: IndexMap) -> tuple[Var, IndexMap]:
         """A read of a reshape as a read of the value that it views: common leading axes stay known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ Index = tuple[ScalarHandle, ...]
 
 #: Nests with this many iterations can be interrupted.
 HUGE = 1 << 24
+#: Loops of at least this many iterations and at most so many equations are written in parts.
+LONG, LIGHT = 32, 100
 
 
 class NestOperand:
@@ -275,11 +278,17 @@ class Nests:
     # --- loops ----------------------------------------------------------------------------------------------
 
     def body(
-        self, items: Iterable[Loop | Root], at: list[ScalarHandle], rounds: int = 1, watched: bool = False
+        self,
+        items: Iterable[Loop | Root],
+        at: list[ScalarHandle],
+        rounds: int = 1,
+        watched: bool = False,
+        border: bool = False,
     ) -> None:
         """Write the items of a body, inside loops with the indices `at`.
 
-        The body runs `rounds` times; `watched` tells whether an enclosing loop checks for signals.
+        The body runs `rounds` times; `watched` tells whether an enclosing loop checks for signals, and `border`
+        whether one runs over the few elements at the end of an axis.
         """
         for item in items:
             if isinstance(item, Root):
@@ -293,10 +302,20 @@ class Nests:
             views = any(isinstance(self.buffers.get(home(self.shared, r.var)), View) for r in item.members)
             independent = not views and self.fusion.is_independent(item, len(at))
             separate = all(self._is_separate(root, len(at)) for root in item.members)
-            with self.builder.loop(
-                item.extent, interruptible=long, independent=independent, separate=separate
-            ) as i:
-                self.body(item.body, [*at, i], rounds * item.extent, watched or long)
+            pieces = [(0, item.extent)] if border else _pieces(item, len(at))
+            for first, end in pieces:
+                # The few iterations at the end count from zero, so that LLVM knows their number.
+                outer = end - first < item.extent // 2
+                shift = first if outer else 0
+                with self.builder.loop(
+                    end - shift,
+                    first - shift,
+                    interruptible=long,
+                    independent=independent and not outer,
+                    separate=separate and not outer,
+                ) as i:
+                    inside = [*at, i + shift if shift else i]
+                    self.body(item.body, inside, rounds * item.extent, watched or long, border or outer)
             for fold in item.folds:
                 if fold in self.folds:
                     self.keep(fold.var, self._index(fold, at), self.folds[fold].result())
@@ -412,6 +431,25 @@ class Nests:
         index = self._index(root, at)
         fold = fold_of(eqn)
         accumulate(self.builder, fold, self.memory(v), [index[a] for a in axes], x, self.builder.reassoc)
+
+
+def _pieces(loop: Loop, depth: int) -> list[tuple[int, int]]:
+    """The parts of a loop, inside `depth` others: most iterations, and those before and after them.
+
+    In most iterations, conditions on the index are known then: whether a padded array is read inside or outside.
+    """
+    whole = [(0, loop.extent)]
+    if loop.extent < LONG or loop.weight > LIGHT:
+        return whole
+    cuts = {0, loop.extent}
+    for root in loop.members:
+        if root.kind == "fold" and root.depth <= depth:
+            return whole  # a sum is computed in blocks, in one loop
+        cuts.update(root.cuts.get(root.loops[depth], ()))
+    first, end = max(pairwise(sorted(c for c in cuts if 0 <= c <= loop.extent)), key=lambda p: p[1] - p[0])
+    if 4 * (end - first) < 3 * loop.extent:
+        return whole
+    return [(a, b) for a, b in ((0, first), (first, end), (end, loop.extent)) if a < b]
 
 
 def _numbers_in_memory(jaxpr: Jaxpr, inputs: Sequence[Facts]) -> dict[Atom, Range]:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from ...core import Atom, Block, Eqn, Jaxpr, Literal, Pointwise, Reduction, Reshape, TapeAval, Var
-from .read_patterns import Accesses, IndexMap, accesses, streamed_from
+from .read_patterns import Accesses, IndexMap, accesses, streamed_from, through
 
 #: For each input whose memory may become an output's, the outputs that may have it.
 Updates = Mapping[Var, Collection[Var]]
@@ -253,7 +253,7 @@ class _Order:
             if e is None or v in early or self._stands(e):
                 continue
             for i, where in self.accesses[e].reads:
-                waiting.append((e.invars[i], tuple([None if d is None else index[d] for d in where]), v))
+                waiting.append((e.invars[i], tuple([through(d, index) for d in where]), v))
         return found
 
     def _collect(self, e: Eqn, write: Eqn, at: Mapping[Eqn, int], moved: set[Eqn]) -> bool:

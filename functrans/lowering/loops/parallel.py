@@ -153,7 +153,7 @@ class _Division:
     def is_worth(self, loop: ir.For) -> bool:
         """Whether a loop's iterations are separate, and enough work."""
         n = ir.rounds(loop, 0)
-        if not loop.separate or loop.start != ir.Extent(0) or n < self.threads:
+        if not loop.separate or n < self.threads:
             return False
         return n * work_of(loop.body) >= (LEAST_CHUNK if _is_uneven(loop) else LEAST)
 
@@ -210,7 +210,11 @@ class _Division:
         n, chunks, unit = self.shares(loop)
         units = -(-n // unit)
         number = ir.Value(ir.INT64)
-        bounds, (loop.start, loop.stop) = _bounds(number, n, chunks, unit)
+        bounds, ends = _bounds(number, n, chunks, unit)
+        if loop.start != ir.Extent(0):
+            counted, ends = ends, (ir.Value(ir.INT64), ir.Value(ir.INT64))
+            bounds += [ir.Let(x, "add", (y, loop.start)) for x, y in zip(ends, counted)]
+        loop.start, loop.stop = ends
         self.trips[loop] = -(-units // chunks) * unit
         before, after, combined = self.folds(loop, number, chunks)
         body = ir.StatementList([*bounds, *rows, *before, loop, *after])

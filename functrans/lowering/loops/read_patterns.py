@@ -1,7 +1,8 @@
 """What an equation reads, and at what cost; found by running its kernel rule on recording scalars.
 
-For each axis of an operand, an *index map* holds the axis of the output that indexes it; None if the index is computed
-(a slice's offset, a gather) or does not matter (axes of extent 1).
+For each axis of an operand, an *index map* holds the axis of the output that indexes it, or that axis and a number that
+is added to its index (a slice's offset); None if the index is computed otherwise (a gather) or does not matter (axes of
+extent 1).
 """
 
 from __future__ import annotations
@@ -9,11 +10,46 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...core import Aval, Block, Eqn, Indexed, Pointwise, Reduction, Reshape
 from ...passes.costs import CountedScalar, CountingEmitter, count_indexed, element_cost
 from ..jaxpr.reshapes import reshape_groups
 
-IndexMap = tuple[int | None, ...]
+
+class Shifted(NamedTuple):
+    """The index along an axis plus a number that is not zero."""
+
+    axis: int
+    by: int
+
+
+#: What indexes an axis.
+Along = int | Shifted | None
+IndexMap = tuple[Along, ...]
+#: The comparisons of indices change their result between the elements ``number - 1`` and ``number`` of an axis.
+Cut = tuple[int, int]
+
+
+def split(d: int | Shifted) -> Shifted:
+    """An axis, and the number that is added to its index, which may be zero here."""
+    return d if isinstance(d, Shifted) else Shifted(d, 0)
+
+
+def shifted(d: Along, by: int = 0) -> Along:
+    """An index plus a number."""
+    if d is None:
+        return None
+    axis, old = split(d)
+    return Shifted(axis, old + by) if old + by else axis
+
+
+def through(d: Along, where: IndexMap) -> Along:
+    """The index of an operand's axis, if `where` has the indices of the axes that it is in terms of."""
+    if d is None:
+        return None
+    axis, by = split(d)
+    return shifted(where[axis], by)
 
 
 class Access(NamedTuple):
@@ -27,11 +63,13 @@ class Accesses(NamedTuple):
     """The reads of an equation, and the cost of one output element without them.
 
     `guarded` are the operands read under a condition, where calls of the maths library would prevent vectorization.
+    `cuts` are the places along axes of the output where such a condition changes.
     """
 
     reads: tuple[Access, ...]
     cost: int
     guarded: frozenset[int] = frozenset()
+    cuts: tuple[Cut, ...] = ()
 
 
 class _ReadNoter(CountingEmitter):
@@ -42,11 +80,30 @@ class _ReadNoter(CountingEmitter):
         self.conditions = 0
         self.reads: list[Access] = []
         self.conditional: set[int] = set()
+        self.cuts: dict[Cut, None] = {}
+
+    def operation(self, op: str, *args: Any, dtype: np.dtype | None = None) -> CountedScalar:
+        """An operation, which may shift an index or compare it with a number."""
+        result = super().operation(op, *args, dtype=dtype)
+        x, *others = args
+        if (
+            len(others) == 1
+            and isinstance(x, CountedScalar)
+            and x.axis is not None
+            and type(others[0]) is int
+        ):
+            number = others[0]
+            if op in ("add", "sub"):
+                result.axis, result.by = x.axis, x.by + (number if op == "add" else -number)
+            elif op in ("lt", "ge"):
+                self.cuts[x.axis, number - x.by] = None
+        return result
 
     def read(self, number: int, aval: Aval, index: Sequence[Any]) -> CountedScalar:
         """Note a read of an operand."""
         where = tuple(
-            getattr(i, "axis", None) if n != 1 else None for i, n in zip(index, aval.shape, strict=True)
+            shifted(i.axis, i.by) if isinstance(i, CountedScalar) and n != 1 else None
+            for i, n in zip(index, aval.shape, strict=True)
         )
         self.reads.append(Access(number, where))
         if self.conditions:
@@ -80,7 +137,8 @@ def accesses(eqn: Eqn) -> Accesses:
     assert type(rule) is Indexed
     reader = _ReadNoter()
     count_indexed(reader, eqn)
-    return Accesses(tuple(dict.fromkeys(reader.reads)), reader.cost, frozenset(reader.conditional))
+    distinct = tuple(dict.fromkeys(reader.reads))
+    return Accesses(distinct, reader.cost, frozenset(reader.conditional), tuple(reader.cuts))
 
 
 def streamed_from(eqn: Eqn) -> int:
