@@ -20,7 +20,7 @@ import numpy as np
 from ...arrays.array import Array, wrap
 from ..processor import processor
 from ..undisturbed import undisturbed
-from .objects import LoadedCode, compile_object
+from .objects import compile_object, keep_for_ever
 from .store import obtain
 from .symbols import load
 
@@ -254,9 +254,6 @@ def _make_method(name: str) -> _MethodDef:
     cpu, entry = processor(), f"functrans.{name}"
     code, _ = obtain(text, cpu, name, lambda: compile_object(text, entry, cpu, optimize=False), load)
     method = _MethodDef(name.encode(), code.address, _METH_O, None)
-    _kept.append((method, code))
+    # Functions refer to both, without owning them, to the end of the process.
+    keep_for_ever((method, code))
     return method
-
-
-#: Python refers to these structures, so they live forever, even a duplicate that two threads create at once.
-_kept: list[tuple[_MethodDef, LoadedCode]] = []

@@ -7,8 +7,10 @@ last reference to the library.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -180,10 +182,19 @@ def load_object(code: ObjectCode, addresses: Mapping[str, int]) -> LoadedCode:
     return LoadedCode(builder.link(engine, f"functrans.{number}"), code.entry)
 
 
+def keep_for_ever(owner: object) -> None:
+    """Never free an object, even when the interpreter ends: Python, or a thread of C's, uses memory that it owns."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+
+
 def _new_engine() -> Any:
     _start_llvm()
     # Objects are already compiled, so any target machine of this kind will do; the processor is not detected.
     machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
         opt=0, reloc="pic", codemodel="default"
     )
-    return llvm.orcjit.create_lljit_compiler(machine, suppress_errors=True)
+    # JITLink places code and constants side by side. LLVM's other linker lets the system place each: in a process with
+    # gigabytes of arrays between them, offsets of 32 bits do not suffice, and it ends the process.
+    return llvm.orcjit.create_lljit_compiler(
+        machine, use_jit_link=sys.platform != "win32", suppress_errors=True
+    )

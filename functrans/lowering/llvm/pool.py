@@ -24,7 +24,7 @@ import sys
 from ...core.context import new_lock
 from ..loops import ir
 from ..processor import processor
-from .objects import compile_object, load_object
+from .objects import compile_object, keep_for_ever, load_object
 from .pool_text import ALWAYS, POOL, SERIAL
 from .store import obtain
 
@@ -68,8 +68,7 @@ def _loaded() -> tuple[int, ...]:
         lambda: compile_object(text, entry, cpu, optimize=False),
         lambda c: load_object(c, {}),
     )
-    # Immortal, see above.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
+    keep_for_ever(code)  # see above
     place = ctypes.CFUNCTYPE(ctypes.c_size_t)(code.address)()
     return tuple((ctypes.c_size_t * 2).from_address(place))
 

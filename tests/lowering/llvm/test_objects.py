@@ -1,6 +1,11 @@
-"""Object code: what LLVM's passes share from one module to the next."""
+"""Object code: what LLVM's passes share from one module to the next, and where code lies in memory."""
 
+import os
+import subprocess
+import sys
 from collections import Counter
+
+import pytest
 
 from functrans.lowering.llvm import objects
 from functrans.lowering.processor import processor
@@ -23,3 +28,65 @@ def test_pass_builders_are_renewed(monkeypatch):
         objects.compile_object(TEXT, "one", processor())
     assert sum(runs.values()) == 6 * objects._RUNS
     assert max(runs.values()) <= objects._RUNS
+
+
+#: Leaves two free places for memory: a page between what is mapped, and the rest, gigabytes below it.
+FAR_APART = """
+import ctypes, mmap
+import numpy as np
+import functrans as ft, functrans.numpy as fnp
+
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+def reserve(nbytes):
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    return libc.mmap(None, nbytes, 0, flags, -1, 0)
+
+def waves(x, n, np):
+    for _ in range(n):
+        x = np.sin(1.37 * x) + np.cos(x)
+    return x
+
+big = reserve(6 << 30)
+x = np.linspace(0, 1, 50)
+for n in range(1, 9):
+    for power in range(12, -1, -1):
+        while (place := reserve(mmap.PAGESIZE << power)) > big:
+            last = place
+    libc.munmap(last, mmap.PAGESIZE)
+    np.testing.assert_allclose(ft.jit(lambda x: waves(x, n, fnp))(x), waves(x, n, np), rtol=1e-9)
+print("computed")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for memory")
+def test_gigabytes_between_free_pages(tmp_path):
+    """An object's code must not be out of reach of its constants."""
+    assert run(FAR_APART, FUNCTRANS_CACHE_DIR=str(tmp_path)) == (0, "computed\n")
+
+
+def test_functions_that_outlive_the_modules():
+    """What Python reads of a function when the interpreter ends is not freed before."""
+    code = """if True:
+        import os
+        import numpy as np
+        import functrans as ft
+        os.jitted = f = ft.jit(lambda x: 2 * x)  # a module that ends after functrans's
+        print(float(f(np.ones(3))[0]))
+    """
+    # The C library fills freed memory, and Python leaves all to it.
+    assert run(code, PYTHONMALLOC="malloc", MALLOC_PERTURB_="255") == (0, "2.0\n")
+
+
+def run(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return done.returncode, done.stdout
