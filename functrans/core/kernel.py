@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -283,6 +283,17 @@ class BlockEmitter(IndexEmitter, Protocol):
         ...
 
 
+class Shifted(NamedTuple):
+    """The index along an axis plus a number that is not zero."""
+
+    axis: int
+    by: int
+
+
+#: What an index is in terms of other ones: that along an axis, the same plus a number, or something else (None).
+Along = int | Shifted | None
+
+
 @dataclass(frozen=True)
 class Pointwise:
     """``emit(k, *scalars, **params) -> Scalar``: one output element from the operands' elements."""
@@ -328,8 +339,9 @@ class Block:
     memory: their computation is inlined at the load.
 
     ``written(*operands, **params)``, if any, says where a rule with both writes: for each axis of the first result the
-    axis of the first streamed operand that runs along it, or None. It stores each element of that operand once, just
-    after loading it; the axes of further streamed operands are the leading ones of the first.
+    axis of the first streamed operand that runs along it, which may be `Shifted`, or None. It stores each element of
+    that operand once, just after loading it; the axes of further streamed operands are the leading ones of the first.
+    An `ascending` rule does so in the order of that operand's elements in memory.
 
     ``over_lanes(k, jaxpr, consts, rows, out_rows, length)``, if any, writes the loop over `length` lanes whose body
     `jaxpr` is this equation alone, in a form that vectorizes. It returns whether it could.
@@ -341,7 +353,8 @@ class Block:
     emit: Callable[..., None]
     reuse: int | Callable[..., Sequence[tuple[int, int]]] | None = None
     streamed_from: int | None = None
-    written: Callable[..., tuple[int | None, ...]] | None = None
+    written: Callable[..., tuple[Along, ...]] | None = None
+    ascending: bool = False
     over_lanes: Callable[..., bool] | None = None
     ranges: Callable[..., Sequence[Any]] | None = None
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Atom, Aval, Block, BlockEmitter, Buffer, Effect, Eqn, Literal, Primitive, Var
+from ...core import Along, Atom, Aval, Block, BlockEmitter, Buffer, Effect, Eqn, Literal, Primitive, Var
 from ...primitives.structure.dynamic import dynamic_update_slice_p
 from ...primitives.structure.linear import reshape_p
 from ...primitives.structure.shape import slice_p
@@ -65,7 +65,7 @@ def _written(
     view: Any,
     mapping: Mapping,
     **rest: Any,
-) -> tuple[int | None, ...]:
+) -> tuple[Along, ...]:
     rule = write.kernel
     assert isinstance(rule, Block)
     assert rule.written is not None

@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ...core import Jaxpr, Var
+from ...core import Along, Jaxpr, Var
 from . import ir
 from .check import LoopIRError
 from .fuse import Fusion, Loop, fuse
 from .handles import Place, storages_of
 from .materialize import Root, Roots
-from .order import Updates, in_step, overwritten, reads_first
-from .read_patterns import Along, IndexMap
+from .order import Updates, in_step, out_of_step, overwritten, reads_first, waits
+from .read_patterns import IndexMap, lag, shifted, split
 
 
 def verify_reads(item: Loop | Root, statements: list[ir.Statement], memory: Mapping[Var, Place]) -> None:
@@ -57,8 +57,8 @@ def home(owner: dict[Var, Var], v: Var) -> Var:
 
 def shared_storage(
     roots: Roots, fusion: Fusion, updates: Updates, spare: Collection[Var] = ()
-) -> dict[Var, Var]:
-    """For each value without its own memory, the value whose memory it uses.
+) -> tuple[dict[Var, Var], dict[Loop | Root, list[Var]]]:
+    """For each value without its own memory, the value whose memory it uses; and what is read late (`late_reads`).
 
     `updates` names inputs whose memory an output may have: if it can be written without a copy, the input is assigned
     to the output's memory. Values that are not outputs may use the memory of `spare` inputs.
@@ -67,9 +67,10 @@ def shared_storage(
     * The first result of a block takes the operand that its rule may overwrite, if nothing reads it later.
     * An input whose memory an output may have takes that of one which is first written after the input's last read.
     * A value read for the last time, element by element, by a loop that stores another value of the same shape, uses
-      the memory of that value.
+      the memory of that value. The loop may read an element a few iterations after it has overwritten it.
     """
-    return _Sharing(roots, fusion, updates, spare).owner
+    sharing = _Sharing(roots, fusion, updates, spare)
+    return sharing.owner, sharing.late
 
 
 class _Sharing:
@@ -81,6 +82,7 @@ class _Sharing:
         self.spare = spare
         self.lent: set[Var] = set()
         self.owner: dict[Var, Var] = {}
+        self.late: dict[Loop | Root, list[Var]] = {}
         self.last: dict[Var, Loop | Root] = {}
         for item in fusion.body:
             self.last.update((v, item) for root in _members(item) for v, _ in root.reads)
@@ -122,20 +124,26 @@ class _Sharing:
             operand, target = eqn.invars[i], eqn.outvars[k]
             base = self.roots.base(operand) if isinstance(operand, Var) else self.roots.literals[operand]
             place = self.home(target)
-            if self.last[base] is not item or not self._reads_once(item, base) or place is base:
+            streamed = self._streamed(item, base)
+            if self.last[base] is not item or streamed is None or place is base:
                 continue
             if self.movable(base, target):
                 self.owner[base] = place
             elif base in self.spare and base not in self.lent and self.free(place):
                 self.owner[place] = base
                 self.lent.add(base)
+            else:
+                continue
+            if not all(in_step(eqn, index) for index in streamed):
+                self.late.setdefault(item, []).append(base)
 
-    def _reads_once(self, item: Root, base: Var) -> bool:
-        """Whether a block reads a value as one operand, and otherwise only each element before it is overwritten."""
+    def _streamed(self, item: Root, base: Var) -> list[IndexMap] | None:
+        """How a block reads a value while it overwrites it, or None if it may not."""
         assert item.eqn is not None
         whole = [v for v, _ in item.reads[: item.in_memory]]
         streamed = [index for v, index in item.reads[item.in_memory :] if v is base]
-        return whole.count(base) == 1 and all(in_step(item.eqn, index) for index in streamed)
+        possible = all(in_step(item.eqn, index) or out_of_step(item.eqn, index) for index in streamed)
+        return streamed if possible and whole.count(base) == 1 else None
 
     def loop(self, item: Loop) -> None:
         """Values stored by a nest in place of values that it reads for the last time."""
@@ -150,8 +158,12 @@ class _Sharing:
                 continue
             for target in item.members:
                 fits = target.kind == "map" and target.var not in taken and self._whole(target.var)
-                if fits and self.movable(source, target.var) and self._replaces(target, source, reads):
+                fits = fits and self.movable(source, target.var)
+                late = self._late(target, source, reads) if fits else None
+                if late is not None:
                     self.owner[source] = self.home(target.var)
+                    if late:
+                        self.late.setdefault(item, []).append(source)
                     taken.add(target.var)
                     break
 
@@ -181,29 +193,36 @@ class _Sharing:
         axes = self.fusion.stored_axes.get(v, tuple(range(v.aval.ndim)))
         return axes is not None and len(axes) == v.aval.ndim and v.aval.ndim > 0
 
-    def _replaces(self, target: Root, source: Var, reads: list[tuple[Root, IndexMap]]) -> bool:
-        """Whether each element of `source` is last read just before the same element of `target` is stored."""
+    def _late(self, target: Root, source: Var, reads: list[tuple[Root, IndexMap]]) -> bool | None:
+        """Whether elements of `source` are read late, if the same elements of `target` may be stored in their place.
+
+        None if they may not. They may if each is last read just before that, or at most a few iterations later.
+        """
         a, b = source.aval, target.var.aval
         if a.shape != b.shape or a.dtype != b.dtype or self.home(target.var) is source:
-            return False
+            return None
         path = self.fusion.paths[target]
         order = path[-1].body if path else []
-        places = [_position(target, axis, n) for axis, n in zip(target.axes, b.shape)]
+        places = tuple([_position(target, axis, n) for axis, n in zip(target.axes, b.shape)])
+        late = False
         for reader, index in reads:
             if self.fusion.paths[reader] != path or reader not in order:
-                return False
+                return None
             if order.index(reader) > order.index(target):
-                return False
-            if [_position(reader, axis, n) for axis, n in zip(index, a.shape)] != places:
-                return False
-        return True
+                return None
+            read = tuple([_position(reader, axis, n) for axis, n in zip(index, a.shape)])
+            if read != places:
+                late = True
+                if not waits(a, lag(places, read, a.shape, range(len(path)))):
+                    return None
+        return late
 
 
-def _position(root: Root, axis: Along, extent: int) -> int | None:
+def _position(root: Root, axis: Along, extent: int) -> Along:
     """The number of a root's loop that runs along an axis; -1 if none, None if the index is computed."""
     if extent == 1:
         return -1
-    return root.loops.index(axis) if type(axis) is int else None
+    return None if axis is None else shifted(root.loops.index(split(axis).axis), split(axis).by)
 
 
 def _members(item: Loop | Root) -> Iterator[Root]:
@@ -222,6 +241,7 @@ class Schedule(NamedTuple):
     roots: Roots
     fusion: Fusion
     owner: dict[Var, Var]
+    late: dict[Loop | Root, list[Var]]
 
 
 def schedule(jaxpr: Jaxpr, updates: Updates = MappingProxyType({}), spare: Collection[Var] = ()) -> Schedule:
@@ -238,4 +258,4 @@ def schedule(jaxpr: Jaxpr, updates: Updates = MappingProxyType({}), spare: Colle
     """
     roots = Roots(reads_first(jaxpr, updates, spare))
     fusion = fuse(roots)
-    return Schedule(roots, fusion, shared_storage(roots, fusion, updates, spare))
+    return Schedule(roots, fusion, *shared_storage(roots, fusion, updates, spare))

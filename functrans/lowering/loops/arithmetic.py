@@ -53,6 +53,7 @@ class Arithmetic:
         self._ranges: dict[ir.Operand, Range] = {}
         self._differences: dict[ir.Operand, tuple[ScalarHandle, ScalarHandle]] = {}
         self._sums: dict[ir.Operand, tuple[ir.Operand, Range]] = {}
+        self._shifted: dict[ir.Operand, tuple[ScalarHandle, int]] = {}  # sums of a scalar and a literal
         self._negative: dict[ir.Operand, ScalarHandle] = {}
         self._in_memory: dict[ir.Operand, ScalarHandle] = {}  # float16 and bfloat16 numbers, by the wide form
 
@@ -200,6 +201,12 @@ class Arithmetic:
         if answer is not None:
             return self.const(answer, BOOL)
         result = self.let(op, (x, y))
+        if op in ("add", "sub") and type(y.operand) is ir.Extent:
+            term, number = self._shifted.get(x.operand, (x, 0))
+            self._shifted[result.operand] = (
+                term,
+                number + (y.operand.value if op == "add" else -y.operand.value),
+            )
         if op == "sub":
             self._differences[result.operand] = x, y
         elif op == "add":
@@ -207,6 +214,11 @@ class Arithmetic:
         elif op == "lt" and b == (0, 0):
             self._negative[result.operand] = x
         return self.ranged(result, combined(op, a, b))
+
+    def place(self, x: ScalarHandle) -> ScalarHandle:
+        """An index that was shifted several times, shifted once."""
+        term, number = self._shifted.get(x.operand, (x, 0))
+        return term + number if number >= 0 else term - -number
 
     def call(self, name: str, *args: ScalarHandle) -> ScalarHandle:
         """A function of `scalar_functions.FUNCTIONS`."""

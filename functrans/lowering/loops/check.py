@@ -12,6 +12,7 @@ import numpy as np
 from ...core.dtypes import real_dtype
 from ...core.scalar_functions import OPERATIONS, result_dtype
 from . import ir
+from .offsets import Offsets
 
 if TYPE_CHECKING:
     from .split_functions import PartCall
@@ -306,7 +307,10 @@ class _Verifier:
         own = {s.var for s in inside if type(s) is ir.Declare}
         written = {touch.buffer.place for touch in ir.touches(loop.body) if touch.writes}
         strides: dict[str, int] = {}
+        shifts: dict[str, int] = {}
+        offsets = Offsets()
         for s in inside:
+            offsets.note(s)
             if type(s) is ir.Set and s.var not in own:
                 self.fail("iterations share a local")
             for touch in ir.touches_of(s):
@@ -316,8 +320,12 @@ class _Verifier:
                 if not isinstance(s, ir.Load | ir.Store):
                     self.fail(f"iterations share {place}")
                 # The elements at different numbers on one axis are different, whatever the other axes are.
-                axes = [d for d, i in enumerate(s.index) if i is loop.var]
+                places = [offsets.of(i) for i in s.index]
+                axes = [d for d, (base, _) in enumerate(places) if base is loop.var]
                 if len(axes) != 1:
+                    self.fail(f"iterations share elements of {place}")
+                shift = places[axes[0]][1]
+                if shifts.setdefault(place, shift) != shift:
                     self.fail(f"iterations share elements of {place}")
                 inner = touch.buffer.shape[axes[0] + 1 :]
                 # Once outlined, equal extents may be different parameters.

@@ -20,6 +20,7 @@ from .aliasing import Schedule, home, verify_reads
 from .folds import Accumulator, accumulate, neutral
 from .fuse import Loop
 from .handles import Known, Memory, Place, ScalarHandle, TapeMemory, View, memory_key
+from .late_reads import wait_in_variables
 from .materialize import Root, fold_of
 from .read_patterns import streamed_from
 
@@ -50,7 +51,7 @@ class NestOperand:
     def __getitem__(self, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
         b = self.nests.builder
         read = self.nests.rounded if self.rounded else self.nests.read
-        return read(self.atom, tuple([b.scalar(i) for i in index]))
+        return read(self.atom, tuple([b.place(b.scalar(i)) for i in index]))
 
 
 class Nests:
@@ -81,7 +82,7 @@ class Nests:
     ):
         self.builder = builder
         self.numbers = _numbers_in_memory(plan.roots.jaxpr, inputs)
-        self.roots, self.fusion, self.shared = plan
+        self.roots, self.fusion, self.shared, self.late = plan
         self.outputs = set(plan.roots.jaxpr.outvars)
         self.given = frozenset(places)
         self.buffers: dict[Var, Place] = dict(places)
@@ -107,8 +108,11 @@ class Nests:
         for item in self.fusion.body:
             before = len(self.builder.statements)
             self.body([item], [])
+            statements = self.builder.statements
             if config.verify:
-                verify_reads(item, self.builder.statements[before:], self.buffers)
+                verify_reads(item, statements[before:], self.buffers)
+            for v in self.late.get(item, ()):
+                statements[before:] = wait_in_variables(statements[before:], self.memory(v))
         for target, source in self.moves:
             self.builder.copy(target, source)
 

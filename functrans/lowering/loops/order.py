@@ -12,14 +12,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from ...core import Atom, Block, Eqn, Jaxpr, Literal, Pointwise, Reduction, Reshape, TapeAval, Var
-from .read_patterns import Accesses, IndexMap, accesses, streamed_from, through
+import numpy as np
+
+from ...core import Atom, Aval, Block, Eqn, Jaxpr, Literal, Pointwise, Reduction, Reshape, TapeAval, Var
+from ...core.config import config
+from .read_patterns import Accesses, IndexMap, accesses, lag, streamed_from, through
 
 #: For each input whose memory may become an output's, the outputs that may have it.
 Updates = Mapping[Var, Collection[Var]]
 #: An elementwise write takes a copy of reads that are this much smaller than what it overwrites; for others it is
 #: cheaper to write elsewhere.
 FEW = 8
+#: The most iterations for which an element waits in a variable.
+LATEST = 4
+#: Arrays with fewer elements are not processed by several threads.
+SERIAL = 1 << 15
+_WAITING = [np.dtype(name) for name in ("float32", "float64", "complex64", "complex128", "int32", "int64")]
 
 
 class Ordered(NamedTuple):
@@ -62,12 +70,36 @@ def in_step(eqn: Eqn, index: IndexMap) -> bool:
     element is read before it is overwritten if the block writes only one, or if along each of its loops it reads where
     it writes.
     """
+    shape, written = _written(eqn, index)
+    along = {d for d, e in zip(written, index) if d == e}
+    return all(n <= 1 or d in along for d, n in enumerate(shape))
+
+
+def out_of_step(eqn: Eqn, index: IndexMap) -> bool:
+    """Whether a block may read what it overwrites although that is not `in_step`: what is late waits in a variable."""
+    shape, written = _written(eqn, index)
+    array, loops = eqn.invars[0].aval, [d for d, n in enumerate(shape) if n > 1]
+    rule = eqn.primitive.kernel
+    if not (isinstance(rule, Block) and rule.ascending and len(index) == array.ndim):
+        return False
+    return waits(array, lag(written, index, array.shape, loops))
+
+
+def _written(eqn: Eqn, index: IndexMap) -> tuple[tuple[int, ...], IndexMap]:
+    """The shape of what a block writes, and where it does."""
     rule = eqn.primitive.kernel
     assert isinstance(rule, Block)
     shape = eqn.invars[streamed_from(eqn)].aval.shape
-    written = (None,) * len(index) if rule.written is None else rule.written(*eqn.invars, **eqn.params)
-    along = {d for d, e in zip(written, index) if d == e}
-    return all(n <= 1 or d in along for d, n in enumerate(shape))
+    return shape, (None,) * len(index) if rule.written is None else rule.written(*eqn.invars, **eqn.params)
+
+
+def waits(array: Aval, late: int | None) -> bool:
+    """Whether a loop may overwrite an array and read each element so many iterations late, from a variable.
+
+    A loop over a large array had better be divided among threads.
+    """
+    serial = array.size < SERIAL or config.num_threads == 1
+    return late is not None and late <= LATEST and serial and array.dtype in _WAITING
 
 
 class _Order:
@@ -242,7 +274,7 @@ class _Order:
                 continue
             seen.add((v, index))
             if v is x:
-                if not in_step(write, index):
+                if not in_step(write, index) and not out_of_step(write, index):
                     small = reader is not None and reader.aval.size < update.aval.size
                     chosen = reader if small else update
                     # A loop over most of an array had better write to another one, to which its carry alternates.

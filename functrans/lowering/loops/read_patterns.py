@@ -12,20 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import Aval, Block, Eqn, Indexed, Pointwise, Reduction, Reshape
+from ...core import Along, Aval, Block, Eqn, Indexed, Pointwise, Reduction, Reshape, Shifted
 from ...passes.costs import CountedScalar, CountingEmitter, count_indexed, element_cost
 from ..jaxpr.reshapes import reshape_groups
 
-
-class Shifted(NamedTuple):
-    """The index along an axis plus a number that is not zero."""
-
-    axis: int
-    by: int
-
-
-#: What indexes an axis.
-Along = int | Shifted | None
 IndexMap = tuple[Along, ...]
 #: The comparisons of indices change their result between the elements ``number - 1`` and ``number`` of an axis.
 Cut = tuple[int, int]
@@ -50,6 +40,36 @@ def through(d: Along, where: IndexMap) -> Along:
         return None
     axis, by = split(d)
     return shifted(where[axis], by)
+
+
+def lag(written: IndexMap, read: IndexMap, shape: Sequence[int], loops: Sequence[int]) -> int | None:
+    """How many iterations after an element of an array is overwritten it is read; negative if that is before.
+
+    None if it is not the same number for all elements, or not along the innermost one of the loops.
+
+    Parameters
+    ----------
+    written, read : IndexMap
+        Which element of the array an iteration writes, and which one it reads, in terms of `loops`.
+    shape : sequence of int
+        The shape of the array.
+    loops : sequence of int
+        The innermost one comes last.
+    """
+    difference = None
+    missing = set(loops)
+    for n, w, r in zip(shape, written, read):
+        if n == 1:
+            continue
+        if w is None or r is None:
+            return None
+        (a, s), (b, t) = split(w), split(r)
+        if a != b or (s != t and a != loops[-1]):
+            return None
+        missing.discard(a)
+        if a == loops[-1]:
+            difference = s - t
+    return None if missing else difference
 
 
 class Access(NamedTuple):

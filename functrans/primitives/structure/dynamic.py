@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Indexed, Linear, Primitive
+from ...core import INT64, Along, Aval, Block, BlockEmitter, Buffer, Indexed, Linear, Primitive, Shifted
 from ...core.errors import DtypeError, ShapeError
 from ...core.ir import Atom, Eqn, Literal
 from ...passes.rewind import Back, variables
@@ -248,10 +248,16 @@ def _copy_around(
         copy(first + size, n)
 
 
-def _written(x: Any, update: Any, *starts: Any) -> tuple[int | None, ...]:
-    """The axes of the update along those of the array, where it is as long."""
-    pairs = enumerate(zip(x.aval.shape, update.aval.shape))
-    return tuple([d if n == m else None for d, (n, m) in pairs])
+def _written(x: Any, update: Any, *starts: Any) -> tuple[Along, ...]:
+    """The axes of the update along those of the array, where the start is known."""
+    along: list[Along] = []
+    for d, (n, m, start) in enumerate(zip(x.aval.shape, update.aval.shape, starts)):
+        if n != m and not isinstance(start, Literal):
+            along.append(None)
+            continue
+        first = 0 if n == m else min(max(int(start.value), 0), n - m)
+        along.append(Shifted(d, first) if first else d)
+    return tuple(along)
 
 
 dynamic_update_slice_p: Primitive = Primitive(
@@ -263,6 +269,6 @@ dynamic_update_slice_p: Primitive = Primitive(
     taylor=of_jointly_linear,
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
-    kernel=Block(_dynamic_update_slice_kernel, reuse=0, streamed_from=1, written=_written),
+    kernel=Block(_dynamic_update_slice_kernel, reuse=0, streamed_from=1, written=_written, ascending=True),
     moves_data=True,
 )

@@ -1,0 +1,191 @@
+"""Keep elements that a loop overwrites in variables, until iterations a little later have read them.
+
+A step of a stencil overwrites an array whose old elements it still needs. So that it needs no second array, and reads
+each element once, the old elements wait in variables. LLVM vectorizes such loops: a vector of old elements is shifted
+into the next one::
+
+                                                s = u[0]
+    for i in range(1, n - 1):                   for i in range(1, n - 1):
+        u[i] = u[i - 1] + u[i] + u[i + 1]  ──▶      t = u[i]
+                                                    u[i] = s + t + u[i + 1]
+                                                    s = t
+
+Here the statements are not correct before: `aliasing` has decided that the array is overwritten because of this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import ir
+from .check import LoopIRError
+from .handles import Memory, View
+from .offsets import Offsets
+
+
+def wait_in_variables(statements: Sequence[ir.Statement], memory: Memory) -> list[ir.Statement]:
+    """The statements with old elements of some memory, which they overwrite, in variables where they are read late.
+
+    Parameters
+    ----------
+    statements : sequence of Statement
+        Loops over consecutive elements count as one loop. The kernel must not be outlined yet.
+    memory : BufferDecl or View
+        Each innermost loop stores each of its elements at most once.
+
+    Raises
+    ------
+    LoopIRError
+        If it is not certain which element a statement reads.
+    """
+    return _LateReads(memory).body(statements)
+
+
+class _LateReads:
+    def __init__(self, memory: Memory):
+        self.buffer = memory.buffer if isinstance(memory, View) else memory
+        self.prefix = [i.operand for i in memory.prefix] if isinstance(memory, View) else []
+        self.offsets = Offsets()
+
+    def is_inside(self, s: ir.Load | ir.Store) -> bool:
+        """Whether a statement accesses the memory."""
+        return s.buffer.place == self.buffer.place and list(s.index[: len(self.prefix)]) == self.prefix
+
+    def body(self, statements: Sequence[ir.Statement]) -> list[ir.Statement]:
+        """The statements of a block."""
+        new: list[ir.Statement] = []
+        group: list[tuple[ir.For, ir.Store]] = []
+        for s in (*statements, None):
+            store = self.note(s)
+            if group and (store is None or not self.continues(*group[-1], s, store)):
+                new += self.waiting(group)
+                group = []
+            if store is not None:
+                assert type(s) is ir.For
+                group.append((s, store))
+            elif s is not None:
+                new.append(s)
+        return new
+
+    def note(self, s: ir.Statement | None) -> ir.Store | None:
+        """Note the integers of a statement; the store of a loop that overwrites an element in each iteration."""
+        if s is None:
+            return None
+        self.offsets.note(s)
+        for inner in ir.bodies_of(s):
+            inner.statements = self.body(inner.statements)
+        if type(s) is not ir.For or ir.rounds(s, 0) <= 0:
+            return None
+        stores = [t for t in s.body.statements if type(t) is ir.Store and self.is_inside(t)]
+        return next((t for t in stores if self.axis(s, t) is not None), None)
+
+    def axis(self, loop: ir.For, s: ir.Load | ir.Store) -> int | None:
+        """The axis along which a loop accesses the memory."""
+        return next((d for d, i in enumerate(s.index) if self.offsets.of(i)[0] is loop.var), None)
+
+    def place(self, loop: ir.For, s: ir.Load | ir.Store) -> tuple[int, list[Any]]:
+        """What is added to the loop's variable in the index of an access, and the other indices."""
+        axis = self.axis(loop, s)
+        if (
+            axis is None
+            or s.part is not None
+            or _without_ones(s.buffer.shape) != _without_ones(self.buffer.shape)
+        ):
+            raise LoopIRError(f"{s} reads elements while they are overwritten")
+        others = [
+            None if d == axis else self.offsets.of(i) for d, i in enumerate(s.index) if s.buffer.shape[d] != 1
+        ]
+        return self.offsets.of(s.index[axis])[1], others
+
+    def first(self, loop: ir.For, s: ir.Store) -> int:
+        """The first index along the loop's axis."""
+        assert type(loop.start) is ir.Extent
+        return loop.start.value + self.place(loop, s)[0]
+
+    def continues(self, loop: ir.For, store: ir.Store, after: Any, other: ir.Store) -> bool:
+        """Whether a loop goes on where another one has ended."""
+        end = self.first(loop, store) + ir.rounds(loop, 0)
+        same = self.place(loop, store)[1] == self.place(after, other)[1]
+        return same and not after.reverse and end == self.first(after, other)
+
+    def waiting(self, group: list[tuple[ir.For, ir.Store]]) -> list[ir.Statement]:
+        """The statements that replace consecutive loops."""
+        lags = [self.lags(loop, store) for loop, store in group]
+        if not any(lag for found in lags for lag in found.values()):
+            return [loop for loop, _ in group]
+        latest = max(lag for found in lags for lag in found.values())
+        variables = [ir.LocalVar(self.buffer.dtype) for _ in range(latest)]
+        for (loop, store), found in zip(group, lags):
+            if loop.reverse:
+                raise LoopIRError(f"{loop} overwrites elements in the wrong order")
+            loop.independent = loop.separate = False
+            self.replace(loop, store, found, variables)
+        before = self.declarations(*group[0], variables)
+        return [*before, *[loop for loop, _ in group]]
+
+    def lags(self, loop: ir.For, store: ir.Store) -> dict[ir.Load, int]:
+        """The loads of a loop, and how many iterations after the store to an element they read it."""
+        offset, others = self.place(loop, store)
+        found: dict[ir.Load, int] = {}
+        for s in ir.walk(loop.body):
+            if type(s) is ir.Load and self.is_inside(s):
+                own, rest = self.place(loop, s)
+                if rest != others:
+                    raise LoopIRError(f"{s} reads elements while they are overwritten")
+                found[s] = offset - own
+        return found
+
+    def replace(
+        self, loop: ir.For, store: ir.Store, lags: dict[ir.Load, int], variables: list[ir.LocalVar]
+    ) -> None:
+        """Read old elements from variables, and hand them on at the end of an iteration."""
+        late = {s: variables[n - 1] for s, n in lags.items() if n > 0}
+        statements = self.reading(loop.body, late).statements
+        if variables:
+            here = next((s for s in statements if type(s) is ir.Load and lags.get(s) == 0), None)
+            if here is None:
+                here = ir.Load(ir.Value(self.buffer.dtype), store.buffer, store.index)
+                statements.insert(statements.index(store), here)
+            old: list[ir.Operand] = [here.value]
+            for var in variables[:-1]:
+                value = ir.Value(var.dtype)
+                statements.append(ir.Get(value, var))
+                old.append(value)
+            statements += [ir.Set(var, x) for var, x in zip(variables, old)]
+
+    def reading(self, body: ir.StatementList, late: dict[ir.Load, ir.LocalVar]) -> ir.StatementList:
+        """A block with loads replaced, in place."""
+        for n, s in enumerate(body.statements):
+            if type(s) is ir.Load and s in late:
+                body.statements[n] = ir.Get(s.value, late[s])
+            for inner in ir.bodies_of(s):
+                self.reading(inner, late)
+        return body
+
+    def declarations(self, loop: ir.For, store: ir.Store, variables: list[ir.LocalVar]) -> list[ir.Statement]:
+        """The variables before the first iteration, with the elements before the first one that it overwrites."""
+        first = self.first(loop, store)
+        new: list[ir.Statement] = []
+        index: list[ir.Operand] = []
+        for i in store.index:
+            base, offset = self.offsets.of(i)
+            if base is None or base is loop.var or not offset:
+                index.append(ir.Extent(offset) if base is None else base)
+                continue
+            whole = ir.Value(ir.INT64)
+            index.append(whole)
+            new.append(ir.Let(whole, "add", (base, ir.Extent(offset))))
+        axis = self.axis(loop, store)
+        for n, var in enumerate(variables, 1):
+            init: ir.Operand = ir.Const(var.dtype.type(0).item(), var.dtype)
+            if first - n >= 0:
+                init = ir.Value(var.dtype)
+                place = tuple([ir.Extent(first - n) if d == axis else i for d, i in enumerate(index)])
+                new.append(ir.Load(init, store.buffer, place))
+            new.append(ir.Declare(var, init))
+        return new
+
+
+def _without_ones(shape: tuple[int, ...]) -> list[int]:
+    return [n for n in shape if n != 1]

@@ -1,0 +1,169 @@
+"""What a loop overwrites and reads a little later waits in variables: steps of stencils need no second array."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+
+RNG = np.random.default_rng(8)
+#: What an element takes from which neighbours, the furthest four away.
+WEIGHTS = st.dictionaries(st.integers(-5, 5), st.sampled_from([-0.4, 0.25, 0.5]), min_size=1, max_size=4)
+
+
+def text_of(f, *args):
+    with ft.config.patch(num_threads=1):
+        return ft.jit(f).lower(*args).as_text()
+
+
+def smooth(u, steps=3):
+    def step(t, u):
+        return u.at[1:-1].add(0.2 * (u[2:] - 2.0 * u[1:-1] + u[:-2]))
+
+    return lax.fori_loop(0, steps, step, u)
+
+
+def arrays_in(text):
+    """The arrays of a kernel, except its inputs."""
+    return set(re.findall(r"(\w+): float64\[\w[^]]*\](?! \(in)", text.split("status")[0].split(";", 1)[1]))
+
+
+def test_a_step_overwrites_its_array():
+    u = RNG.normal(size=100)
+    text = text_of(smooth, u)
+    assert "scratch" not in re.sub(r"\w+: float64\[\w+\] \(scratch\)", "", text)
+    assert re.search(r"s = \w+\n", text)
+    expected = u.copy()
+    for _ in range(3):
+        expected[1:-1] += 0.2 * (expected[2:] - 2.0 * expected[1:-1] + expected[:-2])
+    np.testing.assert_allclose(ft.jit(smooth)(u), expected, rtol=1e-14)
+
+
+def test_so_does_the_step_of_its_derivative():
+    u = RNG.normal(size=100)
+    gradient = ft.jit(ft.grad(lambda u: fnp.sum(smooth(u) ** 2)))
+    assert "[2,n" not in text_of(ft.grad(lambda u: fnp.sum(smooth(u) ** 2)), u)
+    step = np.eye(100) + 0.2 * (np.eye(100, k=1) - 2.0 * np.eye(100) + np.eye(100, k=-1))
+    step[[0, -1]] = np.eye(100)[[0, -1]]
+    whole = np.linalg.matrix_power(step, 3)
+    np.testing.assert_allclose(gradient(u), 2.0 * whole.T @ whole @ u, rtol=1e-12, atol=1e-12)
+
+
+def test_rows_are_overwritten_one_after_the_other():
+    u = RNG.normal(size=(3, 50))
+    assert "[2,n" not in text_of(ft.vmap(smooth), u)
+    expected = [ft.jit(smooth)(row) for row in u]
+    np.testing.assert_array_equal(ft.jit(ft.vmap(smooth))(u), expected)
+
+
+@pytest.mark.parametrize("why", ["far", "several threads", "rows above", "float16", "both ways"])
+def test_other_steps_have_a_second_array(why):
+    u = RNG.normal(size=(40, 3) if why == "rows above" else 1 << 16 if why == "several threads" else 2000)
+    u = u.astype("float16") if why == "float16" else u
+
+    def step(t, u):
+        if why == "rows above":
+            return u.at[1:].add(u[:-1])
+        if why == "both ways":
+            return u - 0.5 * u[::-1]
+        return u.at[6:].add(u[:-6]) if why == "far" else u.at[2:].add(u[:-2])
+
+    def f(u):
+        return lax.fori_loop(0, 3, step, u)
+
+    with ft.config.patch(num_threads=2):
+        assert "[2,n" in ft.jit(f).lower(u).as_text()
+        compiled = ft.jit(f)(u)
+    with ft.disable_jit():
+        np.testing.assert_allclose(compiled, f(fnp.asarray(u)), rtol=1e-2 if why == "float16" else 1e-13)
+
+
+def neighbours(np, u, weights):
+    """The sum of an array's elements, each with its neighbours; beyond the ends they are zero."""
+    whole = np.pad(u, [(0, 0)] * (u.ndim - 1) + [(5, 5)])
+    return sum(w * whole[..., 5 + n : 5 + n + u.shape[-1]] for n, w in weights.items())
+
+
+@st.composite
+def programs(draw):
+    """A step of one or two arrays, its first arguments, and the number of steps."""
+    parts = draw(st.integers(1, 2))
+    shape = draw(st.sampled_from([(1,), (2,), (7,), (40,), (3, 11), (2, 36)]))
+    terms = [
+        (
+            draw(st.sampled_from(["add", "set", "whole", "rows"])),
+            draw(st.integers(0, parts - 1)),
+            draw(WEIGHTS),
+        )
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    window = [(draw(st.integers(0, 3)), draw(st.integers(0, 3))) for _ in terms]
+    ends = draw(st.lists(st.sampled_from([0, -1]), max_size=2))
+
+    def step(t, arrays):
+        arrays = list(arrays)
+        for (kind, other, weights), (low, high) in zip(terms, window):
+            j = len(weights) % parts
+            u, n = arrays[j], shape[-1]
+            new = neighbours(fnp, arrays[other], weights)
+            part = (..., slice(min(low, n), max(n - high, min(low, n))))
+            if kind == "add":
+                arrays[j] = u.at[part].add(new[part])
+            elif kind == "set":
+                arrays[j] = u.at[part].set(fnp.tanh(u[part] + new[part]))
+            elif kind == "rows":
+                shifted = [arrays[other][..., k : n - 4 + k] for k in (0, 2, 4)] if n > 4 else [0.0]
+                arrays[j] = u.at[..., 2:-2].set(sum(shifted)) if n > 4 else u
+            else:
+                arrays[j] = u + 0.5 * new
+        for end in ends:
+            arrays[0] = arrays[0].at[..., end].set(0.1 * t)
+        return tuple(arrays)
+
+    start = np.random.default_rng(draw(st.integers(0, 99))).normal(size=(parts, *shape))
+    return step, tuple(start), draw(st.integers(1, 4))
+
+
+def by_hand(step, arrays, steps):
+    with ft.disable_jit():
+        arrays = tuple(fnp.asarray(u) for u in arrays)
+        for t in range(steps):
+            arrays = step(t, arrays)
+    return arrays
+
+
+@settings(max_examples=80)
+@given(programs())
+def test_random_steps_in_python(program):
+    step, arrays, steps = program
+    expected = by_hand(*program)
+    with ft.config.patch(backend="python"):
+        found = ft.jit(lambda *u: lax.fori_loop(0, steps, step, u))(*arrays)
+    for x, y in zip(found, expected):
+        np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-10)
+
+
+@settings(max_examples=12)
+@given(programs())
+def test_random_steps_and_their_derivatives(program):
+    step, arrays, steps = program
+
+    def f(*u):
+        return sum(fnp.sum(fnp.sin(v)) for v in lax.fori_loop(0, steps, step, u))
+
+    def g(*u):
+        for t in range(steps):
+            u = step(t, u)
+        return sum(fnp.sum(fnp.sin(v)) for v in u)
+
+    numbers = tuple(range(len(arrays)))
+    value, found = ft.jit(ft.value_and_grad(f, numbers))(*arrays)
+    expected_value, expected = ft.value_and_grad(g, numbers)(*arrays)
+    np.testing.assert_allclose(value, expected_value, rtol=1e-10, atol=1e-10)
+    for x, y in zip(found, expected):
+        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)
