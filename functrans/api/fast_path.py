@@ -8,7 +8,8 @@ are `Runner` objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,11 @@ from ..frontend.pytree.generated import leaf_reader
 _MOST_LEAVES = 64
 
 
-class FastCall(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class FastCall:
     """A program, and how to recognise arguments that it accepts directly.
+
+    (CPython reads slots faster than it unpacks a named tuple.)
 
     Attributes
     ----------

@@ -88,12 +88,13 @@ class Jitted(CalledFromNumba):
         """Run the function's kernels, after tracing and compiling it if these argument types are new."""
         try:
             if current_trace.get() is eval_trace:
-                options, read, match, call = self._cache.latest
-                if options is trace_key():
+                fast = self._cache.latest
+                if fast.options is trace_key():
+                    read = fast.read
                     leaves = read(args, kwargs) if read is not None else () if kwargs else args
-                    if match(leaves):
+                    if fast.match(leaves):
                         self._hit()
-                        return call(*leaves)
+                        return fast.call(*leaves)
                 if self._plain:
                     return self._looked_up(args, kwargs)
             return self._call(args, kwargs, None)

@@ -20,6 +20,8 @@ from .teams import run_team
 #: Loops with at most this many iterations, counting those of inner loops, may be unrolled; those with mathematical
 #: functions only up to the length of a vector: unrolled calls are computed one at a time.
 SHORT, VECTOR = 32, 4
+#: How many copies of its body a loop has that does little more than branch: each branch is predicted on its own.
+COPIES = 4
 #: The work of an iteration of a brief loop that checks for signals only after its end.
 BRIEF_WORK = 64
 
@@ -230,12 +232,15 @@ class Statements(KernelFunction):
     def hint(self, s: ir.For) -> str:
         """Unroll only short nests of loops: the vectorizer interleaves, and more would double the compile time.
 
-        Copies of a loop around a long one gain nothing, and LLVM optimises each copy.
+        Copies of a loop around a long one gain nothing, and LLVM optimises each copy. A loop of little but branches
+        takes up to twice as long when it is not unrolled.
         """
         n = _rounds_of_nest(s)
         if n <= VECTOR or (n <= SHORT and not _calls_maths(s.body)):
             return ""
         hints = "!0, !1" if _folds_extremes(s.body) else "!0"
+        if not s.independent and _is_branchy(s.body):
+            hints = f'!{{!"llvm.loop.unroll.count", i32 {COPIES}}}'
         width = self.math_routines.vector_bits
         if width and _is_narrow(s.body):
             hints += f', !{{!"llvm.loop.vectorize.width", i32 {width // 32}}}'
@@ -253,7 +258,11 @@ class Statements(KernelFunction):
             self._in_sequence, self._late = outer
 
     def repeat(self, s: ir.While) -> None:
-        """A loop that runs while its test holds."""
+        """A loop that runs while its test holds.
+
+        A short test is emitted twice, before the first iteration and at the end of each: the loop has one branch then,
+        and LLVM sees that the test reads what the body has just stored.
+        """
         self.count += 1
         n = self.count
         work = work_of(self, s.body)
@@ -261,27 +270,36 @@ class Statements(KernelFunction):
         if brief:
             trips = self.alloca("i64")
             self.lines.append(f"  store i64 0, ptr {trips}")
+        again = f"again{n}" if _is_short(s.test) else f"test{n}"
         self.lines.append(f"  br label %test{n}")
         self.mark(f"test{n}")
-        if _fails_inside(s.body) or _fails_inside(s.test):  # after a failure the loop might never end
-            self.lines.append(f"  br i1 {self.is_good()}, label %good{n}, label %end{n}")
-            self.mark(f"good{n}")
         with self.in_sequence(True, s.body):
-            self.body(s.test)
-            self.lines.append(f"  br i1 {self.operand(s.condition)}, label %body{n}, label %end{n}")
+            self.test(s, n, f"good{n}")
             self.mark(f"body{n}")
             outer, self.accumulators = self.accumulators, sum(type(x) is ir.Set for x in s.body.statements)
             self.body(s.body)
             self.accumulators = outer
         if brief:
             more = self.new(f"add i64 {self.new(f'load i64, ptr {trips}')}, 1")
-            self.lines += [f"  store i64 {more}, ptr {trips}", f"  br label %test{n}"]
+            self.lines += [f"  store i64 {more}, ptr {trips}", f"  br label %{again}"]
         else:
-            self.countdown.spend(work, n, f"test{n}", f"end{n}")
+            self.countdown.spend(work, n, again, f"end{n}")
+        if again != f"test{n}":
+            self.mark(again)
+            with self.in_sequence(True, s.body):
+                self.test(s, n, f"good.{again}")
         self.mark(f"end{n}")
         if brief:
             done = self.new(f"load i64, ptr {trips}")
             self.countdown.charge(self.new(f"mul i64 {done}, {work}"))
+
+    def test(self, s: ir.While, n: int, good: str) -> None:
+        """Go to the body of a loop if its test holds, else to its end."""
+        if _fails_inside(s.body) or _fails_inside(s.test):  # after a failure the loop might never end
+            self.lines.append(f"  br i1 {self.is_good()}, label %{good}, label %end{n}")
+            self.mark(good)
+        self.body(s.test)
+        self.lines.append(f"  br i1 {self.operand(s.condition)}, label %body{n}, label %end{n}")
 
     def branch(self, s: ir.If) -> None:
         """Statements under a condition."""
@@ -377,6 +395,12 @@ def _late_in(body: ir.StatementList, var: ir.Value | None) -> set[Any]:
     return late
 
 
+def _is_short(body: ir.StatementList) -> bool:
+    """Whether a block is a few operations, so that a copy costs little."""
+    statements = list(ir.walk(body))
+    return len(statements) <= SHORT and not any(type(s) in _LONG for s in statements)
+
+
 def _fails_inside(body: ir.StatementList) -> bool:
     """Whether a block may set the status and go on: in a loop inside, in a part, or in Python."""
     for s in shared(body):
@@ -419,6 +443,12 @@ def _calls_maths(body: ir.StatementList) -> bool:
     return any(type(s) is ir.Let and s.op in LIBM for s in ir.walk(body))
 
 
+def _is_branchy(body: ir.StatementList) -> bool:
+    """Whether an iteration is little more than a branch, which keeps it out of vectors."""
+    kinds = {type(s) for s in ir.walk(body)}
+    return ir.If in kinds and _is_short(body) and not _calls_maths(body)
+
+
 def _folds_extremes(body: ir.StatementList) -> bool:
     """Whether a variable is a running minimum or maximum of floats, which LLVM alone does not interleave."""
     if len(body.statements) > 12:
@@ -441,6 +471,8 @@ def _is_narrow(body: ir.StatementList) -> bool:
     return narrow >= _NARROW and wide and not any(s.op in LIBM for s in lets)
 
 
+#: What a block of a few operations does not contain.
+_LONG = (ir.For, ir.While, ir.Call, ir.HostCall, ir.Reserve)
 #: So many operations make it worth a wider loop.
 _NARROW = 64
 

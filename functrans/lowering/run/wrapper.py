@@ -357,12 +357,7 @@ class _Writer:
         self.names["unflatten"] = public.out_tree.unflatten
 
     def function(self) -> Callable[..., list[np.ndarray]]:
-        # Globals of the wrapper are bound as defaults, because local variables are faster to read.
-        bound = "".join(f", {n}={n}" for n in self.names)
-        arguments = "".join(f"{x}, " for x in self.arguments)
-        head = f"def call({arguments}{'/, ' if self.arguments else ''}*{bound}):"
-        if not bound:
-            head = f"def call({arguments}):"
+        head = f"def call({''.join(f'{x}, ' for x in self.arguments)}{'/' if self.arguments else ''}):"
         self.names["out_of_memory"] = partial(out_of_memory, self.jaxpr)
         guarded = ["try:", *[f"    {line}" for line in self.lines]]
         guarded += ["except MemoryError as error:", "    raise out_of_memory(error) from None"]
