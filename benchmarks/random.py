@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import gc
+import statistics
 from collections.abc import Callable
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -37,6 +40,18 @@ DRAWS: tuple[Draw, ...] = (
     ("1e5 binomial", lambda r, k: r.binomial(k, 100, 0.3, (10**5,)), lambda g: g.binomial(100, 0.3, 10**5), 0),
 )  # fmt: skip
 
+#: The same for draws that reject candidates, whose programs are the longest.
+FIRST_DRAWS: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
+    ("normal", lambda r, k: r.normal(k, (40,))),
+    ("gamma", lambda r, k: r.gamma(k, 0.3, (40,))),
+    ("beta", lambda r, k: r.beta(k, 0.5, 2.0, (40,))),
+    ("t", lambda r, k: r.t(k, 3.0, (40,))),
+    ("wald", lambda r, k: r.wald(k, 2.0, (40,))),
+    ("ball", lambda r, k: r.ball(k, 3, 2, (10,))),
+    ("poisson", lambda r, k: r.poisson(k, 20.0, (40,))),
+    ("binomial", lambda r, k: r.binomial(k, 2000, 0.4, (40,))),
+)
+
 
 def main(options: argparse.Namespace) -> int:
     """Print milliseconds of a draw; 1 where the numbers differ from JAX's."""
@@ -62,5 +77,26 @@ def main(options: argparse.Namespace) -> int:
         )
     print("Median milliseconds of a draw, compiled.\n")
     print(table(("draw", "functrans", "JAX", "NumPy", "functrans / JAX", "functrans / NumPy"), rows), "")
+    _first_draws(options.repeats or 7)
     print(*faults, sep="\n")
     return 1 if faults else 0
+
+
+def _first_draws(repeats: int) -> None:
+    """Print milliseconds from a new function to its first draw."""
+    contestants = backends.functrans(), backends.jax()
+    rows = []
+    for name, draw in FIRST_DRAWS:
+        times: dict[str, list[float]] = {b.name: [] for b in contestants}
+        for r in range(repeats):
+            for backend in contestants[:: 1 if r % 2 else -1]:
+                key = backend.api.random.key(1)
+                backend.clear()
+                gc.collect()
+                start = process_time()
+                backend.wait(backend.api.jit(lambda k, b=backend, draw=draw: draw(b.api.random, k))(key))
+                times[backend.name].append(1e3 * (process_time() - start))
+        own, other = (statistics.median(times[b.name]) for b in contestants)
+        rows.append([name, number(own), number(other), ratio(own, other)])
+    print("\nMedian milliseconds of processor time from a new function to its first draw, caches empty.\n")
+    print(table(("draw", "functrans", "JAX", "functrans / JAX"), rows), "")

@@ -81,7 +81,8 @@ class ScalarEmitter(Protocol):
         of an integer. ``multiply`` always rounds the product,
         whereas ``x * y`` and an addition may be contracted.
         ``idiv`` and ``irem`` truncate towards zero and must not be given a zero divisor or overflow: guard with
-        `where`. ``min`` and ``max`` propagate NaN.
+        `where`. ``min`` and ``max`` propagate NaN. ``opaque`` returns an integer unchanged, and LLVM does not see that
+        it is one that it knows.
         """
         ...
 

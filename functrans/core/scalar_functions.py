@@ -191,9 +191,10 @@ FUNCTIONS: dict[str, ScalarFunction] = {
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 #: Operations and their numbers of operands. ``cast`` converts to its value's dtype; ``select`` takes a condition first.
 #: ``shl``/``shr`` need an amount in range; ``div`` is for floats and complex numbers; ``not`` is bitwise; ``bits``
-#: returns those of a float as a signed integer; ``from_bits`` is its inverse, of any integer.
+#: returns those of a float as a signed integer; ``from_bits`` is its inverse, of any integer; ``opaque`` is an integer
+#: itself, which LLVM does not recognise.
 OPERATIONS: dict[str, int] = {
-    **dict.fromkeys(("neg", "not", "cast", "bits", "from_bits"), 1),
+    **dict.fromkeys(("neg", "not", "cast", "bits", "from_bits", "opaque"), 1),
     **dict.fromkeys(("add", "sub", "mul", "div", "and", "or", "xor", "shl", "shr"), 2),
     **dict.fromkeys(COMPARISONS, 2),
     "select": 3,

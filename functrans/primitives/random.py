@@ -69,7 +69,11 @@ def _counter_kernel(k: Any, index: Any, *, out: Aval, shape: tuple[int, ...]) ->
     place: Any = None
     for i, n in zip(index, shape):
         place = i if place is None else place * n + i
-    return k.const(0, _U64) if place is None else k.cast(place, _U64)
+    if place is None:
+        return k.const(0, _U64)
+    # The first word of the hash is a sum of the index and of many other numbers.
+    number = k.call("opaque", k.cast(place, _U32 if math.prod(shape) <= 2**32 else _U64))
+    return k.cast(number, _U64)
 
 
 #: The number of each element of an array of `shape`, in row-major order, as uint64.

@@ -236,6 +236,8 @@ def test_integer_division_shift_and_power(dtype, options):
         for op, f in (("shl", np.left_shift), ("shr", np.right_shift)):
             actual = evaluate(lambda k, a, b, op=op: k.let(op, (a, b)), [x, amount], dtype, options)
             np.testing.assert_array_equal(actual, f(x, amount), err_msg=op)
+        actual = evaluate(lambda k, a, b: k.call("opaque", a) + k.cast(b, a.dtype), [x, y], dtype, options)
+        np.testing.assert_array_equal(actual, x + y)
         exponent = np.abs(y.astype(float) % 70).astype(dtype)
         actual = evaluate(lambda k, a, b: k.call("pow", a, b), [x, exponent], dtype, options)
         np.testing.assert_array_equal(actual, np.power(x, exponent))

@@ -41,7 +41,7 @@ def definition_of(name: str, t: str, kind: str) -> FunctionDefinition:
         double = definition_of(name, "double", kind)
         return _narrowed(name, double, _arguments(name))
     if kind in "iu":
-        return _integer_power(t)
+        return _opaque(t) if name == "opaque" else _integer_power(t)
     if name in FUNCTIONS:
         return _define_text(name, FUNCTIONS[name], "double", "f64")
     if name in FORMULAS:
@@ -140,6 +140,21 @@ def _formula(name: str) -> FunctionDefinition:
     f = _Formula(name)
     text = f.finish(FORMULAS[name](f, *f.arguments))
     return _define(f.name, text, f.symbols, **f.globals)
+
+
+def _opaque(t: str) -> FunctionDefinition:
+    """The integer itself, combined with a zero in memory, which to LLVM may be any number.
+
+    LLVM tries to replace what a loop computes from its index by variables that it adds to in each iteration. A sum of
+    the index and many other numbers, as in a hash, gives it so many ways to choose from that it takes half a second.
+    """
+    own, zero = f"functrans.opaque.{t}", "functrans.zero"
+    text = f"""define internal {t} @{own}({t} %x) alwaysinline nounwind {{
+  %z = load {t}, ptr @{zero}, !invariant.load !{{}}
+  %r = xor {t} %x, %z
+  ret {t} %r
+}}"""
+    return FunctionDefinition(own, {zero: f"@{zero} = dso_local global i64 0", own: text})
 
 
 def _integer_power(t: str) -> FunctionDefinition:

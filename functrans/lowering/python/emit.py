@@ -225,6 +225,8 @@ class _SourceWriter:
             return _Expr(f"~{args[0].at(_UNARY)}", _UNARY, plain)
         if op in ("real", "imag") and dtype.kind == "c":
             return _Expr(f"{args[0].at(_ATOM)}.{op}", _ATOM, plain)
+        if op == "opaque":
+            return args[0]
         return _Expr(
             f"{self.function(op, dtype)}({', '.join(a.text for a in args)})", _ATOM, plain and dtype == INT64
         )

@@ -1,11 +1,15 @@
 """Accuracy of inlined and vector functions over their range, and what serves where libmvec is missing."""
 
+import re
+
 import numpy as np
 import pytest
 
-from functrans.lowering.llvm import maths
+from functrans.core.libraries import llvm
+from functrans.lowering.llvm import maths, objects
 from functrans.lowering.llvm.inline_maths import FASTER, FUNCTIONS
 from functrans.lowering.loops.builder import Builder
+from functrans.lowering.processor import processor
 from functrans.lowering.run.compile import compile_kernel
 
 F8, F4 = np.dtype("f8"), np.dtype("f4")
@@ -90,6 +94,27 @@ def test_sums_in_memory_count_as_well():
     kernel.run((x, y))
     assert "call double @functrans.exp.f64" in kernel.llvm
     np.testing.assert_allclose(y, np.exp(x).sum(), rtol=1e-14)
+
+
+def test_llvm_does_not_see_through_opaque():
+    """It may neither compute the zero nor forget to vectorise the loop."""
+    n, u4 = 1000, np.dtype("u4")
+    b = Builder("hidden")
+    target = b.buffer("y", u4, (n,), "out")
+    with b.loop(n) as i:
+        b.store(target, (i,), b.call("opaque", b.cast(i, u4)) * b.const(3, u4))
+    kernel, y = compile_kernel(b.finish()), np.zeros(n, u4)
+    kernel.run((y,))
+    np.testing.assert_array_equal(y, 3 * np.arange(n))
+    compiler, context = objects._compiler(processor()), llvm.create_context()
+    module = llvm.parse_assembly(kernel.llvm, context)
+    module.triple, module.data_layout = compiler.triple, compiler.layout
+    compiler.optimize(module)
+    text = str(module)
+    module.close()
+    context.close()
+    assert re.search(r"= load i32, ptr @functrans\.zero", text)
+    assert re.search(r"xor <\d+ x i32>", text)
 
 
 @pytest.fixture
