@@ -62,7 +62,7 @@ def in_while(
 def step_of(body: Jaxpr, old: Var, place: int) -> int | None:
     """What each iteration adds to a number of the carry, the result number `place` of the body; None if that varies."""
     facts = _results(body, [Facts((-FAR, FAR), v) if v is old else Facts() for v in body.invars])[place]
-    return facts.shift[0] if facts.base is old and facts.shift[0] == facts.shift[1] else None
+    return facts.shift[0] if facts.is_sum_with(old) else None
 
 
 def claimed(cond: Jaxpr, consts: Sequence[Facts], ranges: Sequence[Range]) -> list[Range]:

@@ -54,12 +54,12 @@ def counts_of(
     steps: dict[Atom, int] = {}
     for v, after in zip(carry, body.outvars):
         x = known.get(after, Facts())
-        if v in integers and x.base is v and x.shift[0] == x.shift[1] and 0 < abs(x.shift[0]) <= LARGEST_STEP:
+        if v in integers and x.is_sum_with(v) and 0 < abs(x.shift[0]) <= LARGEST_STEP:
             steps[v] = x.shift[0]
     counts: dict[Atom, Count] = {}
     for a in values:
         x = known.get(a, Facts())
-        if x.base in steps and x.shift[0] == x.shift[1] and not a.aval.shape:
+        if x.base in steps and x.is_sum_with(x.base) and not a.aval.shape:
             counts[a] = Count(places[x.base], steps[x.base], x.shift[0], limits[places[x.base]])
     return counts
 

@@ -77,6 +77,13 @@ def decided(op: str, a: Range, b: Range) -> bool | None:
     return None
 
 
+def extreme(op: str, a: Range, b: Range) -> int | None:
+    """Which of two numbers, 0 or 1, their ``min`` or ``max`` is; None if it depends on the values."""
+    if a[1] <= b[0]:
+        return int(op == "max")
+    return int(op == "min") if b[1] <= a[0] else None
+
+
 def hull(a: Range, b: Range) -> Range:
     """The range of a number that is one of two."""
     return min(a[0], b[0]), max(a[1], b[1])
@@ -98,7 +105,8 @@ class Facts:
     ----------
     range : Range
     base : Atom or None
-        A number of which this one is the sum with another, in the range `shift`.
+        A number: this one is `scale` times that, which is a literal, plus a number in the range `shift`.
+    scale : int
     shift : Range
     claims : mapping of Atom to Range
         The ranges of other numbers if this one is true.
@@ -106,8 +114,13 @@ class Facts:
 
     range: Range = UNKNOWN
     base: Atom | None = None
+    scale: int = 1
     shift: Range = (0, 0)
     claims: Mapping[Atom, Range] = field(default_factory=dict)
+
+    def is_sum_with(self, base: Atom) -> bool:
+        """Whether it is the sum of another number and a literal, `shift`."""
+        return self.base is base and self.scale == 1 and self.shift[0] == self.shift[1]
 
     @staticmethod
     def either(numbers: Sequence[Facts]) -> Facts:
@@ -115,7 +128,8 @@ class Facts:
         first, *others = numbers
         for x in others:
             known, shift = hull(first.range, x.range), hull(first.shift, x.shift)
-            first = Facts(known, first.base, shift) if first.base is x.base else Facts(known)
+            alike = first.base is x.base and first.scale == x.scale
+            first = Facts(known, first.base, first.scale, shift) if alike else Facts(known)
         return first
 
 
@@ -166,7 +180,7 @@ def _result(op: str, args: Sequence[Facts], dtype: np.dtype) -> Facts:
     if op == "not":
         return Facts((1 - x.range[1], 1 - x.range[0])) if dtype == np.bool_ else Facts()
     if op == "neg":
-        return Facts(combined("sub", (0, 0), x.range) or UNKNOWN)
+        return _result("sub", [_constant(0), x], dtype)
     if op == "select":
         return Facts.either((args[1], y))
     if op in COMPARISONS:
@@ -176,29 +190,52 @@ def _result(op: str, args: Sequence[Facts], dtype: np.dtype) -> Facts:
         both = {a: common(x.claims.get(a, UNKNOWN), y.claims.get(a, UNKNOWN)) for a in {*x.claims, *y.claims}}
         return Facts((0, 1), claims=both if op in ("and", "mul") else {})
     if op in ("min", "max"):
-        return Facts(combined(op, x.range, y.range) or UNKNOWN)
+        chosen = extreme(op, x.range, y.range)
+        return Facts(combined(op, x.range, y.range) or UNKNOWN) if chosen is None else (x, y)[chosen]
     known = combined(op, x.range, y.range) or UNKNOWN
-    if op == "add" and x.base is None:
-        x, y = y, x
-    if op in ("add", "sub") and x.base is not None and known != UNKNOWN:
+    return Facts(known) if known == UNKNOWN else _linear(op, x, y, known)
+
+
+def _linear(op: str, x: Facts, y: Facts, known: Range) -> Facts:
+    """A number in a known range, with what it is made of if that is a multiple of another number and a rest."""
+    scale = x.scale
+    if x.base is None and op in ("add", "sub", "mul"):
+        x, y, scale = y, x, -y.scale if op == "sub" else y.scale
+        shift = combined(op, y.range, x.shift)
+    else:
         shift = combined(op, x.shift, y.range)
-        return Facts(known) if shift is None else Facts(known, x.base, shift)
-    return Facts(known)
+    if x.base is None or shift is None or op not in ("add", "sub", "mul", "shl"):
+        return Facts(known)
+    if op in ("mul", "shl"):
+        factor = combined(op, (scale, scale), y.range)
+        if factor is None or factor[0] != factor[1]:
+            return Facts(known)
+        scale = factor[0]
+    return Facts(known, x.base, scale, shift)
 
 
 _MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq"}
 
 
 def _claims(op: str, x: Facts, y: Facts) -> dict[Atom, Range]:
-    """What a comparison says of the numbers that its sides are sums with."""
+    """What a comparison says of the numbers of which its sides are multiples, with a rest."""
     claims: dict[Atom, Range] = {}
     for one, how, other in ((x, op, y), (y, _MIRRORED.get(op, "ne"), x)):
         if one.base is not None and how != "ne":
             strict = how in ("lt", "gt")
-            low = other.range[0] + strict - one.shift[1] if how in ("gt", "ge", "eq") else LOWEST
-            high = other.range[1] - strict - one.shift[0] if how in ("lt", "le", "eq") else HIGHEST
-            claims[one.base] = common(claims.get(one.base, UNKNOWN), (low, high))
+            low = other.range[0] + strict - one.shift[1] if how in ("gt", "ge", "eq") else None
+            high = other.range[1] - strict - one.shift[0] if how in ("lt", "le", "eq") else None
+            claim = _quotient((low, high), one.scale)
+            claims[one.base] = common(claims.get(one.base, UNKNOWN), claim)
     return claims
+
+
+def _quotient(known: tuple[int | None, int | None], scale: int) -> Range:
+    """The range of a number of which a multiple is in a range, of which an end may be unknown."""
+    if scale == 0:
+        return UNKNOWN
+    low, high = known if scale > 0 else (known[1], known[0])
+    return LOWEST if low is None else -(-low // scale), HIGHEST if high is None else high // scale
 
 
 def ranges_of(jaxpr: Jaxpr, inputs: Sequence[Facts]) -> dict[Atom, Facts]:
@@ -287,7 +324,7 @@ def of_loop(
         outs = step([Facts(r, v) for v, r in zip(carry, inside)])
         after, new = [], []
         for v, start, x, old, limit, gone in zip(carry, starts, outs, before, limits, lost):
-            counted = x.base is v and max(map(abs, x.shift)) <= LARGEST_STEP
+            counted = x.base is v and x.scale == 1 and max(map(abs, x.shift)) <= LARGEST_STEP
             if counted and start != UNKNOWN:
                 after.append(_counted(start, x.shift, limit, rounds))
                 new.append(_counted(start, x.shift, limit, None if rounds is None else max(rounds - 1, 0)))
@@ -310,11 +347,12 @@ def unknown_loop(count: int) -> LoopRanges:
 
 def _most(carry: Sequence[Atom], inside: Sequence[Range], outs: Sequence[Facts]) -> int | None:
     """How often a number in a range can grow or shrink before it leaves the range."""
-    most = [
-        (high - low) // max(x.shift[0], -x.shift[1]) + 1
-        for v, (low, high), x in zip(carry, inside, outs)
-        if x.base is v and (x.shift[0] > 0 or x.shift[1] < 0)
-    ]
+    most = []
+    for v, (low, high), x in zip(carry, inside, outs):
+        if x.base is v:
+            grown = sorted([(x.scale - 1) * low, (x.scale - 1) * high])
+            least = max(grown[0] + x.shift[0], -grown[1] - x.shift[1])
+            most += [(high - low) // least + 1] if least > 0 else []
     return min(most, default=None)
 
 

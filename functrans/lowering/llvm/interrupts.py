@@ -289,7 +289,9 @@ class Countdown:
         first = fn.fresh()
         phi = len(fn.lines)
         fn.lines.append("")
-        far = fn.new(f"add i64 {first}, {piece}")
+        far = fn.new(
+            f"call i64 @llvm.sadd.sat.i64(i64 {first}, i64 {piece})"
+        )  # numbers may be near the limits
         behind = fn.new(f"call i64 @llvm.smin.i64(i64 {far}, i64 {stop})")
         rounds(first, behind, f"done{n}")
         fn.mark(f"done{n}")

@@ -7,7 +7,7 @@ decides (see `passes.int_ranges`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,11 +15,25 @@ import numpy as np
 
 from ...core.context import run_quietly
 from ...core.dtypes import FLOAT16, FLOAT32, FLOAT64, KEY, is_low, memory_dtype, real_dtype
-from ...core.scalar_functions import result_dtype
-from ...passes.int_ranges import HIGHEST, LOWEST, UNKNOWN, Range, combined, common, decided, hull, narrowed
+from ...core.scalar_functions import COMPARISONS, result_dtype
+from ...passes.int_ranges import (
+    HIGHEST,
+    LOWEST,
+    UNKNOWN,
+    Range,
+    combined,
+    common,
+    decided,
+    extreme,
+    hull,
+    narrowed,
+)
 from . import ir
 from .handles import Known, ScalarHandle
 from .ir import BOOL, INT64
+
+#: Operations that `binary` folds.
+_OPERATORS = (*COMPARISONS, "add", "sub", "mul", "and", "or", "xor", "shl", "shr")
 
 
 def make_const(value: Any, dtype: np.dtype) -> ir.Const:
@@ -52,9 +66,11 @@ class Arithmetic:
         self._known: list[dict[Any, ScalarHandle]] = [{}]
         self._ranges: dict[ir.Operand, Range] = {}
         self._differences: dict[ir.Operand, tuple[ScalarHandle, ScalarHandle]] = {}
-        self._sums: dict[ir.Operand, tuple[ir.Operand, Range]] = {}
+        self._sums: dict[ir.Operand, tuple[ScalarHandle, ScalarHandle]] = {}
         self._shifted: dict[ir.Operand, tuple[ScalarHandle, int]] = {}  # sums of a scalar and a literal
         self._negative: dict[ir.Operand, ScalarHandle] = {}
+        #: Indices that are counted from the start, by these with those of which some were counted from the end.
+        self.wrapped: dict[ir.Operand, ir.Operand] = {}
         self._in_memory: dict[ir.Operand, ScalarHandle] = {}  # float16 and bfloat16 numbers, by the wide form
 
     def append(self, statement: ir.Statement) -> None:
@@ -129,6 +145,15 @@ class Arithmetic:
             self._ranges[x.operand] = common(known, self._ranges.get(x.operand, UNKNOWN))
         return x
 
+    @contextmanager
+    def forgetting_ranges(self) -> Iterator[None]:
+        """What becomes known within a ``with`` block is not known after it."""
+        before = dict(self._ranges)
+        try:
+            yield
+        finally:
+            self._ranges = before
+
     def let(
         self, op: str, args: tuple[ScalarHandle, ...], dtype: np.dtype | None = None, reassoc: bool = False
     ) -> ScalarHandle:
@@ -191,15 +216,16 @@ class Arithmetic:
 
     def _of_integers(self, op: str, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle:
         """An operation on int64 scalars, of which the range or the result may be known."""
-        if op == "add":
-            for difference, term in ((x, y), (y, x)):
-                minuend, subtrahend = self._differences.get(difference.operand, (None, None))
-                if minuend is not None and subtrahend is not None and subtrahend.operand == term.operand:
-                    return minuend
+        whole = self._cancelled(op, x, y)
+        if whole is not None:
+            return whole
         a, b = self.range_of(x), self.range_of(y)
         answer = decided(op, a, b)
         if answer is not None:
             return self.const(answer, BOOL)
+        chosen = extreme(op, a, b) if op in ("min", "max") else None
+        if chosen is not None:
+            return (x, y)[chosen]
         result = self.let(op, (x, y))
         if op in ("add", "sub") and type(y.operand) is ir.Extent:
             term, number = self._shifted.get(x.operand, (x, 0))
@@ -210,7 +236,7 @@ class Arithmetic:
         if op == "sub":
             self._differences[result.operand] = x, y
         elif op == "add":
-            self._sums[result.operand] = x.operand, b
+            self._sums[result.operand] = x, y
         elif op == "lt" and b == (0, 0):
             self._negative[result.operand] = x
         return self.ranged(result, combined(op, a, b))
@@ -219,6 +245,37 @@ class Arithmetic:
         """An index that was shifted several times, shifted once."""
         term, number = self._shifted.get(x.operand, (x, 0))
         return term + number if number >= 0 else term - -number
+
+    def _cancelled(self, op: str, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle | None:
+        """What is left of a sum or a difference if one number takes away what the other one adds."""
+        if op == "add":
+            for difference, term in ((x, y), (y, x)):
+                minuend, subtrahend = self._differences.get(difference.operand, (None, None))
+                if subtrahend is not None and subtrahend.operand == term.operand:
+                    return minuend
+        if op == "sub":
+            if x.operand == y.operand:
+                return self.extent(0)
+            minuend, subtrahend = self._differences.get(y.operand, (None, None))
+            if minuend is not None and minuend.operand == x.operand:
+                return subtrahend
+            one, other = self._sums.get(x.operand, (None, None))
+            for addend, rest in ((one, other), (other, one)):
+                if addend is not None and addend.operand == y.operand:
+                    return rest
+        return None
+
+    def again(self, s: ir.Let, args: Sequence[ScalarHandle]) -> ScalarHandle:
+        """The operation of a statement, on operands of which more may be known."""
+        if s.op == "select":
+            return self.where(*args)
+        if s.op in ("neg", "not"):
+            return self.unary(s.op, *args)
+        if len(args) == 2 and args[0].dtype == INT64 and s.op in ("min", "max", "idiv", "irem"):
+            return self._of_integers(s.op, *args)
+        if s.op in _OPERATORS and args[0].dtype in (INT64, BOOL):
+            return self.binary(s.op, *args)
+        return self.let(s.op, tuple(args), s.value.dtype, s.reassoc)
 
     def call(self, name: str, *args: ScalarHandle) -> ScalarHandle:
         """A function of `scalar_functions.FUNCTIONS`."""
@@ -303,16 +360,22 @@ class Arithmetic:
         if type(c) is ir.Const:
             return x if c.value else y
         known = hull(self._range_if(x, condition, (LOWEST, -1)), self._range_if(y, condition, (0, HIGHEST)))
-        return self.ranged(self.let("select", (condition, x, y)), known)
+        result = self.let("select", (condition, x, y))
+        number, terms = self._negative.get(c), self._sums.get(x.operand)
+        if number is not None and terms is not None and number.operand == y.operand == terms[0].operand:
+            self.wrapped[result.operand] = y.operand
+        return self.ranged(result, known)
 
     def _range_if(self, x: ScalarHandle, condition: ScalarHandle, limit: Range) -> Range:
         """The range of a number where that of which a condition asks whether it is negative is in a limit."""
         known, number = self.range_of(x), self._negative.get(condition.operand)
         if number is None:
             return known
-        term, shift = self._sums.get(x.operand, (x.operand, (0, 0)))
+        term, shift = self._sums.get(x.operand, (x, self.extent(0)))
+        if term.operand != number.operand:
+            return known
         ends = narrowed([self.range_of(number)], [limit])[0]
-        return known if term != number.operand else common(known, combined("add", ends, shift) or UNKNOWN)
+        return common(known, combined("add", ends, self.range_of(shift)) or UNKNOWN)
 
 
 def _simple_power(b: Arithmetic, x: ScalarHandle, y: ScalarHandle) -> ScalarHandle | None:

@@ -21,6 +21,7 @@ from . import ir
 from .arithmetic import Arithmetic, make_const
 from .handles import Known, LocalHandle, Memory, Place, ScalarHandle, TapeMemory, View, Window, memory_key
 from .ir import INT64
+from .versions import with_versions
 
 
 class Builder(Arithmetic):
@@ -94,14 +95,14 @@ class Builder(Arithmetic):
         first, end = self.scalar(start), self.scalar(stop)
         var, body = ir.Value(INT64), ir.StatementList()
         index = ScalarHandle(self, var)
-        self.append(
-            ir.For(var, first.operand, end.operand, body, reverse, interruptible, independent, separate)
-        )
+        loop = ir.For(var, first.operand, end.operand, body, reverse, interruptible, independent, separate)
+        self.append(loop)
         low, high = self.range_of(first), self.range_of(end)
         if low[0] < high[1]:
             self.ranged(index, (low[0], high[1] - 1))
         with self.inside(body):
             yield index
+        with_versions(self, loop)
 
     @contextmanager
     def while_(self, test: Callable[[], ScalarHandle], most: int | None = None) -> Iterator[None]:

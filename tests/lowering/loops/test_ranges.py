@@ -69,6 +69,11 @@ def test_a_difference_and_what_it_lacks():
     assert ((last - first) + first).operand is last.operand
     assert (first + (last - first)).operand is last.operand
     assert (last + (last - first)).operand is not first.operand
+    assert ((last + first) - first).operand is last.operand
+    assert ((last + first) - last).operand is first.operand
+    assert (last - (last - first)).operand is first.operand
+    assert (last - last).operand == ir.Extent(0)
+    assert (first - (last - first)).operand is not first.operand
 
 
 def checks(f, *args):
@@ -232,14 +237,14 @@ def in_a_heap(x):
     """A child of a node: a number that doubles, with a bound of its own."""
 
     def child(i):
-        j = fnp.minimum(2 * i + 1, N - 2)
+        j = fnp.minimum(2 * i + 1, x.size - 2)
         return j + fnp.where(x[j + 1] < x[j], 1, 0)
 
     def body(s):
         i, x = s
         return child(i), x.at[i].set(x[child(i)])
 
-    return lax.while_loop(lambda s: (2 * s[0] + 1 < N) & (x[child(s[0])] < 5.0), body, (0, x))[1]
+    return lax.while_loop(lambda s: (2 * s[0] + 1 < x.size) & (x[child(s[0])] < 5.0), body, (0, x))[1]
 
 
 def partition(x):
@@ -265,6 +270,13 @@ def merged(x):
 
 def periodic(x):
     return lax.fori_loop(0, N, lambda i, x: x.at[i - 1].add(x[i - 2]), x)
+
+
+def test_a_condition_on_a_multiple_decides_which_of_two_numbers_is_smaller():
+    """The number of the last node with two children bounds both; nothing is left of the minimum."""
+    text = ft.jit(in_a_heap).lower(X[0, : N - 1]).as_text()
+    assert "min(" not in text
+    assert "status |=" not in text
 
 
 @pytest.mark.parametrize(
@@ -296,6 +308,9 @@ STEPS = {
     "down": lambda i, j: i - 1,
     "up by one or two": lambda i, j: i + 1 + fnp.where(j > 3, 1, 0),
     "double": lambda i, j: fnp.minimum(2 * i + 1, 50),
+    "a child": lambda i, j: 2 * i + 1 + fnp.where(j > 3, 1, 0),
+    "mirrored": lambda i, j: 9 - i,
+    "mirrored and stretched": lambda i, j: -3 * i - fnp.where(j > 0, 2, 1),
     "other": lambda i, j: j,
     "remainder": lambda i, j: (i + 7 * j) % 11,
     "product": lambda i, j: i * j,
@@ -308,6 +323,7 @@ TESTS = {
     "between": lambda i, j: (i >= 0) & (j + 2 <= 9),
     "unequal": lambda i, j: i != 13,
     "two": lambda i, j: (2 * i < 30) & (j > -5),
+    "multiples": lambda i, j: (2 * i + 1 < 30) & (7 - 3 * j >= -50) & (i << 1 > -21),
 }
 
 
