@@ -166,6 +166,9 @@ class _Sharing:
                         self.late.setdefault(item, []).append(source)
                     taken.add(target.var)
                     break
+        if item in self.late and self._alternates(item):
+            for source in self.late.pop(item):
+                del self.owner[source]
 
     def leftovers(self) -> None:
         """Give the memory of inputs that is still free to outputs that are first written when nothing reads it."""
@@ -208,14 +211,24 @@ class _Sharing:
         for reader, index in reads:
             if self.fusion.paths[reader] != path or reader not in order:
                 return None
-            if order.index(reader) > order.index(target):
-                return None
             read = tuple([_position(reader, axis, n) for axis, n in zip(index, a.shape)])
-            if read != places:
+            if read != places or order.index(reader) > order.index(target):
                 late = True
                 if not waits(a, lag(places, read, a.shape, range(len(path)))):
                     return None
         return late
+
+    def _alternates(self, item: Loop) -> bool:
+        """Whether a nest reads a carry and stores the next one elsewhere.
+
+        LLVM compares their addresses before the loop then, and would also compare those of what is read late and of
+        what overwrites it: the loop would not become vectors.
+        """
+        stored = {root.var for root in item.members}
+        read = {v for root in item.members for v, _ in root.reads}
+        return any(
+            v in read and v not in self.owner and stored.intersection(self.updates[v]) for v in self.updates
+        )
 
 
 def _position(root: Root, axis: Along, extent: int) -> Along:

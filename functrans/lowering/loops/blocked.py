@@ -10,7 +10,7 @@ D. E. Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -46,25 +46,36 @@ class _BlockedSums:
         self.known = trips
         #: The total of each sum whose loop is split, and the accumulated error of its additions.
         self.totals: dict[ir.LocalVar, tuple[ir.LocalVar, ir.LocalVar]] = {}
+        #: The sums to which short loops add as well.
+        self.rest: set[ir.LocalVar] = set()
 
-    def sums_of(self, body: ir.StatementList) -> dict[ir.LocalVar, int]:
-        """Split loops in a block; returns the enclosing sums that it adds to, with the number of elements."""
+    def sums_of(self, body: ir.StatementList) -> tuple[dict[ir.LocalVar, int], set[ir.LocalVar]]:
+        """Split loops in a block.
+
+        Returns the enclosing sums that it adds to, with the number of elements, and those whose loops it has split.
+        """
         counts: dict[ir.LocalVar, int] = {}
+        cut: set[ir.LocalVar] = set()
         for place, s in enumerate(body.statements):
             if type(s) is ir.Set and s.var.block:
-                counts[s.var] = 1
+                counts[s.var] = counts.get(s.var, 0) + 1
             trips = self.trips(s)
             for inner in ir.bodies_of(s):
-                sums = {v: n * trips for v, n in self.sums_of(inner).items()}
+                sums, done = self.sums_of(inner)
+                elements = {v: n * trips for v, n in sums.items()}
                 long = {
-                    v: v.block * trips // n for v, n in sums.items() if n >= v.block and v not in self.totals
+                    v: v.block * trips // n for v, n in elements.items() if n >= v.block and v not in done
                 }
                 if long:
                     body.statements[place] = self.cut(s, max(min(long.values()), 1), list(long))
-                counts.update(sums)
-        body.statements = [t for s in body.statements for t in self.finished(s)]
+                cut |= done | long.keys()
+                for v, n in elements.items():
+                    if v not in long:
+                        counts[v] = counts.get(v, 0) + n
         own = {s.var for s in body.statements if type(s) is ir.Declare}
-        return {v: n for v, n in counts.items() if v not in self.totals and v not in own}
+        self.rest |= cut & counts.keys()
+        body.statements = [t for s in body.statements for t in self.finished(s, own)]
+        return {v: n for v, n in counts.items() if v not in own and v not in cut}, cut - own
 
     def cut(self, loop: ir.For, size: int, sums: list[ir.LocalVar]) -> ir.For:
         """A loop over the blocks of a loop; each block completes a part of some sums."""
@@ -82,7 +93,7 @@ class _BlockedSums:
             ir.For(loop.var, start, stop, loop.body),
         ]
         for var in sums:
-            self.totals[var] = ir.LocalVar(var.dtype), ir.LocalVar(var.dtype)
+            self.totals.setdefault(var, (ir.LocalVar(var.dtype), ir.LocalVar(var.dtype)))
             body += _flushed(var, *self.totals[var])
         count = ir.Extent(-(-self.trips(loop) // size), outlined=loop in self.known)
         return ir.For(number, ir.Extent(0), count, ir.StatementList(body), interruptible=loop.interruptible)
@@ -91,18 +102,17 @@ class _BlockedSums:
         """How often a loop with known extent runs; 1 for other statements."""
         if type(s) is not ir.For:
             return 1
-        if s.start == ir.Extent(0) and type(s.stop) is ir.Extent:
-            return s.stop.value
-        return self.known.get(s, 1)
+        return max(ir.rounds(s, self.known.get(s, 1)), 0)
 
-    def finished(self, s: Any) -> list[Any]:
-        """A statement in the block where a sum is declared and read."""
+    def finished(self, s: Any, own: Collection[ir.LocalVar]) -> list[Any]:
+        """A statement in the block where the sums `own` are declared and read."""
         if type(s) is ir.Declare and s.var in self.totals:
             return [s, *[ir.Declare(var, s.init) for var in self.totals[s.var]]]
-        if type(s) is ir.Get and s.var in self.totals:
+        if type(s) is ir.Get and s.var in self.totals and s.var in own:
             total, error, exact = _values(s.var.dtype, 3)
             known = ir.Value(ir.BOOL)
             return [
+                *(_flushed(s.var, *self.totals[s.var]) if s.var in self.rest else ()),
                 ir.Get(total, self.totals[s.var][0]),
                 ir.Get(error, self.totals[s.var][1]),
                 ir.Let(exact, "add", (total, error)),

@@ -10,7 +10,8 @@ into the next one::
                                                     u[i] = s + t + u[i + 1]
                                                     s = t
 
-Here the statements are not correct before: `aliasing` has decided that the array is overwritten because of this file.
+An iteration may also read an element that it has just overwritten. The statements are not correct before: `aliasing`
+has decided that the array is overwritten because of this file.
 """
 
 from __future__ import annotations
@@ -112,14 +113,13 @@ class _LateReads:
     def waiting(self, group: list[tuple[ir.For, ir.Store]]) -> list[ir.Statement]:
         """The statements that replace consecutive loops."""
         lags = [self.lags(loop, store) for loop, store in group]
-        if not any(lag for found in lags for lag in found.values()):
-            return [loop for loop, _ in group]
-        latest = max(lag for found in lags for lag in found.values())
+        latest = max([lag for found in lags for lag in found.values()], default=0)
         variables = [ir.LocalVar(self.buffer.dtype) for _ in range(latest)]
         for (loop, store), found in zip(group, lags):
-            if loop.reverse:
-                raise LoopIRError(f"{loop} overwrites elements in the wrong order")
-            loop.independent = loop.separate = False
+            if any(found.values()):
+                if loop.reverse:
+                    raise LoopIRError(f"{loop} overwrites elements in the wrong order")
+                loop.independent = loop.separate = False
             self.replace(loop, store, found, variables)
         before = self.declarations(*group[0], variables)
         return [*before, *[loop for loop, _ in group]]
@@ -140,28 +140,37 @@ class _LateReads:
         self, loop: ir.For, store: ir.Store, lags: dict[ir.Load, int], variables: list[ir.LocalVar]
     ) -> None:
         """Read old elements from variables, and hand them on at the end of an iteration."""
+        statements = loop.body.statements
+        _read_first([s for s, n in lags.items() if n < 0], statements, store)
+        before = statements[: statements.index(store)]
+        after = ir.walk(ir.StatementList(statements[len(before) :]))
         late = {s: variables[n - 1] for s, n in lags.items() if n > 0}
-        statements = self.reading(loop.body, late).statements
-        if variables:
-            here = next((s for s in statements if type(s) is ir.Load and lags.get(s) == 0), None)
-            if here is None:
-                here = ir.Load(ir.Value(self.buffer.dtype), store.buffer, store.index)
-                statements.insert(statements.index(store), here)
-            old: list[ir.Operand] = [here.value]
-            for var in variables[:-1]:
-                value = ir.Value(var.dtype)
-                statements.append(ir.Get(value, var))
-                old.append(value)
-            statements += [ir.Set(var, x) for var, x in zip(variables, old)]
+        again = [s for s in after if type(s) is ir.Load and lags.get(s) == 0]
+        self.reading(loop.body, late)
+        if not variables and not again:
+            return
+        here = next((s for s in before if type(s) is ir.Load and lags.get(s) == 0), None)
+        if here is None:
+            here = ir.Load(ir.Value(self.buffer.dtype), store.buffer, store.index)
+            statements.insert(statements.index(store), here)
+        if again:
+            now = ir.LocalVar(self.buffer.dtype)
+            statements.insert(statements.index(store), ir.Declare(now, here.value))
+            self.reading(loop.body, dict.fromkeys(again, now))
+        old: list[ir.Operand] = [here.value]
+        for var in variables[:-1]:
+            value = ir.Value(var.dtype)
+            statements.append(ir.Get(value, var))
+            old.append(value)
+        statements += [ir.Set(var, x) for var, x in zip(variables, old)]
 
-    def reading(self, body: ir.StatementList, late: dict[ir.Load, ir.LocalVar]) -> ir.StatementList:
-        """A block with loads replaced, in place."""
+    def reading(self, body: ir.StatementList, late: dict[ir.Load, ir.LocalVar]) -> None:
+        """Replace loads in a block, in place."""
         for n, s in enumerate(body.statements):
             if type(s) is ir.Load and s in late:
                 body.statements[n] = ir.Get(s.value, late[s])
             for inner in ir.bodies_of(s):
                 self.reading(inner, late)
-        return body
 
     def declarations(self, loop: ir.For, store: ir.Store, variables: list[ir.LocalVar]) -> list[ir.Statement]:
         """The variables before the first iteration, with the elements before the first one that it overwrites."""
@@ -185,6 +194,21 @@ class _LateReads:
                 new.append(ir.Load(init, store.buffer, place))
             new.append(ir.Declare(var, init))
         return new
+
+
+def _read_first(loads: list[ir.Load], statements: list[ir.Statement], store: ir.Store) -> None:
+    """Move loads of what later iterations overwrite before the store: vectors of elements are read before they are."""
+    after = statements[statements.index(store) :]
+    made = {s.value: s for s in after if type(s) is ir.Let}
+    needed: set[Any] = set()
+    waiting: list[Any] = [s for s in after if s in loads]
+    while waiting:
+        s = waiting.pop()
+        needed.add(s)
+        waiting += [made[x] for x in ir.operands_of(s) if x in made]
+    if needed:
+        rest = [s for s in after if s not in needed]
+        statements[len(statements) - len(after) :] = [s for s in after if s in needed] + rest
 
 
 def _without_ones(shape: tuple[int, ...]) -> list[int]:

@@ -251,7 +251,7 @@ class Roots:
             root = _iterate(v, e)
             own = range(len(root.space)) if isinstance(rule, Reduction) else range(v.aval.ndim)
             root.reads, root.weight, cuts = self._collect(e, tuple(own))
-            for axis, number in cuts if root.kind == "map" else ():
+            for axis, number in cuts:
                 root.cuts.setdefault(axis, set()).add(number)
             yield root
 

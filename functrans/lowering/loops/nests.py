@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from .fuse import Loop
 from .handles import Known, Memory, Place, ScalarHandle, TapeMemory, View, memory_key
 from .late_reads import wait_in_variables
 from .materialize import Root, fold_of
-from .read_patterns import streamed_from
+from .read_patterns import MOST, interior, streamed_from
 
 if TYPE_CHECKING:
     from .build_loops import LoopBuilder
@@ -31,8 +30,8 @@ Index = tuple[ScalarHandle, ...]
 
 #: Nests with this many iterations can be interrupted.
 HUGE = 1 << 24
-#: Loops of at least this many iterations and at most so many equations are written in parts.
-LONG, LIGHT = 32, 100
+#: Loops of at most so many equations are written in parts.
+LIGHT = 100
 
 
 class NestOperand:
@@ -442,17 +441,12 @@ def _pieces(loop: Loop, depth: int) -> list[tuple[int, int]]:
 
     In most iterations, conditions on the index are known then: whether a padded array is read inside or outside.
     """
-    whole = [(0, loop.extent)]
-    if loop.extent < LONG or loop.weight > LIGHT:
-        return whole
-    cuts = {0, loop.extent}
-    for root in loop.members:
-        if root.kind == "fold" and root.depth <= depth:
-            return whole  # a sum is computed in blocks, in one loop
-        cuts.update(root.cuts.get(root.loops[depth], ()))
-    first, end = max(pairwise(sorted(c for c in cuts if 0 <= c <= loop.extent)), key=lambda p: p[1] - p[0])
-    if 4 * (end - first) < 3 * loop.extent:
-        return whole
+    cuts = {c for root in loop.members for c in root.cuts.get(root.loops[depth], ())}
+    axes = max([sum(len(c) > 0 for c in root.cuts.values()) for root in loop.members], default=0)
+    inside = interior(loop.extent, cuts) if cuts and loop.weight <= LIGHT and axes <= MOST else None
+    if inside is None:
+        return [(0, loop.extent)]
+    first, end = inside
     return [(a, b) for a, b in ((0, first), (first, end), (end, loop.extent)) if a < b]
 
 

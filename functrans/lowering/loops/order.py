@@ -98,7 +98,7 @@ def waits(array: Aval, late: int | None) -> bool:
 
     A loop over a large array had better be divided among threads.
     """
-    serial = array.size < SERIAL or config.num_threads == 1
+    serial = late == 0 or array.size < SERIAL or config.num_threads == 1
     return late is not None and late <= LATEST and serial and array.dtype in _WAITING
 
 

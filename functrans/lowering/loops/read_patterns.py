@@ -7,7 +7,8 @@ extent 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ from ...core import Along, Aval, Block, Eqn, Indexed, Pointwise, Reduction, Resh
 from ...passes.costs import CountedScalar, CountingEmitter, count_indexed, element_cost
 from ..jaxpr.reshapes import reshape_groups
 
+#: Loops with fewer iterations have no interior, nor nests that meet conditions along more axes.
+LONG, MOST = 32, 2
 IndexMap = tuple[Along, ...]
 #: The comparisons of indices change their result between the elements ``number - 1`` and ``number`` of an axis.
 Cut = tuple[int, int]
@@ -158,7 +161,25 @@ def accesses(eqn: Eqn) -> Accesses:
     reader = _ReadNoter()
     count_indexed(reader, eqn)
     distinct = tuple(dict.fromkeys(reader.reads))
-    return Accesses(distinct, reader.cost, frozenset(reader.conditional), tuple(reader.cuts))
+    # Most elements are read without a condition.
+    cost = 1 if reader.cuts and _is_mostly_inside(out.shape, reader.cuts) else reader.cost
+    return Accesses(distinct, cost, frozenset(reader.conditional), tuple(reader.cuts))
+
+
+def interior(extent: int, cuts: Iterable[int]) -> tuple[int, int] | None:
+    """The first and the end of most elements of an axis, between two cuts; None if most are not.
+
+    Loops run over them separately, without the conditions that change at the cuts.
+    """
+    ends = sorted({0, extent, *[c for c in cuts if 0 < c < extent]})
+    first, end = max(pairwise(ends), key=lambda p: p[1] - p[0], default=(0, 0))
+    return (first, end) if extent >= LONG and 4 * (end - first) >= 3 * extent else None
+
+
+def _is_mostly_inside(shape: Sequence[int], cuts: Collection[Cut]) -> bool:
+    """Whether loops over an output have an interior along each axis with cuts."""
+    axes = {d for d, _ in cuts}
+    return len(axes) <= MOST and all(interior(shape[d], [c for e, c in cuts if e == d]) for d in axes)
 
 
 def streamed_from(eqn: Eqn) -> int:
