@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -74,13 +75,17 @@ def _one_gamma(word: Any, a: Any, dtype: np.dtype, log: bool) -> Any:
 
 
 def gamma_of(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype, log: bool = False) -> Any:
-    """Samples of the gamma distribution, or their logarithms, with derivatives in the parameter."""
+    """Samples of the gamma distribution, or their logarithms, with derivatives in the parameter.
+
+    With several keys, the first axis of the shape is theirs: one loop draws from all, as it takes long to compile.
+    """
     a = spread(a, shape, dtype)
     fixed = ops.stop_gradient_p.bind(a)
-    size = int(np.prod(shape, dtype=np.int64))
-    keys = stream.split(word, size)
+    size, streams = prod(shape), aval_of(word).shape
+    keys = stream.split(ops.reshape_p.bind(word, shape=(*streams, 1)), size // prod(streams))
     drawn = lax.map(
-        lambda pair: _one_gamma(pair[0], pair[1], dtype, log), (keys, fnp.reshape(fixed, (size,)))
+        lambda pair: _one_gamma(pair[0], pair[1], dtype, log),
+        (fnp.reshape(keys, (size,)), fnp.reshape(fixed, (size,))),
     )
     samples = fnp.reshape(drawn, shape)
     return (random_ops.log_gamma_sample_p if log else random_ops.gamma_sample_p).bind(a, unwrap(samples))
@@ -154,8 +159,8 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shar
 
 @compiled
 def _beta(key: Any, a: Any, b: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    first, second = stream.children(words(key, "beta"))
-    x, y = (gamma_of(w, p, shape, dtype, log=True) for w, p in ((first, a), (second, b)))
+    both = ops.stack([spread(p, shape, dtype) for p in (a, b)])
+    x, y = gamma_of(stream.split(words(key, "beta")), both, (2, *shape), dtype, log=True)
     largest = fnp.maximum(x, y)
     x, y = fnp.exp(x - largest), fnp.exp(y - largest)
     return x / (x + y)
@@ -295,10 +300,10 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
 
 @compiled
 def _f(key: Any, dfnum: Any, dfden: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    second, first = stream.children(words(key, "f"))
-    numerator, denominator = (
-        _chisquare_of(w, df, shape, dtype) / cast(df, dtype) for w, df in ((first, dfnum), (second, dfden))
-    )
+    both = [spread(df, shape, dtype) for df in (dfden, dfnum)]
+    halves = ops.div_p.bind(ops.stack(both), dtype.type(2))
+    logs = gamma_of(stream.split(words(key, "f")), halves, (2, *shape), dtype, log=True)
+    denominator, numerator = (fnp.exp(x) * dtype.type(2) / df for x, df in zip(logs, both))
     return numerator / denominator
 
 
