@@ -16,14 +16,14 @@ from ..core.module_getattr import lazy_import
 from ..core.named_axes import axis_key
 from ..passes.check import verified
 from ..passes.int_ranges import Range
-from ..passes.masks import Mask, Masks, scatter, split, terms_mask
-from ..passes.toolkit import lift_constants, substitute
+from ..passes.masks import Mask, Masks, chosen, scatter, split, terms_mask
+from ..passes.toolkit import lift_constants, substitute, variables_read
 from ..primitives.elementwise.arithmetic import select_p
 from ..primitives.structure.linear import reshape_p, shape_of
 from ..primitives.tape import sum_primitive
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
-from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
+from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_body, linearize_jaxpr
 from ..transforms.transpose import is_large, transpose_jaxpr
 from .bodies import JaxprBuilder, fixpoint, invariant_part
 
@@ -31,6 +31,8 @@ taylor = lazy_import("functrans.transforms.jet")
 partitioner = lazy_import("functrans.control.partitioner")
 rewinding = lazy_import("functrans.control.rewinding")
 counting = lazy_import("functrans.control.counting")
+read_back = lazy_import("functrans.control.read_back")
+overwritten = lazy_import("functrans.control.overwritten")
 
 
 def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, reverse: bool) -> Mask:
@@ -110,8 +112,11 @@ class Halves(NamedTuple):
     consts, rows : list of (str, int)
         The origin of each residual in a group: ``("in", i)`` operand i, ``("new", i)`` new constant i, ``("out", i)``
         stacked output i, ``("past", i)`` row i of the way back, ``("first", 0)`` the number of the first iteration.
+        ``("out", i)`` among the constants is the last carry.
     past : WayBack or None
         Restores carried arrays that would otherwise be residuals.
+    read : tuple of bool
+        Which constants (captured, operands, new) `primal` has as inputs.
     """
 
     outside: Jaxpr | None
@@ -122,6 +127,7 @@ class Halves(NamedTuple):
     rows: list[tuple[str, int]]
     nonzero: Mask
     past: WayBack | None
+    read: Mask
 
 
 class WayBack(NamedTuple):
@@ -144,25 +150,45 @@ class WayBack(NamedTuple):
 
 
 def halves_of(
-    jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int], limits: tuple[Range, ...] | None = None
+    jaxpr: Jaxpr,
+    mask: Mask,
+    sizes: tuple[int, int],
+    operands: Sequence[Any],
+    *,
+    length: int | None,
+    reverse: bool = False,
+    limits: tuple[Range, ...] | None = None,
 ) -> Halves:
     """The two halves of a body, linear in the tangents of the inputs in `mask`.
 
-    For a ``while_loop``, `limits` is what its condition says of the carry.
+    Of the loop, `operands`, `length` and `reverse` are known; of a ``while_loop``, `limits` is what its condition says
+    of the carry.
     """
-    key = ("scan linearize", mask, sizes, limits)
-    return jaxpr.derive(key, lambda: _take_apart(jaxpr, mask, sizes, limits))
+    loop = None
+    if jaxpr.derive(("updates", sizes), lambda: read_back.updates(jaxpr, sizes)):
+        loop = overwritten.loop_of(operands, sizes, length, reverse)
+    key = ("scan linearize", mask, sizes, limits, loop, in_loop.get())
+    return jaxpr.derive(key, lambda: _take_apart(jaxpr, mask, sizes, limits, loop))
 
 
-def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int], limits: tuple[Range, ...] | None) -> Halves:
+def _take_apart(
+    jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int], limits: tuple[Range, ...] | None, loop: Any
+) -> Halves:
     num_consts, num_carry = sizes
-    parts = partitioner.economical(linearize_jaxpr(jaxpr, mask), *sizes)
+    body, finals = read_back.marked(jaxpr, sizes, loop, in_loop.get())
+    count = len(finals)
+    inputs = (*mask[:num_consts], *[False] * count, *mask[num_consts:])
+    last = read_back.last_arrays(body)
+    parts = partitioner.economical(linearize_body(body, inputs), num_consts + count, num_carry, last)
+    front, own, rest = split(parts.primal.invars, num_consts, count)
     values = [parts.primal.invars[i] if w == "in" else parts.primal.outvars[i] for w, i in parts.residuals]
-    logging, past = rewinding.with_log(parts.primal, values, *sizes)
+    logging, past = rewinding.with_log(parts.primal.replace(invars=[*front, *rest]), values, *sizes)
     opened, captured = lift_constants(logging)
     shift = len(captured)
+    again: dict[Atom, Atom] = dict(zip([*front, *rest], opened.invars[shift:]))
     residuals = [
-        opened.invars[i + shift] if where == "in" else opened.outvars[i] for where, i in parts.residuals
+        again.get(v, v) if where == "in" else opened.outvars[i]
+        for v, (where, i) in zip(values, parts.residuals)
     ]
     variables = residuals if past is None else [*residuals, *past.needs]
     outside, inside, fixed = invariant_part(opened, num_consts + shift, variables)
@@ -173,7 +199,9 @@ def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int], limits: tuple[
     places: list[tuple[str, str, int]] = []
     for n, (v, new) in enumerate(zip(variables, fixed)):
         i = numbers.get(v, -1)
-        if v in counts and n < len(residuals):
+        if v in own:
+            places.append(("consts", "out", finals[own.index(v)]))
+        elif v in counts and n < len(residuals):
             places.append(("counts", "in", num_consts + counts[v].carry))
         elif past is not None and v in past.versions:
             places.append(("rows", "past", list(past.versions).index(v)))
@@ -185,7 +213,11 @@ def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int], limits: tuple[
             if v not in outs[num_carry:]:
                 outs.append(v)
             places.append(("rows", "out", num_carry + outs[num_carry:].index(v)))
-    primal = verified(inside.replace(outvars=outs), "linearize of scan")
+    fixed_inputs, others = split(inside.invars, len(inside.invars) - len(jaxpr.invars) + num_consts)
+    used = variables_read(inside.eqns, outs)
+    read = tuple([v in used for v in fixed_inputs])
+    primal = inside.replace(invars=[*chosen(fixed_inputs, read), *others], outvars=outs)
+    primal = verified(primal, "linearize of scan")
     places, of_past = split(places, len(residuals))
     linear, linear_captured = _linear_half(parts, places, [counts.get(v) for v in residuals], mask, sizes)
     nonzero = (*mask[num_consts : num_consts + num_carry], *parts.nonzero[num_carry:])
@@ -195,7 +227,7 @@ def _take_apart(jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int], limits: tuple[
         [*_origins(places, "consts"), *starts],
         [*_origins(places, "rows"), *[("first", 0) for _ in starts]],
     )
-    return Halves(outside, primal, linear, (captured, linear_captured), *groups, nonzero, back)
+    return Halves(outside, primal, linear, (captured, linear_captured), *groups, nonzero, back, read)
 
 
 def _origins(places: Sequence[tuple[str, str, int]], group: str) -> list[tuple[str, int]]:

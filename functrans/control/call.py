@@ -20,7 +20,7 @@ from ..passes.masks import Mask, chosen, chosen_terms, nested, perturbed, scatte
 from ..primitives.structure.linear import instantiate
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
-from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
+from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
 
 taylor = lazy_import("functrans.transforms.jet")
@@ -61,7 +61,8 @@ def evaluate_call(*args: Any, jaxpr: Jaxpr, **options: Any) -> list[Any]:
 
 
 def _linearized(jaxpr: Jaxpr, mask: Mask, **options: Any) -> LinearizedJaxpr:
-    return jaxpr.derive(("partition", mask), lambda: partitioner.partitioned(linearize_jaxpr(jaxpr, mask)))
+    key = ("partition", mask, in_loop.get())
+    return jaxpr.derive(key, lambda: partitioner.partitioned(linearize_jaxpr(jaxpr, mask)))
 
 
 def call_primitive(

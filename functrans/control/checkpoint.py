@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.ir import Eqn, Jaxpr
 from ..passes.masks import Mask
-from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
+from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_jaxpr
 from .call import call_primitive, evaluate_call
 from .rematerialize import inline_calls, recomputing, selected
 
@@ -37,7 +37,7 @@ def _taken_apart(jaxpr: Jaxpr, mask: Mask, *, policy: Policy | None, prevent_cse
             parts = parts._replace(primal=inline_calls(parts.primal))
         return recomputing(parts, selected(parts.primal, keep), separate=prevent_cse)
 
-    return jaxpr.derive(("checkpoint linearize", mask, policy, prevent_cse), build)
+    return jaxpr.derive(("checkpoint linearize", mask, policy, prevent_cse, in_loop.get()), build)
 
 
 checkpoint_p = call_primitive("checkpoint", evaluate_call, _taken_apart)

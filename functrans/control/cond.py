@@ -43,7 +43,7 @@ from ..primitives.elementwise.arithmetic import eq_p
 from ..primitives.structure.linear import instantiate
 from ..transforms.batch import batch_jaxpr, mentions_axis
 from ..transforms.jvp import jvp_jaxpr
-from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
+from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
 from .bodies import JaxprBuilder
 from .body_cache import derive_from_all
@@ -56,6 +56,8 @@ from .scan import over_lanes
 
 checking = lazy_import("functrans.control.checked_bodies")
 rewinding = lazy_import("functrans.control.rewinding")
+partitioner = lazy_import("functrans.control.partitioner")
+read_back = lazy_import("functrans.control.read_back")
 taylor = lazy_import("functrans.transforms.jet")
 Branches = tuple[Jaxpr, ...]
 
@@ -286,7 +288,7 @@ class _Halves(NamedTuple):
 
 def _halves(branches: Branches, mask: Mask) -> _Halves:
     def build() -> _Halves:
-        parts = [linearize_jaxpr(b, mask) for b in branches]
+        parts = [_linearized(b, mask) for b in branches]
         count = len(branches[0].outvars)
         nonzero = _any([p.nonzero for p in parts])
         slots: list[Aval] = []
@@ -295,7 +297,12 @@ def _halves(branches: Branches, mask: Mask) -> _Halves:
         linear = [_linear(b, p, count, slots, n, nonzero) for b, p, n in zip(branches, parts, numbers)]
         return _Halves(tuple(map(lift_constants, primal)), tuple(map(lift_constants, linear)), nonzero)
 
-    return derive_from_all(branches, ("cond linearize", mask), build)
+    return derive_from_all(branches, ("cond linearize", mask, in_loop.get()), build)
+
+
+def _linearized(branch: Jaxpr, mask: Mask) -> LinearizedJaxpr:
+    parts = linearize_jaxpr(branch, mask)
+    return partitioner.economical_branch(parts, read_back.last_arrays(branch)) if in_loop.get() else parts
 
 
 def _in_slots(parts: LinearizedJaxpr, count: int, slots: list[Aval]) -> dict[int, int]:

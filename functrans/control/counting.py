@@ -1,4 +1,4 @@
-"""Residuals of a ``while_loop`` that only count: the derivative computes them from the number of the iteration.
+"""Numbers that count: residuals of a ``while_loop``, computed from the number of the iteration; and rows of a scan.
 
 What grows by the same integer in each iteration needs no tape. The condition of the loop holds whenever its body runs,
 so what it says of such a number holds in the derivative too, where it bounds indices.
@@ -6,15 +6,17 @@ so what it says of such a number holds in the derivative too, where it bounds in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import INT64, Atom, Aval, Jaxpr, Var
+from ..core import INT64, Atom, Aval, Eqn, Jaxpr, Literal, Var
 from ..passes.int_ranges import FAR, LARGEST_STEP, UNKNOWN, Facts, Range, ranges_of
-from ..primitives.elementwise.arithmetic import convert_element_type_p, max_p, min_p, mul_p
+from ..primitives.elementwise.arithmetic import convert_element_type_p, max_p, min_p, mul_p, sub_p
 from ..primitives.structure.linear import add_p
+from ..primitives.structure.shape import iota_p, slice_p
+from ..transforms.stage import StagedTracer
 from .bodies import JaxprBuilder
 
 
@@ -76,3 +78,29 @@ def counted(new: JaxprBuilder, v: Atom, count: Count, start: Var, number: Var) -
     if count.shift:
         x = new.bind(add_p, x, np.int64(count.shift))
     return new.bind(convert_element_type_p, x, dtype=INT64, weak=True) if v.aval.weak else x
+
+
+def first_of_consecutive(x: Any) -> int | None:
+    """The first of consecutive integers, if an array consists of them, as far as is known; None for other arrays."""
+    if type(x) is StagedTracer:
+        producer = {v: e for e in x._trace.eqns for v in e.outvars}
+        return _first_of(x._var, producer)
+    if not isinstance(x, np.ndarray) or x.dtype != INT64 or x.ndim != 1 or not x.size:
+        return None
+    return int(x[0]) if np.array_equal(x, np.arange(x[0], x[0] + x.size)) else None
+
+
+def _first_of(a: Atom, producer: Mapping[Var, Eqn]) -> int | None:
+    e = producer.get(a) if isinstance(a, Var) else None
+    if e is None or a.aval.dtype != INT64 or a.aval.ndim != 1:
+        return None
+    if e.primitive is iota_p:
+        return 0
+    if e.primitive is slice_p and set(e.params["strides"]) == {1}:
+        first, shift = _first_of(e.invars[0], producer), e.params["start_indices"][0]
+    elif e.primitive in (add_p, sub_p) and isinstance(e.invars[1], Literal):
+        first, shift = _first_of(e.invars[0], producer), int(e.invars[1].value)
+        shift = shift if e.primitive is add_p else -shift
+    else:
+        return None
+    return None if first is None else first + shift

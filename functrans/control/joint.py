@@ -128,8 +128,11 @@ def _second_time(joint: Joint, saved: set[Var]) -> int:
     return sum(map(cost, backward_slice(joint.primal.eqns, joint.needed, {*joint.free, *saved})))
 
 
-def cheapest(joint: Joint, price: int) -> set[Var]:
-    """The values to save at a price of 8 bytes, in additions."""
+def cheapest(joint: Joint, price: int, *, waits: bool = False) -> set[Var]:
+    """The values to save at a price of 8 bytes, in additions.
+
+    If the forward program `waits` for numbers anyway, it computes what only the backward one reads at no cost.
+    """
     cut = _Cut(joint, price)
     known = cut.readers.keys()
     forward = set(joint.primal.outvars[: joint.num_outputs])
@@ -142,7 +145,8 @@ def cheapest(joint: Joint, price: int) -> set[Var]:
             continue
         again: int | float = _INFINITE
         if type(e.primitive.kernel) in _KINDS or joint.kind(e) in _CHEAP:
-            again = cost(e) * _TIME if runs_before else 0
+            hidden = waits and all(v.aval.size == 1 for v in e.outvars)
+            again = cost(e) * _TIME if runs_before or hidden else 0
         if len(e.outvars) == 1:
             maker = cut.add(e.outvars[0], again)
         else:

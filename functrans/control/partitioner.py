@@ -22,10 +22,11 @@ from ..passes.costs import ITERATIONS, cost
 from ..passes.toolkit import backward_slice, forward_slice, new_equation
 from ..primitives.elementwise.arithmetic import convert_element_type_p, ge_p, gt_p, mul_p, share_p
 from ..primitives.structure.linear import add_p
-from ..transforms.linearize_jaxpr import LinearizedJaxpr
+from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop
 from ..transforms.transpose import is_large
+from . import read_back
 from .joint import Joint, cheapest, min_cut, nbytes, recompute_all, save_all
-from .rematerialize import inline_calls, recomputing, residual_atoms, second_run, with_second_run
+from .rematerialize import inline_calls, residual_atoms, second_run, with_second_run
 
 #: The price of saving in a loop, where what is stored last is read first, from the cache.
 PRICE_IN_LOOP = 16
@@ -184,7 +185,9 @@ def checked_choice(choose: Partitioner) -> Partitioner:
     return checked
 
 
-def economical(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> LinearizedJaxpr:
+def economical(
+    parts: LinearizedJaxpr, num_consts: int, num_carry: int, last: Collection[Var] = ()
+) -> LinearizedJaxpr:
     """A linearized loop body that saves fewer bytes in each iteration.
 
     Parameters
@@ -193,27 +196,55 @@ def economical(parts: LinearizedJaxpr, num_consts: int, num_carry: int) -> Linea
         From (constants, carry, rows) to (carry, rows). The constants are the same in each iteration; the rows of both
         sides are in memory anyway.
     num_consts, num_carry : int
+    last : collection of Var
+        The constants that are last arrays (see `read_back`): only the linear half of the result reads them.
     """
+    parts = read_back.after_the_loop(parts._replace(primal=inline_calls(parts.primal)), last)
     if config.partitioner == "save_all":
-        return parts
-    primal = _with_small_shares(inline_calls(parts.primal), residual_atoms(parts))
+        return read_back.recomputing_marked(parts, set(residual_atoms(parts)))
+    primal = _with_small_shares(parts.primal, residual_atoms(parts))
     parts = parts._replace(primal=primal)
     varying = forward_slice(primal.eqns, primal.invars[num_consts:])
     invariant = [e for e in primal.eqns if varying.isdisjoint(e.outvars)]
     rows = [*primal.invars[num_consts + num_carry :], *primal.outvars[num_carry : len(parts.nonzero)]]
-    # An enclosing loop may change a large constant, and would save it in each of its iterations.
-    shares = {v: nbytes(v) // ITERATIONS for v in primal.invars[:num_consts] if is_large(v.aval)}
+    shares = _shares(primal.invars[:num_consts], last)
     stored: set[Any] = {*primal.invars[:num_consts], *rows} - shares.keys()
-    free = stored | {*primal.constvars, *[v for e in invariant for v in e.outvars]}
+    again = read_back.marks(primal).keys() - stored
+    free = stored | again | {*primal.constvars, *[v for e in invariant for v in e.outvars]}
     joint = Joint(primal, residual_atoms(parts), len(parts.nonzero), free, shares)
-    saved = cheapest(joint, PRICE_IN_LOOP)
+    saved = cheapest(joint, PRICE_IN_LOOP, waits=bool(again))
     if joint.size(saved) >= joint.size(joint.needed):
         saved = save_all(joint)
     # An invariant value larger than its operands, or made of numbers alone, is computed where it is read.
     given = forward_slice(primal.eqns, [*primal.invars, *primal.constvars])
     large = [e for e in invariant if _grows(e) or given.isdisjoint(e.outvars)]
     stored.update(v for e in invariant if joint.kind(e) == "heavy" or e not in large for v in e.outvars)
-    return recomputing(parts, saved | stored)
+    return read_back.recomputing_marked(parts, saved | stored)
+
+
+def economical_branch(parts: LinearizedJaxpr, last: Collection[Var]) -> LinearizedJaxpr:
+    """The same for a linearized branch, of which all inputs are operands of its linear half."""
+    parts = read_back.after_the_loop(parts._replace(primal=inline_calls(parts.primal)), last)
+    if config.partitioner == "save_all":
+        return read_back.recomputing_marked(parts, set(residual_atoms(parts)))
+    primal = parts.primal
+    shares = _shares(primal.invars, last)
+    stored: set[Any] = {*primal.invars, *primal.outvars[: len(parts.nonzero)]} - shares.keys()
+    again = read_back.marks(primal).keys() - stored
+    joint = Joint(
+        primal, residual_atoms(parts), len(parts.nonzero), stored | again | {*primal.constvars}, shares
+    )
+    saved = cheapest(joint, PRICE_IN_LOOP, waits=bool(again))
+    if joint.size(saved) >= joint.size(joint.needed):
+        saved = save_all(joint)
+    return read_back.recomputing_marked(parts, saved | stored)
+
+
+def _shares(consts: Sequence[Var], last: Collection[Var]) -> dict[Var, int]:
+    """The bytes that constants cost in each iteration, because an enclosing loop may change them and save them."""
+    if not in_loop.get():
+        return {}
+    return {v: nbytes(v) // ITERATIONS for v in consts if is_large(v.aval) and v not in last}
 
 
 def _with_small_shares(primal: Jaxpr, residuals: Sequence[Atom]) -> Jaxpr:

@@ -226,19 +226,19 @@ def _linearize(
     _, tangents = head_of(tangents, length)
     sizes = num_consts, num_carry
     mask = carry_mask(jaxpr, perturbed(tangents), *sizes, reverse=True)
-    halves = halves_of(jaxpr, mask, sizes)
+    halves = halves_of(jaxpr, mask, sizes, primals, length=length, reverse=params["reverse"])
     consts, carry, rows = split(primals, *sizes)
     consts = [*halves.captured[0], *consts]
     new = [] if halves.outside is None else evaluate(halves.outside, consts)
+    consts = chosen([*consts, *new], halves.read)
     results = scan_p.bind(
         *head,
         *consts,
-        *new,
         *carry,
         *rows,
         jaxpr=halves.primal,
         length=length,
-        num_consts=len(consts) + len(new),
+        num_consts=len(consts),
         num_carry=num_carry,
         **params,
     )

@@ -224,22 +224,23 @@ def _linearize(
     mask = carry_mask(body_jaxpr, perturbed(tangents[num_cond:]), *sizes, reverse=True)
     unknown = [Facts()] * num_cond
     limits = claimed(cond_jaxpr, unknown, [UNKNOWN] * len(carry))
-    halves = halves_of(body_jaxpr, mask, sizes, tuple(limits))
+    own = primals[num_cond:]
+    halves = halves_of(body_jaxpr, mask, sizes, own, length=None, limits=tuple(limits))
     consts = [*halves.captured[0], *consts]
     new = [] if halves.outside is None else evaluate(halves.outside, consts)
+    consts = chosen([*consts, *new], halves.read)
     results = while_p.bind(
         *cond_consts,
         *consts,
-        *new,
         *carry,
         cond_jaxpr=cond_jaxpr,
         body_jaxpr=halves.primal,
         num_cond=num_cond,
-        num_consts=len(consts) + len(new),
+        num_consts=len(consts),
     )
     last, (number,), tapes = split(results, len(carry), 1)
     outs = results[: len(body_jaxpr.outvars) + 1]
-    values = {"in": primals[num_cond:], "new": new, "out": [*last, *tapes]}
+    values = {"in": own, "new": new, "out": [*last, *tapes]}
     active = [
         instantiate(t, aval_of(x)) if m else None
         for x, t, m in zip(primals[num_cond:], tangents[num_cond:], mask)

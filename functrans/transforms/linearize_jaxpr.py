@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +16,9 @@ from ..passes.check import verified
 from .linearize import Entry, linearize
 from .stage import StagedTracer, StageTrace
 from .tape_sources import source_of
+
+#: Whether what is linearized now is the body of a loop, or in one: each iteration would store its residuals.
+in_loop: ContextVar[bool] = ContextVar("in_loop", default=False)
 
 
 class LinearizedJaxpr(NamedTuple):
@@ -41,7 +45,16 @@ class LinearizedJaxpr(NamedTuple):
 
 def linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxpr:
     """Linearize a jaxpr in its perturbed inputs; cached on the jaxpr."""
-    return jaxpr.derive(("linearize", perturbed), lambda: _linearize_jaxpr(jaxpr, perturbed))
+    return jaxpr.derive(("linearize", perturbed, in_loop.get()), lambda: _linearize_jaxpr(jaxpr, perturbed))
+
+
+def linearize_body(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxpr:
+    """The same for the body of a loop."""
+    token = in_loop.set(True)
+    try:
+        return linearize_jaxpr(jaxpr, perturbed)
+    finally:
+        in_loop.reset(token)
 
 
 def _linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxpr:
