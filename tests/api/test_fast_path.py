@@ -42,6 +42,13 @@ ARGUMENTS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def unchecked():
+    """As users have it: in checked mode, other code makes the results."""
+    with ft.config.patch(checked=False):
+        yield
+
+
 def double(x):
     return x * 2
 
@@ -235,3 +242,32 @@ def test_captured_arrays_and_results_in_namedtuples(captured):
         assert type(out) is Pair
         np.testing.assert_array_equal(out.first, np.full(3, expected))
         np.testing.assert_array_equal(out.second.first[1].first, np.full(3, expected))
+
+
+def results(x, n):
+    return {
+        "same": x,
+        "twice": (2 * x, 2 * x),
+        "weak": (n + 1, n * 0.5, n > 0),
+        "empty": x[:0] + 1,
+        "number": 3.0,
+        "low": (x + 1).astype("float16"),
+        "sum": fnp.sum(x),
+        "axes": x[:, None, :] - 1.0,
+    }
+
+
+def test_results_of_every_kind():
+    f = ft.jit(results)
+    for n in (2, 3):
+        first, *more = [f(X + n, n) for _ in range(4)]
+        for found in more:
+            same(found, first)
+        same(first, ft.jit(lambda x, n: results(x, n))(X + n, n))
+        assert all(type(v.base) is np.ndarray and v.base.base is None for v in flatten(more)[0])
+        assert not any(v.flags.writeable for v in flatten(more)[0])
+    f = ft.jit(lambda x: x + 1, donate_argnums=0)
+    x = fnp.asarray(X)
+    for n in range(4):
+        assert x[0, 0] == n
+        x = f(x)

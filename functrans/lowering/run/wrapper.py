@@ -11,6 +11,7 @@ import numpy as np
 
 from ...arrays.array import Array, weak, wrap
 from ...control.callback import made_before
+from ...core.aval import Aval
 from ...core.backward_state import StateAval, state_number
 from ...core.context import run_with
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
@@ -22,7 +23,7 @@ from ..host.debug_nans import any_fault
 from ..host.explain_failure import call_host, out_of_memory
 from ..host.host_calls import HostEquation
 from ..jaxpr.partition import HostStep
-from ..llvm.native_call import TIDY
+from ..llvm.native_call import TIDY, result_maker
 from ..loops import ir
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ def write_wrapper(
         if isinstance(step, HostStep):
             writer.host(step)
         else:
+            if len(steps) == 1:
+                writer.make_results(step)
             writer.kernel(step)
         writer.release([v for v, end in ends.items() if end == i])
     writer.returns(look, [jaxpr.invars[i] for i in donated])
@@ -171,6 +174,7 @@ class _Writer:
         }
         self.text: dict[Atom, str] = {}
         self.lines: list[str] = []
+        self.public_results: set[Atom] = set()  # what `make_results` made
         self.parts: dict[Atom, list[str]] = {}  # for tapes: the names of their spans and pools
         self.count = 0
         self.made: list[tuple[str, str]] = []  # host calls so far: equation name and outputs
@@ -229,8 +233,26 @@ class _Writer:
             return self.constant("n", a.value)
         return self.text[a]
 
+    def make_results(self, unit: KernelUnit) -> None:
+        """Make what users receive before the only kernel runs, which writes to it."""
+        if self.public is None or unit.route != "llvm" or unit.code.checked:
+            return
+        outs, made = self.jaxpr.outvars, []
+        for a, is_weak in zip(outs, self.public.weak):
+            plain = a in unit.outvars and a not in unit.updates and type(a.aval) is Aval
+            if plain and outs.count(a) == 1:
+                made.append((a, type(weak(np.empty((), a.aval.dtype))) if is_weak else Array))
+        maker = result_maker([(kind, a.aval.dtype, a.aval.shape) for a, kind in made]) if made else None
+        if maker is not None:
+            self.public_results = {a for a, _ in made}
+            self.lines.append(
+                f"{', '.join(self.name(a, 'y') for a, _ in made)} = {self.constant('new', maker)}()"
+            )
+
     def kernel(self, unit: KernelUnit) -> None:
         for a in unit.outvars:
+            if a in self.public_results:
+                continue
             self.lines.append(f"{self.name(a, 'y')} = {self._memory(a, unit.updates)}")
             if isinstance(a.aval, TapeAval):
                 self.parts[a] = [self.fresh("spans"), *[self.fresh("pool") for _ in range(a.aval.levels)]]
@@ -347,7 +369,10 @@ class _Writer:
         self.names.update(view=np.ndarray.view, setflags=np.ndarray.setflags, Array=Array, weak=weak)
         self.names["finish"] = public.finish
         results = [self.fresh("out") for _ in outs]
-        for result, text, is_weak in zip(results, outs, public.weak):
+        for a, result, text, is_weak in zip(self.jaxpr.outvars, results, outs, public.weak):
+            if a in self.public_results:
+                self.lines.append(f"{result} = {text}")
+                continue
             self.lines.append(f"{result} = {f'weak({text})' if is_weak else f'view({text}, Array)'}")
             if not is_weak:
                 self.lines.append(f"setflags({result}, False)")  # by position: half the time of write=False

@@ -2,11 +2,14 @@ import gc
 import subprocess
 import sys
 import threading
+import tracemalloc
 import weakref
 
 import numpy as np
+import pytest
 
-from functrans.lowering.llvm.native_call import native_call
+from functrans.arrays.array import Array, WeakArray, weak, wrap
+from functrans.lowering.llvm.native_call import native_call, result_maker
 
 
 class Owner:
@@ -104,3 +107,52 @@ def test_the_second_call_of_a_program_without_kernels_in_a_new_process():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("[3.")
+
+
+SHAPES = [(), (5,), (0,), (2, 3), (3, 0, 2), (1, 4, 1), (2,) * 9]
+
+
+def like(x, y):
+    for a, b in ((x, y), (x.base, y.base)):
+        assert type(a) is type(b)
+        assert (a.dtype, a.shape, a.flags.num) == (b.dtype, b.shape, b.flags.num)
+        assert a.strides == b.strides
+    assert x.base.base is None
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8", "u4", "?", "f2"])
+def test_results_are_what_wrap_makes(dtype):
+    dtype = np.dtype(dtype)
+    several = result_maker([(Array, dtype, shape) for shape in SHAPES])()
+    for shape, x in zip(SHAPES, several, strict=True):
+        like(x, wrap(np.empty(shape, dtype)))
+        like(result_maker([(Array, dtype, shape)])(), wrap(np.empty(shape, dtype)))
+    if dtype in (np.int64, np.float64):
+        like(result_maker([(WeakArray, dtype, ())])(), weak(np.empty((), dtype)))
+    assert len({x.ctypes.data for x in several}) == len(SHAPES)
+
+
+@pytest.mark.parametrize("shapes", [[(1 << 45,)], [(4,), (1 << 45,)], [(1 << 62,)]])
+def test_results_that_do_not_fit(shapes):
+    make = result_maker([(Array, np.dtype(float), shape) for shape in shapes])
+    with pytest.raises((MemoryError, ValueError)):
+        make()
+
+
+def test_results_are_freed():
+    dtype = np.dtype(float)
+    makers = [result_maker([(Array, dtype, (4096,))] * n) for n in (1, 3)]
+    fails = result_maker([(Array, dtype, (4096,)), (Array, dtype, (1 << 45,))])
+    references = sys.getrefcount(dtype), sys.getrefcount(Array)
+    for _ in range(50):
+        with pytest.raises(MemoryError):
+            fails()
+    tracemalloc.start()  # it does not notice that NumPy got no memory
+    try:
+        for _ in range(50):
+            for make in makers:
+                make()
+        assert tracemalloc.get_traced_memory()[0] < 50_000
+    finally:
+        tracemalloc.stop()
+    assert references == (sys.getrefcount(dtype), sys.getrefcount(Array))
