@@ -156,16 +156,20 @@ class _Sharing:
             reads = readers[source]
             if self.last[source] is not item or not self._whole(source):
                 continue
-            for target in item.members:
-                fits = target.kind == "map" and target.var not in taken and self._whole(target.var)
-                fits = fits and self.movable(source, target.var)
-                late = self._late(target, source, reads) if fits else None
-                if late is not None:
-                    self.owner[source] = self.home(target.var)
-                    if late:
-                        self.late.setdefault(item, []).append(source)
-                    taken.add(target.var)
-                    break
+            possible = [
+                (late, target.var)
+                for target in item.members
+                if target.kind == "map" and target.var not in taken and self._whole(target.var)
+                if self.movable(source, target.var)
+                if (late := self._late(target, source, reads)) is not None
+            ]
+            if not possible:
+                continue
+            late, place = min(possible, key=lambda p: p[0])
+            self.owner[source] = self.home(place)
+            if late:
+                self.late.setdefault(item, []).append(source)
+            taken.add(place)
         if item in self.late and self._alternates(item):
             for source in self.late.pop(item):
                 del self.owner[source]

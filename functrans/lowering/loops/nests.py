@@ -281,17 +281,11 @@ class Nests:
     # --- loops ----------------------------------------------------------------------------------------------
 
     def body(
-        self,
-        items: Iterable[Loop | Root],
-        at: list[ScalarHandle],
-        rounds: int = 1,
-        watched: bool = False,
-        border: bool = False,
+        self, items: Iterable[Loop | Root], at: list[ScalarHandle], rounds: int = 1, watched: bool = False
     ) -> None:
         """Write the items of a body, inside loops with the indices `at`.
 
-        The body runs `rounds` times; `watched` tells whether an enclosing loop checks for signals, and `border`
-        whether one runs over the few elements at the end of an axis.
+        The body runs `rounds` times; `watched` tells whether an enclosing loop checks for signals.
         """
         for item in items:
             if isinstance(item, Root):
@@ -305,9 +299,8 @@ class Nests:
             views = any(isinstance(self.buffers.get(home(self.shared, r.var)), View) for r in item.members)
             independent = not views and self.fusion.is_independent(item, len(at))
             separate = all(self._is_separate(root, len(at)) for root in item.members)
-            pieces = [(0, item.extent)] if border else _pieces(item, len(at))
-            for first, end in pieces:
-                # The few iterations at the end count from zero, so that LLVM knows their number.
+            for first, end in _pieces(item, len(at)):
+                # The few iterations at an end count from zero, so that LLVM knows their number.
                 outer = end - first < item.extent // 2
                 shift = first if outer else 0
                 with self.builder.loop(
@@ -318,7 +311,7 @@ class Nests:
                     separate=separate and not outer,
                 ) as i:
                     inside = [*at, i + shift if shift else i]
-                    self.body(item.body, inside, rounds * item.extent, watched or long, border or outer)
+                    self.body(item.body, inside, rounds * item.extent, watched or long)
             for fold in item.folds:
                 if fold in self.folds:
                     self.keep(fold.var, self._index(fold, at), self.folds[fold].result())

@@ -26,7 +26,7 @@ FEW = 8
 #: The most iterations for which an element waits in a variable.
 LATEST = 4
 #: Arrays with fewer elements are not processed by several threads.
-SERIAL = 1 << 15
+SERIAL = 1 << 14
 _WAITING = [np.dtype(name) for name in ("float32", "float64", "complex64", "complex128", "int32", "int64")]
 
 

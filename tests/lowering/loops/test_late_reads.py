@@ -54,6 +54,20 @@ def test_so_does_the_step_of_its_derivative():
     np.testing.assert_allclose(gradient(u), 2.0 * whole.T @ whole @ u, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "complex128", "int32", "int64"])
+def test_elements_of_any_dtype_wait(dtype):
+    u = (5 * RNG.normal(size=400)).astype(dtype)
+
+    def f(u):
+        return lax.fori_loop(0, 3, lambda t, u: u.at[2:].set(u[2:] + u[:-2] - u[1:-1]), u)
+
+    assert "[2,n" not in text_of(f, u)
+    expected = u.copy()
+    for _ in range(3):
+        expected[2:] = expected[2:] + expected[:-2] - expected[1:-1]
+    np.testing.assert_allclose(ft.jit(f)(u), expected, rtol=1e-5)
+
+
 def test_so_do_the_steps_of_two_arrays():
     """Each step reads the old elements of both, and LLVM knows that it does before it overwrites them."""
 
