@@ -17,7 +17,7 @@ from ...core.dtypes import is_inexact
 from ...primitives.elementwise.identities import barrier_p
 from ..jaxpr.reshapes import reshape_inlines
 from .order import Ordered
-from .read_patterns import Cut, IndexMap, split, streamed_from, through
+from .read_patterns import IndexMap, split, streamed_from, through
 
 #: A value with at most this cost (in additions, including loads) is recomputed rather than stored.
 CHEAP = 8
@@ -56,6 +56,8 @@ class Root:
         The stored values and inputs that it reads, and the axes of `space` that index them.
     weight : int
         The number of equations evaluated in the innermost loop.
+    cost : int
+        What they cost, in additions.
     cuts : dict of int to set of int
         For each axis of `space` the places where a condition on its index changes.
     in_memory : int
@@ -75,6 +77,7 @@ class Root:
     axes: tuple[int, ...] = ()
     reads: list[tuple[Var, IndexMap]] = field(default_factory=list)
     weight: int = 1
+    cost: int = 0
     cuts: dict[int, set[int]] = field(default_factory=dict)
     in_memory: int = 0
     number: int = -1
@@ -242,17 +245,17 @@ class Roots:
             reads = [self._whole(a if isinstance(a, Var) else self.literals[a]) for a in in_memory]
             update = e.invars[streamed_from(e) :]
             along = tuple(range(max([a.aval.ndim for a in update], default=0)))
-            streamed, weight, _ = self._collect(e, along)
-            yield Root(v, e, "block", reads=reads + streamed, weight=weight, in_memory=len(reads))
+            root = Root(v, e, "block", in_memory=len(reads))
+            self._collect(root, e, along)
+            root.reads = reads + root.reads
+            yield root
         elif v in self.views:
             if v in self.jaxpr.outvars:
                 yield Root(v, e, "copy", reads=[self._whole(v)])
         elif v in self.stored or v in self.checked:
             root = _iterate(v, e)
             own = range(len(root.space)) if isinstance(rule, Reduction) else range(v.aval.ndim)
-            root.reads, root.weight, cuts = self._collect(e, tuple(own))
-            for axis, number in cuts:
-                root.cuts.setdefault(axis, set()).add(number)
+            self._collect(root, e, tuple(own))
             yield root
 
     def _whole(self, v: Var) -> tuple[Var, IndexMap]:
@@ -265,21 +268,21 @@ class Roots:
             v = self.views[v]
         return v
 
-    def _collect(self, e: Eqn, own: IndexMap) -> tuple[list[tuple[Var, IndexMap]], int, set[Cut]]:
-        """What a root reads through the equations inlined into it, the number of these, and their cuts."""
+    def _collect(self, root: Root, e: Eqn, own: IndexMap) -> None:
+        """Note what a root reads through the equations inlined into it, and what these do."""
         reads: dict[tuple[Var, IndexMap], None] = {}
         seen: set[tuple[Var, IndexMap]] = set()
         waiting: list[tuple[Eqn, IndexMap]] = [(e, own)]
-        count = 0
-        cuts: set[Cut] = set()
+        root.weight = 0
         while waiting:
             eqn, where = waiting.pop()
-            count += 1
+            root.weight += 1
+            root.cost += self.accesses[eqn].cost
             for axis, number in self.accesses[eqn].cuts:
                 along = where[axis]
                 if along is not None:
                     own_axis, by = split(along)
-                    cuts.add((own_axis, number - by))
+                    root.cuts.setdefault(own_axis, set()).add(number - by)
             for i, index in self.accesses[eqn].reads:
                 x = eqn.invars[i]
                 if not isinstance(x, Var):
@@ -294,7 +297,7 @@ class Roots:
                     reads[read] = None
                 else:
                     waiting.append((self.producer[x], read[1]))
-        return list(reads), count, cuts
+        root.reads = list(reads)
 
     def _viewed(self, v: Var, place: IndexMap) -> tuple[Var, IndexMap]:
         """A read of a reshape as a read of the value that it views: common leading axes stay known."""

@@ -21,7 +21,7 @@ from .fuse import Loop
 from .handles import Known, Memory, Place, ScalarHandle, TapeMemory, View, memory_key
 from .late_reads import wait_in_variables
 from .materialize import Root, fold_of
-from .read_patterns import MOST, interior, streamed_from
+from .read_patterns import LONG, MOST, SHORT, interior, streamed_from
 
 if TYPE_CHECKING:
     from .build_loops import LoopBuilder
@@ -32,6 +32,8 @@ Index = tuple[ScalarHandle, ...]
 HUGE = 1 << 24
 #: Loops of at most so many equations are written in parts.
 LIGHT = 100
+#: The most additions that a cheap element takes: less than a mathematical function.
+CHEAP = 20
 
 
 class NestOperand:
@@ -436,7 +438,8 @@ def _pieces(loop: Loop, depth: int) -> list[tuple[int, int]]:
     """
     cuts = {c for root in loop.members for c in root.cuts.get(root.loops[depth], ())}
     axes = max([sum(len(c) > 0 for c in root.cuts.values()) for root in loop.members], default=0)
-    inside = interior(loop.extent, cuts) if cuts and loop.weight <= LIGHT and axes <= MOST else None
+    least = LONG if any(root.cost > CHEAP for root in loop.members) else SHORT
+    inside = interior(loop.extent, cuts, least) if cuts and loop.weight <= LIGHT and axes <= MOST else None
     if inside is None:
         return [(0, loop.extent)]
     first, end = inside

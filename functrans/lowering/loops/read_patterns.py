@@ -17,8 +17,11 @@ from ...core import Along, Aval, Block, Eqn, Indexed, Pointwise, Reduction, Resh
 from ...passes.costs import CountedScalar, CountingEmitter, count_indexed, element_cost
 from ..jaxpr.reshapes import reshape_groups
 
-#: Loops with fewer iterations have no interior, nor nests that meet conditions along more axes.
-LONG, MOST = 32, 2
+#: Nests that meet conditions along more axes have no interior.
+MOST = 2
+#: Loops with fewer iterations have none: the elements that do not fill a vector are computed one at a time. The first
+#: limit is for cheap elements.
+SHORT, LONG = 32, 64
 IndexMap = tuple[Along, ...]
 #: The comparisons of indices change their result between the elements ``number - 1`` and ``number`` of an axis.
 Cut = tuple[int, int]
@@ -166,14 +169,14 @@ def accesses(eqn: Eqn) -> Accesses:
     return Accesses(distinct, cost, frozenset(reader.conditional), tuple(reader.cuts))
 
 
-def interior(extent: int, cuts: Iterable[int]) -> tuple[int, int] | None:
-    """The first and the end of most elements of an axis, between two cuts; None if most are not.
+def interior(extent: int, cuts: Iterable[int], least: int = LONG) -> tuple[int, int] | None:
+    """The first and the end of most elements of an axis, between two cuts; None if most are not, or are few.
 
     Loops run over them separately, without the conditions that change at the cuts.
     """
     ends = sorted({0, extent, *[c for c in cuts if 0 < c < extent]})
     first, end = max(pairwise(ends), key=lambda p: p[1] - p[0], default=(0, 0))
-    return (first, end) if extent >= LONG and 4 * (end - first) >= 3 * extent else None
+    return (first, end) if extent >= least and 4 * (end - first) >= 3 * extent else None
 
 
 def _is_mostly_inside(shape: Sequence[int], cuts: Collection[Cut]) -> bool:
