@@ -13,6 +13,7 @@ from ...arrays.arguments import Device, Like
 from ...core import (
     COMPLEX128,
     FLOAT64,
+    PYTHON_KEYS,
     ArgumentValueError,
     Tracer,
     aval_of,
@@ -79,6 +80,11 @@ def _counted(count: int, first: Any, step: Any) -> Any:
     return ops.add_p.bind(numbers, first) if first else numbers
 
 
+def _is_numpys(x: Any) -> bool:
+    """Whether NumPy can compute with a value."""
+    return type(x) in PYTHON_KEYS or not (isinstance(x, Tracer) or is_bfloat16(x.dtype))
+
+
 @implements(np.linspace)
 def linspace(
     start: Any,
@@ -118,8 +124,7 @@ def linspace(
     if count < 0:
         raise ArgumentValueError(f"linspace: num must not be negative, got {count}")
     x, y = operand(start, "linspace", 0), operand(stop, "linspace", 1)
-    of_numpy = not any(isinstance(v, Tracer) or is_bfloat16(aval_of(v).dtype) for v in (x, y))
-    if of_numpy and not staging():
+    if not staging() and _is_numpys(x) and _is_numpys(y):
         to = None if dtype is None else canonical(dtype, "linspace: dtype")
         values, step = np.linspace(x, y, count, endpoint, True, to, axis)  # type: ignore[call-overload]
         return (finish(values), finish(np.asarray(step))) if retstep else finish(values)
