@@ -34,6 +34,9 @@ class ArrayLoop:
     runs_in_jax : bool
     grows : bool
         Whether the cost of a step is shown for several sizes. The size is the number of steps then.
+    sets : int
+        How many sets of data the calls take in turn. A processor learns the branches that a few thousand numbers
+        decide, if it meets the same ones in each call.
     """
 
     name: str
@@ -46,10 +49,11 @@ class ArrayLoop:
     jax_size: int | None = None
     runs_in_jax: bool = True
     grows: bool = False
+    sets: int = 1
 
-    def arguments(self, size: int | None = None) -> tuple[Any, ...]:
-        """Fresh data, the same at each call."""
-        return self.data(numpy.random.default_rng(0), size or self.size)
+    def arguments(self, size: int | None = None, number: int = 0) -> tuple[Any, ...]:
+        """One of the sets of data, the same at each call."""
+        return self.data(numpy.random.default_rng(number), size or self.size)
 
 
 def _numbers(rng, n):
@@ -286,5 +290,15 @@ ARRAY_LOOPS = [
         _same,
         argnums=(0, 1),
         grows=True,
+    ),
+    ArrayLoop(
+        "event queue, other events in each call",
+        written.event_queue,
+        by_hand.event_queue,
+        _events,
+        1000,
+        _same,
+        argnums=(0, 1),
+        sets=64,
     ),
 ]

@@ -7,8 +7,9 @@ import gc
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -66,7 +67,7 @@ def ratios(loop: ArrayLoop, repeats: int) -> tuple[list[str], list[str]]:
     reference = loop.by_hand(*arguments)
     own, jax = backends.functrans(), backends.jax()
     calls: dict[str, Call] = {
-        "hand": lambda: loop.by_hand(*arguments),
+        "hand": in_turn(loop.by_hand, [loop.arguments(number=n) for n in range(loop.sets)]),
         "own": forward(loop, own),
         "own gradient": gradient(loop, own),
     }
@@ -123,20 +124,27 @@ def cost_of_a_step(loop: ArrayLoop, repeats: int, memory: dict[int, float]) -> l
 def forward(loop: ArrayLoop, backend: backends.Backend, size: int | None = None) -> Call:
     """The compiled program as a call without arguments."""
     compiled = backend.api.jit(backend.bind(loop.f))
-    arguments = backend.arrays(loop.arguments(size))
-    return lambda: backend.wait(compiled(*arguments))
+    sets = [backend.arrays(loop.arguments(size, n)) for n in range(loop.sets)]
+    return in_turn(lambda *x: backend.wait(compiled(*x)), sets)
 
 
 def gradient(loop: ArrayLoop, backend: backends.Backend, size: int | None = None) -> Call:
     """The compiled value and gradient of the sum of the squared results."""
-    program, arguments = backend.bind(loop.f), backend.arrays(loop.arguments(size))
+    program = backend.bind(loop.f)
+    sets = [backend.arrays(loop.arguments(size, n)) for n in range(loop.sets)]
 
     def loss(*x: Any) -> Any:
         result = program(*x)
         return backend.numpy.sum(result * result)
 
     compiled = backend.api.jit(backend.api.value_and_grad(loss, loop.argnums))
-    return lambda: backend.wait(compiled(*arguments))
+    return in_turn(lambda *x: backend.wait(compiled(*x)), sets)
+
+
+def in_turn(f: Callable[..., Any], sets: Sequence[tuple[Any, ...]]) -> Call:
+    """Call a function with one set of arguments after the other, from the first one."""
+    following = cycle(sets)
+    return lambda: f(*next(following))
 
 
 def peak_memory(call: Call) -> float:

@@ -22,6 +22,8 @@ from .teams import run_team
 SHORT, VECTOR = 32, 4
 #: How many copies of its body a loop has that does little more than branch: each branch is predicted on its own.
 COPIES = 4
+#: The most statements of a test of a ``while`` loop that stands at the loop's end.
+TEST = 20
 #: The work of an iteration of a brief loop that checks for signals only after its end.
 BRIEF_WORK = 64
 
@@ -261,7 +263,8 @@ class Statements(KernelFunction):
         """A loop that runs while its test holds.
 
         A short test is emitted twice, before the first iteration and at the end of each: the loop has one branch then,
-        and LLVM sees that the test reads what the body has just stored.
+        and LLVM sees that the test reads what the body has just stored. What a longer one computes the body after it
+        often computes too, once if they stay together.
         """
         self.count += 1
         n = self.count
@@ -270,7 +273,7 @@ class Statements(KernelFunction):
         if brief:
             trips = self.alloca("i64")
             self.lines.append(f"  store i64 0, ptr {trips}")
-        again = f"again{n}" if _is_short(s.test) else f"test{n}"
+        again = f"again{n}" if _is_short(s.test, TEST) else f"test{n}"
         self.lines.append(f"  br label %test{n}")
         self.mark(f"test{n}")
         with self.in_sequence(True, s.body):
@@ -395,10 +398,10 @@ def _late_in(body: ir.StatementList, var: ir.Value | None) -> set[Any]:
     return late
 
 
-def _is_short(body: ir.StatementList) -> bool:
+def _is_short(body: ir.StatementList, most: int = SHORT) -> bool:
     """Whether a block is a few operations, so that a copy costs little."""
     statements = list(ir.walk(body))
-    return len(statements) <= SHORT and not any(type(s) in _LONG for s in statements)
+    return len(statements) <= most and not any(type(s) in _LONG for s in statements)
 
 
 def _fails_inside(body: ir.StatementList) -> bool:
