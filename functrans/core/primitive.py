@@ -57,7 +57,7 @@ from typing import Any, NoReturn
 from .aval import PYTHON_NUMBERS, Aval
 from .errors import NoRuleError
 from .kernel import KernelRule
-from .low_precision import is_low, run_in_float32
+from .low_precision import LOW, run_in_float32
 from .source import Source
 from .trace import current_trace
 
@@ -247,8 +247,10 @@ class Primitive:
 
     def impl_for(self, operands: Sequence[Any]) -> Callable[..., Any]:
         """`impl`, or if `in_float32` what computes in float32 for operands of float16 and bfloat16."""
-        if self.in_float32 and type(operands[0]) not in PYTHON_NUMBERS and is_low(operands[0].dtype):
-            return partial(run_in_float32, self.impl)
+        if self.in_float32:
+            first = operands[0]
+            if type(first) not in PYTHON_NUMBERS and first.dtype.char in LOW:
+                return partial(run_in_float32, self.impl)
         return self.impl
 
     def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
