@@ -12,9 +12,10 @@ from typing import Any
 
 from ..core.ir import Eqn, Jaxpr
 from ..passes.masks import Mask
-from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_jaxpr
+from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_body, linearize_jaxpr
+from . import read_back
 from .call import call_primitive, evaluate_call
-from .rematerialize import inline_calls, recomputing, selected
+from .rematerialize import inline_calls, selected
 
 #: ``policy(primitive, *avals, **params)``: whether to store the results of an equation.
 Policy = Callable[..., bool]
@@ -32,10 +33,12 @@ def _taken_apart(jaxpr: Jaxpr, mask: Mask, *, policy: Policy | None, prevent_cse
         return policy is not None and policy(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params)
 
     def build() -> LinearizedJaxpr:
-        parts = linearize_jaxpr(jaxpr, mask)
+        last = read_back.last_arrays(jaxpr)
+        parts = linearize_body(jaxpr, mask, "checkpoint") if last else linearize_jaxpr(jaxpr, mask)
+        parts = read_back.after_the_loop(parts, last)
         if policy is not None:  # the policy also applies to the equations inside calls
             parts = parts._replace(primal=inline_calls(parts.primal))
-        return recomputing(parts, selected(parts.primal, keep), separate=prevent_cse)
+        return read_back.recomputing_marked(parts, selected(parts.primal, keep), separate=prevent_cse)
 
     return jaxpr.derive(("checkpoint linearize", mask, policy, prevent_cse, in_loop.get()), build)
 

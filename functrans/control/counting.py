@@ -14,7 +14,7 @@ import numpy as np
 from ..core import INT64, Atom, Aval, Eqn, Jaxpr, Literal, Var
 from ..passes.int_ranges import FAR, LARGEST_STEP, UNKNOWN, Facts, Range, ranges_of
 from ..primitives.elementwise.arithmetic import convert_element_type_p, max_p, min_p, mul_p, sub_p
-from ..primitives.structure.linear import add_p
+from ..primitives.structure.linear import add_p, reshape_p
 from ..primitives.structure.shape import iota_p, slice_p
 from ..transforms.stage import StagedTracer
 from .bodies import JaxprBuilder
@@ -81,18 +81,26 @@ def counted(new: JaxprBuilder, v: Atom, count: Count, start: Var, number: Var) -
 
 
 def first_of_consecutive(x: Any) -> int | None:
-    """The first of consecutive integers, if an array consists of them, as far as is known; None for other arrays."""
+    """The first of consecutive integers, if an array consists of them, as far as is known; None for other arrays.
+
+    Those of an array of several axes are in the order of its memory.
+    """
     if type(x) is StagedTracer:
         producer = {v: e for e in x._trace.eqns for v in e.outvars}
         return _first_of(x._var, producer)
-    if not isinstance(x, np.ndarray) or x.dtype != INT64 or x.ndim != 1 or not x.size:
+    if not isinstance(x, np.ndarray) or x.dtype != INT64 or not x.size:
         return None
-    return int(x[0]) if np.array_equal(x, np.arange(x[0], x[0] + x.size)) else None
+    flat = np.ravel(x)
+    return int(flat[0]) if np.array_equal(flat, np.arange(flat[0], flat[0] + flat.size)) else None
 
 
 def _first_of(a: Atom, producer: Mapping[Var, Eqn]) -> int | None:
     e = producer.get(a) if isinstance(a, Var) else None
-    if e is None or a.aval.dtype != INT64 or a.aval.ndim != 1:
+    if e is None or a.aval.dtype != INT64:
+        return None
+    if e.primitive is reshape_p:
+        return _first_of(e.invars[0], producer)
+    if a.aval.ndim != 1:
         return None
     if e.primitive is iota_p:
         return 0

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import INT64, Atom, Aval, Eqn, Jaxpr, Literal, Var, aval_of
-from ..passes.masks import Mask, split
+from ..passes.masks import split
 from ..primitives.elementwise.arithmetic import convert_element_type_p, mul_p, neg_p, sub_p
 from ..primitives.indexing.gather_scatter import gather_p, scatter_p
 from ..primitives.structure.dynamic import dynamic_update_slice_p
@@ -109,6 +109,12 @@ class ElementAccess(NamedTuple):
         return prod(counts) * aval.size * aval.dtype.itemsize
 
 
+class _First(NamedTuple):
+    """The first of the consecutive numbers of an array."""
+
+    array: Atom
+
+
 class KnownLoop(NamedTuple):
     """What is known of a loop from outside.
 
@@ -117,15 +123,15 @@ class KnownLoop(NamedTuple):
     length : int or None
         The trip count.
     reverse : bool
-    counted : tuple of bool
-        Which rows count from their operand.
+    counted : tuple of int
+        How much larger a row, or its first number, is than the one before it, if all of them are consecutive; else 0.
     lowest : tuple
         For each operand the least that it can be; None if that is unknown.
     """
 
     length: int | None
     reverse: bool
-    counted: Mask
+    counted: tuple[int, ...]
     lowest: tuple[int | None, ...]
 
 
@@ -136,7 +142,12 @@ def loop_of(operands: Sequence[Any], sizes: tuple[int, int], length: int | None,
     """
     first, rows = split(operands, sum(sizes))
     starts = [first_of_consecutive(x) if aval_of(x).shape else x for x in rows]
-    counted = tuple([x is not None and type(aval_of(x)) is Aval for x in starts])
+    counted = tuple(
+        [
+            0 if s is None or type(aval_of(s)) is not Aval else prod(aval_of(x).shape[1:])
+            for x, s in zip(rows, starts)
+        ]
+    )
     return KnownLoop(length, reverse, counted, tuple(map(_least, [*first, *starts])))
 
 
@@ -177,8 +188,9 @@ def elements_that_stay(
     array = body.invars[num_consts + carry]
     search = _Accesses(array.aval.shape, lowest)
     turn = Turn(_most(loop.length))
-    sums: dict[Atom, Sum] = {v: Sum(0, {v: 1}) for v in body.invars if _is_index(v)}
-    rows = [v for v, counts in zip(body.invars[num_consts + num_carry :], loop.counted) if counts]
+    sums: dict[Any, Sum] = {v: Sum(0, {v: 1}) for v in body.invars if _is_index(v)}
+    rows = dict(zip(body.invars[num_consts + num_carry :], loop.counted))
+    sums.update((_First(v), Sum(0, {v: 1})) for v, step in rows.items() if step and v.aval.shape)
     _take_turn(body, (num_consts, num_carry), rows, turn, loop.reverse, sums)
     search.search(body, (array, carry), sums, _Whereabouts((turn,), ()))
     return [a for a in search.reads if all(search.apart(a, w) for w in search.writes)]
@@ -215,6 +227,10 @@ def _chain(body: Jaxpr, start: Atom, end: Atom) -> list[_Update] | None:
 
 def _updated(eqn: Eqn, place: int) -> int | None:
     """The number of the operand that an equation updates to its result number `place`; None if there is none."""
+    if is_checkpoint(eqn):
+        (body,) = bodies_of(eqn)
+        ways = [_chain(body, v, body.outvars[place]) for v in body.invars]
+        return next((i for i, way in enumerate(ways) if way is not None), None)
     if eqn.primitive.rewind is None:
         return None
     if not is_nested(eqn):
@@ -233,8 +249,13 @@ def _updated(eqn: Eqn, place: int) -> int | None:
 
 
 def is_nested(eqn: Eqn) -> bool:
-    """Whether an equation is a loop or a branch."""
-    return "branches" in eqn.params or "num_consts" in eqn.params
+    """Whether an equation is a loop, a branch or a checkpoint."""
+    return "branches" in eqn.params or "num_consts" in eqn.params or is_checkpoint(eqn)
+
+
+def is_checkpoint(eqn: Eqn) -> bool:
+    """Whether an equation is a call with a policy."""
+    return eqn.primitive.is_transparent and "policy" in eqn.params
 
 
 def bodies_of(eqn: Eqn) -> tuple[Jaxpr, ...]:
@@ -261,19 +282,19 @@ def sizes_of(eqn: Eqn) -> tuple[int, int, int]:
 # --- sums ---------------------------------------------------------------------------------------------------
 
 
-def _known(a: Atom, sums: Mapping[Atom, Sum]) -> Sum | None:
+def _known(a: Atom, sums: Mapping[Any, Sum]) -> Sum | None:
     if isinstance(a, Literal):
         return Sum(int(a.value), {}) if _is_index(a) else None
     return sums.get(a)
 
 
-def _passed(operands: Iterable[tuple[Var, Atom]], sums: Mapping[Atom, Sum]) -> dict[Atom, Sum]:
+def _passed(operands: Iterable[tuple[Var, Atom]], sums: Mapping[Any, Sum]) -> dict[Any, Sum]:
     """What is known inside of a body, of operands that are known outside."""
     known = {v: _known(a, sums) for v, a in operands}
     return {v: x for v, x in known.items() if x is not None}
 
 
-def _sum_of(e: Eqn, sums: Mapping[Atom, Sum]) -> Sum | None:
+def _sum_of(e: Eqn, sums: Mapping[Any, Sum]) -> Sum | None:
     """The result of an equation; of an array, if all of its elements are the same."""
     if e.primitive not in _FOLLOWED or e.outvars[0].aval.dtype != INT64:
         return None
@@ -297,23 +318,29 @@ _FOLLOWED = (add_p, sub_p, mul_p, neg_p, convert_element_type_p, broadcast_in_di
 
 
 def _take_turn(
-    body: Jaxpr, sizes: tuple[int, int], rows: Sequence[Var], turn: Turn, reverse: bool, sums: dict[Atom, Sum]
+    body: Jaxpr,
+    sizes: tuple[int, int],
+    rows: Mapping[Var, int],
+    turn: Turn,
+    reverse: bool,
+    sums: dict[Any, Sum],
 ) -> None:
     """Replace the first values of what a loop carries and counts by those in an iteration; numbers that do something
     else than to count are removed.
     """
     consts, carried = sizes
     for n, v in enumerate(body.invars[consts:]):
-        if v not in sums:
+        key = _First(v) if v.aval.shape else v
+        if key not in sums:
             continue
-        step = step_of(body, v, n) if n < carried else 1 if v in rows else None
-        total = sums.pop(v)
+        step = step_of(body, v, n) if n < carried else rows.get(v) or None
+        total = sums.pop(key)
         if step is not None and n >= carried and reverse:
-            if turn.most == inf:
+            if turn.bound is not None or turn.most == inf:
                 continue
-            total, step = total.plus(Sum(int(turn.most), {})), -1
+            total, step = total.plus(Sum(int(turn.most) * step, {})), -step
         if step is not None:
-            sums[v] = total.plus(Sum(0, {turn: step} if step else {}))
+            sums[key] = total.plus(Sum(0, {turn: step} if step else {}))
 
 
 # --- reads and writes ---------------------------------------------------------------------------------------
@@ -352,7 +379,7 @@ class _Accesses:
         self.writes: list[ElementAccess] = []
 
     def search(
-        self, body: Jaxpr, array: tuple[Atom, int | None], sums: dict[Atom, Sum], place: _Whereabouts
+        self, body: Jaxpr, array: tuple[Atom, int | None], sums: dict[Any, Sum], place: _Whereabouts
     ) -> None:
         """Search a body for accesses to an array. It becomes the result of this number; None if it is only read."""
         start, result = array
@@ -373,7 +400,7 @@ class _Accesses:
                 if a in versions and (n < 0 or i != chain[n][1]):
                     self._read(e, i, sums, place.at(versions[a]))
 
-    def _update(self, update: _Update, sums: dict[Atom, Sum], place: _Whereabouts) -> None:
+    def _update(self, update: _Update, sums: dict[Any, Sum], place: _Whereabouts) -> None:
         e, operand, result = update
         if is_nested(e):
             self._enter(e, operand, result, sums, place)
@@ -383,29 +410,33 @@ class _Accesses:
         if e.primitive is scatter_p and self._holds_update(access):
             self.reads.append(access)
 
-    def _read(self, e: Eqn, operand: int, sums: dict[Atom, Sum], place: _Whereabouts) -> None:
+    def _read(self, e: Eqn, operand: int, sums: dict[Any, Sum], place: _Whereabouts) -> None:
         if e.primitive is gather_p and not operand and not e.outvars[0].aval.weak:
             self.reads.append(ElementAccess(e, place.inside, place.path, self._stretches(e, sums)))
         elif is_nested(e):
             self._enter(e, operand, None, sums, place)
 
     def _enter(
-        self, e: Eqn, operand: int, result: int | None, sums: dict[Atom, Sum], place: _Whereabouts
+        self, e: Eqn, operand: int, result: int | None, sums: dict[Any, Sum], place: _Whereabouts
     ) -> None:
         """Search the bodies of a loop or a branch."""
-        if "branches" in e.params:
-            for n, b in enumerate(bodies_of(e) if operand else ()):
-                here = _passed(zip(b.invars, e.invars[1:]), sums)
-                self.search(b, (b.invars[operand - 1], result), here, place.within(e, n, f"branch {n}"))
+        if "branches" in e.params or is_checkpoint(e):
+            head = int("branches" in e.params)
+            for n, b in enumerate(bodies_of(e) if operand >= head else ()):
+                operands = list(zip(b.invars, e.invars[head:]))
+                here = _passed(operands, sums)
+                here.update((_First(v), sums[_First(a)]) for v, a in operands if _First(a) in sums)
+                self.search(b, (b.invars[operand - head], result), here, place.within(e, n, f"branch {n}"))
             return
         first, consts, carried = sizes_of(e)
         (body,) = bodies_of(e)
         inner = operand - first
         if inner < 0 or (result is None and inner >= consts):  # a version of its own, or rows
             return
-        operands = list(zip(body.invars, e.invars[first:]))
-        here = _passed([(v, a) for v, a in operands if _is_index(v)], sums)
-        rows = [v for v, a in operands[consts + carried :] if _is_index(a)]
+        pairs = list(zip(body.invars, e.invars[first:]))
+        here = _passed([(v, a) for v, a in pairs if _is_index(v)], sums)
+        rows = {v: 1 for v, a in pairs[consts + carried :] if _is_index(a) or _First(a) in sums}
+        here.update((v, sums[_First(a)]) for v, a in pairs if v in rows and _First(a) in sums)
         count = _known(e.invars[0], sums) if first and "length" in e.params else None
         bound = None if count is None else count.plus(Sum(-1, {}))
         most = _most(e.params.get("length")) if bound is None else max(self._most(bound), 0)
@@ -413,7 +444,7 @@ class _Accesses:
         _take_turn(body, (consts, carried), rows, turn, e.params.get("reverse", False), here)
         self.search(body, (body.invars[inner], result), here, place.within(e, 0, turn))
 
-    def _stretches(self, e: Eqn, sums: Mapping[Atom, Sum]) -> dict[int, Stretch]:
+    def _stretches(self, e: Eqn, sums: Mapping[Any, Sum]) -> dict[int, Stretch]:
         """The elements that an access touches."""
         if e.primitive is dynamic_update_slice_p:
             extents = zip(e.invars[2:], self.shape, e.invars[1].aval.shape)

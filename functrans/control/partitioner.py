@@ -30,6 +30,8 @@ from .rematerialize import inline_calls, residual_atoms, second_run, with_second
 
 #: The price of saving in a loop, where what is stored last is read first, from the cache.
 PRICE_IN_LOOP = 16
+#: The price in a checkpoint: what can run again does.
+_DEAR = 1 << 20
 #: The golden ratio, in units of 2**-32.
 _GOLDEN = 2654435769
 #: The most selections that a knapsack keeps.
@@ -212,9 +214,7 @@ def economical(
     again = read_back.marks(primal).keys() - stored
     free = stored | again | {*primal.constvars, *[v for e in invariant for v in e.outvars]}
     joint = Joint(primal, residual_atoms(parts), len(parts.nonzero), free, shares)
-    saved = cheapest(joint, PRICE_IN_LOOP, waits=bool(again))
-    if joint.size(saved) >= joint.size(joint.needed):
-        saved = save_all(joint)
+    saved = _saved_in_loop(joint, bool(again))
     # An invariant value larger than its operands, or made of numbers alone, is computed where it is read.
     given = forward_slice(primal.eqns, [*primal.invars, *primal.constvars])
     large = [e for e in invariant if _grows(e) or given.isdisjoint(e.outvars)]
@@ -234,10 +234,15 @@ def economical_branch(parts: LinearizedJaxpr, last: Collection[Var]) -> Lineariz
     joint = Joint(
         primal, residual_atoms(parts), len(parts.nonzero), stored | again | {*primal.constvars}, shares
     )
-    saved = cheapest(joint, PRICE_IN_LOOP, waits=bool(again))
-    if joint.size(saved) >= joint.size(joint.needed):
-        saved = save_all(joint)
+    saved = _saved_in_loop(joint, bool(again))
     return read_back.recomputing_marked(parts, saved | stored)
+
+
+def _saved_in_loop(joint: Joint, waits: bool) -> set[Var]:
+    if in_loop.get() == "checkpoint":
+        return cheapest(joint, _DEAR)
+    saved = cheapest(joint, PRICE_IN_LOOP, waits=waits)
+    return saved if joint.size(saved) < joint.size(joint.needed) else save_all(joint)
 
 
 def _shares(consts: Sequence[Var], last: Collection[Var]) -> dict[Var, int]:

@@ -31,6 +31,7 @@ from .overwritten import (
     bodies_of,
     body_name,
     elements_that_stay,
+    is_checkpoint,
     is_nested,
     sizes_of,
     updated_arrays,
@@ -83,7 +84,7 @@ def _without_calls(body: Jaxpr) -> Jaxpr:
     """The body with calls inlined, except checkpoints: they have policies of their own."""
 
     def inner(eqn: Eqn) -> Jaxpr | None:
-        return eqn.params["jaxpr"] if eqn.primitive.is_transparent and "policy" not in eqn.params else None
+        return eqn.params["jaxpr"] if eqn.primitive.is_transparent and not is_checkpoint(eqn) else None
 
     return body.derive("without calls", lambda: inline(body, inner)) if any(map(inner, body.eqns)) else body
 
@@ -172,6 +173,8 @@ def _with_marks_inside(
     )
     if "branches" in e.params:
         return e.replace(invars=[e.invars[0], last, *e.invars[1:]], params=e.params | {"branches": bodies})
+    if is_checkpoint(e):
+        return e.replace(invars=[last, *e.invars], params=e.params | {"jaxpr": bodies[0]})
     first = sizes_of(e)[0]
     params = e.params | {body_name(e): bodies[0], "num_consts": e.params["num_consts"] + 1}
     return e.replace(invars=[*e.invars[:first], last, *e.invars[first:]], params=params)
@@ -200,6 +203,9 @@ def _is_passed_on(e: Eqn, operand: int) -> bool:
     """Whether only marks read an operand of a loop or a branch."""
     if not is_nested(e):
         return False
+    if is_checkpoint(e):
+        (body,) = bodies_of(e)
+        return body.invars[operand] in last_arrays(body)
     if "branches" in e.params:
         inputs = [b.invars[operand - 1] for b in bodies_of(e)] if operand else []
         return bool(inputs) and any(v in last_arrays(b) for v, b in zip(inputs, bodies_of(e)))
@@ -224,7 +230,9 @@ def marks(primal: Jaxpr) -> dict[Atom, Eqn]:
     return {v: e for e in primal.eqns if e.primitive is read_back_p for v in (e.outvars[0], e.invars[0])}
 
 
-def recomputing_marked(parts: LinearizedJaxpr, stored: Collection[Any]) -> LinearizedJaxpr:
+def recomputing_marked(
+    parts: LinearizedJaxpr, stored: Collection[Any], *, separate: bool = False
+) -> LinearizedJaxpr:
     """As `recomputing`, for a linearized body with marks, which are gone afterwards.
 
     The linear half reads marked values from the last arrays, but for those in `stored`.
@@ -232,7 +240,7 @@ def recomputing_marked(parts: LinearizedJaxpr, stored: Collection[Any]) -> Linea
     primal = parts.primal
     known = marks(primal)
     if not known:
-        return recomputing(parts, stored)
+        return recomputing(parts, stored, separate=separate)
     residuals = residual_atoms(parts)
     given = {*stored, *known}
     read = [v for v in second_run(primal, residuals, given)[1] if v in known and v not in stored]
@@ -244,7 +252,7 @@ def recomputing_marked(parts: LinearizedJaxpr, stored: Collection[Any]) -> Linea
     eqns, leaves = second_run(primal, [*residuals, *operands], given)
     indices = set(backward_slice(primal.eqns, operands, given))
     again = [*[e for e in eqns if e in indices], *gathers, *[e for e in eqns if e not in indices]]
-    half = with_second_run(parts, again, [v for v in leaves if v not in read])
+    half = with_second_run(parts, again, [v for v in leaves if v not in read], separate=separate)
     same: dict[Any, Atom] = {}
     for e in half.primal.eqns:
         if e.primitive is read_back_p:

@@ -17,8 +17,9 @@ from .linearize import Entry, linearize
 from .stage import StagedTracer, StageTrace
 from .tape_sources import source_of
 
-#: Whether what is linearized now is the body of a loop, or in one: each iteration would store its residuals.
-in_loop: ContextVar[bool] = ContextVar("in_loop", default=False)
+#: What is linearized now: "loop" for the body of a loop and what is in it, where each iteration stores its residuals;
+#: "checkpoint" for a checkpoint in a loop that should store none of them.
+in_loop: ContextVar[str] = ContextVar("in_loop", default="")
 
 
 class LinearizedJaxpr(NamedTuple):
@@ -48,9 +49,9 @@ def linearize_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxp
     return jaxpr.derive(("linearize", perturbed, in_loop.get()), lambda: _linearize_jaxpr(jaxpr, perturbed))
 
 
-def linearize_body(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> LinearizedJaxpr:
-    """The same for the body of a loop."""
-    token = in_loop.set(True)
+def linearize_body(jaxpr: Jaxpr, perturbed: tuple[bool, ...], where: str = "loop") -> LinearizedJaxpr:
+    """The same for the body of a loop, or for a checkpoint in one."""
+    token = in_loop.set(in_loop.get() if in_loop.get() == "checkpoint" else where)
     try:
         return linearize_jaxpr(jaxpr, perturbed)
     finally:

@@ -41,6 +41,15 @@ def backward(x, y):
     return lax.scan(step, (-2, y), x[1:])[0][1]
 
 
+def in_chunks(x, y):
+    """With checkpoints, which need not run a chunk again, nor the array at its start."""
+
+    def step(a, i):
+        return a.at[i].set(fnp.tanh(a[i - 1]) * x[i]), None
+
+    return lax.scan(step, y, fnp.arange(2, N), checkpoint_every=7, reverse=False)[0]
+
+
 def waiting(x, y):
     """A loop of unknown trip count."""
 
@@ -98,6 +107,7 @@ READ_BACK: list[Callable[..., Any]] = [
     recursion,
     rows_that_count,
     backward,
+    in_chunks,
     waiting,
     in_a_branch,
     in_lanes,
@@ -367,7 +377,7 @@ def test_random_loops(always, program):
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=14, deadline=None, suppress_health_check=QUIET)
 @given(st.lists(loops(1), min_size=1, max_size=2), st.integers(0, 99))
 def test_many_random_loops(always, program, seed):
     check(program, seed)
