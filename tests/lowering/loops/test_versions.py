@@ -138,6 +138,21 @@ def test_loops_of_very_many_iterations_leave_at_the_first_that_fails(step, first
         COMPILED[linear, "llvm"](X, *map(np.int64, (-(2**61), 2**62, step, first)))
 
 
+def test_loops_of_more_iterations_than_int64_has_numbers():
+    """Both the first and the last index are in bounds, all others are not."""
+
+    def f(x, start, stop, first):
+        def body(s):
+            return s[0] + 1, s[1].at[s[0] + first].set(0.0)
+
+        return lax.while_loop(lambda s: s[0] < stop, body, (start, x))[1]
+
+    numbers = -(2**63), 2**63 - 1, in_int64(2**63 + 2)
+    assert "else:" in text_of(f, X, *map(np.int64, numbers))
+    with pytest.raises(ft.errors.IndexOutOfBoundsError, match="index 11 is out of bounds"):
+        ft.jit(f)(X, *map(np.int64, numbers))
+
+
 def test_one_version_has_no_tests():
     text = text_of(linear, X, 0, 5, 1, 0)
     first, second = text.split("    else:\n", 1)
@@ -252,3 +267,91 @@ def _once(first, stop):
     for k in range(stop):
         y[first + k] += X[first + k]
     return y
+
+
+def random_loops(rng):
+    """Two loops, one in the other; indices and bounds are sums of multiples of their numbers and of a third one."""
+
+    def multiple(*numbers):
+        terms = [(int(rng.integers(-2, 3)), n) for n in numbers if rng.random() < 0.7]
+        return terms, int(rng.integers(-3, 8))
+
+    def bound(*numbers):
+        return [(int(rng.integers(-1, 3)), n) for n in numbers if rng.random() < 0.4], int(rng.integers(0, 9))
+
+    places = [multiple("i", "j", "a") for _ in range(4)]
+    outer, ends = multiple("i", "a"), [bound("a"), bound("i", "a"), bound("i", "a")]
+    reads_only, branches, reverse = rng.random(3) < 0.4
+
+    def value(terms, numbers):
+        terms, number = terms
+        return sum((factor * numbers[n] for factor, n in terms), number)
+
+    def inner(numbers, x, read, write, when):
+        """One iteration, of functions that read and write an element."""
+        at = [value(p, numbers) for p in places]
+        t = read(x, at[0]) + 0.5 * read(x, at[1])
+        if branches:
+            return when(t > 0.0, lambda x: write(x, at[2], t), lambda x: write(x, at[3], -t), x)
+        return write(x, at[2], 0.0 * t if reads_only else t)
+
+    def traced(x, a):
+        def when(test, yes, no, x):
+            return lax.cond(test, yes, no, x)
+
+        def write(x, i, t):
+            return x.at[i].add(0.1 * t)
+
+        def row(i, x):
+            def element(j, x):
+                j = (
+                    value(ends[1], {"i": i, "a": a}) + value(ends[2], {"i": i, "a": a}) - 1 - j
+                    if reverse
+                    else j
+                )
+                return inner({"i": i, "j": j, "a": a}, x, lambda x, i: x[i], write, when)
+
+            numbers = {"i": i, "a": a}
+            x = lax.fori_loop(value(ends[1], numbers), value(ends[2], numbers), element, x)
+            return x.at[value(outer, numbers)].add(1.0)
+
+        return lax.fori_loop(0, value(ends[0], {"a": a}), row, x)
+
+    def by_hand(x, a):
+        x = x.copy()
+
+        def write(x, i, t):
+            x[at(i)] += 0.1 * t
+            return x
+
+        for i in range(value(ends[0], {"a": a})):
+            numbers = {"i": i, "a": a}
+            start, stop = value(ends[1], numbers), value(ends[2], numbers)
+            for j in range(start, stop):
+                numbers["j"] = start + stop - 1 - j if reverse else j
+                inner(numbers, x, lambda x, i: x[at(i)], write, lambda t, yes, no, x: yes(x) if t else no(x))
+            x[at(value(outer, numbers))] += 1.0
+        return x
+
+    return traced, by_hand
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(12), *[pytest.param(s, marks=pytest.mark.slow) for s in range(12, 160)]]
+)
+def test_random_loops_in_loops(seed):
+    """Each program is compiled once, and runs with numbers for which it fails and others."""
+    rng = np.random.default_rng(seed)
+    traced, by_hand = random_loops(rng)
+    compiled = [config.patch(backend=b)(ft.jit(lambda *x: traced(*x))) for b in BACKENDS]
+    for a in range(-3, 8):
+        try:
+            expected, message = by_hand(X, a), None
+        except IndexError as error:
+            expected, message = None, str(error)
+        for call in compiled:
+            if message is None:
+                np.testing.assert_allclose(call(X, a), expected, rtol=1e-12, atol=1e-12)
+            else:
+                with pytest.raises(ft.errors.IndexOutOfBoundsError, match=re.escape(message)):
+                    call(X, a)
