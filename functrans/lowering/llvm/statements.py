@@ -447,9 +447,9 @@ def _calls_maths(body: ir.StatementList) -> bool:
 
 
 def _is_branchy(body: ir.StatementList) -> bool:
-    """Whether an iteration is little more than a branch, which keeps it out of vectors."""
+    """Whether an iteration is little more than a branch, which keeps it out of vectors, and never leaves the loop."""
     kinds = {type(s) for s in ir.walk(body)}
-    return ir.If in kinds and _is_short(body) and not _calls_maths(body)
+    return ir.If in kinds and ir.Fail not in kinds and _is_short(body) and not _calls_maths(body)
 
 
 def _folds_extremes(body: ir.StatementList) -> bool:
