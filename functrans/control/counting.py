@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import INT64, Atom, Aval, Eqn, Jaxpr, Literal, Var
+from ..core import INT64, Atom, Aval, Eqn, Jaxpr, Literal, Var, aval_of
 from ..passes.int_ranges import FAR, LARGEST_STEP, UNKNOWN, Facts, Range, ranges_of
 from ..primitives.elementwise.arithmetic import convert_element_type_p, max_p, min_p, mul_p, sub_p
 from ..primitives.structure.linear import add_p, reshape_p
@@ -85,10 +85,13 @@ def first_of_consecutive(x: Any) -> int | None:
 
     Those of an array of several axes are in the order of its memory.
     """
+    aval = aval_of(x)
+    if type(aval) is not Aval or aval.dtype != INT64:
+        return None
     if type(x) is StagedTracer:
         producer = {v: e for e in x._trace.eqns for v in e.outvars}
         return _first_of(x._var, producer)
-    if not isinstance(x, np.ndarray) or x.dtype != INT64 or not x.size:
+    if not isinstance(x, np.ndarray) or not x.size:
         return None
     flat = np.ravel(x)
     return int(flat[0]) if np.array_equal(flat, np.arange(flat[0], flat[0] + flat.size)) else None
@@ -96,7 +99,7 @@ def first_of_consecutive(x: Any) -> int | None:
 
 def _first_of(a: Atom, producer: Mapping[Var, Eqn]) -> int | None:
     e = producer.get(a) if isinstance(a, Var) else None
-    if e is None or a.aval.dtype != INT64:
+    if e is None:
         return None
     if e.primitive is reshape_p:
         return _first_of(e.invars[0], producer)
