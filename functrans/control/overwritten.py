@@ -16,63 +16,19 @@ In a later iteration of the outer loop, the row that is written is ``a + d + 1 +
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import INT64, Atom, Aval, Eqn, Jaxpr, Literal, Var, aval_of
+from ..core import INT64, Atom, Aval, Eqn, Jaxpr, Var, aval_of
 from ..passes.masks import split
-from ..primitives.elementwise.arithmetic import convert_element_type_p, mul_p, neg_p, sub_p
 from ..primitives.indexing.gather_scatter import gather_p, scatter_p
 from ..primitives.structure.dynamic import dynamic_update_slice_p
-from ..primitives.structure.linear import add_p, broadcast_in_dim_p, reshape_p
 from .carry_ranges import step_of
 from .counting import first_of_consecutive
-
-#: Multiples and sums beyond this are not followed: int64 might not hold them.
-_FAR = 1 << 40
-
-
-class Turn:
-    """The number of an iteration of a loop, from 0 to `most`, and not above the sum `bound`, if that is known."""
-
-    __slots__ = ("bound", "most")
-
-    def __init__(self, most: float, bound: Sum | None = None):
-        self.most = most
-        self.bound = bound
-
-    @property
-    def count(self) -> float:
-        """How many turns there are, on average if their number varies."""
-        return self.most + 1 if self.bound is None else (self.most + 1) / 2
-
-
-class Sum:
-    """An integer: `number`, and multiples of turns and of variables that do not change."""
-
-    __slots__ = ("number", "terms")
-
-    def __init__(self, number: int, terms: Mapping[Any, int]):
-        self.number = number
-        self.terms = terms
-
-    def plus(self, other: Sum, times: int = 1) -> Sum:
-        """The sum with a multiple of another one."""
-        terms = dict(self.terms)
-        for symbol, n in other.terms.items():
-            terms[symbol] = terms.get(symbol, 0) + times * n
-        return Sum(self.number + times * other.number, {s: n for s, n in terms.items() if n})
-
-    def in_turns(self, instead: Mapping[Any, Sum]) -> Sum:
-        """The sum in other turns."""
-        total = Sum(self.number, {s: n for s, n in self.terms.items() if s not in instead})
-        for symbol, n in self.terms.items():
-            if symbol in instead:
-                total = total.plus(instead[symbol], n)
-        return total
+from .index_sums import Sum, Turn, is_index, known_sum, passed_sums, sum_of
 
 
 class Stretch(NamedTuple):
@@ -188,16 +144,12 @@ def elements_that_stay(
     array = body.invars[num_consts + carry]
     search = _Accesses(array.aval.shape, lowest)
     turn = Turn(_most(loop.length))
-    sums: dict[Any, Sum] = {v: Sum(0, {v: 1}) for v in body.invars if _is_index(v)}
+    sums: dict[Any, Sum] = {v: Sum(0, {v: 1}) for v in body.invars if is_index(v)}
     rows = dict(zip(body.invars[num_consts + num_carry :], loop.counted))
     sums.update((_First(v), Sum(0, {v: 1})) for v, step in rows.items() if step and v.aval.shape)
     _take_turn(body, (num_consts, num_carry), rows, turn, loop.reverse, sums)
     search.search(body, (array, carry), sums, _Whereabouts((turn,), ()))
     return [a for a in search.reads if all(search.apart(a, w) for w in search.writes)]
-
-
-def _is_index(v: Atom) -> bool:
-    return type(v.aval) is Aval and not v.aval.shape and v.aval.dtype == INT64
 
 
 def _most(length: int | None) -> float:
@@ -279,42 +231,7 @@ def sizes_of(eqn: Eqn) -> tuple[int, int, int]:
     return int(params["length"] is None), params["num_consts"], params["num_carry"]
 
 
-# --- sums ---------------------------------------------------------------------------------------------------
-
-
-def _known(a: Atom, sums: Mapping[Any, Sum]) -> Sum | None:
-    if isinstance(a, Literal):
-        return Sum(int(a.value), {}) if _is_index(a) else None
-    return sums.get(a)
-
-
-def _passed(operands: Iterable[tuple[Var, Atom]], sums: Mapping[Any, Sum]) -> dict[Any, Sum]:
-    """What is known inside of a body, of operands that are known outside."""
-    known = {v: _known(a, sums) for v, a in operands}
-    return {v: x for v, x in known.items() if x is not None}
-
-
-def _sum_of(e: Eqn, sums: Mapping[Any, Sum]) -> Sum | None:
-    """The result of an equation; of an array, if all of its elements are the same."""
-    if e.primitive not in _FOLLOWED or e.outvars[0].aval.dtype != INT64:
-        return None
-    terms = [_known(a, sums) for a in e.invars[:2]]
-    x, y = terms[0], terms[-1]
-    if x is None or y is None:
-        return None
-    if e.primitive is mul_p:
-        x, y = (y, x) if not x.terms else (x, y)
-        total = None if y.terms else Sum(0, {}).plus(x, y.number)
-    elif e.primitive in (add_p, sub_p):
-        total = x.plus(y, 1 if e.primitive is add_p else -1)
-    else:
-        total = Sum(0, {}).plus(x, -1) if e.primitive is neg_p else x
-    if total is None or any(abs(n) > _FAR for n in (total.number, *total.terms.values())):
-        return None
-    return total
-
-
-_FOLLOWED = (add_p, sub_p, mul_p, neg_p, convert_element_type_p, broadcast_in_dim_p, reshape_p)
+# --- turns --------------------------------------------------------------------------------------------------
 
 
 def _take_turn(
@@ -390,7 +307,7 @@ class _Accesses:
         versions[start if result is None else body.outvars[result]] = len(chain) - 0.5
         updates = {e: n for n, (e, _, _) in enumerate(chain)}
         for e in body.eqns:
-            total = _sum_of(e, sums)
+            total = sum_of(e, sums)
             if total is not None:
                 sums[e.outvars[0]] = total
             n = updates.get(e, -1)
@@ -424,7 +341,7 @@ class _Accesses:
             head = int("branches" in e.params)
             for n, b in enumerate(bodies_of(e) if operand >= head else ()):
                 operands = list(zip(b.invars, e.invars[head:]))
-                here = _passed(operands, sums)
+                here = passed_sums(operands, sums)
                 here.update((_First(v), sums[_First(a)]) for v, a in operands if _First(a) in sums)
                 self.search(b, (b.invars[operand - head], result), here, place.within(e, n, f"branch {n}"))
             return
@@ -434,10 +351,10 @@ class _Accesses:
         if inner < 0 or (result is None and inner >= consts):  # a version of its own, or rows
             return
         pairs = list(zip(body.invars, e.invars[first:]))
-        here = _passed([(v, a) for v, a in pairs if _is_index(v)], sums)
-        rows = {v: 1 for v, a in pairs[consts + carried :] if _is_index(a) or _First(a) in sums}
+        here = passed_sums([(v, a) for v, a in pairs if is_index(v)], sums)
+        rows = {v: 1 for v, a in pairs[consts + carried :] if is_index(a) or _First(a) in sums}
         here.update((v, sums[_First(a)]) for v, a in pairs if v in rows and _First(a) in sums)
-        count = _known(e.invars[0], sums) if first and "length" in e.params else None
+        count = known_sum(e.invars[0], sums) if first and "length" in e.params else None
         bound = None if count is None else count.plus(Sum(-1, {}))
         most = _most(e.params.get("length")) if bound is None else max(self._most(bound), 0)
         turn = Turn(most, bound)
@@ -448,10 +365,10 @@ class _Accesses:
         """The elements that an access touches."""
         if e.primitive is dynamic_update_slice_p:
             extents = zip(e.invars[2:], self.shape, e.invars[1].aval.shape)
-            axes = {d: (_known(a, sums), n, m) for d, (a, n, m) in enumerate(extents) if m < n}
+            axes = {d: (known_sum(a, sums), n, m) for d, (a, n, m) in enumerate(extents) if m < n}
             return {d: Stretch(self._within(x, n - m), m) for d, (x, n, m) in axes.items()}
         indices = e.invars[1:] if e.primitive is gather_p else e.invars[2:]
-        pairs = [(d, _known(a, sums)) for d, a in zip(e.params["axes"], indices)]
+        pairs = [(d, known_sum(a, sums)) for d, a in zip(e.params["axes"], indices)]
         if e.params["mode"] in ("clip", "wrap"):
             pairs = [(d, self._within(x, self.shape[d] - 1)) for d, x in pairs]
         return {d: Stretch(x, 1) for d, x in pairs}
