@@ -57,7 +57,7 @@ class _LateReads:
         """The statements of a block."""
         new: list[ir.Statement] = []
         group: list[tuple[ir.For, ir.Store]] = []
-        for s in (*statements, None):
+        for s in (*self.opened(statements), None):
             store = self.note(s)
             if group and (store is None or not self.continues(*group[-1], s, store)):
                 new += self.waiting(group)
@@ -68,6 +68,23 @@ class _LateReads:
             elif s is not None:
                 new.append(s)
         return new
+
+    def opened(self, statements: Sequence[ir.Statement]) -> list[ir.Statement]:
+        """The statements, with those of loops along axes of extent 1, which may hide the loop outside them."""
+        new: list[ir.Statement] = []
+        for s in statements:
+            if type(s) is ir.For and any(self.is_along_one(s, t) for t in ir.walk(s.body)):
+                new.append(ir.Let(s.var, "add", (s.start, ir.Extent(0))))
+                new += self.opened(s.body.statements)
+            else:
+                new.append(s)
+        return new
+
+    def is_along_one(self, loop: ir.For, s: ir.Statement) -> bool:
+        """Whether a loop runs along an axis of extent 1 of the memory that a statement writes to."""
+        if type(s) is not ir.Store or ir.rounds(loop, 0) != 1 or not self.is_inside(s):
+            return False
+        return any(n == 1 and i is loop.var for i, n in zip(s.index, s.buffer.shape))
 
     def note(self, s: ir.Statement | None) -> ir.Store | None:
         """Note the integers of a statement; the store of a loop that overwrites an element in each iteration."""

@@ -181,12 +181,13 @@ class _Tests:
 
     def is_within(self, limit: Range, first: ScalarHandle, last: ScalarHandle, step: Range) -> ScalarHandle:
         """Whether the first and the last number are in a range, and with them those between."""
+        b = self.builder
+        result = b.const(True, ir.BOOL)
         least, greatest = [first, last], [first, last]
-        if step[0] >= 0:
-            least, greatest = [first], [last]
-        elif step[1] <= 0:
-            least, greatest = [last], [first]
-        result = self.builder.const(True, ir.BOOL)
+        if step[0] >= 0 or step[1] <= 0:
+            least, greatest = ([first], [last]) if step[0] >= 0 else ([last], [first])
+            if UNKNOWN in (b.range_of(first), b.range_of(last)):
+                result = least[0] <= greatest[0]  # those beyond the end of int64 continue at its other end
         for x in least if limit[0] > LOWEST else ():
             result = result & (x >= limit[0])
         for x in greatest if limit[1] < HIGHEST else ():

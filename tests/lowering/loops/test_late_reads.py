@@ -68,6 +68,19 @@ def test_elements_of_any_dtype_wait(dtype):
     np.testing.assert_allclose(ft.jit(f)(u), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(40, 1), (1, 40, 1), (3, 40, 1)])
+def test_axes_of_extent_1_hide_no_loop(shape):
+    u = RNG.normal(size=shape)
+
+    def f(u):
+        return lax.fori_loop(0, 3, lambda t, u: u.at[..., 1:-1, :].set(u[..., 2:, :] - u[..., :-2, :]), u)
+
+    expected = u.copy()
+    for _ in range(3):
+        expected[..., 1:-1, :] = expected[..., 2:, :] - expected[..., :-2, :]
+    np.testing.assert_allclose(ft.jit(f)(u), expected, rtol=1e-13)
+
+
 def test_so_do_the_steps_of_two_arrays():
     """Each step reads the old elements of both, and LLVM knows that it does before it overwrites them."""
 

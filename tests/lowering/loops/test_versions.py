@@ -40,6 +40,11 @@ def upwards_and_downwards(x, start, stop, step, first):
     return lax.fori_loop(start, stop, body, x)
 
 
+def by_one(x, start, stop, step, first):
+    """Indices that grow by a number that is known."""
+    return lax.fori_loop(start, stop, lambda k, y: y.at[0].add(x[first + k] * step), x)
+
+
 def in_int64(number):
     return (number + BITS // 2) % BITS - BITS // 2
 
@@ -68,9 +73,16 @@ def upwards_and_downwards_by_hand(x, start, stop, step, first):
     return y
 
 
+def by_one_by_hand(x, start, stop, step, first):
+    y = x.copy()
+    for k in range(start, stop):
+        y[0] += x[at(first + k)] * step
+    return y
+
+
 COMPILED = {
     (f, backend): config.patch(backend=backend)(ft.jit(lambda *args, f=f: f(*args)))
-    for f in (linear, upwards_and_downwards)
+    for f in (linear, upwards_and_downwards, by_one)
     for backend in BACKENDS
 }
 
@@ -112,13 +124,19 @@ CASES = {
     "a product wraps round, and is inside": (2**61, 2**61 + 8, 8, 4 - 4 * 8),
     "a number near the upper limit": (2**63 - 9, 2**63 - 1, 1, in_int64(-(2**63) + 10)),
     "a number near the lower limit": (-(2**63), -(2**63) + 9, 1, -(2**63)),
+    "beyond the upper limit": (0, 15, 1, 2**63 - 1),
     "a large step": (0, 2, 2**62 + 5, 1),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(
-    ("f", "by_hand"), [(linear, linear_by_hand), (upwards_and_downwards, upwards_and_downwards_by_hand)]
+    ("f", "by_hand"),
+    [
+        (linear, linear_by_hand),
+        (upwards_and_downwards, upwards_and_downwards_by_hand),
+        (by_one, by_one_by_hand),
+    ],
 )
 def test_loops_at_the_ends_of_arrays_and_of_integers(f, by_hand, name):
     agree(f, by_hand, *CASES[name])
