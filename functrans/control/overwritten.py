@@ -352,8 +352,10 @@ class _Accesses:
             return
         pairs = list(zip(body.invars, e.invars[first:]))
         here = passed_sums([(v, a) for v, a in pairs if is_index(v)], sums)
-        rows = {v: 1 for v, a in pairs[consts + carried :] if is_index(a) or _First(a) in sums}
-        here.update((v, sums[_First(a)]) for v, a in pairs if v in rows and _First(a) in sums)
+        # Rows are consecutive numbers, of which the operand is the first one or has all.
+        rows = {v: v.aval.size for v, a in pairs[consts + carried :] if is_index(a) or _First(a) in sums}
+        firsts = [(_First(v) if v.aval.shape else v, _First(a)) for v, a in pairs if v in rows]
+        here.update((v, sums[a]) for v, a in firsts if a in sums)
         count = known_sum(e.invars[0], sums) if first and "length" in e.params else None
         bound = None if count is None else count.plus(Sum(-1, {}))
         most = _most(e.params.get("length")) if bound is None else max(self._most(bound), 0)

@@ -14,7 +14,7 @@ of this: when it runs, there is no last array yet.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from ..core.aval import Zero
 from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..core.primitive import Primitive
 from ..passes.check import verified
-from ..passes.toolkit import backward_slice, forward_slice, inline, new_equation, substitute
+from ..passes.toolkit import forward_slice, inline, new_equation, substitute
 from ..primitives.indexing.gather_scatter import gather_p
 from ..transforms.linearize_jaxpr import LinearizedJaxpr
 from .overwritten import (
@@ -243,16 +243,16 @@ def recomputing_marked(
         return recomputing(parts, stored, separate=separate)
     residuals = residual_atoms(parts)
     given = {*stored, *known}
-    read = [v for v in second_run(primal, residuals, given)[1] if v in known and v not in stored]
+    read = _read_back(primal, residuals, known, stored)
+    again: dict[Eqn, None] = {}
+    for v, indices in read.items():
+        again.update(dict.fromkeys(indices))
+        gather = new_equation(gather_p, known[v].invars[1:], known[v].params, known[v].source)
+        again[gather.replace(outvars=[v])] = None
     operands = [a for v in read for a in known[v].invars[1:]]
-    gathers = [
-        new_equation(gather_p, known[v].invars[1:], known[v].params, known[v].source).replace(outvars=[v])
-        for v in read
-    ]
     eqns, leaves = second_run(primal, [*residuals, *operands], given)
-    indices = set(backward_slice(primal.eqns, operands, given))
-    again = [*[e for e in eqns if e in indices], *gathers, *[e for e in eqns if e not in indices]]
-    half = with_second_run(parts, again, [v for v in leaves if v not in read], separate=separate)
+    again.update(dict.fromkeys(eqns))
+    half = with_second_run(parts, list(again), [v for v in leaves if v not in read], separate=separate)
     same: dict[Any, Atom] = {}
     for e in half.primal.eqns:
         if e.primitive is read_back_p:
@@ -263,3 +263,28 @@ def recomputing_marked(
             outvars=[same.get(a, a) for a in half.primal.outvars],
         )
     )
+
+
+def _read_back(
+    primal: Jaxpr, residuals: Sequence[Atom], known: Mapping[Atom, Eqn], stored: Collection[Any]
+) -> dict[Any, list[Eqn]]:
+    """The values that are read back, each after those that its indices read, with the equations of its indices.
+
+    An index may come from a value that is read back itself. This value has to be an earlier one: of two values that are
+    found by each other, one is stored.
+    """
+    place: dict[Any, int] = {v: n for n, e in enumerate(primal.eqns) for v in e.outvars}
+    read: dict[Any, list[Eqn]] = {}
+
+    def run(values: Sequence[Atom]) -> tuple[list[Eqn], list[Var]]:
+        eqns, leaves = second_run(primal, values, {*stored, *known})
+        return eqns, [v for v in leaves if v in known and v not in stored]
+
+    _, wanted = run(residuals)
+    while wanted:
+        v = wanted.pop()
+        eqns, earlier = run(known[v].invars[1:])
+        if v not in read and all(place.get(a, -1) < place.get(v, -1) for a in earlier):
+            read[v] = eqns
+            wanted += earlier
+    return {v: read[v] for v in sorted(read, key=lambda v: place.get(v, -1))}

@@ -162,7 +162,32 @@ def old_version(x, y):
     return lax.fori_loop(1, N, step, y)
 
 
-NOT_ALL = [overwritten, wrapped, in_place, dropped, swept_twice, old_version]
+def several_places(x, y):
+    """Rows of rows: each iteration writes four elements, of which the next one overwrites some."""
+
+    def few(a, i):
+        r = a[i]
+        return a.at[i + 1].set(fnp.sin(r) * r * x[i]), None
+
+    rows = np.arange(24).reshape(2, 3, 4)
+    return lax.scan(lambda a, rows: lax.scan(few, a, rows), y, rows)[0]
+
+
+def looked_up(x, y):
+    """Indices are read back, too, from an array of integers that the loop writes."""
+
+    def step(i, state):
+        places, a = state
+        places = places.at[i].set((2 * places[i - 1] + 1) % 4)
+        j = places[i] + 1
+        v = a[i - 1, j] * fnp.sin(a[i - 1, places[i - 1] + 1])
+        return places, a.at[i, j].set(v * x[i] * a[i, j])
+
+    first = fnp.asarray(np.eye(1, 6, dtype=int)[0])
+    return lax.fori_loop(1, 6, step, (first, fnp.reshape(y, (6, 5))))[1]
+
+
+NOT_ALL = [overwritten, wrapped, in_place, dropped, swept_twice, old_version, several_places, looked_up]
 
 
 def slope(f, point, direction, eps=1e-6):
