@@ -33,12 +33,7 @@ def rounds(
     round. A sample is one call, or as many as fill `sample` seconds of `clock`. Use ``time.thread_time`` to measure
     differences smaller than the disturbance by other processes.
     """
-    counts = {}
-    for name, call in calls.items():
-        call()
-        start = clock()
-        call()
-        counts[name] = max(1, math.ceil(sample / max(clock() - start, 1e-8)))
+    counts = {name: _count(call, sample, clock) for name, call in calls.items()}
     times: dict[str, list[float]] = {name: [] for name in calls}
     names = list(calls)
     for r in range(repeats):
@@ -48,15 +43,28 @@ def rounds(
     return times
 
 
+def _count(call: Callable[[], object], sample: float, clock: Callable[[], float]) -> int:
+    """How many calls fill a sample. The first ones take longer, so more and more are made until they do."""
+    call()
+    count = 1
+    while (spent := _spent(call, count, clock)) < sample / 2:
+        count *= 2
+    return max(1, math.ceil(count * sample / spent))
+
+
+def _spent(call: Callable[[], object], count: int, clock: Callable[[], float]) -> float:
+    start = clock()
+    for _ in range(count):
+        call()
+    return clock() - start
+
+
 def _sample(call: Callable[[], object], count: int, clock: Callable[[], float]) -> float:
     """Mean seconds of `count` calls, with the garbage collector off."""
     gc.collect()
     gc.disable()
     try:
-        start = clock()
-        for _ in range(count):
-            call()
-        return (clock() - start) / count
+        return _spent(call, count, clock) / count
     finally:
         gc.enable()
 
