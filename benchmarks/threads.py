@@ -253,9 +253,12 @@ def _on(threads: int, b: backends.Backend, f: Callable[..., Any], arrays: Any) -
     compiled = b.api.jit(f)
     if not threads:
         return lambda: b.wait(compiled(*arrays))
-    with ft.config.patch(num_threads=threads):
-        ready = compiled.lower(*arrays).compile()
-    return lambda: b.wait(ready(*arrays))
+
+    def call() -> Any:
+        with ft.config.patch(num_threads=threads):  # it counts when a program is called
+            return compiled(*arrays)
+
+    return call
 
 
 def _least(calls: dict[str, Callable[[], Any]], repeats: int | None) -> dict[str, float]:
