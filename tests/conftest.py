@@ -1,27 +1,71 @@
-"""Every test runs with the verifier between passes and in checked mode, and hypothesis without clocks."""
+"""How the tests run: two thirds in checked mode with the verifier, one third as shipped; hypothesis without clocks.
 
+*Checked*: kernels test their own reads and writes, the verifier runs between passes, nothing comes from the disk cache.
+*As shipped*: what users run, with the options' defaults and a disk cache in a temporary folder. Of the workers that
+``pytest -n`` starts, each third one runs as shipped; ``FUNCTRANS_TESTS=shipped`` or ``checked`` decides for all.
+
+Quick tests draw the same examples each time. Slow ones draw new ones, and print the seed.
+"""
+
+import atexit
 import gc
 import os
+import random
+import shutil
 import signal
+import tempfile
 from collections import Counter
 
 import pytest
 from hypothesis import settings
 
-# For this process, and for those that tests start: the tests compile what they run.
-os.environ.setdefault("FUNCTRANS_CHECKED", "1")
-os.environ.setdefault("FUNCTRANS_CACHE", "0")
 
-from functrans.core.config import config
+def _as_shipped() -> bool:
+    """Whether the tests of this process run as shipped."""
+    mode = os.environ.get("FUNCTRANS_TESTS", "")
+    if mode not in ("", "shipped", "checked"):
+        raise pytest.UsageError(f"FUNCTRANS_TESTS is 'shipped', 'checked' or not set, not {mode!r}")
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    return mode == "shipped" if mode else int(worker) % 3 == 2
+
+
+AS_SHIPPED = _as_shipped()
+
+# Set in the environment, for this process and for those that tests start. The process that starts the workers makes the
+# folder of the cache, and removes it.
+if "FUNCTRANS_CACHE_DIR" not in os.environ:
+    os.environ["FUNCTRANS_CACHE_DIR"] = tempfile.mkdtemp(prefix="functrans-tests-")
+    atexit.register(shutil.rmtree, os.environ["FUNCTRANS_CACHE_DIR"], ignore_errors=True)
+os.environ.setdefault("FUNCTRANS_CHECKED", "0" if AS_SHIPPED else "1")
+os.environ.setdefault("FUNCTRANS_CACHE", "1" if AS_SHIPPED else "0")
+
+from functrans.core.config import config  # noqa: E402  it reads the environment when imported
 
 settings.register_profile("functrans", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("functrans-slow", settings.get_profile("functrans"), derandomize=False)
 settings.load_profile("functrans")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """Hypothesis draws new examples where slow tests are selected; workers get the seed of the process that starts them."""
+    if config.option.markexpr == "slow":
+        settings.load_profile("functrans-slow")
+        if config.getoption("hypothesis_seed") is None:
+            config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
+
+
+def pytest_report_header(config):
+    """The modes and the seed."""
+    seed = config.getoption("hypothesis_seed")
+    again = f"; new examples: --hypothesis-seed={seed} repeats them" if seed is not None else ""
+    return f"functrans: {'as shipped' if AS_SHIPPED else 'checked; of the workers each third one as shipped'}{again}"
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _verify_between_passes():
     """Set for the process, not patched: the threads that tests start must see it too."""
-    config.verify = True
+    config.verify = not AS_SHIPPED
     yield
     config.verify = False
 

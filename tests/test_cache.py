@@ -25,12 +25,13 @@ def run_softplus(path):
     return f.cache_info()
 
 
-def test_list_verify_and_clear(tmp_path, capsys):
+def test_list_verify_and_clear(tmp_path, capsys, monkeypatch):
     def command(name):
         code = cache.main([name, "--dir", str(tmp_path / "cache")])
         return code, capsys.readouterr().out
 
     store._opened.cache_clear()
+    monkeypatch.setattr(config, "cache", False)
     assert command("list") == (
         0,
         f"{tmp_path}/cache: 0 kernels, 0 bytes of at most 1.1 GB, 0 hits; config.cache is off\n",

@@ -15,6 +15,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.errors import ConfigError
+from functrans.lowering.blas import has_own_products
 from functrans.lowering.loops import parallel
 from functrans.lowering.loops.show import show
 from functrans.lowering.run.executable import compile_jaxpr
@@ -159,7 +160,8 @@ ROUTINES = {
 @pytest.mark.parametrize("name", ROUTINES)
 def test_routines_in_threads_give_the_results_of_one(name):
     f, args = ROUTINES[name]
-    assert " team " in text_of(f, 2, *args)
+    if not name.startswith("product") or has_own_products("d"):  # BLAS has threads of its own
+        assert " team " in text_of(f, 2, *args)
     np.testing.assert_allclose(run(f, 3, *args), run(f, 1, *args), rtol=1e-12, atol=1e-12)
 
 

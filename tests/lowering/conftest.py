@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from functrans.core.aval import aval_of
+from functrans.core.config import config
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var
 from functrans.core.trace import Trace, Tracer, eval_trace, tracing
 from functrans.lowering.llvm import store
@@ -58,9 +59,10 @@ def _stage(f, *args, stats=None):
 
 @pytest.fixture(autouse=True)
 def _compiles_for_itself():
-    """Tests patch what kernels are made by: none may get the code of another one's kernel."""
+    """Tests patch what kernels are made by: none may get the code of another one's kernel, from disk neither."""
     store.forget()
-    yield
+    with config.patch(cache=False):
+        yield
     store.forget()
 
 

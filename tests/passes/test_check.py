@@ -102,7 +102,10 @@ def test_jaxprs_inside_equations_are_checked():
     with pytest.raises(JaxprTypeError, match=r"in equation 0 \(call.*an output is f32"):
         check_jaxpr(Jaxpr([x], [eqn], []))
     z = Var(Aval((4,), VECTOR.dtype))
-    with pytest.raises(JaxprTypeError, match=r"call of 'f': the operands are .*f64\[4\]"):
+    with (
+        config.patch(verify=True),
+        pytest.raises(JaxprTypeError, match=r"call of 'f': the operands are .*f64\[4\]"),
+    ):
         check_jaxpr(Jaxpr([z], [Eqn(call_p, [z], [y], {"jaxpr": program()})], []))
 
 

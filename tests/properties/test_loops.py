@@ -231,10 +231,9 @@ MIXTURES = given(
 
 
 def check_mixture(program, seed, check, fewest):
-    """In checked mode (see conftest), which looks at the memory of each kernel after each call."""
-    assert ft.config.checked
+    """In checked mode, which looks at the memory of each kernel after each call."""
     assume(well_conditioned(program, seed))
-    with in_parts_of(fewest):
+    with in_parts_of(fewest), ft.config.patch(checked=True):
         check(program, seed)
 
 

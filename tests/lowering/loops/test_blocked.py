@@ -23,17 +23,17 @@ SHAPES = [
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
 def test_equal_numbers(shape, axis, strict):
-    """The hardest case, since all roundings go the same way."""
+    """The hardest case, since all roundings go the same way. Narrower vectors add longer chains."""
     x = np.full(shape, 0.1)
     count = x.size // np.sum(x, axis).size
     exact = float(Fraction(0.1) * count)
     with ft.config.patch(strict=strict):
         for value, of in ((0.1, lambda x: x), (0.1 * (1 + 2j), lambda x: x * (1 + 2j))):
             actual = ft.jit(lambda x, of=of: fnp.sum(of(x), axis))(x)
-            np.testing.assert_allclose(actual, exact * (value / 0.1), rtol=16 * EPS)
+            np.testing.assert_allclose(actual, exact * (value / 0.1), rtol=24 * EPS)
         mean, square = ft.jit(lambda x: (fnp.mean(x, axis), fnp.sum(x * x, axis)))(x)
-        np.testing.assert_allclose(mean, 0.1, rtol=16 * EPS)
-        np.testing.assert_allclose(square, float(Fraction(0.1 * 0.1) * count), rtol=16 * EPS)
+        np.testing.assert_allclose(mean, 0.1, rtol=24 * EPS)
+        np.testing.assert_allclose(square, float(Fraction(0.1 * 0.1) * count), rtol=24 * EPS)
         np.testing.assert_allclose(ft.jit(lambda x: fnp.var(x, axis))(x), 0.0, atol=1e-30)
 
 

@@ -157,7 +157,7 @@ def test_a_forgotten_buffer_is_reported(stage, monkeypatch, forgotten):
     jaxpr = ft.make_jaxpr(ft.grad(f))(np.ones((22, 3)))
     others = {**vars(ir), "touches_of": lambda s: () if type(s) is forgotten else ir.touches_of(s)}
     monkeypatch.setattr(check, "ir", SimpleNamespace(**others))
-    with pytest.raises(check.LoopIRError, match="touches_of does not report"):
+    with config.patch(verify=True), pytest.raises(check.LoopIRError, match="touches_of does not report"):
         compile_jaxpr(jaxpr).compile()
 
 
