@@ -48,7 +48,7 @@ settings.load_profile("functrans")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Hypothesis draws new examples where slow tests are selected; workers get the seed of the process that starts them."""
+    """Slow tests draw new examples; workers get the seed of the process that starts them."""
     if config.option.markexpr == "slow":
         settings.load_profile("functrans-slow")
         if config.getoption("hypothesis_seed") is None:
