@@ -235,7 +235,8 @@ class Statements(KernelFunction):
         """Unroll only short nests of loops: the vectorizer interleaves, and more would double the compile time.
 
         Copies of a loop around a long one gain nothing, and LLVM optimises each copy. A loop of little but branches
-        takes up to twice as long when it is not unrolled.
+        takes up to twice as long when it is not unrolled. A width is named only where LLVM can use it: it reports
+        on the standard error where it cannot.
         """
         n = _rounds_of_nest(s)
         if n <= VECTOR or (n <= SHORT and not _calls_maths(s.body)):
@@ -244,7 +245,7 @@ class Statements(KernelFunction):
         if not s.independent and _is_branchy(s.body):
             hints = f'!{{!"llvm.loop.unroll.count", i32 {COPIES}}}'
         width = self.math_routines.vector_bits
-        if width and _is_narrow(s.body):
+        if width and (s.independent or s.separate) and _is_narrow(s.body):
             hints += f', !{{!"llvm.loop.vectorize.width", i32 {width // 32}}}'
         self.loops.append(hints)
         return f", !llvm.loop !{len(self.loops) + 1}"
