@@ -166,7 +166,9 @@ def _run(package: Path, stages: list[list[str]]) -> int:
         for stream in (1, 2):
             os.dup2(null.fileno(), stream)
     os.setsid()
-    os.environ.update(FUNCTRANS_TESTS="checked", PYTHONPATH=str(package))
+    os.environ.update(
+        FUNCTRANS_TESTS="checked", PYTHONPATH=str(package), FUNCTRANS_CACHE_DIR=str(package / "cache")
+    )
     sys.path.insert(0, str(package))
     import pytest
 
