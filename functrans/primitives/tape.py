@@ -8,7 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Aval, Block, BlockEmitter, Primitive, Source, Tape, TapeAval, TapeWriter, Zero, records
+from ..core import (
+    INT64,
+    Aval,
+    Block,
+    BlockEmitter,
+    Primitive,
+    Source,
+    Tape,
+    TapeAval,
+    TapeWriter,
+    Zero,
+    records,
+)
 from ..core.config import config
 from ..core.errors import TapeLimitError
 from .series import of_jointly_linear
@@ -72,25 +84,34 @@ def _add_kernel(k: BlockEmitter, operands: Sequence[Any], results: Sequence[Any]
         _add_one(k, *rows)
 
 
-def _add_one(k: BlockEmitter, x: Any, y: Any, out: Any) -> None:
-    """Add two tapes. An empty one comes from a branch that did not run, and stands for zeros."""
-    (a, n), (b, m) = k.span(x), k.span(y)
+def _add_one(k: BlockEmitter, x: Any, y: Any, out: Any, has: tuple[Any, ...] = ()) -> None:
+    """Add two tapes. An empty one comes from a branch that did not run, and stands for zeros.
+
+    `has` says at run time whether `x` and `y` are there to be read: an empty tape of tapes has no spans.
+    """
+    (a, n), (b, m) = [_span(k, tape, *has[i : i + 1]) for i, tape in enumerate((x, y))]
     count = k.where(n < m, m, n)
     start = k.begin_tape(out)
     k.reserve(out, start + count)
     with k.loop(count) as i:
         first, second, there = k.record(x, a + i), k.record(y, b + i), k.record(out, start + i)
-        if isinstance(out.aval.item, TapeAval):
-            _add_one(k, first, second, there)
-        else:
-            _add_records(k, (first, second), (i < n, i < m), there)
+        add = _add_one if isinstance(out.aval.item, TapeAval) else _add_records
+        add(k, first, second, there, (i < n, i < m))
     k.end_tape(out, start, count)
 
 
-def _add_records(k: BlockEmitter, records: tuple[Any, Any], has: tuple[Any, Any], out: Any) -> None:
+def _span(k: BlockEmitter, tape: Any, has: Any = None) -> tuple[Any, Any]:
+    """The span of a tape; that of an empty one where it is not there."""
+    if has is None:
+        return k.span(tape)
+    zero = k.const(0, INT64)
+    return k.guarded(has, lambda: k.span(tape)[0], zero), k.guarded(has, lambda: k.span(tape)[1], zero)
+
+
+def _add_records(k: BlockEmitter, x: Any, y: Any, out: Any, has: tuple[Any, Any]) -> None:
     zero = k.const(0, out.dtype)
     with loops(k, out.shape) as index:
-        parts = [k.guarded(h, partial(k.load, r, index), zero) for r, h in zip(records, has)]
+        parts = [k.guarded(h, partial(k.load, r, index), zero) for r, h in zip((x, y), has)]
         k.store(out, index, parts[0] + parts[1])
 
 

@@ -95,3 +95,23 @@ def test_what_a_condition_says_of_a_number_bounds_the_indices_of_the_derivative(
     text = ft.jit(slope).lower(x).as_text()
     assert text.count("status |=") <= 2
     assert "reserve" not in text
+
+
+@pytest.mark.parametrize("backend", ["llvm", "python"])
+def test_tapes_of_tapes_from_branches_that_did_not_run(backend):
+    """The third derivative of a loop in a loop adds empty tapes of tapes to others."""
+
+    def turn(x):
+        return 0.8 * x + 0.2 * fnp.tanh(0.1 * fnp.sum(fnp.cos(x) * x))
+
+    def repeated(f, n):
+        return lambda x: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, f(c[1])), (0, x))[1]
+
+    def third(f):
+        hessian = ft.hessian(lambda x: fnp.sum(f(x)))
+        with ft.config.patch(backend=backend):
+            return ft.vjp(hessian, np.array([0.2, -0.4]))[1](np.array([[1.0, 0.5], [-2.0, 3.0]]))[0]
+
+    np.testing.assert_allclose(
+        third(repeated(repeated(turn, 1), 2)), third(lambda x: turn(turn(x))), rtol=1e-12
+    )

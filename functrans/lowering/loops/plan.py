@@ -120,12 +120,12 @@ def _written(statement: ir.Statement) -> set[str]:
 
 
 def _drop_untouched(kernel: ir.Kernel) -> None:
-    """Remove unused declarations, but keep one for each input and output.
+    """Remove unused declarations, but keep one for each input and output (the header of a tape is not its records).
 
     That of an updated input stays: it says that the storage has a value from the start.
     """
     touched = {id(b) for s in kernel.body.statements for b in _touched(s)}
-    places = {b.place for b in kernel.buffers if id(b) in touched}
+    places = {b.place for b in kernel.buffers if id(b) in touched and b.role != "tape"}
     kernel.buffers = [
         b
         for b in kernel.buffers
