@@ -12,6 +12,7 @@ released.
 from __future__ import annotations
 
 import functools
+import logging  # noqa: F401  its handler of forks must be registered before the one of this module
 import os
 import sys
 import threading
@@ -176,5 +177,7 @@ def _after_fork_in_child() -> None:
     _open_all()
 
 
+# Handlers run in reverse order before a fork. What compiles or loads may write to a log, so the lock of `logging` is
+# taken after those of this module: a fork that had it first would wait for ever for a thread that waits for it.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-_MAGIC = b"functrn1"
-#: Magic number, uses, checksum, length of the key. The number of uses is updated in place, so the checksum excludes it.
-_HEAD = struct.Struct("<8sQ32sI")
-_USES = struct.Struct("<Q")
+_MAGIC = b"functrn2"
+#: Magic number, uses and their complement, checksum of the rest, length of the key. The uses are updated in place, so
+#: they have a check of their own.
+_HEAD = struct.Struct("<8sII32sI")
+_USES = struct.Struct("<II")
+_MOST_USES = (1 << 32) - 1
 _USES_AT = 8
 _SUFFIX = ".entry"
 _UNFINISHED = ".tmp"
@@ -147,7 +149,7 @@ class Disk:
             if use and data is not None:
                 with contextlib.suppress(OSError):  # also marks it as most recently used
                     file.seek(_USES_AT)
-                    file.write(_USES.pack(uses + 1))
+                    file.write(_USES.pack(*_checked_uses(uses + 1)))
         return DiskEntry(name, status.st_size, uses, status.st_mtime, key, data)
 
     def entries(self) -> Iterator[DiskEntry]:
@@ -253,7 +255,10 @@ class Disk:
 
 
 def _foreign(status: os.stat_result) -> bool:
-    return hasattr(os, "geteuid") and status.st_uid != os.geteuid()
+    """Whether another user wrote a file, or might have."""
+    return hasattr(os, "geteuid") and (
+        status.st_uid != os.geteuid() or bool(status.st_mode & _WRITABLE_BY_OTHERS)
+    )
 
 
 def _name_of(key: str) -> str:
@@ -262,16 +267,22 @@ def _name_of(key: str) -> str:
 
 def _packed(key: str, data: bytes) -> bytes:
     n, body = len(key.encode()), key.encode() + data
-    return _HEAD.pack(_MAGIC, 0, _checksum(n, body), n) + body
+    return _HEAD.pack(_MAGIC, *_checked_uses(0), _checksum(n, body), n) + body
+
+
+def _checked_uses(uses: int) -> tuple[int, int]:
+    """A number of uses, and its complement."""
+    uses = min(uses, _MOST_USES)
+    return uses, uses ^ _MOST_USES
 
 
 def _unpacked(packed: bytes) -> tuple[int, str, bytes | None]:
     """The uses, key and data of a file; None if it is damaged."""
     if len(packed) < _HEAD.size:
         return 0, "", None
-    magic, uses, checksum, n = _HEAD.unpack_from(packed)
+    magic, uses, complement, checksum, n = _HEAD.unpack_from(packed)
     body = packed[_HEAD.size :]
-    if magic != _MAGIC or _checksum(n, body) != checksum:
+    if magic != _MAGIC or (uses, complement) != _checked_uses(uses) or _checksum(n, body) != checksum:
         return 0, "", None
     return uses, body[:n].decode(), body[n:]
 

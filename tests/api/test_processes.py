@@ -134,6 +134,42 @@ def test_joblib(tmp_path):
     run(tmp_path, "joblib")
 
 
+FORK_AT_THE_FIRST_CALL = """
+import importlib, os, sys, threading, time
+delay, *first = sys.argv[1:]
+for name in first:
+    importlib.import_module(name)
+import functrans as ft
+import numpy as np
+
+thread = threading.Thread(target=lambda: ft.jit(lambda x: x * 2.0)(np.ones(3)))
+thread.start()
+time.sleep(float(delay))
+child = os.fork()
+if not child:
+    os._exit(int(ft.jit(lambda x: x + 1.0)(2.0)))
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize(
+    "first", [[], ["logging"], ["concurrent.futures.thread"], ["multiprocessing", "random"]], ids=str
+)
+def test_a_fork_while_another_thread_makes_the_first_call(first):
+    """Which handlers of forks were registered before those of functrans must not matter."""
+    for delay in ("0", "0.03", "0.1"):
+        found = subprocess.run(
+            [sys.executable, "-c", FORK_AT_THE_FIRST_CALL, delay, *first],
+            env={**os.environ, "FUNCTRANS_CACHE": "0"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert (found.returncode, found.stdout) == (0, "3\n"), found.stderr
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_pools_of_processes(tmp_path, method):
     run(tmp_path, "pool", method)

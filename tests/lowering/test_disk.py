@@ -97,10 +97,24 @@ def test_damage_is_noticed(tmp_path_factory, place, byte, how):
     place %= len(whole)
     rest = {"cut": b"", "change": bytes([byte]) + whole[place + 1 :], "insert": bytes([byte]) + whole[place:]}
     file_of(disk).write_bytes(whole[:place] + rest[how])
-    counter = how == "change" and 8 <= place < 16
     unchanged = how == "change" and whole[place] == byte
-    assert disk.get(KEY) == (DATA if counter or unchanged else None)
-    assert file_of(disk).exists() == (counter or unchanged)  # what is damaged is removed
+    assert disk.get(KEY) == (DATA if unchanged else None)
+    assert file_of(disk).exists() == unchanged  # what is damaged is removed
+
+
+def test_the_count_of_uses_stays_at_the_most_that_fits(disk, monkeypatch):
+    monkeypatch.setattr(files, "_MOST_USES", 3)
+    disk.put(KEY, DATA, LIMIT)
+    assert [disk.get(KEY) == DATA for _ in range(6)] == [True] * 6
+    assert next(disk.entries()).uses == 3
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_may_write_counts_as_missing(disk, mode):
+    disk.put(KEY, DATA, LIMIT)
+    file_of(disk).chmod(mode)
+    assert disk.get(KEY) is None
+    assert not file_of(disk).exists()
 
 
 def test_exchanged_files_count_as_missing(disk):
