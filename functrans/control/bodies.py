@@ -68,15 +68,17 @@ def invariant_part(jaxpr: Jaxpr, count: int, outputs: Sequence[Any]) -> tuple[Ja
             moved.append(eqn)
             fixed.update(eqn.outvars)
     needed = {v for v in outputs if v in fixed}
-    for eqn in reversed(list(moved)):
+    stay = set()
+    for eqn in reversed(moved):
         size = sum(a.aval.size for a in eqn.invars)
         grows = sum(v.aval.size for v in eqn.outvars) > size
         if grows and needed.isdisjoint(eqn.outvars):
-            moved.remove(eqn)
+            stay.add(eqn)
         else:
             needed.update(eqn.invars)
+    moved = [e for e in moved if e not in stay]
     mine = {v for e in moved for v in e.outvars}
-    remaining = [e for e in jaxpr.eqns if e not in moved]
+    remaining = [e for e in jaxpr.eqns if not e.outvars or e.outvars[0] not in mine]
     read = variables_read(remaining, [*jaxpr.outvars, *outputs])
     consts = [v for e in moved for v in e.outvars if v in read]
     if not consts:
@@ -84,7 +86,8 @@ def invariant_part(jaxpr: Jaxpr, count: int, outputs: Sequence[Any]) -> tuple[Ja
     first, rest = jaxpr.invars[:count], jaxpr.invars[count:]
     outside = jaxpr.replace(invars=first, eqns=moved, outvars=consts, name=f"invariants({jaxpr.name})")
     inside = jaxpr.replace(invars=[*first, *consts, *rest], eqns=remaining)
-    return outside, inside, [consts.index(v) if v in mine else -1 for v in outputs]
+    places = {v: i for i, v in enumerate(consts)}
+    return outside, inside, [places[v] if v in mine else -1 for v in outputs]
 
 
 class JaxprBuilder:

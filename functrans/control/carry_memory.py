@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -16,23 +17,31 @@ def in_place(operands: Sequence[Atom], first: int, count: int) -> list[tuple[int
     return [(first + i, i) for i, n in enumerate(sizes) if n > LARGE]
 
 
-def source_of(jaxpr: Jaxpr, v: Atom) -> Atom:
-    """The first in the chain of values that ends with `v`, of which each may take the memory of the previous one."""
-    producer = {v: e for e in jaxpr.eqns for v in e.outvars}
-    while isinstance(v, Var) and v in producer:
-        eqn = producer[v]
+def sources_of(jaxpr: Jaxpr) -> list[Atom]:
+    """For each result the first in the chain of values that ends with it, each of which may take the previous one's memory.
+
+    A branch asks for the sources of the branches inside it, so each jaxpr answers once: all in one walk.
+    """
+    return jaxpr.derive(sources_of, lambda: _sources(jaxpr))
+
+
+def _sources(jaxpr: Jaxpr) -> list[Atom]:
+    previous: dict[Atom, Atom] = {}
+    for eqn in jaxpr.eqns:
         rule = eqn.primitive.kernel
         if isinstance(rule, Block):
-            place = eqn.outvars.index(v)
-            sources = [eqn.invars[i] for i, k in rule.overwrites(eqn.invars, eqn.params) if k == place]
-        elif isinstance(rule, Pointwise):
-            sources = [a for a in eqn.invars if (a.aval.shape, a.aval.dtype) == (v.aval.shape, v.aval.dtype)]
-        else:
-            sources = [*eqn.invars] if isinstance(rule, Reshape) else []
-        if not sources:
-            break
-        v = sources[0]
-    return v
+            for i, k in reversed(rule.overwrites(eqn.invars, eqn.params)):
+                previous[eqn.outvars[k]] = eqn.invars[i]
+        elif isinstance(rule, Pointwise | Reshape):
+            for v, a in product(eqn.outvars, reversed(eqn.invars)):
+                if isinstance(rule, Reshape) or (a.aval.shape, a.aval.dtype) == (v.aval.shape, v.aval.dtype):
+                    previous[v] = a
+    sources = []
+    for v in jaxpr.outvars:
+        while v in previous:
+            v = previous[v]
+        sources.append(v)
+    return sources
 
 
 class _Ring(NamedTuple):

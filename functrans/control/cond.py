@@ -49,7 +49,7 @@ from .bodies import JaxprBuilder
 from .body_cache import derive_from_all
 from .body_transforms import chosen_lanes
 from .call import effects_of_bodies
-from .carry_memory import source_of
+from .carry_memory import sources_of
 from .carry_ranges import of_branches
 from .run_body import computed
 from .scan import over_lanes
@@ -137,8 +137,8 @@ def _carried(index: Atom, *operands: Atom, branches: Branches) -> list[tuple[int
     """The operands whose memory a result may have: a branch changes them into it, or returns them."""
     numbers: list[dict[Atom, int]] = [{v: i for i, v in enumerate(b.invars, 1)} for b in branches]
     pairs: dict[int, int] = {}
-    for k in range(len(branches[0].outvars)):
-        found = [n.get(source_of(b, b.outvars[k])) for b, n in zip(branches, numbers)]
+    for k, sources in enumerate(zip(*map(sources_of, branches))):
+        found = [n.get(v) for v, n in zip(sources, numbers)]
         for i in sorted({i for i in found if i is not None}, key=lambda i: (-found.count(i), i)):
             aval = operands[i - 1].aval
             if i not in pairs and aval.ndim and aval.strong() == branches[0].out_avals[k].strong():
