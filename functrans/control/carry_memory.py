@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
-from ..core import INT64, Atom, Block, BlockEmitter, Buffer, Jaxpr, Pointwise, Reshape, TapeAval, Var
+from ..core import INT64, Atom, Block, BlockEmitter, Buffer, Jaxpr, Pointwise, Reshape, TapeAval
 from ..transforms.transpose import LARGE
 
 
@@ -18,7 +18,7 @@ def in_place(operands: Sequence[Atom], first: int, count: int) -> list[tuple[int
 
 
 def sources_of(jaxpr: Jaxpr) -> list[Atom]:
-    """For each result the first in the chain of values that ends with it, each of which may take the previous one's memory.
+    """For each result the first value of its chain, in which each may take the memory of the previous one.
 
     A branch asks for the sources of the branches inside it, so each jaxpr answers once: all in one walk.
     """

@@ -38,9 +38,22 @@ def _counts(carry: Sequence[Atom]) -> bool:
     return any(type(v.aval) is Aval and not v.aval.shape and v.aval.dtype == INT64 for v in carry)
 
 
+#: So many answers are kept for a body.
+_MOST_KNOWN = 64
+
+
 def _results(body: Jaxpr, inputs: Sequence[Facts]) -> list[Facts]:
-    found = ranges_of(body, inputs)
-    return [facts_of(a, found) for a in body.outvars]
+    """What is known of the results of a body. A loop asks several times, and so does each loop around it."""
+    answers: dict[Any, list[Facts]] = body.derive(_results, dict)
+    question = tuple([(x.range, x.base, x.scale, x.shift, *x.claims.items()) for x in inputs])
+    answer = answers.get(question)
+    if answer is None:
+        found = ranges_of(body, inputs)
+        answer = [facts_of(a, found) for a in body.outvars]
+        if len(answers) >= _MOST_KNOWN:
+            answers.clear()
+        answers[question] = answer
+    return answer
 
 
 def in_while(

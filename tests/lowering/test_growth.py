@@ -1,0 +1,102 @@
+"""The work of tracing and lowering grows as the program does, counted in calls of Python functions."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+
+X = np.linspace(0.1, 1, 5)
+
+
+def calls_of(f):
+    """How many Python functions `f` calls."""
+    count = 0
+
+    def note(frame, event, arg):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        f()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def elif_chain(inner, n):
+    return lambda x: lax.cond(x[0] > n, lambda x: x * n, inner, x)
+
+
+def elif_chain_of_pairs(inner, n):
+    """Each branch changes two arrays, and swaps them."""
+
+    def f(x):
+        y = x * 2.0
+        pair = lambda x, y: (inner(x), fnp.cos(y))
+        return sum(lax.cond(x[0] > n, lambda x, y: (y * n, x + y), pair, x, y))
+
+    return f
+
+
+def scan(inner, n):
+    return lambda x: lax.scan(lambda c, _: (inner(c) + 0.1, None), x, None, length=2)[0]
+
+
+def while_loop(inner, n):
+    return lambda x: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, inner(c[1]) + 0.1), (0, x))[1]
+
+
+def jitted(inner, n):
+    return ft.jit(lambda x: inner(x) + 0.1)
+
+
+def checkpointed(inner, n):
+    return ft.checkpoint(lambda x: fnp.tanh(inner(x)))
+
+
+NESTS = [elif_chain, elif_chain_of_pairs, scan, while_loop, jitted, checkpointed]
+
+
+def nested(level, depth):
+    f = lambda x: fnp.sin(x) * 1.1
+    for n in range(1, depth + 1):
+        f = level(f, n)
+    return f
+
+
+@pytest.mark.parametrize("transformation", ["jit", "grad"])
+@pytest.mark.parametrize("level", NESTS, ids=lambda f: f.__name__)
+def test_a_level_more_costs_what_the_last_one_did(level, transformation):
+    """At most quadratic, as nested checkpoints are; work that doubles at each level would grow by a factor of 72."""
+
+    def work(depth):
+        f = nested(level, depth)
+        g = f if transformation == "jit" else ft.grad(lambda x: fnp.sum(f(x)))
+        return calls_of(lambda: ft.jit(g).lower(X))
+
+    work(2)  # what the first programs load
+    first, second, third = work(3), work(6), work(12)
+    assert third - second <= 6 * (second - first)
+
+
+def test_equations_that_a_loop_does_not_change():
+    def work(n):
+        def f(w, x):
+            def body(c, _):
+                s = w
+                for i in range(n):
+                    s = s * 1.01 if i % 2 else fnp.sin(s)
+                return c * 0.5 + s, None
+
+            return lax.scan(body, x, None, length=3)[0]
+
+        return calls_of(lambda: ft.jit(f).lower(X, X))
+
+    work(10)
+    first, second, third = work(200), work(400), work(800)
+    assert third - second <= 2.3 * (second - first)
