@@ -33,14 +33,17 @@ def _sources(jaxpr: Jaxpr) -> list[Atom]:
             for i, k in reversed(rule.overwrites(eqn.invars, eqn.params)):
                 previous[eqn.outvars[k]] = eqn.invars[i]
         elif isinstance(rule, Pointwise | Reshape):
-            for v, a in product(eqn.outvars, reversed(eqn.invars)):
-                if isinstance(rule, Reshape) or (a.aval.shape, a.aval.dtype) == (v.aval.shape, v.aval.dtype):
-                    previous[v] = a
-    sources = []
-    for v in jaxpr.outvars:
-        while v in previous:
-            v = previous[v]
-        sources.append(v)
+            for out, a in product(eqn.outvars, reversed(eqn.invars)):
+                if isinstance(rule, Reshape) or (a.aval.shape, a.aval.dtype) == (
+                    out.aval.shape,
+                    out.aval.dtype,
+                ):
+                    previous[out] = a
+    sources: list[Atom] = list(jaxpr.outvars)
+    for k, source in enumerate(sources):
+        while source in previous:
+            source = previous[source]
+        sources[k] = source
     return sources
 
 
