@@ -40,6 +40,7 @@ from ..core import (
 from ..core.autocast import casts_here
 from ..core.low_precision import autocast_or_low
 from . import refusals
+from .protocols import has_buffer, is_sequence, taken_over
 
 _ndarray = np.ndarray
 _asarray = np.asarray
@@ -154,29 +155,6 @@ def _elements(x: Any) -> Sequence[Any]:
         return list(x)
     except Exception:  # a user's class with keys of its own
         return ()
-
-
-_NO_SEQUENCES = (dict, str, bytes, np.dtype, np.generic)
-
-
-def is_sequence(x: Any) -> bool:
-    """Whether NumPy takes an object for a sequence: it has a length and is read by ``x[i]``; not a dict or str."""
-    kind = type(x)
-    if kind is list or kind is tuple:
-        return True
-    return hasattr(kind, "__len__") and hasattr(kind, "__getitem__") and not isinstance(x, _NO_SEQUENCES)
-
-
-def has_buffer(x: Any) -> bool:
-    """Whether an object, such as a memoryview or an ``array.array``, gives NumPy its memory."""
-    kind = type(x)
-    if kind is list or kind is tuple:
-        return False
-    try:
-        memoryview(x)
-    except (TypeError, ValueError):  # ValueError: released
-        return False
-    return True
 
 
 def is_work_space(x: Any) -> bool:
@@ -402,6 +380,9 @@ class Array(np.ndarray, metaclass=_ArrayType):
         return f"A{repr(_view(self, _ndarray))[1:]}"
 
     def __divmod__(self, other: Any) -> Any:
+        out = taken_over("__rdivmod__", self, other)
+        if out is not NotImplemented:
+            return out
         try:
             return wrap_all(divmod(_view(self, _ndarray), unwrap(other)))
         except (ValueError, TypeError, MemoryError) as error:
@@ -499,7 +480,8 @@ class WeakArray(Array):
         return wrap, (self.item(),)
 
     def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
+        out = taken_over("__rdivmod__", self, other)
+        return (self // other, self % other) if out is NotImplemented else out
 
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self

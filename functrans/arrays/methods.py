@@ -26,6 +26,7 @@ from .array import (
     wrap,
     wrap_all,
 )
+from .protocols import reflected_name, taken_over
 from .refusals import COPY, METHODS, operator_refused, refuse, refused
 
 _ndarray = np.ndarray
@@ -73,11 +74,16 @@ def _unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
 def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
     generic = getattr(_ndarray, name)
     stem, called = _operator_of(name, swapped)
+    reflected = reflected_name(stem)
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
         if autocast_or_low.used and _by_functrans(called, self, other):
             return operators.operator[stem](*((other, self) if swapped else (self, other)))
+        if not (swapped or kind in _KNOWN):
+            out = taken_over(reflected, self, other)
+            if out is not NotImplemented:
+                return out
         if kind is Array:
             other = _view(other, _ndarray)
         plain = _view(self, _ndarray)

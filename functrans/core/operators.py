@@ -33,6 +33,11 @@ operators = Operators()
 _operator = operators.operator
 
 
+def _quotient_and_rest(x: Any, y: Any) -> Any:
+    quotient = _operator["floordiv"](x, y)
+    return quotient if quotient is NotImplemented else (quotient, _operator["mod"](x, y))
+
+
 class OperatorMethods:
     """Python's operators as methods: a table look-up, filled by `primitives/`. They are written out, for speed."""
 
@@ -75,10 +80,10 @@ class OperatorMethods:
         return _operator["mod"](other, self)
 
     def __divmod__(self, other: Any) -> Any:
-        return _operator["floordiv"](self, other), _operator["mod"](self, other)
+        return _quotient_and_rest(self, other)
 
     def __rdivmod__(self, other: Any) -> Any:
-        return _operator["floordiv"](other, self), _operator["mod"](other, self)
+        return _quotient_and_rest(other, self)
 
     def __pow__(self, other: Any) -> Any:
         return _operator["pow"](self, other)

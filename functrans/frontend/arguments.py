@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arrays.arguments import Parameters
 from ..arrays.array import Array, WeakArray, read_only_copy, unwrap, wrap
+from ..arrays.protocols import has_protocol
 from ..arrays.ref import Ref, refused
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval, state_value
@@ -19,7 +20,7 @@ from ..core.dtypes import HELD, is_held, native
 from ..core.errors import ArgumentError, BackwardStateError, DtypeError, RefError
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
 from ..primitives.axes import positive_shape
-from ..primitives.operands import PYTHON_KEYS, has_protocol, plain
+from ..primitives.operands import PYTHON_KEYS, plain
 from .pytree import LEAF, PyTree, PyTreeDef, leaf_path, tree_flatten, tree_flatten_with_path, tree_unflatten
 from .pytree.nodes import KeyPath, SequenceKey, keystr
 

@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..arrays.arguments import too_large
-from ..arrays.array import Array, WeakArray, has_buffer, has_tracer, holds_tracers, is_sequence, wrap
+from ..arrays.array import Array, WeakArray, has_tracer, holds_tracers, wrap
+from ..arrays.protocols import has_protocol, is_array_like
 from ..core import HELD, PYTHON_KEYS, Tracer, aval_of, check_supported, native, promote
 from ..core.errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
 from .elementwise.arithmetic import convert, convert_element_type_p
@@ -69,16 +70,6 @@ def operand(x: Any, name: str, position: int = 0) -> Any:
     if holds_tracers(x):
         return stacked(x.tolist(), name, position)
     return native(x, f"{name}: argument {position}")
-
-
-def is_array_like(x: Any) -> bool:
-    """Whether NumPy makes an array of numbers from an object: by one of its protocols, or because it is a sequence."""
-    return not isinstance(x, str | bytes) and (has_protocol(x) or is_sequence(x))
-
-
-def has_protocol(x: Any) -> bool:
-    """Whether an object gives NumPy an array: by ``__array__``, ``__array_interface__`` or its memory."""
-    return hasattr(x, "__array__") or hasattr(x, "__array_interface__") or has_buffer(x)
 
 
 def plain(x: Any, where: str) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arrays.arguments import CASTINGS, FLAG, one_of, too_large
 from ..arrays.array import wrap
+from ..arrays.protocols import is_array_like
 from ..core import dtype_kind
 from ..core.autocast import autocasting, without
 from ..core.config import Config, config
@@ -35,7 +36,7 @@ from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
 from .axes import broadcast_shapes
 from .elementwise.arithmetic import convert_element_type_p
 from .elementwise.bits import bitcast_p
-from .operands import WEAK_DTYPES, Key, finish, is_array_like, key_of, number, operand, strong
+from .operands import WEAK_DTYPES, Key, finish, key_of, number, operand, strong
 from .structure.linear import shape_of
 from .ufunc_examples import EXAMPLES
 

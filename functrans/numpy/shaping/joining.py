@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Casting
-from ...arrays.array import is_sequence
+from ...arrays.protocols import is_sequence
 from ...core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer, canonical
 from ...frontend.checked import checked
 from ...primitives import ops

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.protocols import taken_over
 from ...core import (
     BOOL,
     FLOAT16,
@@ -377,10 +378,13 @@ def _equality(ufunc: np.ufunc, prim: Primitive, outcome: np.bool_) -> Body:
     """Make ``==`` or ``!=``, which accept any object, as in NumPy: only numbers can equal numbers."""
     compare = _operator(ufunc, prim)
 
+    reflected = f"__{prim.name}__"
+
     def apply(x: Any, y: Any) -> Any:
         result = compare(x, y)
         if result is NotImplemented and not hasattr(y, "__array_ufunc__"):
-            return finish(constant(outcome, x))
+            result = taken_over(reflected, x, y)
+            return finish(constant(outcome, x)) if result is NotImplemented else result
         return result
 
     return apply
