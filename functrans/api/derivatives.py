@@ -7,7 +7,18 @@ from typing import Any
 
 from ..arrays.array import unwrap
 from ..control.call import call_p
-from ..core import Aval, StateAval, Unportable, Zero, aval_of, boundary, errors, is_float0, is_inexact
+from ..core import (
+    PYTHON_KEYS,
+    Aval,
+    StateAval,
+    Unportable,
+    Zero,
+    aval_of,
+    boundary,
+    errors,
+    is_float0,
+    is_inexact,
+)
 from ..frontend.arguments import (
     Flat,
     argument_name,
@@ -100,7 +111,8 @@ def _fitted(x: Any, aval: Aval, what: str) -> Any:
         raise errors.GradientError(
             f"{what} is complex, but its primal has dtype {aval.dtype}; take the real part"
         )
-    return convert(x, aval.dtype)
+    # Rules ask a cotangent for its shape, which a Python number does not have.
+    return aval.dtype.type(x) if type(x) in PYTHON_KEYS else convert(x, aval.dtype)
 
 
 @boundary

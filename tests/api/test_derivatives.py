@@ -7,6 +7,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans import lax
 from functrans.testing.finite_difference import jacobian
 
 X = np.array([0.3, -1.2, 2.5])
@@ -336,3 +337,35 @@ def test_other_names():
     named = ft.named_call(lambda x: 2.0 * x, name="double")
     assert named.__name__ == "double"
     assert ft.jit(named)(3.0) == ft.grad(lambda x: 3.0 * named(x))(1.0) == 6.0
+
+
+SCALARS = {
+    "product": lambda x: x @ x,
+    "element": lambda x: x[0],
+    "einsum": lambda x: fnp.einsum("i,i->", x, x),
+    "sort": lambda x: fnp.sort(x)[1],
+    "cumsum": lambda x: fnp.cumsum(x)[2],
+    "solve": lambda x: fnp.linalg.solve(fnp.eye(3) + 0.5, x)[0],
+    "rfft": lambda x: fnp.fft.rfft(x)[1].real,
+    "dynamic slice": lambda x: lax.dynamic_slice(x, (1,), (1,))[0],
+    "scan": lambda x: lax.scan(lambda c, y: (c * y, None), 1.0, x)[0],
+    "norm": fnp.linalg.norm,
+    "median": fnp.median,
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", SCALARS)
+def test_python_numbers_as_cotangents_and_tangents(name, dtype):
+    f, x = SCALARS[name], np.array([1.0, 3.0, 2.0], dtype)
+    for number in (2.0, 2, True):
+        typed = np.asarray(number, f(x).dtype)
+        (found,), (expected,) = ft.vjp(f, x)[1](number), ft.vjp(f, x)[1](typed)
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype == dtype
+        along = lambda s: f(x * s)
+        one = np.asarray(1, dtype)
+        assert ft.jvp(along, (1.0,), (number,))[1] == pytest.approx(
+            ft.jvp(along, (one,), (np.asarray(number, dtype),))[1]
+        )
+        assert ft.linearize(along, 1.0)[1](number) == pytest.approx(ft.jvp(along, (1.0,), (number,))[1])
