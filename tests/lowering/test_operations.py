@@ -367,7 +367,9 @@ def test_functions_of_complex_numbers(name, dtype, options):
     with np.errstate(all="ignore"):
         # complex64 is judged by the complex128 function, but for the Python form, which is NumPy's
         # complex64 itself.
-        expected = reference(name)(x if options is PYTHON else x.astype("c16"))
+        # NumPy's log1p is not accurate near zero; kernels' is.
+        of = special.log1p if name == "log1p" and options is not PYTHON else reference(name)
+        expected = of(x if options is PYTHON else x.astype("c16"))
         expected = expected.astype(dtype if expected.dtype.kind == "c" else real_dtype(dtype))
     actual = evaluate(lambda k, a: k.call(name, a), [x], expected.dtype, options)
     assert_close(actual, expected, 8)

@@ -280,11 +280,14 @@ class _Splitter:
         return b.cast(re, dtype), b.cast(im, dtype)
 
     def op_log1p(self, x: Pair) -> Pair:
-        """As in NumPy: log(hypot(x + 1, y)) + i atan2(y, x + 1), in doubles."""
+        """As eagerly (see `log1p_p`), in doubles."""
         b, dtype = self.b, x[0].dtype
-        re, im = b.cast(x[0], F64) + 1.0, b.cast(x[1], F64)
-        size, angle = b.call("log", b.call("hypot", re, im)), b.call("arctan2", im, re)
-        return b.cast(size, dtype), b.cast(angle, dtype)
+        re, im = b.cast(x[0], F64), b.cast(x[1], F64)
+        above = re + 1.0
+        near = (b.call("abs", re) < 0.5) & (b.call("abs", im) < 0.5)
+        small = b.call("log1p", b.where(near, re * (re + 2.0) + im * im, 0.0)) * 0.5
+        size, angle = b.call("log", b.call("hypot", above, im)), b.call("arctan2", im, above)
+        return b.cast(b.where(near, small, size), dtype), b.cast(angle, dtype)
 
     def op_expm1(self, x: Pair) -> Pair:
         """As in NumPy: expm1(x) cos(y) - 2 sin(y / 2)^2, exp(x) sin(y)."""

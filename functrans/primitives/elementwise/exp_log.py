@@ -69,9 +69,27 @@ log10_p: Primitive = elementwise(
     kinds="fc",
 )
 
+
+def _log1p(x: Any) -> Any:
+    """NumPy's function rounds ``1 + x`` where x is complex.
+
+    So near 0 the real part is log1p(Re x (Re x + 2) + (Im x)^2) / 2.
+    """
+    if np.asarray(x).dtype.kind != "c":
+        return np.log1p(x)
+    wide = np.asarray(x, np.complex128)
+    near = (np.abs(wide.real) < 0.5) & (np.abs(wide.imag) < 0.5)
+    out = np.log1p(wide)
+    small = wide[near]
+    if small.size:
+        out = np.array(out)
+        out.real[near] = 0.5 * np.log1p(small.real * (small.real + 2.0) + small.imag * small.imag)
+    return out.astype(np.asarray(x).dtype)[()]
+
+
 log1p_p: Primitive = elementwise(
     "log1p",
-    np.log1p,
+    _log1p,
     terms=(lambda t, ans, x: div_p.bind(t, add_p.bind(x, literal(1.0, x))),),
     kernel=lambda k, x: k.call("log1p", x),
     kinds="fc",
