@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import Primitive, ShapeError, aval_of, canonical
+from ..core import DtypeError, Primitive, ShapeError, aval_of, canonical
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops
@@ -84,7 +84,10 @@ def _argument(name: str, prim: Primitive, operand: Any, axis: int, index_dtype: 
     x = single(name, operand)
     d = one_axis(axis, len(shape_of(x)), f"lax.{name}")
     prim.abstract(aval_of(x), axes=(d,))
-    return finish(ops.convert(prim.bind(x, axes=(d,)), canonical(index_dtype, f"lax.{name}: index_dtype")))
+    dtype = canonical(index_dtype, f"lax.{name}: index_dtype")
+    if dtype.kind not in "iu":
+        raise DtypeError(f"lax.{name}: index_dtype must be an integer dtype, got {dtype}")
+    return finish(ops.convert(prim.bind(x, axes=(d,)), dtype))
 
 
 # --- products -----------------------------------------------------------------------------------------------

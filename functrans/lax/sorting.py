@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import ArgumentError, ArgumentValueError, ShapeError, Tracer
+from ..core.dtypes import INT32
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -97,7 +98,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     Returns
     -------
     values : Array, shape (*before, k, *after)
-    indices : Array of int64 of the same shape
+    indices : Array of int32 of the same shape
 
     Raises
     ------
@@ -124,4 +125,5 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     if not 0 <= k <= n:
         raise ArgumentValueError(f"lax.top_k: k must be from 0 to {n}, the extent of axis {d}, got {k}")
     values, places = ops.top_k(ops.move_axis(x, d, ndim - 1), int(k))
+    places = ops.convert(places, INT32)
     return finish(ops.move_axis(values, ndim - 1, d)), finish(ops.move_axis(places, ndim - 1, d))

@@ -103,7 +103,7 @@ def _places(word: Any, p: Any, n: int, draws: tuple[int, ...], replace: bool, mo
         total = fnp.cumsum(p)
         return fnp.searchsorted(total, total[-1] * (1 - stream.uniform(word, draws, dtype)))
     score = gumbel_of(word, (n,), dtype, mode) + fnp.log(p)
-    return lax.top_k(score, math.prod(draws))[1]
+    return lax.top_k(score, math.prod(draws))[1].astype(int)
 
 
 @compiled
@@ -217,7 +217,7 @@ def _categorical(
         scores = noise + fnp.reshape(logits, (*(1,) * len(prefix), *aval.shape))
         return fnp.argmax(scores, axis - aval.ndim)
     scores = logits + gumbel_of(word, aval.shape, aval.dtype, mode)
-    _, best = lax.top_k(fnp.moveaxis(scores, axis, -1), math.prod(prefix))
+    best = lax.top_k(fnp.moveaxis(scores, axis, -1), math.prod(prefix))[1].astype(int)
     return fnp.reshape(fnp.moveaxis(best, -1, 0), shape)
 
 

@@ -14,7 +14,7 @@ def _sort(operand, num_keys=1):
 
 def _top_k(operand, k):
     order = np.argsort(-operand, axis=-1, kind="stable")[..., :k]
-    return np.take_along_axis(operand, order, -1), order
+    return np.take_along_axis(operand, order, -1), order.astype(np.int32)
 
 
 TABLES = {

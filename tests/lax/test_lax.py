@@ -264,3 +264,17 @@ def test_conversions_of_what_does_not_fit_are_the_same_eagerly_and_compiled(sour
     np.testing.assert_array_equal(compiled, eager)
     fits = np.ones(x.shape, bool) if target != "uint32" else (x > -(2.0**31)) & (x < 2.0**32)
     np.testing.assert_array_equal(compiled[fits], expected[fits])
+
+
+def test_axes_that_are_named_twice_or_not_there_are_refused():
+    x = np.ones(2)
+    for shape, axes in (((2, 2), (0, 0)), ((2,), (0, 1)), ((2,), (1,)), ((2,), (-1,))):
+        with pytest.raises(ShapeError, match="broadcast_dimensions must name a different axis"):
+            lax.broadcast_in_dim(x if len(axes) == 1 else np.ones((2, 2)), shape, axes)
+
+
+def test_numbers_of_places_are_integers():
+    for f in (lax.argmax, lax.argmin):
+        with pytest.raises(DtypeError, match="index_dtype must be an integer dtype, got float32"):
+            f(np.ones(3), 0, np.float32)
+        assert f(np.array([2.0, 3.0, 1.0]), 0, np.uint8).dtype == np.uint8

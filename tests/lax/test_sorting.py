@@ -47,7 +47,7 @@ def test_top_k(n, dtype):
         for f in (lax.top_k, ft.jit(lax.top_k, static_argnums=1)):
             values, places = f(x, k)
             assert values.dtype == dtype
-            assert places.dtype == np.int64
+            assert places.dtype == np.int32
             np.testing.assert_array_equal(places, at)
             np.testing.assert_array_equal(values, np.take_along_axis(x, at, -1))
     values, places = lax.top_k(x, 1, axis=0)

@@ -130,3 +130,18 @@ def test_betaln_of_large_and_small_arguments(run):
         np.testing.assert_allclose(slopes[0], -1 / a, rtol=1e-14)
         np.testing.assert_allclose(slopes[1], sp.psi(1.0) - sp.psi(a + 1.0), atol=1e-15, rtol=1e-14)
     np.testing.assert_allclose(run(ft.grad(fsp.betaln))(-0.5, 0.25), sp.psi(-0.5) - sp.psi(-0.25), rtol=1e-14)
+
+
+@pytest.mark.parametrize("repetition", [False, True])
+def test_comb_beside_the_last_whole_number(repetition):
+    """No things, fewer than none, and parts of things."""
+    total, count = np.meshgrid(
+        [-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 5.0], [-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0]
+    )
+    expected = sp.binom(total + count - 1, count) if repetition else sp.comb(total, count)
+    if repetition:
+        expected[(count == 0) & (total >= 0)] = 1.0
+    for f in (fsp.comb, ft.jit(fsp.comb, static_argnames="repetition")):
+        np.testing.assert_allclose(f(total, count, repetition=repetition), expected, rtol=1e-13)
+    assert fsp.comb(0.0, 0.0, repetition=True) == 1
+    assert np.isnan(fsp.comb(-1, 0, repetition=True))

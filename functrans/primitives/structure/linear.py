@@ -321,10 +321,13 @@ transpose_p: Primitive = Primitive(
 
 
 def _broadcast_abstract(x: Aval, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Aval:
-    fits = len(broadcast_dimensions) == x.ndim and all(
-        n in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions)
-    )
-    if not fits:
+    one_each = len(broadcast_dimensions) == x.ndim == len({*broadcast_dimensions})
+    if not one_each or not all(0 <= d < len(shape) for d in broadcast_dimensions):
+        raise ShapeError(
+            f"broadcast: broadcast_dimensions must name a different axis of shape {shape} for each of the {x.ndim} axes "
+            f"of the array, got {broadcast_dimensions}"
+        )
+    if not all(n in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions)):
         raise ShapeError(f"broadcast: cannot broadcast array of shape {x.shape} to shape {shape}")
     return Aval(shape, x.dtype)
 

@@ -248,6 +248,8 @@ def factorial(n: Any, exact: bool = False) -> Any:
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
     """Number of ways to choose `k` of `N` things; 0 where `k` is above `N`, or one is negative.
 
+    With repetition it is `binom` of ``N + k - 1`` and `k`, and 1 for ``k = 0`` of no things, as in SciPy.
+
     Parameters
     ----------
     N, k : array_like
@@ -277,9 +279,13 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
         raise ArgumentValueError("comb: exact=True is not supported; call math.comb")
     total, count = common(real_float(N, "comb"), real_float(k, "comb", 1))
     ops.broadcast_shapes("comb", shape_of(total), shape_of(count))
-    if repetition:
-        total = ops.add_p.bind(total, ops.sub_p.bind(count, literal(1.0, count)))
     zero = literal(0.0, total)
+    if repetition:
+        bags = special_ops.binom_p.bind(
+            ops.add_p.bind(total, ops.sub_p.bind(count, literal(1.0, count))), count
+        )
+        none = ops.and_p.bind(ops.eq_p.bind(count, literal(0.0, count)), ops.ge_p.bind(total, zero))
+        return finish(ops.select_p.bind(none, literal(1.0, total), bags))
     inside = ops.and_p.bind(ops.le_p.bind(count, total), ops.ge_p.bind(total, zero))
     inside = ops.and_p.bind(inside, ops.ge_p.bind(count, literal(0.0, count)))
     return finish(ops.select_p.bind(inside, special_ops.binom_p.bind(total, count), zero))
