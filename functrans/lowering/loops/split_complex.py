@@ -285,7 +285,7 @@ class _Splitter:
         re, im = b.cast(x[0], F64), b.cast(x[1], F64)
         above = re + 1.0
         near = (b.call("abs", re) < 0.5) & (b.call("abs", im) < 0.5)
-        small = b.call("log1p", b.where(near, re * (re + 2.0) + im * im, 0.0)) * 0.5
+        small = b.call("log1p", b.where(near, re * (re + 2.0) + im * im, b.const(0.0, F64))) * 0.5
         size, angle = b.call("log", b.call("hypot", above, im)), b.call("arctan2", im, above)
         return b.cast(b.where(near, small, size), dtype), b.cast(angle, dtype)
 
