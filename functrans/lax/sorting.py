@@ -114,7 +114,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     >>> from functrans import lax
     >>> import numpy as np
     >>> lax.top_k(np.array([1.0, 3.0, 2.0]), 2)
-    (Array([3., 2.]), Array([1, 2]))
+    (Array([3., 2.]), Array([1, 2], dtype=int32))
     """
     x = array_operand(operand, "lax.top_k")
     ndim = len(shape_of(x))
