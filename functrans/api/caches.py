@@ -12,7 +12,7 @@ from ..core.aval import Aval
 from ..core.context import new_lock, new_rlock
 from .fast_path import NO_CALL, FastCall, Runner
 from .lowered import Traced
-from .watch import Watch
+from .snapshots import Snapshot
 
 
 class CacheInfo(NamedTuple):
@@ -87,7 +87,10 @@ class Cache:
         self.latest = self.earlier = NO_CALL
         self.stats = Stats() if stats is None else stats
         self._derived: dict[Hashable, Cache] = {}
-        self.watch: Watch | None = None
+        #: The instance of a jitted method, as it was when traced.
+        self.snapshot: Snapshot | None = None
+        #: How often programs were dropped because the instance had changed.
+        self.changes = 0
         #: What to do once, after the next trace.
         self.on_trace: list[Callable[[], None]] = []
         #: What to do whenever traces are dropped.
@@ -152,11 +155,15 @@ class Cache:
             traced.jaxpr.forget()
         self.traced.clear()
         self._dropped()
-        self.watch = None
+        self.snapshot = None
 
-    def _dropped(self) -> None:
+    def drop_calls(self) -> None:
+        """Drop the short ways to call the programs."""
         self.runners.clear()
         self.latest = self.earlier = NO_CALL
+
+    def _dropped(self) -> None:
+        self.drop_calls()
         for do in self.on_drop:
             do()
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from ..core.config import config
 from ..core.errors import StaleInstanceError
-from .reads import attributes_read
-from .watch import UnwatchableError, Watch
+from ..core.source import warn_user
+from .caches import Cache
+from .snapshots import IncomparableError, Snapshot
 
 _PACKAGE = __name__.partition(".")[0]
 _CURES = (
@@ -21,6 +22,12 @@ _CURES = (
     "value as an argument of the method; or make the instance a constant on purpose, ignoring later changes, with "
     "jit(..., static_argnames='self') or functools.partial of a plain function"
 )
+#: After so many traces of a method because its instance had changed, a warning says so.
+_MANY = 10
+
+
+class InstanceChangedError(Exception):
+    """The instance of a method has changed, so its programs were dropped. `Jitted.__call__` then traces again."""
 
 
 def untransformed(fun: Any) -> Any:
@@ -48,39 +55,60 @@ def instance_of(fun: Any) -> Any:
     return fun
 
 
-def watch(fun: Any) -> Watch:
-    """The watch of the instance in a function.
+@contextmanager
+def remembered(fun: Any, cache: Cache) -> Iterator[None]:
+    """While a method is traced: puts a snapshot of its instance into its cache.
 
     Raises
     ------
     StaleInstanceError
-        If it may change unnoticed. An object that defines ``__eq__`` and ``__hash__`` is trusted.
+        If the instance cannot be compared, or holds an object with hidden state (a random generator, an iterator) from
+        which the method has drawn, because what it drew would be a constant.
     """
-    fun = untransformed(fun)
+    before, instance = _snapshot(fun), instance_of(fun)
+    yield
+    for path, x, same in before.hidden:
+        if not same(x):
+            raise _error(fun, path, x, "whose state changed while the method was traced")
+    if cache.snapshot is None or not cache.snapshot.same(instance):
+        cache.snapshot = before if before.same(instance) else _snapshot(fun)
+        cache.snapshot.hidden.clear()  # a snapshot keeps nothing alive
+        cache.drop_calls()  # they compare with the earlier one
+
+
+def _snapshot(fun: Any) -> Snapshot:
+    """The snapshot of the instance in a function. An object that defines ``__eq__`` and ``__hash__`` is trusted."""
     instance = instance_of(fun)
     kind: Any = type(instance)
-    method = fun.__func__ if type(fun) is MethodType else kind.__call__
     own = kind.__eq__ is not object.__eq__ and kind.__hash__ not in (None, object.__hash__)
     try:
-        return Watch(instance, attributes_read(method, kind), lenient=own)
-    except UnwatchableError as error:
-        path, value = error.args
-        raise StaleInstanceError(
-            f"jit of {title_of(fun)}: {path} is of type {type(value).__name__}, which may change "
-            "unnoticed, while what is read from it becomes a constant of the compiled program. "
-            f"{_CURES.format(kind.__name__)}"
-        ) from None
+        return Snapshot(instance, lenient=own)
+    except IncomparableError as error:
+        raise _error(fun, *error.args) from None
 
 
-def check(watch: Watch, title: str, instance: Any) -> None:
-    """Raise `StaleInstanceError` if an instance has changed, except under `disable_jit`."""
-    where = watch.changed(instance)
-    if where is not None and not config.disable_jit:
-        raise StaleInstanceError(
-            f"jit of {title}: self{where} has changed since the method was traced, and the compiled program "
-            f"uses the old value. {_CURES.format(type(instance).__name__)}; or call clear_cache() of the "
-            "method, to trace it again"
+def _error(fun: Any, path: str, value: Any, why: str) -> StaleInstanceError:
+    return StaleInstanceError(
+        f"jit of {title_of(fun)}: {path} is of type {type(value).__name__}, {why}, while what the method reads from "
+        f"self becomes a constant of the compiled program. {_CURES.format(type(instance_of(fun)).__name__)}"
+    )
+
+
+def refresh(fun: Any, cache: Cache) -> bool:
+    """Drop the programs of a method if its instance has changed; return whether it has."""
+    snapshot, instance = cache.snapshot, instance_of(fun)
+    if snapshot is None or snapshot.same(instance):
+        return False
+    cache.clear()
+    cache.changes += 1
+    if cache.changes == _MANY:
+        name, kind = snapshot.changed(instance), type(instance).__name__
+        what = f"self{name}" if name else f"what the class {kind} holds"
+        warn_user(
+            f"jit of {title_of(fun)}: traced {_MANY} times because {what} had changed between calls. "
+            f"{_CURES.format(kind)}"
         )
+    return True
 
 
 def held_weakly(instance: Any) -> Callable[[], Any]:

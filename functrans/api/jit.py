@@ -6,6 +6,7 @@ import functools
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from types import MethodType
 from typing import Any
@@ -40,7 +41,7 @@ from ..transforms.stage import Uses, attach_to, stage
 from .caches import Cache, CacheInfo, caches
 from .donation import donating, warn_unused, with_arrays
 from .fast_path import Runner, add_types, is_swapped
-from .instances import check, held_weakly, instance_of, title_of, watch
+from .instances import InstanceChangedError, held_weakly, instance_of, refresh, remembered
 from .lowered import Lowered, Traced
 from .numba_door import CalledFromNumba
 from .refs import has_refs, put_back, with_values
@@ -74,7 +75,7 @@ class Jitted(CalledFromNumba):
 
     def _arrived(self) -> None:
         self._bound: dict[int, tuple[weakref.ref[Any], Cache]] = {}
-        #: Caches of instances without weak references, matched by the values that the method read from them.
+        #: Caches of instances without weak references, matched by their values.
         self._unheld: deque[Cache] = deque(maxlen=8)
         self._use(caches.get(self._fun, (self._signature.key, self._donated.key)))
 
@@ -98,6 +99,9 @@ class Jitted(CalledFromNumba):
                 if self._plain:
                     return self._looked_up(args, kwargs)
             return self._call(args, kwargs, None)
+        except InstanceChangedError:
+            self._renew()
+            return self(*args, **kwargs)
         except Exception as error:
             show_users_frames(error)
             raise
@@ -168,9 +172,9 @@ class Jitted(CalledFromNumba):
             hooks: list[Attachment] = []
             now = TraceInProgress(cache, key)
             uses, name = Uses(), name_of(self._fun)
-            staged = run_with(traces, now, stage, flat, avals, name, cache.stats, hooks, True, uses)
+            with self._tracing():
+                staged = run_with(traces, now, stage, flat, avals, name, cache.stats, hooks, True, uses)
             closed, captured = lift_tracers(staged)
-            self._after_tracing()
             donated = self._donated.leaves(split, treedef)
             if donated:
                 paths = [path for path, _ in tree_flatten_with_path(split.dynamic)[0]]
@@ -186,10 +190,15 @@ class Jitted(CalledFromNumba):
         donated = DonatedLeaves(self._donated, places) if donate else self._donated
         vars(jitted).update(_fun=fun, _signature=self._signature, _donated=donated)
         jitted._use(self._cache.derived(key))
+        vars(jitted)["_tracing"] = self._tracing
         return jitted
 
-    def _after_tracing(self) -> None:
-        """Hook that runs before a new program is cached."""
+    def _tracing(self) -> AbstractContextManager[None]:
+        """Hook around each trace."""
+        return nullcontext()
+
+    def _renew(self) -> None:
+        """Hook that runs when a program was refused because of its instance."""
 
     def _guarded(self, runner: Callable[..., Any]) -> Callable[..., Any]:
         """The fast path to call a program, as it is cached."""
@@ -219,10 +228,10 @@ class Jitted(CalledFromNumba):
         return self._signature.bound(), self._donated.bound()
 
     def _cache_of_equal(self, instance: Any) -> Cache:
-        """The cache of an instance without weak references: any whose watched values equal this instance's."""
+        """The cache of an instance without weak references: that of any instance of the same value."""
         for cache in self._unheld:
-            watch = cache.watch
-            if watch is not None and watch.kind is type(instance) and watch.changed(instance) is None:
+            snapshot = cache.snapshot
+            if snapshot is not None and snapshot.same(instance):
                 return cache
         cache = caches.new()
         self._unheld.append(cache)
@@ -279,7 +288,7 @@ class Jitted(CalledFromNumba):
     @property
     def is_watched(self) -> bool:
         """Whether each call checks the instance of a method."""
-        return self._cache.watch is not None
+        return self._cache.snapshot is not None
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Lower the function for arguments of these types, without running it.
@@ -324,42 +333,40 @@ def bound(prim: Primitive, traced: Traced, values: Sequence[Any], **options: Any
 class JittedMethod(Jitted):
     """A jitted function bound to an instance: a method, or a callable object.
 
-    The instance is a constant of the program, so each call checks that the attributes that were read are unchanged; see
-    `watch`.
+    The instance is a constant of its programs, so they are traced again once it has changed; see `snapshots`.
     """
 
     _unbound: Jitted | None = None
     _watched = True
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast_key: Hashable) -> Any:
-        self._check()
+        refresh(self._fun, self._cache)
         return Jitted._call(self, args, kwargs, fast_key)
 
     def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
-        """As `Jitted.trace`; raises `StaleInstanceError` if the instance has changed."""
-        self._check()
+        """As `Jitted.trace`."""
+        refresh(self._fun, self._cache)
         return Jitted.trace(self, *args, **kwargs)
 
-    def _check(self) -> None:
-        if self._cache.watch is not None:
-            check(self._cache.watch, title_of(self._fun), instance_of(self._fun))
-
     def _guarded(self, runner: Callable[..., Any]) -> Callable[..., Any]:
-        watch = self._cache.watch
-        if watch is None:
+        snapshot = self._cache.snapshot
+        if snapshot is None:
             return runner
-        same, instance, title = watch.same, held_weakly(instance_of(self._fun)), title_of(self._fun)
+        same, instance = snapshot.same, held_weakly(instance_of(self._fun))
 
         def guarded(*leaves: Any) -> Any:
             if not same(instance()):
-                check(watch, title, instance())
+                raise InstanceChangedError
             return runner(*leaves)
 
         return guarded
 
-    def _after_tracing(self) -> None:
-        if self._watched:
-            self._cache.watch = watch(self._fun)
+    def _renew(self) -> None:
+        if not refresh(self._fun, self._cache):
+            self._cache.drop_calls()
+
+    def _tracing(self) -> AbstractContextManager[None]:
+        return remembered(self._fun, self._cache) if self._watched else nullcontext()
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """A method of an instance pickles as these two."""
@@ -409,7 +416,7 @@ def jit(
     StaleValueError
         When called: an argument was donated before.
     StaleInstanceError
-        When called: an attribute that a jitted method read from its instance has changed since.
+        When called: the instance of a jitted method holds something that may change unnoticed.
     ConcretizationTypeError
         When called: `fun` needs a number (``if x > 0``, ``float(x)``) while only shapes and dtypes are known.
 
@@ -422,7 +429,7 @@ def jit(
     traced but not compiled.
 
     A method may be jitted. `self` is an argument if its class is a registered pytree. Otherwise each instance has its
-    own traces, what the method reads from `self` is a constant, and a call raises if it has changed.
+    own traces, `self` is a constant of them, and the method is traced again once any attribute has changed.
 
     Examples
     --------

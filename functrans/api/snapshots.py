@@ -1,322 +1,302 @@
-"""Snapshots of values, to detect later changes: see `watch`."""
+"""Snapshots of instances: whether any attribute has changed since a jitted method was traced.
+
+A traced method is a program without `self`: what it read are its constants. A snapshot is of *all* attributes of the
+instance and of its class, each compared by value:
+
+- numbers, strings and the like by type and value, arrays by dtype, shape and bits, an `Array` by identity;
+- lists, dictionaries and other containers by what they contain, in its order;
+- objects by their type and all their attributes, and by those of the classes of users;
+- functions by identity and by the values that they captured; classes of libraries, modules and locks by identity;
+- objects with state that Python cannot see by what they pickle.
+
+What cannot be pickled is refused. Global variables are constants, as for any jitted function.
+"""
 
 from __future__ import annotations
 
-import functools
-import weakref
-from collections.abc import Callable
-from operator import attrgetter, is_
-from types import FunctionType
+import types
+from collections.abc import Callable, Collection, Mapping
+from operator import call, is_, itemgetter
 from typing import Any
 
 import numpy as np
 
-from .reads import MISSING, of_class
+from . import looks
+from .looks import PACKAGE, Same, is_fixed
 
-_NOTHING: dict[str, Any] = {}
-
-
-class Node:
-    """The snapshot of a value. `changed` returns the path to what has changed, "" for the value itself."""
-
-    __slots__ = ()
-
-    def changed(self, x: Any) -> str | None:
-        """The path at which `x` differs from the snapshot; None if it does not."""
-        return None
+#: The largest number of objects to look into, since each call looks into all of them.
+_MOST = 10_000
+_RESTLESS = "which differs each time it is looked at"
+_UNSEEN = "which may change unnoticed, since it cannot be compared by its attributes or as a pickle"
 
 
-class Number(Node):
-    """A number, a string or another simple value, compared by type and value: 1, 1.0 and True differ."""
+class IncomparableError(Exception):
+    """A value cannot be compared: the path to it, the value, and what is wrong with it."""
 
-    __slots__ = ("value",)
 
-    def __init__(self, value: Any):
-        self.value = value
+class Snapshot:
+    """The value of an instance. It keeps nothing alive that may refer back to the instance.
 
-    def changed(self, x: Any) -> str | None:
-        """As `Node.changed`."""
-        value = self.value
-        if x is value or (type(x) is type(value) and repr(x) == repr(value)):
-            return None
+    Parameters
+    ----------
+    instance : object
+    lenient : bool
+        Whether to compare by identity what cannot be compared by value.
+
+    Raises
+    ------
+    IncomparableError
+        If it contains something that may change unnoticed.
+    """
+
+    def __init__(self, instance: Any, *, lenient: bool = False):
+        builder = _Builder(lenient)
+        try:
+            own = builder.of(instance, "self")
+            self._parts = {k: builder.of(v, f"self.{k}") for k, v in looks.attributes(instance).items()}
+            classes = builder.of_classes()
+        except RecursionError:
+            raise IncomparableError("self", instance, "which is nested too deeply to be compared") from None
+        #: Whether nothing has changed; each call asks.
+        self.same: Same = lambda x: own(x) and all(map(call, classes))
+        if len(classes) == 1:
+            (only,) = classes
+            self.same = lambda x: own(x) and only()
+        #: Objects whose state Python cannot see: their paths, they themselves, and whether they are as they were.
+        self.hidden = builder.hidden
+        if not self.same(instance):
+            name = self.changed(instance)
+            raise IncomparableError(
+                f"self{name}", looks.attributes(instance).get(name[1:], instance), _RESTLESS
+            )
+
+    def changed(self, instance: Any) -> str:
+        """The first attribute that has changed, such as ``".w"``; ``""`` if it is one of a class."""
+        now = looks.attributes(instance)
+        for name in [*self._parts, *now]:
+            if name not in self._parts or name not in now or not self._parts[name](now[name]):
+                return f".{name}"
         return ""
 
 
-class Members(Node):
-    """A set of numbers or names."""
+class _Builder:
+    """Builds the tests by which values are compared. The tests do not refer to it, because it holds the values."""
 
-    __slots__ = ("value",)
+    def __init__(self, lenient: bool):
+        self.lenient = lenient
+        self.hidden: list[tuple[str, Any, Same]] = []
+        #: By identity, and whether leniently: the value, its test (None while it is being built), and how many objects
+        #: that looks into.
+        self._known: dict[tuple[int, bool], tuple[Any, Same | None, int]] = {}
+        self._count = 0
+        self._inside_itself: set[int] = set()
+        self._classes: dict[type, None] = {}
 
-    def __init__(self, value: Any):
-        self.value = value
+    def of(self, x: Any, path: str) -> Same:
+        """The test of a value."""
+        if is_fixed(x):
+            return lambda y: y is x or looks.equal(x, y)
+        key = id(x)
+        known = self._known.get((key, False)) or (self._known.get((key, True)) if self.lenient else None)
+        if known is not None:
+            _, same, count = known
+            if same is None:  # its outer place is then compared by identity, too
+                self._inside_itself.add(key)
+                return lambda y: id(y) == key
+            self._count += count
+            return same
+        if self._count >= _MOST:
+            return self._refused(x, path, f"and each call would compare more than {_MOST:,} objects in self")
+        self._known[key, self.lenient] = x, None, 0
+        before, self._count = self._count, self._count + 1
+        same = made = self._made(x, path)
+        if key in self._inside_itself:
+            same = lambda y: id(y) == key and made(y)  # noqa: E731
+        self._known[key, self.lenient] = x, same, self._count - before
+        return same
 
-    def changed(self, x: Any) -> str | None:
-        """As `Node.changed`."""
-        return None if type(x) is type(self.value) and x == self.value else ""
+    def of_classes(self) -> list[Callable[[], bool]]:
+        """The tests of the classes that were met, and of those met in them."""
+        tests: list[Callable[[], bool]] = []
+        done: set[type] = set()
+        while new := self._classes.keys() - done:
+            done |= new
+            tests += [self._class(c) for c in new]
+        return tests
 
+    def _made(self, x: Any, path: str) -> Same:
+        kind: Any = type(x)
+        if kind is np.ndarray and not x.dtype.hasobject:
+            return looks.array(x)
+        if kind is list or (issubclass(kind, tuple) and not hasattr(x, "__dict__")):
+            return self._items(x, path)
+        if kind is dict:
+            return self._dict(x, path)
+        if kind is types.FunctionType:
+            return self._function(x, path)
+        if issubclass(kind, type):
+            self._meet(x)
+            return looks.identical(x)
+        for kinds, look in looks.VIEWS:
+            if issubclass(kind, kinds):
+                return self._view(x, look, path)
+        root = looks.root(kind)
+        if root == PACKAGE:
+            return self._transformed(x, path)
+        if issubclass(kind, looks.IDENTITIES) or (root in ("numba", "ctypes") and callable(x)):
+            return looks.identical(x)
+        pickles = (kind.__reduce__, kind.__reduce_ex__) != (object.__reduce__, object.__reduce_ex__)
+        if looks.is_plain(kind) and not (pickles and root in looks.LIBRARIES):
+            return self._object(x, path)
+        return self._hidden(x, path)
 
-class Same(Node):
-    """A value compared by identity, referenced weakly if possible."""
+    def _refused(self, x: Any, path: str, why: str) -> Same:
+        if not self.lenient:
+            raise IncomparableError(path, x, why)
+        return looks.identical(x)
 
-    __slots__ = ("value",)
+    def _meet(self, kind: type) -> None:
+        """Compare what the classes of users among these hold, once for all of their instances."""
+        for c in kind.__mro__:
+            if c is not object and looks.root(c) not in looks.LIBRARIES and looks.root(c) != PACKAGE:
+                self._classes[c] = None
 
-    def __init__(self, value: Any):
+    def _items(self, x: Any, path: str) -> Same:
+        kind, n = type(x), len(x)
+        if all(map(is_fixed, x)):
+            values = tuple(x)
+            return lambda y: (
+                type(y) is kind
+                and len(y) == n
+                and (all(map(is_, y, values)) or all(map(looks.equal, values, y)))
+            )
+        parts = [self.of(v, f"{path}[{i}]") for i, v in enumerate(x)]
+        return lambda y: type(y) is kind and len(y) == n and all(map(call, parts, y))
+
+    def _dict(self, x: dict[Any, Any], path: str) -> Same:
+        if not all(type(k) is str for k in x):
+            return self._view(x, lambda y: list(y.items()), path)
+        names, entries = list(x), self._entries(x, lambda k: f"{path}[{k!r}]")
+        return lambda y: type(y) is dict and list(y) == names and entries(y)
+
+    def _entries(
+        self, x: Mapping[Any, Any], path: Callable[[Any], str], fixed: Callable[[Any], bool] = is_fixed
+    ) -> Same:
+        """The test of the values of a mapping. The fixed ones are compared all at once first, by identity."""
+        constant = {k: v for k, v in x.items() if fixed(v)}
+        unique = {k: v for k, v in constant.items() if _is_unique(type(v))}
+        get, get_unique = _getter(constant.keys() - unique.keys()), _getter(unique)
+        values, unique_values = get(x), get_unique(x)
+        others = [(k, self.of(v, path(k))) for k, v in x.items() if k not in constant]
+
+        def same(y: Any) -> bool:
+            try:
+                if get_unique(y) != unique_values:
+                    return False
+                now = get(y)
+                if not all(map(is_, now, values)) and not all(map(looks.equal, values, now)):
+                    return False
+                for k, part in others:
+                    if not part(y[k]):
+                        return False
+            except KeyError:
+                return False
+            return True
+
+        return same
+
+    def _function(self, x: types.FunctionType, path: str) -> Same:
+        """By identity, and by what it captured. What cannot be compared there is a constant, as in any function."""
+        same = looks.identical(x)
+        if not x.__closure__ and not x.__defaults__ and not x.__kwdefaults__:
+            return same
+        before, self.lenient = self.lenient, True
+        captured = self.of(looks.captured(x), path)
+        self.lenient = before
+        return lambda y: same(y) and captured(looks.captured(y))
+
+    def _transformed(self, x: Any, path: str) -> Same:
+        """An object of functrans: by identity, and by the users' functions in it."""
+        same, kept = looks.identical(x), getattr(x, "__dict__", {})
+        rules = [k for k, v in kept.items() if callable(v) or hasattr(v, "functions")]
+        names = [k for k in rules if k not in getattr(x, "_transient", ())]
+        if not names:
+            return same
+
+        def functions(y: Any) -> list[Any]:
+            return [getattr(v, "functions", v) for v in map(vars(y).get, names)]
+
+        before, self.lenient = self.lenient, True
+        inside = self.of(functions(x), path)
+        self.lenient = before
+        return lambda y: same(y) and inside(functions(y))
+
+    def _view(self, x: Any, look: Callable[[Any], Any], path: str) -> Same:
+        kind, part = type(x), self.of(look(x), path)
+        return lambda y: type(y) is kind and part(look(y))
+
+    def _object(self, x: Any, path: str) -> Same:
+        """By its type, its dictionary and its slots."""
+        kind, slots = type(x), looks.slots(type(x))
+        self._meet(kind)
+        has_space, space = hasattr(x, "__dict__"), getattr(x, "__dict__", {})
+        count, entries = len(space), self._entries(space, lambda k: f"{path}.{k}")
+        if has_space and not slots:
+            return lambda y: type(y) is kind and len(now := y.__dict__) == count and entries(now)
+        parts = [self.of(looks.in_slot(slot, x), f"{path}.{name}") for name, slot in slots.items()]
+
+        def same(y: Any) -> bool:
+            if type(y) is not kind or (has_space and not (len(y.__dict__) == count and entries(y.__dict__))):
+                return False
+            return all(map(call, parts, [looks.in_slot(slot, y) for slot in slots.values()]))
+
+        return same
+
+    def _hidden(self, x: Any, path: str) -> Same:
+        """By what it pickles, and by its attributes if its class is not written in Python."""
+        kind = type(x)
+        self._meet(kind)
+        of_attributes = (lambda _: None) if looks.is_plain(kind) else looks.attributes
+        held = of_attributes(x)  # creates the dictionary that some kinds pickle
         try:
-            self.value: Callable[[], Any] = weakref.ref(value)
-        except TypeError:
-            self.value = lambda: value
+            pickled = looks.pickled(x)
+        except Exception:
+            return self._refused(x, path, _UNSEEN)
+        if isinstance(pickled, str):  # it stands for a global variable
+            return looks.identical(x)
+        inside = self.of((held, pickled), path)
 
-    def changed(self, x: Any) -> str | None:
-        """As `Node.changed`."""
-        return None if self.value() is x else ""
+        def same(y: Any) -> bool:
+            try:
+                return type(y) is kind and inside((of_attributes(y), looks.pickled(y)))
+            except Exception:
+                return False
 
+        if not isinstance(x, Collection):
+            self.hidden.append((path, x, same))
+        return same
 
-class WritableArray(Node):
-    """A writable array, compared by its numbers."""
-
-    __slots__ = ("bytes", "copy", "dtype", "shape")
-
-    def __init__(self, x: np.ndarray):
-        self.shape, self.dtype = x.shape, x.dtype
-        small = x.nbytes < 4096 or x.itemsize not in (1, 2, 4, 8)
-        self.bytes = x.tobytes() if small else None
-        self.copy = None if small else self._words(x).copy()
-
-    @staticmethod
-    def _words(x: np.ndarray) -> np.ndarray:
-        """The bits, so that a NaN equals itself and zeros of opposite sign differ."""
-        return np.ascontiguousarray(x).view(f"u{x.itemsize}")
-
-    def changed(self, x: Any) -> str | None:
-        """As `Node.changed`."""
-        if type(x) is not np.ndarray or x.shape != self.shape or x.dtype != self.dtype:
-            return ""
-        same = x.tobytes() == self.bytes if self.copy is None else np.array_equal(self._words(x), self.copy)
-        return None if same else ""
-
-
-class Items(Node):
-    """The elements of a list, a tuple or another sequence."""
-
-    __slots__ = ("kind", "parts")
-
-    def __init__(self, kind: Any, parts: list[Node]):
-        self.kind, self.parts = kind, parts
-
-    def changed(self, x: Any) -> str | None:
-        """As `Node.changed`."""
-        if type(x) is not self.kind or len(x) != len(self.parts):
-            return ""
-        for i, (part, value) in enumerate(zip(self.parts, x)):
-            path = part.changed(value)
-            if path is not None:
-                return f"[{i}]{path}"
-        return None
-
-
-class Entries(Node):
-    """The entries of a dictionary, in their order."""
-
-    __slots__ = ("kind", "parts")
-
-    def __init__(self, kind: Any, parts: list[tuple[Node, Node]]):
-        self.kind, self.parts = kind, parts
-
-    def changed(self, x: Any) -> str | None:
-        """As `Node.changed`."""
-        if type(x) is not self.kind or len(x) != len(self.parts):
-            return ""
-        for (first, part), (key, value) in zip(self.parts, x.items()):
-            if first.changed(key) is not None:
-                return ""
-            path = part.changed(value)
-            if path is not None:
-                return f"[{key!r}]{path}"
-        return None
-
-
-class Parts(Node):
-    """A value that consists of named parts."""
-
-    __slots__ = ("kind", "parts")
-
-    def __init__(self, kind: Any, parts: list[tuple[str, Node]]):
-        self.kind, self.parts = kind, parts
-
-    def changed(self, x: Any) -> str | None:
-        """As `Node.changed`."""
-        if type(x) is not self.kind:
-            return ""
-        return next(
-            (path for name, part in self.parts if (path := part.changed(getattr(x, name))) is not None),
-            None,
+    def _class(self, c: type) -> Callable[[], bool]:
+        count, names = len(vars(c)), list(looks.read_of_class(c))
+        entries = self._entries(
+            looks.read_of_class(c), lambda k: f"{c.__qualname__}.{k}", looks.is_fixed_in_class
         )
 
+        def unchanged() -> bool:
+            space = c.__dict__
+            return (len(space) == count or list(looks.read_of_class(c)) == names) and entries(space)
 
-class Closure(Node):
-    """A function and the values that it captured."""
-
-    __slots__ = ("cells", "function")
-
-    def __init__(self, function: FunctionType, cells: list[Node]):
-        self.function, self.cells = Same(function), cells
-
-    def changed(self, x: Any) -> str | None:
-        """As `Node.changed`."""
-        if self.function.changed(x) is not None:
-            return ""
-        for name, cell, node in zip(x.__code__.co_freevars, x.__closure__ or (), self.cells):
-            path = node.changed(in_cell(cell))
-            if path is not None:
-                return f": the variable {name}{path}"
-        return None
+        return unchanged
 
 
-class Functions(Node):
-    """An object made of functions: ``grad(f)``, a function with rules."""
-
-    __slots__ = ("identity", "parts")
-
-    def __init__(self, x: Any, parts: list[tuple[str, Node]]):
-        self.identity, self.parts = Same(x), parts
-
-    def changed(self, x: Any) -> str | None:
-        """As `Node.changed`."""
-        if self.identity.changed(x) is not None:
-            return ""
-        for name, node in self.parts:
-            value = vars(x).get(name, MISSING)
-            path = node.changed(getattr(value, "functions", value))
-            if path is not None:
-                return f": a function in it{path}"
-        return None
+def _getter(names: Collection[Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """The function from a mapping to the values of these names."""
+    if not names:
+        return lambda _: ()
+    first, *_ = names
+    return itemgetter(*names) if len(names) > 1 else lambda y: (y[first],)
 
 
-class Attributes(Node):
-    """Attributes of an object: those in its dictionary, in its slots, and in its class.
-
-    `count` is the number of attributes in its dictionary if all of them matter, otherwise None.
-    """
-
-    __slots__ = (
-        "constant",
-        "constants",
-        "count",
-        "fixed",
-        "identical",
-        "identity",
-        "inherited",
-        "own",
-        "slots",
-    )
-
-    def __init__(self, x: Any):
-        self.identity = Same(x) if type(x).__weakrefoffset__ else None
-        # Immutable values are compared all at once, and then one by one if they are not identical.
-        self.constants: Callable[[Any], Any] = _nothing
-        self.identical: tuple[Any, ...] = ()
-        self.constant: list[tuple[str, Node]] = []
-        self.own: list[tuple[str, Node]] = []
-        self.inherited: list[tuple[str, Node]] = []
-        # Likewise those of the class, which are not inspected.
-        self.fixed: Callable[[Any], bool] | None = None
-        self.slots: list[tuple[str, Any, Node]] = []
-        self.count: int | None = None
-
-    def changed(self, x: Any) -> str | None:
-        """As `Node.changed`."""
-        if self.identity is not None and self.identity.value() is not x:
-            return ""
-        if isinstance(x, type):
-            cls, space = x, _NOTHING
-        else:
-            cls, space = type(x), getattr(x, "__dict__", _NOTHING)
-        path = None
-        if not _identical(self.constants, space, self.identical):
-            path = _first(self.constant, space)
-        path = path or _first(self.own, space)
-        if path is not None:
-            return path
-        fixed = self.fixed
-        for name, node in self.inherited if fixed is None or not fixed(x) else ():
-            entry = of_class(cls, name)
-            hidden = name in space and not hasattr(type(entry), "__set__")
-            path = node.changed(space[name] if hidden else entry)
-            if path is not None:
-                return f".{name}{path}"
-        for name, slot, node in self.slots:
-            path = node.changed(in_slot(slot, x))
-            if path is not None:
-                return f".{name}{path}"
-        return None if self.count is None or self.count == len(space) else ".__dict__"
-
-    def settle(self, cls: type) -> None:
-        """Remember the attributes of the class, if their identity shows that they are unchanged."""
-        names = [name for name, _ in self.inherited]
-        if not names or any(type(node) not in (Same, Number) for _, node in self.inherited):
-            return
-        of = attrgetter(*names, names[0])
-        try:
-            inherited = of(cls)
-        except AttributeError:  # a missing attribute
-            return
-        if not all(map(is_, of(cls), inherited)):  # created at each access, as bound methods are
-            return
-        visible = frozenset(names).isdisjoint
-
-        def fixed(x: Any) -> bool:
-            return visible(getattr(x, "__dict__", ())) and _identical(of, type(x), inherited)
-
-        self.fixed = fixed
-
-    def quickly(self) -> Callable[[Any], bool] | None:
-        """A test that all objects are identical to before; None if some must be inspected."""
-        if self.own or self.slots or self.count is not None or (self.inherited and self.fixed is None):
-            return None
-        get, values, fixed = self.constants, self.identical, self.fixed
-        if fixed is None:
-            return functools.partial(_same_attributes, get, values)
-        return lambda x: _identical(get, x.__dict__, values) and fixed(x)
-
-
-def _nothing(space: Any) -> tuple[Any, ...]:
-    return ()
-
-
-def _same_attributes(get: Callable[[Any], Any], values: tuple[Any, ...], x: Any) -> bool:
-    try:
-        return all(map(is_, get(x.__dict__), values))
-    except (KeyError, AttributeError):
-        return False
-
-
-def _identical(get: Callable[[Any], Any], space: Any, values: tuple[Any, ...]) -> bool:
-    """Whether the attributes are still the same objects: a fast check for the usual case."""
-    try:
-        return all(map(is_, get(space), values))
-    except (KeyError, AttributeError):
-        return False
-
-
-def _first(parts: list[tuple[str, Node]], space: Any) -> str | None:
-    for name, node in parts:
-        path = node.changed(space.get(name, MISSING))
-        if path is not None:
-            return f".{name}{path}"
-    return None
-
-
-def in_slot(slot: Any, x: Any) -> Any:
-    """What an object holds in a slot, or `MISSING`."""
-    try:
-        return slot.__get__(x)
-    except AttributeError:
-        return MISSING
-
-
-def in_cell(cell: Any) -> Any:
-    """What a closure holds in a cell, or `MISSING`."""
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return MISSING
+def _is_unique(kind: Any) -> bool:
+    """Whether values of a class are equal only if they are identical."""
+    return kind.__eq__ is object.__eq__

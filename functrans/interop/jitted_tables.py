@@ -183,6 +183,11 @@ class CallTable:
         args, kwargs = self.arguments.call(values)
         outs = tree_flatten(self.jitted(*args, **kwargs))[0]
         for place, aval, x in zip(data[len(leaves) :], avals, outs, strict=True):
+            if np.shape(x) != aval.shape:  # memory was taken before the instance of a method changed
+                raise ShapeError(
+                    f"jit of {name_of(self.jitted.__wrapped__)}: the result has the shape {np.shape(x)}, and had "
+                    f"{aval.shape} before its instance changed; call it again"
+                )
             memory(place, aval.dtype, aval.shape)[...] = x
 
 

@@ -1,21 +1,17 @@
-"""Jitted methods: what they read from an instance is a constant, and a call is refused once that has changed."""
+"""Jitted methods: the instance is a constant, and a method is traced again once any attribute has changed."""
 
 import abc
 import dataclasses
 import enum
 import functools
 import gc
-import io
-import operator
 import sys
 import threading
+import warnings
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from datetime import date
-from fractions import Fraction
-from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +20,6 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.api.reads import attributes_read
-from functrans.core.errors import StaleInstanceError
 
 Y = np.ones(2)
 
@@ -133,126 +127,114 @@ def closure(scale):
     return activation
 
 
-def refused(call, where):
-    with pytest.raises(
-        StaleInstanceError, match=rf"self{where}.* has changed since.*tree_util.register_dataclass"
-    ):
-        call()
+def uncompiled(call):
+    with ft.disable_jit():
+        return call()
 
 
-#: The instance, the method, a change, the place told.
+def follows(call):
+    """A call computes as without `jit`, at once and when it is repeated."""
+    for _ in range(3):
+        for actual, expected in zip(*map(ft.tree_util.tree_leaves, (call(), uncompiled(call))), strict=True):
+            np.testing.assert_array_equal(actual, expected)
+
+
+#: The instance, the method, a change.
 CHANGES = {
-    "attribute": (lambda: Plain(w=np.zeros(2)), "loss", lambda m: setattr(m, "w", np.ones(2)), r"\.w"),
-    "attribute of the class hidden": (Plain, "loss", lambda m: setattr(m, "w", np.ones(2)), r"\.w"),
-    "array in place": (lambda: Plain(w=np.zeros(2)), "loss", lambda m: m.w.__setitem__(0, 5.0), r"\.w"),
-    "array by +=": (lambda: Plain(w=np.zeros(2)), "loss", lambda m: m.w.__iadd__(1.0), r"\.w"),
+    "attribute": (lambda: Plain(w=np.zeros(2)), "loss", lambda m: setattr(m, "w", np.ones(2))),
+    "attribute of the class hidden": (Plain, "loss", lambda m: setattr(m, "w", np.ones(2))),
+    "array in place": (lambda: Plain(w=np.zeros(2)), "loss", lambda m: m.w.__setitem__(0, 5.0)),
+    "array by +=": (lambda: Plain(w=np.zeros(2)), "loss", lambda m: m.w.__iadd__(1.0)),
     "strided array": (
         lambda: Plain(w=np.zeros((2, 3)).T[::-1, 0][:2]),
         "loss",
         lambda m: m.w.__setitem__(1, 5.0),
-        r"\.w",
     ),
     "large array": (
         lambda: Plain(w=np.zeros((5_000, 2))),
         "loss",
         lambda m: m.w.__setitem__((4_999, 1), 5.0),
-        r"\.w",
     ),
-    "deleted": (lambda: Plain(w=np.ones(2)), "loss", lambda m: delattr(m, "w"), r"\.w"),
-    "immutable array": (
-        lambda: Plain(w=fnp.zeros(2)),
-        "loss",
-        lambda m: setattr(m, "w", fnp.ones(2)),
-        r"\.w",
-    ),
-    "dtype": (lambda: Plain(w=1), "loss", lambda m: setattr(m, "w", 1.0), r"\.w"),
-    "sign of zero": (lambda: Plain(w=0.0), "loss", lambda m: setattr(m, "w", -0.0), r"\.w"),
+    "deleted": (lambda: Plain(w=np.ones(2)), "loss", lambda m: delattr(m, "w")),
+    "immutable array": (lambda: Plain(w=fnp.zeros(2)), "loss", lambda m: setattr(m, "w", fnp.ones(2))),
+    "dtype": (lambda: Plain(w=1), "loss", lambda m: setattr(m, "w", 1.0)),
+    "sign of zero": (lambda: Plain(w=0.0), "loss", lambda m: setattr(m, "w", -0.0)),
     "nested": (
         lambda: Plain(config=SimpleNamespace(inner=SimpleNamespace(scale=2.0))),
         "nested",
         lambda m: setattr(m.config.inner, "scale", 3.0),
-        r"\.config\.inner\.scale",
     ),
     "nested replaced": (
         lambda: Plain(config=SimpleNamespace(inner=SimpleNamespace(scale=2.0))),
         "nested",
         lambda m: setattr(m.config, "inner", SimpleNamespace(scale=3.0)),
-        r"\.config\.inner\.scale",
     ),
     "list element": (
         lambda: Plain(layers=[{"w": 2.0}, {"w": 3.0}]),
         "listed",
         lambda m: m.layers[1].update(w=4.0),
-        r"\.layers\[1\]\['w'\]",
     ),
-    "list appended": (
-        lambda: Plain(layers=[{"w": 2.0}]),
-        "listed",
-        lambda m: m.layers.append({"w": 4.0}),
-        r"\.layers",
-    ),
+    "list appended": (lambda: Plain(layers=[{"w": 2.0}]), "listed", lambda m: m.layers.append({"w": 4.0})),
     "deque": (
         lambda: Plain(layers=deque([OrderedDict(w=2.0)])),
         "listed",
         lambda m: m.layers.appendleft({"w": 4.0}),
-        r"\.layers",
     ),
-    "through methods": (Plain, "by_method", lambda m: setattr(m, "rate", 0.25), r"\.rate"),
-    "in a loop's body": (Plain, "by_inner", lambda m: setattr(m, "rate", 0.25), r"\.rate"),
-    "through a jitted method": (Plain, "by_jitted", lambda m: setattr(m, "w", Y), r"\.w"),
-    "by getattr": (Plain, "by_name", lambda m: setattr(m, "rate", 0.25), r"\.__dict__|\.rate"),
-    "by vars": (lambda: Plain(factor=2.0), "by_dict", lambda m: setattr(m, "factor", 3.0), r"\.factor"),
-    "handed on": (lambda: Plain(rate=2.0), "handed_on", lambda m: setattr(m, "rate", 3.0), r"\.rate"),
+    "through methods": (Plain, "by_method", lambda m: setattr(m, "rate", 0.25)),
+    "in a loop's body": (Plain, "by_inner", lambda m: setattr(m, "rate", 0.25)),
+    "through a jitted method": (Plain, "by_jitted", lambda m: setattr(m, "w", Y)),
+    "by getattr": (Plain, "by_name", lambda m: setattr(m, "rate", 0.25)),
+    "by vars": (lambda: Plain(factor=2.0), "by_dict", lambda m: setattr(m, "factor", 3.0)),
+    "handed on": (lambda: Plain(rate=2.0), "handed_on", lambda m: setattr(m, "rate", 3.0)),
     "closure": (
         lambda: Plain(activation=closure([2.0])),
         "by_function",
         lambda m: m.activation.__closure__[0].cell_contents.__setitem__(0, 3.0),
-        r"\.activation: the variable scale\[0\]",
     ),
     "partial": (
         lambda: Plain(activation=functools.partial(fnp.multiply, 2.0)),
         "by_function",
         lambda m: setattr(m, "activation", functools.partial(fnp.multiply, 3.0)),
-        r"\.activation\.?.*",
     ),
     "object that is called": (
         lambda: Plain(layer=Layer(2.0)),
         "by_object",
         lambda m: setattr(m.layer, "w", 3.0),
-        r"\.layer\.w",
     ),
     "method of another object": (
         lambda: Plain(activation=Layer(2.0).__call__),
         "by_function",
         lambda m: setattr(m.activation.__self__, "w", 3.0),
-        r"\.activation\.w",
     ),
-    "slot": (lambda: Slots(2.0), "scaled", lambda m: setattr(m, "w", 3.0), r"\.w"),
+    "slot": (lambda: Slots(2.0), "scaled", lambda m: setattr(m, "w", 3.0)),
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changes_of_attributes_that_were_read_are_refused(name):
-    make, method, change, where = CHANGES[name]
+def test_a_method_follows_its_instance(name):
+    make, method, change = CHANGES[name]
     model = make()
     y = Y if name != "large array" else np.ones((5_000, 2))
-    first = getattr(model, method)(y)
-    np.testing.assert_array_equal(getattr(model, method)(y), first)
+    ways = [
+        lambda: getattr(model, method)(y),
+        lambda: ft.grad(lambda y: fnp.sum(getattr(model, method)(y)))(y),
+        lambda: getattr(model, method)(y[:1]),
+    ]
+    for way in ways:
+        follows(way)
+    before = ways[0]()
     change(model)
-    refused(lambda: getattr(model, method)(y), where)
-    refused(lambda: ft.grad(lambda y: fnp.sum(getattr(model, method)(y)))(y), where)
-    refused(lambda: getattr(model, method).lower(y), where)
-    refused(lambda: getattr(model, method)(y[:1]), where)
-    if name not in ("deleted", "through a jitted method"):  # (that one refuses the new trace, too)
-        with ft.disable_jit():
-            plain = getattr(model, method)(y)
-        getattr(model, method).clear_cache()
-        np.testing.assert_array_equal(getattr(model, method)(y), plain)
+    for way in ways:
+        follows(way)
+    if name not in ("attribute of the class hidden", "dtype", "sign of zero", "strided array"):
+        assert str(ways[0]()) != str(before)
+    assert getattr(model, method).cache_info().traces == 4
+    np.testing.assert_array_equal(getattr(model, method).lower(y).compile()(y), ways[0]())
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_another_instance_is_not_concerned(name):
-    make, method, change, _ = CHANGES[name]
+    make, method, change = CHANGES[name]
     first, second = make(), make()
     y = Y if name != "large array" else np.ones((5_000, 2))
     getattr(first, method)(y)
@@ -268,7 +250,58 @@ def test_unread_attributes_may_change():
         model.count += 1
         model.rate = 2.0 * k
         model.history = [k]
-    assert model.loss.cache_info().traces == 1
+    assert model.loss.cache_info().traces == 3
+
+
+def test_attributes_that_tracing_sets_are_no_change():
+    class Counting:
+        traces = 0
+
+        @functools.cached_property
+        def weights(self):
+            return np.ones(2)
+
+        @ft.jit
+        def total(self, y):
+            self.traces += 1
+            self.shapes = [*getattr(self, "shapes", ()), y.shape]
+            return fnp.sum(self.weights * y)
+
+    counting = Counting()
+    for _ in range(3):
+        assert counting.total(Y) == 2.0
+        assert counting.total(np.ones(1)) == 2.0
+    assert counting.traces == 2
+    assert counting.shapes == [(2,), (1,)]
+    counting.weights[0] = 2.0
+    follows(lambda: counting.total(Y))
+
+
+def test_many_changes_warn_once():
+    model = Model()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for k in range(30):
+            model.losses = [model.loss(Y)] * k
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert "jit of Model.loss: traced 10 times because self.losses had changed" in str(warning.message)
+    assert "static_argnames='self'" in str(warning.message)
+
+
+def test_methods_of_refs_follow_their_instance():
+    class Scaling:
+        scale = 2.0
+
+        @ft.jit
+        def apply(self, ref):
+            ref[...] = self.scale * ref[...]
+
+    scaling, ref = Scaling(), ft.new_ref(np.ones(2))
+    scaling.apply(ref), scaling.apply(ref)
+    scaling.scale = 3.0
+    scaling.apply(ref)
+    assert ref[...].tolist() == [12.0, 12.0]
 
 
 def test_equal_values_are_not_a_change():
@@ -278,8 +311,9 @@ def test_equal_values_are_not_a_change():
     model.layers = [{"w": 2.0}]
     assert model.loss(Y) == 2.0
     assert model.listed(Y).tolist() == [2.0, 2.0]
+    assert model.loss.cache_info().traces == model.listed.cache_info().traces == 1
     model.w[0] = np.nan
-    refused(lambda: model.loss(Y), r"\.w")
+    follows(lambda: model.loss(Y))
     model.w[0] = 0.0
     assert model.loss(Y) == 2.0
 
@@ -288,54 +322,7 @@ def test_a_class_that_changes(monkeypatch):
     model = Plain()
     model.by_method(Y)
     monkeypatch.setattr(Model, "scaled", lambda self, y: y)
-    refused(lambda: model.by_method(Y), r"\.scaled")
-
-
-def test_values_that_may_change_unnoticed_are_refused_at_once():
-    class Noisy:
-        def __init__(self):
-            self.rng = np.random.default_rng(0)
-
-        @ft.jit
-        def noise(self, x):
-            return x + self.rng.normal()
-
-    class Holding:
-        def __init__(self, held):
-            self.held = held
-
-        @ft.jit
-        def scaled(self, x):
-            return x if self.held is None else 2.0 * x
-
-    for held in (
-        iter([1.0]),
-        memoryview(b"a"),
-        MappingProxyType({}),
-        np.ma.ones(2),
-        io.StringIO(),
-        ValueError(),
-    ):
-        with pytest.raises(StaleInstanceError, match=r"self\.held.* is of type"):
-            Holding(held).scaled(1.0)
-    for held in (
-        np.sum,
-        np.sin,
-        len,
-        sys,
-        date(2000, 1, 1),
-        Path("a"),
-        Fraction(1, 2),
-        operator.itemgetter(0),
-    ):
-        assert Holding(held).scaled(1.0) == 2.0
-    for _ in range(2):
-        with pytest.raises(
-            StaleInstanceError, match=r"self\.rng is of type Generator, which may change unnoticed"
-        ):
-            Noisy().noise(1.0)
-    with pytest.raises(StaleInstanceError, match=r"self\.rng is of type Generator"):
-        Model().handed_on(Y)  # all of it may be read there
+    follows(lambda: model.by_method(Y))
 
 
 # --- other ways to a method ---------------------------------------------------------------------------------
@@ -345,11 +332,14 @@ def test_transformations_of_methods():
     model = Plain(w=np.array([1.0, 2.0]))
     slope = ft.grad(model.loss)
     assert slope(Y).tolist() == [0.0, -2.0]
+    before = ft.jit(lambda y: model.loss(y))
+    assert before(Y) == 1.0
     assert ft.vmap(model.loss)(np.ones((3, 2))).tolist() == [1.0, 1.0, 1.0]
     assert ft.jit(lambda y: model.loss(y))(Y) == 1.0
     model.w = Y
     for f in (slope, lambda y: ft.vmap(model.loss)(y[None]), lambda y: ft.jit(lambda y: model.loss(y))(y)):
-        refused(lambda: f(Y), r"\.w")  # noqa: B023
+        follows(lambda: f(Y))  # noqa: B023
+    assert before(Y) == 1.0  # a function that captures the model stays as it was traced
 
 
 def test_bound_methods_and_callable_objects():
@@ -358,7 +348,8 @@ def test_bound_methods_and_callable_objects():
         layer.w = 2.0
         assert f(3.0) == 6.0 == ft.grad(f)(3.0) * 3.0
         layer.w = 4.0
-        refused(lambda: f(3.0), r"\.w")  # noqa: B023
+        follows(lambda: f(3.0))  # noqa: B023
+        assert f(3.0) == 12.0
 
 
 class Owner:
@@ -403,7 +394,8 @@ def test_attributes_that_lead_back_to_the_instance(way):
     owner = kind()
     assert owner.read(1.0) == owner.read(1.0) == 2.0
     owner.k = 3.0
-    refused(lambda: owner.read(1.0), "")
+    follows(lambda: owner.read(1.0))
+    assert owner.read(1.0) == 3.0
 
 
 def test_an_instance_as_a_static_argument_stays_as_traced():
@@ -440,7 +432,7 @@ def test_static_arguments_besides_the_instance():
     p = Power()
     assert (p.power(1.0, 2), p.power(1.0, n=3)) == (4.0, 8.0)
     p.base = 3.0
-    refused(lambda: p.power(1.0, 2), r"\.base")
+    assert (p.power(1.0, 2), p.power(1.0, n=3)) == (9.0, 27.0)
 
 
 class Color(enum.Enum):
@@ -516,36 +508,7 @@ def test_class_methods_static_methods_and_locks():
     both = Both()
     assert both.all_of_it(1.0) == both.all_of_it(1.0) == 7.0
     Both.scale = 3.0
-    refused(lambda: both.all_of_it(1.0), r"\.scale")
-
-
-def test_names_that_code_reads():
-    class A:
-        def direct(self, y):
-            return self.a + sum([self.b for _ in range(2)]) + (lambda: self.c)()
-
-        def stored(self, y):
-            self.count = self.a
-            return y
-
-        def renamed(self, y):
-            me = self
-            return me.a
-
-        def shadowed(self, y):
-            return self.a + (lambda self: self.z)(y)
-
-        def starred(*args):
-            return args[0].a
-
-        def inherited(self, y):
-            return super().direct(y)
-
-    assert attributes_read(A.direct, A) == {"a", "b", "c"}
-    assert attributes_read(A.stored, A) == {"a"}
-    assert attributes_read(A.shadowed, A) == {"a"}
-    for f in (A.renamed, A.starred, A.inherited, functools.partial(A.direct), len):
-        assert attributes_read(f, A) is None
+    assert both.all_of_it(1.0) == both.all_of_it(1.0) == 9.0
 
 
 class Descriptor:
@@ -568,23 +531,7 @@ def test_a_descriptor_that_holds_values():
     described = Described()
     assert described.scaled(1.0) == described.scaled(1.0) == 2.0
     Described.__dict__["rate"].value = 3.0
-    refused(lambda: described.scaled(1.0), r"\.rate")
-
-
-def test_an_instance_has_its_own_cache():
-    class Cached:
-        @functools.cached_property
-        def weights(self):
-            return np.ones(2)
-
-        @ft.jit
-        def total(self, y):
-            return fnp.sum(self.weights * y)
-
-    cached = Cached()
-    assert cached.total(Y) == cached.total(Y) == 2.0
-    cached.weights[0] = 2.0
-    refused(lambda: cached.total(Y), r"\.weights")
+    assert described.scaled(1.0) == described.scaled(1.0) == 3.0
 
 
 def used(method):
@@ -661,8 +608,8 @@ def test_a_method_below_transformations_is_watched(transform, of):
     before = f(y)
     assert str(f(y)) == str(before)
     model.scale = 2.0
-    with pytest.raises(StaleInstanceError, match=r"self\.scale has changed"):
-        f(y)
+    follows(lambda: f(y))
+    assert str(f(y)) != str(before)
 
 
 def test_clear_cache_of_a_gradient_traces_its_method_again():
@@ -716,13 +663,11 @@ def test_instances_without_weak_references_are_traced_once():
     assert sys.getrefcount(model) == held
     method = model.times
     model.w = fnp.zeros(3)
-    with pytest.raises(StaleInstanceError, match=r"self\.w has changed"):
-        method(x)
     np.testing.assert_array_equal(model.times(x), [0.0, 0.0, 0.0])
-    assert len(traces) == 2
+    np.testing.assert_array_equal(method(x), [0.0, 0.0, 0.0])
+    assert len(traces) == 3
     model.w = w
     np.testing.assert_array_equal(model.times(x), [2.0, 2.0, 2.0])
-    assert len(traces) == 2
     for n in range(20):
         model.w = fnp.full(3, float(n))
         np.testing.assert_array_equal(model.times(x), np.full(3, float(n)))
@@ -755,8 +700,7 @@ def test_methods_of_abstract_classes():
     step = ft.jit(solver.step)
     np.testing.assert_array_equal(step(np.ones(2)), [0.5, 0.5])
     solver.rate = 0.5
-    with pytest.raises(ft.errors.StaleInstanceError, match="rate"):
-        step(np.ones(2))
+    np.testing.assert_array_equal(step(np.ones(2)), [0.0, 0.0])
 
 
 class Rules(NamedTuple):
@@ -780,5 +724,4 @@ def test_named_tuples_of_functions():
     step = ft.jit(loop.step)
     assert step(3.0) == 6.0
     loop.rules = MoreRules(None, lambda x: 3.0 * x)
-    with pytest.raises(ft.errors.StaleInstanceError, match="rules"):
-        step(3.0)
+    assert step(3.0) == 9.0

@@ -195,8 +195,32 @@ def test_programs_of_all_kinds():
     for a, b in zip(all_of_them(x), expected, strict=True):
         assert same(a, b)
     scaled.factor = 4.0
-    with pytest.raises(ft.errors.StaleInstanceError, match="factor"):
-        all_of_them(x)
+    assert same(all_of_them(x)[-1], 4.0 * x)
+
+
+def test_a_method_whose_result_has_another_shape_since_its_instance_changed():
+    class Filled:
+        size = 3
+
+        @ft.jit
+        def times(self, x):
+            return x * fnp.ones(self.size)
+
+    filled = Filled()
+    method = filled.times
+
+    @numba.njit
+    def call(x):
+        return method(x)
+
+    for size in (3, 1, 3):
+        filled.size = size
+        if size != 3 or method.cache_info().traces > 1:
+            with pytest.raises(
+                ft.errors.ShapeError, match=f"the result has the shape \\({size},\\), and had"
+            ):
+                call(2.0)
+        assert same(call(2.0), np.full(size, 2.0))
 
 
 def test_machine_code_of_the_users_in_a_kernel_is_called_without_python(monkeypatch):

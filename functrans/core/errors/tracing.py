@@ -196,27 +196,25 @@ class StaticArgumentError(FunctransError, ValueError):
 
 
 class StaleInstanceError(FunctransError, ValueError):
-    """The instance of a jitted method has changed since the method was traced, or may change unnoticed.
+    """The instance of a jitted method holds something that may change unnoticed.
 
-    >>> import functrans as ft, functrans.numpy as fnp
+    >>> import functrans as ft
     >>> class Model:
-    ...     def __init__(self, w):
-    ...         self.w = w
+    ...     def __init__(self, batches):
+    ...         self.w, self.batches = 2.0, batches
     ...     @ft.jit
-    ...     def loss(self, y):
-    ...         return fnp.sum((self.w - y) ** 2)
-    >>> model = Model(fnp.zeros(2))
-    >>> model.loss(fnp.ones(2))
-    Array(2.)
-    >>> model.w = fnp.ones(2)
-    >>> model.loss(fnp.ones(2))
+    ...     def scaled(self, x):
+    ...         return self.w * x
+    >>> Model(batches=(i for i in range(3))).scaled(1.0)
     Traceback (most recent call last):
     ...
-    functrans.core.errors.StaleInstanceError: jit of Model.loss: self.w has changed since the method was traced...
+    functrans.core.errors.StaleInstanceError: jit of Model.scaled: self.batches is of type generator, which may...
 
-    `self` is not an array or a pytree, so what the method reads from it is a constant of the compiled program. Register
-    the class as a pytree (``@functrans.tree_util.register_dataclass``) to make its arrays arguments, or pass `w` as an
-    argument. With ``static_argnames="self"`` the instance stays as it was when traced, whatever changes later.
+    `self` is not an array or a pytree, so it is a constant of the compiled program, which is traced again once any
+    attribute has changed. That cannot be seen of generators, open files, and other objects that neither Python nor
+    `pickle` can look into. Register the class as a pytree (``@functrans.tree_util.register_dataclass``) to make its
+    arrays arguments, or pass the value as an argument. With ``static_argnames="self"`` the instance stays as it was
+    when traced, whatever changes later.
     """
 
 
