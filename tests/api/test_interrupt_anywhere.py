@@ -29,10 +29,14 @@ from functrans.core.config import config
 from functrans.core.source import replayed
 from functrans.core.trace import current_trace, eval_trace
 from functrans.custom.saving import _hooks as saved_values
+from functrans.lowering.undisturbed import undisturbed
 from functrans.scipy.special import polygamma
 
-#: Where instants are counted: functrans's code, and that of the context managers of others in it.
-FILES = (os.path.dirname(ft.__file__) + os.sep, inspect.getfile(np.errstate.__enter__), contextlib.__file__)
+#: Where instants are counted: functrans's code, and that of the context managers and threads of others in it.
+FILES = (
+    os.path.dirname(ft.__file__) + os.sep,
+    *(inspect.getfile(f) for f in (np.errstate.__enter__, contextlib, threading)),
+)
 #: After these Python looks for signals.
 LOOKS = {dis.opmap[n] for n in ("CALL", "CALL_FUNCTION_EX", "CALL_KW", "JUMP_BACKWARD") if n in dis.opmap}
 
@@ -51,8 +55,9 @@ class Instants:
 
     _before: ClassVar[dict] = {}
 
-    def __init__(self, at=None):
+    def __init__(self, at=None, error=KeyboardInterrupt):
         self.at = at
+        self.error = error
         self.count = 0
 
     def run(self, f):
@@ -61,7 +66,7 @@ class Instants:
         sys.settrace(self._called)
         try:
             return f()
-        except KeyboardInterrupt:
+        except self.error:
             return None
         finally:
             sys.settrace(None)
@@ -69,7 +74,7 @@ class Instants:
 
     def _interrupt(self, number, frame):
         sys.settrace(None)
-        raise KeyboardInterrupt
+        raise self.error
 
     def _called(self, frame, event, arg):
         if not frame.f_code.co_filename.startswith(FILES):
@@ -240,6 +245,45 @@ def test_every_instant_of_patches():
             return [np.asarray(config.specialize_below * k)]
 
     sweep(patched, range(1, counted(patched)))
+
+
+class Alarm(Exception):
+    pass
+
+
+@pytest.mark.parametrize("error", [Alarm, KeyError, RuntimeError, KeyboardInterrupt])
+def test_every_instant_of_waiting_for_another_thread(error):
+    """What the handler raises comes out as it is, and what was begun is finished."""
+    before = threading.active_count(), threading.stack_size()
+    for n in itertools.count(1):
+        ran = threading.Event()
+        instants = Instants(n, error)
+        done = instants.run(lambda: undisturbed(lambda: ran.set() or "done"))  # noqa: B023
+        assert (threading.active_count(), threading.stack_size()) == before
+        assert in_a_thread(undisturbed, int, "3") == 3
+        if done:
+            break
+        assert instants.count == n
+    assert n > 5
+    assert ran.wait(10)
+
+
+def test_what_another_thread_raises():
+    def fail():
+        raise Alarm("from the other thread")
+
+    with pytest.raises(Alarm, match="from the other thread"):
+        undisturbed(fail)
+
+
+def test_without_another_thread(monkeypatch):
+    def refuse(*_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("_thread.start_new_thread", refuse)
+    size = threading.stack_size()
+    assert undisturbed(threading.get_ident) == threading.get_ident()
+    assert threading.stack_size() == size
 
 
 def test_warnings_are_silenced_where_no_interrupt_can_leave_them_so():

@@ -2,7 +2,7 @@
 
 Object code is relocatable: it contains no address of this process, only the names of the functions that it calls, so
 another process can load it too. Each object is a library in an engine of LLVM's ORC, which frees the memory with the
-last reference to the library.
+library: when something is compiled after the last reference to the loaded code is gone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from ...core.context import new_lock
 from ...core.libraries import llvm
 from ..processor import Processor
+from ..undisturbed import Disposal
 
 #: Objects that share an engine: an engine takes 120 KB, and frees only 30 of an object's 40 KB before it is freed
 #: itself.
@@ -47,7 +48,7 @@ class ObjectCode:
 
 
 class LoadedCode:
-    """Object code in memory, for as long as this object lives.
+    """Object code in memory, for at least as long as this object lives.
 
     Attributes
     ----------
@@ -55,11 +56,15 @@ class LoadedCode:
         The address of the entry.
     """
 
-    __slots__ = ("_library", "address")
+    __slots__ = ("__weakref__", "address")
 
     def __init__(self, library: Any, entry: str):
-        self._library = library
+        libraries.hold(self, library)
         self.address: int = library[entry]
+
+
+#: LLVM's objects that hold the memory of loaded code. llvmlite frees them in Python code, under its lock.
+libraries = Disposal()
 
 
 def compile_object(text: str, entry: str, processor: Processor, *, optimize: bool = True) -> ObjectCode:

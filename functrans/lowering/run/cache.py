@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 
 from ...core.context import new_lock
 from ..backend import Options, Origin
+from ..llvm.objects import libraries
 from ..llvm.store import forget
 from ..loops import ir
 from ..loops.show import show
@@ -21,7 +22,8 @@ class KernelCache:
     """Compiles each kernel once, even if several threads ask for it at the same time.
 
     A thread that needs a kernel which another one is compiling waits for it. A kernel lives as long as it is
-    referenced: its machine code is freed with the last function that runs it.
+    referenced: its machine code is freed after the last function that runs it, when another kernel is made or `clear`
+    is called.
     """
 
     def __init__(self) -> None:
@@ -37,6 +39,7 @@ class KernelCache:
         return (known, "memory") if known is not None else undisturbed(self._compiled, key, kernel, text)
 
     def _compiled(self, key: _Key, kernel: ir.Kernel, text: str) -> tuple[CompiledKernel, Origin]:
+        libraries.run()
         with self._lock:
             mine = self._compiling.setdefault(key, new_lock())
         try:
@@ -58,6 +61,7 @@ class KernelCache:
         with self._lock:
             self._kernels.clear()
         forget()
+        undisturbed(libraries.run)
 
 
 #: The kernels of this process.
