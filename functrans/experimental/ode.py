@@ -12,7 +12,18 @@ from .. import lax
 from .. import numpy as fnp
 from ..api.vmap import vmap
 from ..arrays.arguments import shown
-from ..core import Aval, Jaxpr, aval_of, boundary, concrete, dtype_kind, is_complex, is_float, last_line
+from ..core import (
+    Aval,
+    Jaxpr,
+    Tracer,
+    aval_of,
+    boundary,
+    concrete,
+    dtype_kind,
+    is_complex,
+    is_float,
+    last_line,
+)
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..core.evaluation import evaluate
 from ..core.module_getattr import module_attributes as _module_attributes
@@ -162,7 +173,8 @@ def odeint(
     Parameters
     ----------
     func : callable
-        ``func(y, t, *args)`` returns the derivative, a tree like `y0`. It may read values from its closure that are
+        ``func(y, t, *args)`` returns the derivative, a tree like `y0`: for an array also a list of its
+        elements. It may read values from its closure that are
         being differentiated or mapped.
     y0 : array or pytree of arrays
         The initial value at ``t[0]``: float or complex. Integers become float64.
@@ -249,7 +261,7 @@ def odeint(
     def slope(*values: Any) -> list[Any]:
         *cs, y, now = values
         out = func(unravel(y), given(now), *tree_unflatten(tree, [given(c) for c in cs]))
-        out = spec.leaves(out, f"func ({name_of(func)})", last_line(func), same_kind)
+        out = spec.leaves(_in_form_of(y0, out), f"func ({name_of(func)})", last_line(func), same_kind)
         return [fnp.asarray(ravel_pytree(spec.filled(out))[0]).astype(flat.dtype)]
 
     avals = [*map(aval_of, values), aval_of(flat), Aval((), times.dtype)]
@@ -257,6 +269,17 @@ def odeint(
     solve = Odeint.apply if gradient == "adjoint" else Odeint.forward
     ys = solve(TracedOde(jaxpr), len(jaxpr.eqns) <= _UNROLLED, flat, times, options, *captured, *values)
     return vmap(unravel)(ys)
+
+
+def _in_form_of(y0: Any, out: Any) -> Any:
+    """A list or tuple of derivatives as an array, where `y0` is one; an array, list or tuple in the form of another."""
+    if isinstance(out, list | tuple) and isinstance(y0, np.ndarray | Tracer):
+        return fnp.asarray(out)
+    if type(y0) not in (list, tuple):
+        return out
+    if type(out) in (list, tuple) or (isinstance(out, np.ndarray | Tracer) and out.ndim):
+        return type(y0)(out)
+    return out
 
 
 def _times(t: Any) -> Any:

@@ -1,7 +1,7 @@
 """``functrans.lax``: the operations themselves, under JAX's names.
 
-Unlike `functrans.numpy` they neither promote nor broadcast: operands must have one dtype (Python numbers get it), and
-one shape or no axes. Arrays and dtypes are NumPy's.
+Unlike `functrans.numpy` they do not promote: operands must have one dtype (Python numbers get it). Only elementwise
+operations broadcast, and only extents of 1: operands have equally many axes, or none. Arrays and dtypes are NumPy's.
 
 Examples
 --------

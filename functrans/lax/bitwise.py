@@ -12,7 +12,7 @@ from ..core import ArgumentValueError, DtypeError, aval_of, canonical
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish
-from .elementwise import bitwise_xor, operands
+from .elementwise import bitwise_xor, broadcast_operands, operands
 from .windows import reduce
 
 __all__ = ["bitcast_convert_type", "clz", "mulhi", "population_count", "reduce_precision", "reduce_xor"]
@@ -187,7 +187,7 @@ def mulhi(x: Any, y: Any) -> Any:
     >>> lax.mulhi(np.int32(2**30), np.int32(12))
     Array(3, dtype=int32)
     """
-    a, b = operands("mulhi", x, y)
+    a, b = broadcast_operands("mulhi", x, y)
     own = dtype_of(a)
     if own.kind not in "iu":
         raise DtypeError(f"lax.mulhi: expected integers, got dtype {own}")

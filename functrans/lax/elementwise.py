@@ -1,4 +1,4 @@
-"""Strict elementwise operations: operands have one dtype, and one shape or no axes."""
+"""Strict elementwise operations: operands have one dtype and equally many axes, or none; extents of 1 broadcast."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..numpy.dispatch import owned
 from ..primitives import ops
-from ..primitives.ops import dtype_of, finish, literal, operand, strong
+from ..primitives.ops import broadcast_shapes, dtype_of, finish, literal, operand, shape_of, strong
 from .elementwise_examples import EXAMPLES
 
 __all__ = [
@@ -46,6 +46,41 @@ def operands(name: str, *given: Any) -> list[Any]:
     ShapeError
         If they have different shapes (scalars match any shape).
     """
+    values = _of_one_dtype(name, given)
+    if len({shape_of(v) for v in values} - {()}) > 1:
+        listed = ", ".join(str(shape_of(v)) for v in values)
+        raise ShapeError(
+            f"lax.{name}: operands have different shapes ({listed}); broadcast them first, or use "
+            "functrans.numpy"
+        )
+    return values
+
+
+def broadcast_operands(name: str, *given: Any) -> list[Any]:
+    """As `operands`, but extents of 1 broadcast: arrays of shapes (3, 1) and (1, 4) become arrays of shape (3, 4).
+
+    Raises
+    ------
+    DtypeError
+        If arrays have different dtypes.
+    ShapeError
+        If they have different numbers of axes, or extents that differ and are not 1 (scalars match any shape).
+    """
+    values = _of_one_dtype(name, given)
+    shapes = list(dict.fromkeys(shape_of(v) for v in values if shape_of(v)))
+    if len(shapes) < 2:
+        return values
+    listed = ", ".join(str(shape_of(v)) for v in values)
+    if len(set(map(len, shapes))) > 1:
+        raise ShapeError(
+            f"lax.{name}: operands have different numbers of axes ({listed}); reshape them first, or use "
+            "functrans.numpy"
+        )
+    full = broadcast_shapes(f"lax.{name}", *shapes)
+    return [ops.broadcast_to(v, full) if shape_of(v) else v for v in values]
+
+
+def _of_one_dtype(name: str, given: Sequence[Any]) -> list[Any]:
     values = [operand(x, name, i) for i, x in enumerate(given)]
     avals = [aval_of(v) for v in values]
     own = {a.dtype for a in avals if not a.weak} or {promote([(a.dtype, False) for a in avals])[0]}
@@ -54,13 +89,6 @@ def operands(name: str, *given: Any) -> list[Any]:
         raise DtypeError(
             f"lax.{name}: operands have different dtypes ({listed}); convert them with "
             "lax.convert_element_type, or use functrans.numpy, which promotes"
-        )
-    shapes = {a.shape for a in avals} - {()}
-    if len(shapes) > 1:
-        listed = ", ".join(str(a.shape) for a in avals)
-        raise ShapeError(
-            f"lax.{name}: operands have different shapes ({listed}); broadcast them first, or use "
-            "functrans.numpy"
         )
     (dtype,) = own
     return [strong(v, dtype) for v in values]
@@ -78,10 +106,10 @@ def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Any
         return finish(_bound(prim, operands(name, x), **params))
 
     def binary(x: Any, y: Any) -> Any:
-        return finish(_bound(prim, operands(name, x, y), **params))
+        return finish(_bound(prim, broadcast_operands(name, x, y), **params))
 
     def ternary(x: Any, y: Any, z: Any) -> Any:
-        return finish(_bound(prim, operands(name, x, y, z), **params))
+        return finish(_bound(prim, broadcast_operands(name, x, y, z), **params))
 
     function: Callable[..., Any] = (unary, binary, ternary)[count - 1]
     function.__name__ = function.__qualname__ = name
@@ -91,7 +119,8 @@ def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Any
     Raises
     ------
     DtypeError, ShapeError
-        If operands differ in dtype, or in shape unless they have no axes; see `functrans.lax`.
+        If operands differ in dtype, or in the number of axes unless they have none, or in extents other than 1; see
+        `functrans.lax`.
 
     Examples
     --------
@@ -188,7 +217,7 @@ def div(x: Any, y: Any) -> Any:
     >>> lax.div(np.array([7, -7]), 2)
     Array([ 3, -3])
     """
-    a, b = operands("div", x, y)
+    a, b = broadcast_operands("div", x, y)
     if is_inexact(dtype_of(a)):
         return finish(_bound(ops.div_p, (a, b)))
     whole = ops.sub_p.bind(a, _bound(ops.fmod_p, (a, b)))
@@ -313,7 +342,7 @@ def shift_right_logical(x: Any, y: Any) -> Any:
 
 
 def _shifted(name: str, x: Any, y: Any, kind: str) -> Any:
-    a, b = operands(name, x, y)
+    a, b = broadcast_operands(name, x, y)
     own = dtype_of(a)
     if own.kind not in "iu":
         raise DtypeError(f"lax.{name}: expected integers, got dtype {own}")

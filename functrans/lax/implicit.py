@@ -29,7 +29,7 @@ from ..transforms.linearize import LinearTracer, TangentTrace
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.stage import stage
 from ..transforms.transpose import backward, transpose_jaxpr
-from .solution import Checked, Solution, SolutionSpec, Solver, TracedTree, trace_map
+from .solution import Solution, SolutionSpec, Solver, TracedTree, trace_map
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,9 +272,7 @@ def linear_solve(
     spec, values = SolutionSpec.of(what, "b", b)
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
         solution = Solution(spec, "solve", solve, has_aux)
-        return solution.handed_out(
-            solution.leaves(solve(Checked("matvec", matvec, spec), spec.filled(values)))
-        )
+        return solution.handed_out(solution.solved("matvec", matvec, values))
     jaxpr, captured = trace_map(matvec, "matvec", spec)
     system = System(
         spec, jaxpr, solve, bool(has_aux), transpose_solve=transpose_solve, symmetric=bool(symmetric)
@@ -332,7 +330,7 @@ def root(
     spec, values = SolutionSpec.of(_ROOT, "initial_guess", initial_guess)
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
         solution = Solution(spec, "solve", solve, has_aux)
-        return solution.handed_out(solution.leaves(solve(Checked("f", f, spec), spec.filled(values))))
+        return solution.handed_out(solution.solved("f", f, values))
     jaxpr, captured = trace_map(f, "f", spec)
     equation = Equation(spec, jaxpr, solve, bool(has_aux), "f", tangent_solve=tangent_solve)
     outs = bind_rule(equation, [*captured, *values], (solve, tangent_solve))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import DtypeError, Primitive, ShapeError, aval_of, canonical
+from ..core import DtypeError, Primitive, ShapeError, aval_of, canonical, promote
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops
-from ..primitives.ops import finish, many_axes, one_axis, shape_of
+from ..primitives.ops import dtype_of, finish, many_axes, one_axis, shape_of
 from .arrays import ints, single
 
 __all__ = [
@@ -97,8 +97,9 @@ def _product_operands(name: str, lhs: Any, rhs: Any, preferred: Any) -> tuple[An
     x, y = single(name, lhs), single(name, rhs)
     if preferred is not None:
         to = canonical(preferred, f"lax.{name}: preferred_element_type")
-        x, y = ops.convert(x, to), ops.convert(y, to)
-    return x, y
+    else:
+        to, _ = promote([(dtype_of(x), False), (dtype_of(y), False)])
+    return ops.convert(x, to), ops.convert(y, to)
 
 
 @checked
@@ -110,7 +111,7 @@ def dot_general(
     Parameters
     ----------
     lhs, rhs : array_like
-        Must have one dtype.
+        Different dtypes are promoted.
     dimension_numbers : ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))
     precision
         Accepted, without effect; sums are always computed in the dtype of the result.

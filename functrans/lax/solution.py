@@ -142,6 +142,14 @@ class Solution:
         arrays = [value_of(x, lambda: f"{self.spec.what}: auxiliary data") for x in aux if _is_array(x)]
         return leaves + [read_only_copy(strong(x, aval_of(x).dtype)) for x in arrays]
 
+    def solved(self, name: str, fun: Callable[[PyTree], PyTree], values: Sequence[Any]) -> list[Any]:
+        """What the solver returns for a function and an argument, as values; what that function returns is checked."""
+        checked = Checked(name, fun, self.spec)
+        found = self.leaves(self.solver(checked, self.spec.filled(values)))
+        if not checked.checked:  # the solver did not call it
+            trace_map(fun, name, self.spec)
+        return found
+
     def handed_out(self, outs: Sequence[Any]) -> PyTree:
         """What the caller gets."""
         x = results(self.spec.tree, outs[: self.count])

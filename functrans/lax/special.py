@@ -11,12 +11,24 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from ..core import FLOAT32, aval_of, complex_dtype, is_complex, is_inexact, is_low
+import numpy as np
+
+from ..core import (
+    FLOAT32,
+    aval_of,
+    complex_dtype,
+    concrete,
+    is_abstract,
+    is_complex,
+    is_float,
+    is_inexact,
+    is_low,
+)
 from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops, special_ops
-from ..primitives.ops import finish, shape_of
-from .elementwise import digamma, of_primitive, operands
+from ..primitives.ops import broadcast_shapes, finish, shape_of
+from .elementwise import broadcast_operands, digamma, of_primitive, operands
 
 __all__ = [
     "FftType", "bessel_i0e", "bessel_i1e", "betainc", "erf_inv", "fft", "igamma", "igamma_grad_a", "igammac",
@@ -97,7 +109,8 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     Raises
     ------
     DtypeError, ShapeError
-        If operands differ in dtype, or in shape unless they have no axes; see `functrans.lax`.
+        If operands differ in dtype, or in the number of axes unless they have none, or in extents other than 1; see
+        `functrans.lax`.
 
     Examples
     --------
@@ -105,7 +118,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     >>> lax.igamma_grad_a(1.0, 2.0)
     Array(-0.22082543)
     """
-    values = operands("igamma_grad_a", a, x)
+    values = broadcast_operands("igamma_grad_a", a, x)
     special_ops.gammainc_p.abstract(*map(aval_of, values))  # checks dtypes
     return finish(special_ops.gammainc_slope(*values))
 
@@ -116,14 +129,14 @@ def polygamma(m: Any, x: Any) -> Any:
 
     Parameters
     ----------
-    m : int, or float without a fraction
-        Known while tracing, and not negative.
+    m : int, or float without a fraction, or an array of the dtype of `x` of such numbers
+        Not negative.
     x : array_like
 
     Raises
     ------
     ArgumentError, ArgumentValueError
-        If `m` is not such a number.
+        If `m` is known not to be such a number. (Where a traced one is not, the result is NaN.)
 
     Examples
     --------
@@ -131,6 +144,8 @@ def polygamma(m: Any, x: Any) -> Any:
     >>> lax.polygamma(1, 1.0)
     Array(1.64493407)
     """
+    if is_abstract(m) or len(np.shape(m)):
+        return _of_orders(m, x)
     try:
         order = operator.index(int(m) if isinstance(m, float) and m.is_integer() else m)
     except TypeError:
@@ -141,6 +156,17 @@ def polygamma(m: Any, x: Any) -> Any:
         return digamma(x)
     (value,) = operands("polygamma", x)
     return finish(ops.polygamma_p.bind(value, m=order))
+
+
+def _of_orders(m: Any, x: Any) -> Any:
+    orders, value = broadcast_operands("polygamma", m, x)
+    known, dtype = concrete(orders), aval_of(value).dtype
+    if not is_float(dtype):
+        raise DtypeError(f"lax.polygamma: m and x must have a floating point dtype, got {dtype}")
+    if known is not None and not ((known >= 0) & (np.floor(known) == known)).all():
+        raise ArgumentValueError(f"lax.polygamma: orders must be whole numbers, not negative, got {known}")
+    shape = broadcast_shapes("lax.polygamma", shape_of(orders), shape_of(value))
+    return finish(special_ops.polygamma_of(ops.broadcast_to(orders, shape), ops.broadcast_to(value, shape)))
 
 
 class FftType(enum.IntEnum):

@@ -13,7 +13,7 @@ from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import axes_or_all, dtype_of, finish, one_axis, shape_of
 from ..scipy import special
-from .operands import parameter, real_operand
+from .operands import inexact_operand, parameter, real_operand
 
 
 def _mask(where: Any, x: Any, name: str) -> Any:
@@ -39,7 +39,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     Parameters
     ----------
     x : array_like, shape (...)
-        Real; integers become float64.
+        Integers become float64.
     axis : int, tuple of int or None
         None for all.
     where : array_like of bool, optional
@@ -58,7 +58,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     >>> nn.softmax([1.0, 1.0, 5.0], where=[True, True, False])
     Array([0.5, 0.5, 0. ])
     """
-    value = real_operand(x, "softmax")
+    value = inexact_operand(x, "softmax")
     if where is None:
         return special.softmax(value, axis)
     mask, none = _mask(where, value, "softmax"), dtype_of(value).type(-math.inf)
@@ -76,7 +76,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     Parameters
     ----------
     x : array_like, shape (...)
-        Real; integers become float64.
+        Integers become float64.
     axis : int, tuple of int or None
         None for all.
     where : array_like of bool, optional
@@ -92,7 +92,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     >>> nn.log_softmax([1000.0, 0.0])
     Array([    0., -1000.])
     """
-    value = real_operand(x, "log_softmax")
+    value = inexact_operand(x, "log_softmax")
     if where is None:
         return special.log_softmax(value, axis)
     mask, none = _mask(where, value, "log_softmax"), dtype_of(value).type(-math.inf)
@@ -113,7 +113,7 @@ def logsumexp(
     Parameters
     ----------
     a : array_like, shape (...)
-        Real; integers become float64.
+        Integers become float64.
     axis : int, tuple of int or None
         None for all.
     b : array_like, optional
@@ -128,7 +128,7 @@ def logsumexp(
     Returns
     -------
     Array, or a tuple of two
-        ``-inf`` for an empty sum. NaN where the sum is negative and `return_sign` is False.
+        ``-inf`` for an empty sum. NaN where the sum is real and negative and `return_sign` is False.
 
     Examples
     --------
@@ -136,13 +136,11 @@ def logsumexp(
     >>> nn.logsumexp([1000.0, 1000.0])
     Array(1000.69314718)
     """
-    value = real_operand(a, "logsumexp")
+    value = inexact_operand(a, "logsumexp")
     if where is not None:
         mask = _mask(where, value, "logsumexp")
         # Elements that take no part have weight 0, whatever they are.
-        b = fnp.where(
-            mask, real_operand(1.0 if b is None else b, "logsumexp", 2).astype(dtype_of(value)), 0.0
-        )
+        b = fnp.where(mask, dtype_of(value).type(1) if b is None else array_operand(b, "logsumexp: b"), 0)
     return special.logsumexp(value, axis, b, keepdims, return_sign)
 
 

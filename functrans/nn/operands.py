@@ -45,6 +45,12 @@ def real_operand(x: Any, name: str, position: int = 0) -> Any:
     return with_weak_numbers(value) if is_bfloat16(dtype) else ops.convert(value, FLOAT64)
 
 
+def inexact_operand(x: Any, name: str) -> Any:
+    """A float or complex array or tracer; integers become float64."""
+    value = array_operand(x, name)
+    return value if dtype_of(value).kind == "c" else real_operand(value, name)
+
+
 def parameter(x: Any, name: str, position: int) -> Any:
     """A real parameter of an activation: Python numbers keep no dtype of their own.
 

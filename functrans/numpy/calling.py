@@ -124,7 +124,7 @@ def vectorize(
     doc : str, optional
         The docstring of the result; by default that of `pyfunc`.
     excluded : iterable of int and str, optional
-        Positions and names of arguments to pass on unchanged.
+        Positions and names of arguments to pass on unchanged. An argument None is always passed on.
     cache : bool
         Accepted, without effect.
     signature : str, optional
@@ -183,8 +183,10 @@ class _Vectorized(Transformed):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the function to all elements."""
         axes, left_out = self._axes, self._excluded
-        taken = [i for i in range(len(args)) if i not in left_out]
-        names = [] if axes else [name for name in kwargs if name not in left_out]
+        taken = [i for i in range(len(args)) if i not in left_out and args[i] is not None]
+        names = [] if axes else [n for n, x in kwargs.items() if n not in left_out and x is not None]
+        if axes is not None:
+            axes = self._without_none(args, axes)
         values = [array_operand(args[i], "vectorize", i) for i in taken]
         values += [array_operand(kwargs[name], f"vectorize: {name}") for name in names]
         if axes is not None and len(values) != len(axes[0]):
@@ -204,6 +206,19 @@ class _Vectorized(Transformed):
 
         out = _mapped(call, values, [0] * len(values) if axes is None else [len(a) for a in axes[0]])
         return out if self._otypes is None else _in_types(out, self._otypes)
+
+    def _without_none(self, args: tuple[Any, ...], axes: tuple[Axes, Axes]) -> tuple[Axes, Axes]:
+        """The signature of the arguments that are not None."""
+        mapped = [x for i, x in enumerate(args) if i not in self._excluded]
+        if len(mapped) != len(axes[0]):
+            return axes  # refused later
+        for i, (x, names) in enumerate(zip(mapped, axes[0])):
+            if x is None and names:
+                raise ArgumentValueError(
+                    f"vectorize: argument {i} is None, but the signature {self._text!r} gives it the axes "
+                    f"({','.join(names)}); pass an array, or leave the argument out by excluded="
+                )
+        return [names for x, names in zip(mapped, axes[0]) if x is not None], axes[1]
 
 
 def _in_types(outs: Any, otypes: Any) -> Any:

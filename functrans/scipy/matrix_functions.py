@@ -73,18 +73,21 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 
     Parameters
     ----------
-    a : array_like, shape (m, m)
-    b : array_like, shape (n, n)
-    q : array_like, shape (m, n)
+    a : array_like, shape (..., m, m)
+    b : array_like, shape (..., n, n)
+    q : array_like, shape (..., m, n)
+        Leading axes broadcast.
 
     Returns
     -------
-    Array, shape (m, n)
+    Array, shape (..., m, n)
 
     Raises
     ------
     LinAlgError
-        If shapes do not match. For batches use `vmap`.
+        If shapes do not match.
+    ShapeError
+        If leading axes do not broadcast.
 
     Notes
     -----
@@ -99,17 +102,20 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     """
     values = inexact("solve_sylvester", False, a, b, q)
     shapes = [shape_of(v) for v in values]
-    if any(len(s) != 2 for s in shapes):
+    if any(len(s) < 2 for s in shapes):
         raise LinAlgError(
             f"solve_sylvester: expected three matrices, got shapes {', '.join(map(str, shapes))}"
         )
-    (m, _), (n, _) = shapes[:2]
-    if shapes != [(m, m), (n, n), (m, n)]:
+    (*_, m, _), (*_, n, _) = shapes[:2]
+    if [s[-2:] for s in shapes] != [(m, m), (n, n), (m, n)]:
         raise LinAlgError(
             f"solve_sylvester: shapes {', '.join(map(str, shapes))} do not match: `a` and `b` must be "
             "square, with as many rows as `q` has rows and columns respectively"
         )
-    return finish(ops.solve_sylvester(*values))
+    batch = ops.broadcast_shapes("solve_sylvester", *[s[:-2] for s in shapes])
+    return finish(
+        ops.solve_sylvester(*[ops.broadcast_to(v, (*batch, *s[-2:])) for v, s in zip(values, shapes)])
+    )
 
 
 _THETAS = {

@@ -369,3 +369,20 @@ def test_python_numbers_as_cotangents_and_tangents(name, dtype):
             ft.jvp(along, (one,), (np.asarray(number, dtype),))[1]
         )
         assert ft.linearize(along, 1.0)[1](number) == pytest.approx(ft.jvp(along, (1.0,), (number,))[1])
+
+
+def test_jacfwd_from_real_to_complex_numbers():
+    x = np.array([0.5, 1.0, 2.0])
+
+    def f(x):
+        return fnp.exp(1j * x) * x[0]
+
+    expected = 1j * np.diag(np.exp(1j * x)) * x[0]
+    expected[:, 0] += np.exp(1j * x)
+    for derivative in (ft.jacfwd(f), ft.jit(ft.jacfwd(f))):
+        np.testing.assert_allclose(derivative(x), expected, rtol=1e-14)
+    np.testing.assert_allclose(ft.jacfwd(lambda a: a * 1j)(2.0), 1j)
+    with pytest.raises(ft.errors.GradientError, match="jacrev"):
+        ft.jacrev(f)(x)
+    with pytest.raises(ft.errors.GradientError, match="jacfwd"):
+        ft.jacfwd(lambda z: z.real, holomorphic=True)(x + 0j)

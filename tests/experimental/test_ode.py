@@ -232,3 +232,20 @@ def test_io_callback_is_where_jax_has_it():
     ft.jit(lambda x: show(2.0 * x))(3.0)
     assert seen == [6.0]
     assert ft.experimental.io_callback is ft.io_callback
+
+
+def test_the_right_hand_side_may_return_a_list():
+    t = np.linspace(0.0, 1.0, 3)
+    expected = np.stack([np.cos(t), -np.sin(t)], 1)
+    start = np.array([1.0, 0.0])
+    for f in (lambda y, t: [y[1], -y[0]], lambda y, t: (y[1], -y[0])):
+        np.testing.assert_allclose(odeint(f, start, t), expected, atol=1e-7)
+        np.testing.assert_allclose(ft.jit(lambda y, f=f: odeint(f, y, t))(start), expected, atol=1e-7)
+        np.testing.assert_allclose(np.stack(odeint(f, [1.0, 0.0], t), 1), expected, atol=1e-7)
+    rows = odeint(lambda y, t: fnp.stack([y[1], -y[0]]), [1.0, 0.0], t)
+    assert isinstance(rows, list)
+    np.testing.assert_allclose(np.stack(rows, 1), expected, atol=1e-7)
+    with pytest.raises(errors.ShapeError, match=r"must return|shape"):
+        odeint(lambda y, t: [y[1]], start, t)
+    with pytest.raises(errors.ArgumentError, match="structure of y0"):
+        odeint(lambda y, t: {"a": y}, start, t)

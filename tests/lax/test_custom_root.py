@@ -395,3 +395,11 @@ def test_wrong_arguments():
         lax.custom_root(lambda x: x, "x", newton, divide)
     with pytest.raises(errors.ArgumentError, match="pair"):
         lax.custom_root(lambda x: x, 1.0, lambda f, x: x, divide, has_aux=True)
+
+
+def test_functions_that_the_solver_does_not_call_are_checked():
+    for f in (lambda x: (x, x), lambda x: fnp.ones(3)):
+        with pytest.raises((errors.ArgumentError, errors.ShapeError), match="custom_root: f"):
+            lax.custom_root(f, 1.0, lambda f, x: x, lambda g, y: y)
+    with pytest.raises(errors.ArgumentError, match="custom_linear_solve: matvec"):
+        lax.custom_linear_solve(lambda x: [x, x], 1.0, lambda mv, b: b)

@@ -155,3 +155,21 @@ def test_one_hot():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_softmax_of_nothing_and_of_complex_numbers():
+    for f in (nn.softmax, nn.log_softmax):
+        assert f(np.ones((2, 0))).shape == (2, 0)
+        assert f(np.ones((2, 0)), where=np.ones((2, 0), bool)).shape == (2, 0)
+        with pytest.raises(AxisError):
+            f(np.ones(0), axis=1)
+    z = np.array([1.0 + 1.0j, 2.0, 3.0 - 2.0j])
+    expected = np.exp(z) / np.exp(z).sum()
+    np.testing.assert_allclose(nn.softmax(z), expected)
+    np.testing.assert_allclose(np.exp(nn.log_softmax(z)), expected)
+    kept = np.array([True, False, True])
+    np.testing.assert_allclose(
+        nn.softmax(z, where=kept), np.where(kept, np.exp(z), 0) / np.exp(z[kept]).sum()
+    )
+    np.testing.assert_allclose(nn.logsumexp(z, where=kept), np.log(np.exp(z[kept]).sum()))
+    np.testing.assert_allclose(nn.logsumexp(z, b=[1.0, 2.0, 3.0]), np.log(np.exp(z) @ [1.0, 2.0, 3.0]))

@@ -179,3 +179,18 @@ def test_fromfunction(same):
     same("fromfunction", lambda i, j: i * 2 + j, (2, 3))
     same("fromfunction", lambda i: i == 1, (3,), dtype=int)
     same("fromfunction", lambda i, k: i * k, (3,), k=2)
+
+
+def test_vectorize_passes_none_on():
+    x = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(fnp.vectorize(lambda a, b: a if b is None else a + b)(x, None), x)
+    out, none = fnp.vectorize(lambda a, b: (a, b))(x, None)
+    np.testing.assert_array_equal(out, x)
+    assert none is None
+    np.testing.assert_array_equal(fnp.vectorize(lambda a, *, b: a * 2 if b is None else b)(x, b=None), 2 * x)
+    inner = fnp.vectorize(lambda a, b, c: fnp.dot(a, c), signature="(n),(),(n)->()")
+    np.testing.assert_array_equal(inner(np.ones((2, 3)), None, x), [6, 6])
+    with pytest.raises(
+        errors.ArgumentValueError, match=r"argument 2 is None, but the signature .* axes \(n\)"
+    ):
+        inner(x, None, None)

@@ -147,3 +147,18 @@ def test_messages():
         fnp.dot(A2, A2)
     with pytest.raises(ArgumentValueError, match="has 1 operands, got 2"):
         fnp.einsum("ij", A2, A2)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, -2, 2])
+def test_vecdot_along_an_axis(axis):
+    rng = np.random.default_rng(1)
+    x, y = (rng.normal(size=(3, 3, 4)) + 1j * rng.normal(size=(3, 3, 4)) for _ in range(2))
+    expected = np.vecdot(x, y, axis=axis)
+    np.testing.assert_allclose(fnp.vecdot(x, y, axis=axis), expected)
+    np.testing.assert_allclose(fnp.linalg.vecdot(x, y, axis=axis), np.linalg.vecdot(x, y, axis=axis))
+    np.testing.assert_allclose(ft.jit(lambda x: np.vecdot(x, y, axis=axis))(x), expected)
+    single = fnp.vecdot(x, y, axis=axis, preferred_element_type=np.complex64)
+    np.testing.assert_allclose(single, expected, rtol=1e-5)
+    assert single.dtype == np.complex64
+    with pytest.raises(ft.errors.AxisError):
+        fnp.vecdot(x, y, axis=3)

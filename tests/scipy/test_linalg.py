@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+import functrans as ft
 from functrans.core.config import config
-from functrans.core.errors import ArgumentValueError, LinAlgError
-from functrans.scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from functrans.core.errors import ArgumentValueError, LinAlgError, ShapeError
+from functrans.scipy.linalg import cho_factor, cho_solve, cholesky, solve_sylvester, solve_triangular
+from functrans.testing import check
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((4, 4))
@@ -86,3 +88,18 @@ def test_failures():
     with config.patch(linalg_errors="nan"):
         assert np.isnan(cholesky(-np.eye(2))).all()
         assert not np.isfinite(solve_triangular(np.diag([1.0, 0.0]), np.ones(2))).all()
+
+
+def test_solve_sylvester_of_batches():
+    rng = np.random.default_rng(3)
+    a, b, q = rng.normal(size=(3, 2, 2)), rng.normal(size=(3, 3)), rng.normal(size=(2, 1, 2, 3))
+    x = solve_sylvester(a, b, q)
+    assert x.shape == (2, 3, 2, 3)
+    for i, j in itertools.product(range(2), range(3)):
+        np.testing.assert_allclose(x[i, j], scipy.linalg.solve_sylvester(a[j], b, q[i, 0]), rtol=1e-10)
+    np.testing.assert_allclose(ft.jit(solve_sylvester)(a, b, q), x)
+    check(lambda a, b, q: solve_sylvester(a, b, q), a, b, q[0], rtol=1e-4)
+    with pytest.raises(ShapeError):
+        solve_sylvester(a, np.stack([b, b]), q[0])
+    with pytest.raises(LinAlgError, match="do not match"):
+        solve_sylvester(a, b, q[..., :2])

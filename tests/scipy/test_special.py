@@ -7,8 +7,9 @@ import scipy.special as sp
 import functrans as ft
 import functrans.numpy as fnp
 import functrans.scipy.special as fsp
+from functrans import lax
 from functrans.arrays.array import Array
-from functrans.core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError
+from functrans.core.errors import ArgumentError, ArgumentValueError, AxisError
 
 UNARY = ("erf", "erfc", "gammaln", "digamma", "psi", "expit", "logit", "entr")
 X = np.array([-2.5, -0.7, -1e-9, 0.0, 1e-9, 0.3, 0.5, 1.0, 2.5, 40.0, np.inf, -np.inf, np.nan])
@@ -87,8 +88,6 @@ def test_logsumexp_at_the_edges():
     assert fsp.logsumexp(np.float32([1, 2])).dtype == np.float32
     with pytest.raises(AxisError):
         fsp.logsumexp([1.0], axis=1)
-    with pytest.raises(DtypeError, match="complex"):
-        fsp.logsumexp([1j])
 
 
 @pytest.mark.parametrize("axis", [None, 0, -1])
@@ -145,3 +144,58 @@ def test_comb_beside_the_last_whole_number(repetition):
         np.testing.assert_allclose(f(total, count, repetition=repetition), expected, rtol=1e-13)
     assert fsp.comb(0.0, 0.0, repetition=True) == 1
     assert np.isnan(fsp.comb(-1, 0, repetition=True))
+
+
+def test_polygamma_of_arrays_of_orders():
+    x, n = np.array([0.3, 1.0, 2.5, -0.7]), np.array([0, 1, 2, 3])
+    np.testing.assert_allclose(fsp.polygamma(n, x), sp.polygamma(n, x), rtol=1e-13)
+    expected = sp.polygamma(n[:, None], x)
+    np.testing.assert_allclose(fsp.polygamma(n[:, None], x), expected, rtol=1e-13)
+    np.testing.assert_allclose(ft.jit(fsp.polygamma)(n[:, None], x), expected, rtol=1e-13)
+    np.testing.assert_allclose(ft.vmap(fsp.polygamma, (0, None))(n, x), expected, rtol=1e-13)
+    many = np.arange(20)[:, None]
+    np.testing.assert_allclose(fsp.polygamma(many, x[:3]), sp.polygamma(many, x[:3]), rtol=1e-13)
+    slopes = ft.grad(lambda x, n: fnp.sum(fsp.polygamma(n, x)))
+    for gradient in (slopes, ft.jit(slopes)):
+        np.testing.assert_allclose(gradient(x, n), sp.polygamma(n + 1, x), rtol=1e-12)
+    assert fsp.polygamma(n, x.astype(np.float32)).dtype == np.float32
+    assert np.isnan(ft.jit(fsp.polygamma)(-1, 2.0))
+    with pytest.raises(ArgumentValueError, match="polygamma: orders must not be negative, got -2"):
+        fsp.polygamma([1, -2], 1.0)
+    with pytest.raises(ArgumentError, match="polygamma: the order must be a known integer or an array"):
+        fsp.polygamma([0.5], 1.0)
+    np.testing.assert_allclose(lax.polygamma(n.astype(float), x), sp.polygamma(n, x), rtol=1e-13)
+    assert np.isnan(ft.jit(lax.polygamma)(1.5, 2.0))
+    with pytest.raises(ArgumentValueError, match=r"lax.polygamma: orders must be whole numbers"):
+        lax.polygamma(np.array([0.5, 1.0]), 1.0)
+
+
+def test_logsumexp_of_complex_numbers():
+    x = np.array([[1.0 + 1.0j, -2.0 - 2.0j, 3.0], [1000.0 + 3.0j, 1000.0 - 3.0j, -np.inf]])
+    b = np.array([1.0, -2.0, 1.0j])
+    for options in ({}, {"axis": 1}, {"axis": 1, "b": b}, {"axis": 0, "keepdims": True}, {"b": 1j}):
+        np.testing.assert_allclose(fsp.logsumexp(x, **options), sp.logsumexp(x, **options), rtol=1e-14)
+        compiled = ft.jit(lambda x, options=options: fsp.logsumexp(x, **options))(x)
+        np.testing.assert_allclose(compiled, sp.logsumexp(x, **options), rtol=1e-14)
+    for ours, theirs in zip(
+        fsp.logsumexp(x, 1, b, return_sign=True), sp.logsumexp(x, 1, b, return_sign=True)
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-14)
+    np.testing.assert_allclose(
+        fsp.logsumexp([-1.0, 1.0], b=[1j, 1.0]), sp.logsumexp([-1.0, 1.0], b=[1j, 1.0])
+    )
+    assert fsp.logsumexp(np.full(2, -np.inf + 0j)) == -np.inf
+    assert fsp.logsumexp(np.zeros(0, complex)) == -np.inf
+    np.testing.assert_allclose(fsp.softmax(x[0]), sp.softmax(x[0]))
+    np.testing.assert_allclose(fsp.log_softmax(x[0]), np.log(sp.softmax(x[0])))
+    z = x[0, :2]
+    gradient = ft.grad(fsp.logsumexp, holomorphic=True)(z)
+    np.testing.assert_allclose(gradient, np.exp(z) / np.exp(z).sum())
+
+
+def test_softmax_of_nothing_is_empty():
+    for f in (fsp.softmax, fsp.log_softmax):
+        for shape, axis in (((0,), None), ((2, 0), 1), ((2, 0), 0), ((0, 3), -1)):
+            assert f(np.ones(shape), axis=axis).shape == shape
+        with pytest.raises(AxisError):
+            f(np.ones(0), axis=1)

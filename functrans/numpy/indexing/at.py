@@ -20,6 +20,7 @@ from ...core.errors import DtypeError, InvalidIndexError, NonConcreteBooleanInde
 from ...core.module_getattr import lazy_import
 from ...frontend.pytree import tree_structure
 from ...primitives import ops
+from ...primitives.ops import dtype_of
 from ...primitives.structure.linear import shape_of
 from ...transforms.stage import attach_to
 
@@ -139,6 +140,9 @@ class AtIndex:
     * ``"wrap"``: the index modulo the size of the axis.
     * ``"fill"``, ``"drop"``: `get` returns `fill_value` for it, the other methods skip it.
 
+    ``wrap_negative_indices=False`` does not count negative indices from the end, so that they are out of bounds (or
+    wrapped, by ``mode="wrap"``). Slices are not affected.
+
     `unique_indices` promises that no element is indexed twice, which makes derivatives of `set` and `multiply` cheaper.
     `indices_are_sorted` is accepted for compatibility with JAX, without effect.
 
@@ -181,10 +185,11 @@ class AtIndex:
         fill_value: Any = None,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
+        wrap_negative_indices: bool = True,
     ) -> Any:
         """Read the elements. `fill_value` defaults to NaN, the lowest signed or highest unsigned integer, or True."""
         x = unwrap(self._x)
-        plan = _plan(x, self._index, mode)
+        plan = _plan(x, _index(self._index, mode, wrap_negative_indices), mode)
         fill = None if fill_value is None or fill_value != fill_value else fill_value
         return wrap(ops.take(x, plan, fill))
 
@@ -227,13 +232,14 @@ class AtIndex:
         index, as by ``np.<ufunc>.at(x, index)``.
         """
         x = unwrap(self._x)
-        mode, unique = _options(**options)
-        mask = _lone_mask(self._index)
+        mode, unique, index = self._options(**options)
+        mask = _lone_mask(index)
         if mask is not None and is_abstract(mask):
             return wrap(_where_mask(x, mask, ops.convert(unwrap(func(self._x)), x.dtype), None, whole=True))
-        plan = _plan(x, self._index, mode)
+        plan = _plan(x, index, mode)
         if not plan.axes or unique or mask is not None:
-            return self.set(func(self.get(mode=mode)), mode=mode, unique_indices=unique)
+            same = AtIndex(self._x, index)
+            return same.set(func(same.get(mode=mode)), mode=mode, unique_indices=unique)
 
         def changed(taken: Any) -> Any:
             return _fitted(_updates(x, unwrap(func(wrap(_placed(taken, plan)))), None), plan.shape)
@@ -244,18 +250,28 @@ class AtIndex:
         )
         return wrap(_put(x, plan, new))
 
+    def _options(
+        self,
+        *,
+        mode: str | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        wrap_negative_indices: bool = True,
+    ) -> tuple[str | None, bool, Any]:
+        return mode, unique_indices, _index(self._index, mode, wrap_negative_indices)
+
     def _changed(self, values: Any, op: Any, scatter: Any, options: dict[str, Any]) -> Any:
         x, values = unwrap(self._x), unwrap(values)
         if autocasting.used:
             x, values = autocast.adjusted("scatter", x, values)
-        mode, unique = _options(**options)
+        mode, unique, index = self._options(**options)
         values = _updates(x, values, op)
-        mask = _lone_mask(self._index)
+        mask = _lone_mask(index)
         if mask is not None:
             whole = shape_of(values) == shape_of(x) != () and len(shape_of(mask)) > 0
             if whole or is_abstract(mask):
                 return wrap(_where_mask(x, mask, values, op, whole))
-        plan = _plan(x, self._index, mode)
+        plan = _plan(x, index, mode)
         if not plan.axes:
             if op is not None:
                 values = op.bind(ops.take(x, plan), values)
@@ -264,10 +280,20 @@ class AtIndex:
         return wrap(_scattered(x, plan, _fitted(values, plan.shape), op, scatter, unique))
 
 
-def _options(
-    *, mode: str | None = None, indices_are_sorted: bool = False, unique_indices: bool = False
-) -> tuple[str | None, bool]:
-    return mode, unique_indices
+def _index(index: Any, mode: str | None, wraps: bool) -> Any:
+    """An index expression, without negative integers unless they count from the end."""
+    if wraps:
+        return index
+    parts = index if isinstance(index, tuple) else (index,)
+    plain = tuple([_not_negative(part, mode) for part in parts])
+    return plain if isinstance(index, tuple) else plain[0]
+
+
+def _not_negative(part: Any, mode: str | None) -> Any:
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return part
+    i = unwrap(part) if isinstance(part, np.ndarray | np.generic | Tracer) else np.asarray(part)
+    return ops.negative_outside(i, mode or "raise") if dtype_of(i).kind == "i" else part
 
 
 def _plan(x: Any, index: Any, mode: str | None) -> ops.Plan:

@@ -135,8 +135,7 @@ def take_along_axis(
     d = one_axis(axis, len(shape), "take_along_axis")
     mode = mode or "raise"
     if wrap_negative_indices is False and i.dtype.kind == "i":
-        out_of_bounds = ops.literal(np.iinfo(i.dtype).max, i)
-        i = ops.select_p.bind(ops.lt_p.bind(i, ops.literal(0, i)), out_of_bounds, i)
+        i = ops.negative_outside(i, mode)
     common = ops.broadcast_shapes("take_along_axis", (*shape[:d], 1, *shape[d + 1 :]), others)
     places = [
         ops.broadcast_to(i, common)

@@ -91,7 +91,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT
 
 
 @implements(np.linalg.lstsq)
-def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
+def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = True) -> tuple[Any, Any, Any, Any]:
     """The shortest `x` that minimizes ``|b - a @ x|``.
 
     Parameters
@@ -101,13 +101,16 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
     rcond : float, optional
         Singular values up to ``rcond * max(s)`` count as zero; by default ``max(m, n) * eps`` of double precision, and
         `eps` if negative.
+    numpy_resid : bool
+        Whether `residuals` are empty where NumPy's are; False for JAX's, which never are.
 
     Returns
     -------
     x : Array, shape (n,) or (n, k)
     residuals : Array, shape (1,) or (k,), or (0,)
         The sums of squares ``|b - a @ x|**2``; empty if ``m <= n`` or the rank is less than `n`. If values are unknown
-        (under `jit` and `vmap`), so is the rank: then they are empty only if ``m <= n``.
+        (under `jit` and `vmap`), so is the rank: then they are empty only if ``m <= n``. Never empty without
+        `numpy_resid`.
     rank : Array of int32, shape ()
     s : Array, shape (min(m, n),)
         Singular values of `a`.
@@ -141,7 +144,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
         )
     y = ops.reshape_p.bind(y, shape=(shape_of(y)[0], 1)) if vector else y
     out, s, rank = ops.lstsq_p.bind(x, y, _cutoff(rcond, shape_of(x)), on_error=config.linalg_errors)
-    residuals = _residuals(x, y, out, rank)
+    residuals = _residuals(x, y, out, rank, numpy_resid)
     out = ops.reshape_p.bind(out, shape=shape_of(out)[:1]) if vector else out
     return finish(out), finish(residuals), finish(rank), finish(s)
 
@@ -154,10 +157,10 @@ def _cutoff(rcond: Any, shape: tuple[int, ...]) -> Any:
     return ops.select_p.bind(ops.lt_p.bind(rcond, FLOAT64.type(0)), FLOAT64.type(eps), rcond)
 
 
-def _residuals(a: Any, b: Any, x: Any, rank: Any) -> Any:
+def _residuals(a: Any, b: Any, x: Any, rank: Any, may_be_empty: bool) -> Any:
     m, n = shape_of(a)
     known = concrete(rank)
-    if m <= n or (known is not None and int(known) != n):
+    if may_be_empty and (m <= n or (known is not None and int(known) != n)):
         return np.zeros(0, real_dtype(aval_of(a).dtype))
     rest = ops.sub_p.bind(b, ops.matrix_product(a, x))
     square = ops.mul_p.bind(rest, ops.conj_p.bind(rest) if aval_of(rest).dtype.kind == "c" else rest)

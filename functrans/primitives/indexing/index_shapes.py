@@ -18,9 +18,10 @@ from ...core import (
     Effect,
     IndexOutOfBoundsError,
     ShapeError,
+    is_abstract,
     is_inexact,
 )
-from ..elementwise.arithmetic import convert, ge_p, lt_p
+from ..elementwise.arithmetic import convert, ge_p, lt_p, select_p
 from ..elementwise.bits import and_p
 from ..structure.linear import batched_first, shape_of
 from ..structure.shape import iota
@@ -129,6 +130,29 @@ def checked_mode(mode: Any) -> str:
     if not isinstance(mode, str) or mode not in MODES:
         raise ArgumentValueError(f"mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}")
     return str(mode)
+
+
+def negative_outside(i: Any, mode: str) -> Any:
+    """Signed integers, as indices of which negative ones do not count from the end.
+
+    They become the largest integer, which is outside of any array, and 0 where a mode clips. A mode that wraps leaves
+    them as they are.
+
+    Raises
+    ------
+    IndexOutOfBoundsError
+        If one is known to be negative, and the mode raises.
+    """
+    if mode == "wrap":
+        return i
+    if mode == "raise" and not is_abstract(i) and (np.asarray(i) < 0).any():
+        raise IndexOutOfBoundsError(
+            f"index {np.min(i)} is out of bounds: negative indices do not count from the end with "
+            "wrap_negative_indices=False"
+        )
+    wide = convert(i, INT64)
+    outside = 0 if mode in ("clip", "promise_in_bounds") else np.iinfo(INT64).max
+    return select_p.bind(lt_p.bind(wide, np.int64(0)), np.int64(outside), wide)
 
 
 def raises(*, mode: str, **params: Any) -> Effect:

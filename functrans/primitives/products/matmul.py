@@ -15,12 +15,12 @@ import numpy as np
 from ...core import ShapeError, Tracer, aval_of, canonical, operators, promote
 from ...core.autocast import autocasting, without
 from ...core.module_getattr import lazy_import
-from ..axes import broadcast_shapes
+from ..axes import broadcast_shapes, one_axis
 from ..elementwise.arithmetic import mul_p
 from ..elementwise.composed import conjugate
 from ..operands import WEAK_DTYPES, convert, finish, key_of, operand, strong
 from ..promotion import operator_operand, with_options
-from ..structure.linear import reduce_sum_p, reshape_p, shape_of, transpose_p
+from ..structure.linear import move_axis, reduce_sum_p, reshape_p, shape_of, transpose_p
 from .dot import DimensionNumbers, dot_general_p
 
 #: Loads at the first call.
@@ -174,6 +174,11 @@ def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> C
         if options:
             jax_keywords.take_keywords(f"numpy.{name}", options)
             preferred = options.pop("preferred_element_type", None)
+            if signature is _VECDOT:
+                x1, x2 = (_axis_last(x, options.get("axis", -1), name, i) for i, x in enumerate((x1, x2)))
+                options.pop("axis", None)
+            if not options and preferred is None:
+                return function(x1, x2)
             if preferred is None:
                 return with_options(function, ufunc, (x1, x2), options)
             return without(with_options, function, ufunc, pair(x1, x2, name, preferred), options)
@@ -183,6 +188,12 @@ def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> C
     function.__doc__ = f"{doc}{_DOC}>>> {example}\n"
     operators.ufunc[ufunc] = function
     return function
+
+
+def _axis_last(x: Any, axis: Any, name: str, position: int) -> Any:
+    x = operand(x, name, position)
+    ndim = len(shape_of(x))
+    return move_axis(x, one_axis(axis, ndim, name), ndim - 1) if ndim else x
 
 
 _DOC = """
@@ -213,12 +224,14 @@ Parameters
 x1 : array_like, shape ``(..., n, k)`` or ``(k,)``
 x2 : array_like, shape ``(..., k, m)`` or ``(k,)``
     A vector counts as a row on the left and as a column on the right; its axis is not in the result."""
-_VECDOT_DOC = """Inner product along the last axis, ``sum(conj(x1) * x2)``.
+_VECDOT_DOC = """Inner product along an axis, ``sum(conj(x1) * x2)``.
 
 Parameters
 ----------
 x1 : array_like, shape ``(..., k)``
-x2 : array_like, shape ``(..., k)``"""
+x2 : array_like, shape ``(..., k)``
+axis : int
+    The axis of `k` in both operands, by default the last. A keyword argument."""
 _MATVEC_DOC = """Product of a matrix and a vector.
 
 Parameters

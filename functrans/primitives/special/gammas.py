@@ -5,14 +5,28 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...core import Primitive
-from ..elementwise.arithmetic import lt_p, mul_p, ne_p, neg_p, select_p, sub_p
-from ..elementwise.rounding import rint_p
+import numpy as np
+
+from ...core import Primitive, aval_of, concrete
+from ..elementwise.arithmetic import (
+    eq_p,
+    ge_p,
+    lt_p,
+    mul_p,
+    ne_p,
+    neg_p,
+    select_p,
+    stop_gradient_p,
+    sub_p,
+)
+from ..elementwise.bits import and_p
+from ..elementwise.rounding import floor_p, fmod_p, rint_p
 from ..elementwise.trig import cos_p, sin_p
 from ..families import elementwise, literal
-from ..structure.linear import add_p
-from .from_scipy import in_double, of_scipy, of_scipy_complex, refused
-from .functions import digamma_p, polygamma_gap_p
+from ..structure.linear import add_p, broadcast_to, shape_of
+from ..structure.shape import full
+from .from_scipy import in_double, of_scipy, of_scipy_complex, refused, zeta_p
+from .functions import digamma_p, polygamma_gap_p, polygamma_p
 
 # DLMF 5.2.2, 5.5.3: derivatives by digamma; those of 1 / gamma, an entire function, by reflection for small x.
 
@@ -92,3 +106,37 @@ def _binom_in_k(ans: Any, n: Any, k: Any) -> Any:
 
 #: ``gamma(n + 1) / (gamma(k + 1) gamma(n - k + 1))``.
 binom_p: Primitive = of_scipy("binom", _binom_in_n, _binom_in_k)
+
+# --- polygamma of arrays of orders --------------------------------------------------------------------------
+
+#: Known orders up to this many are computed one by one, in kernels; more of them, or unknown ones, by SciPy's zeta.
+_MOST_ORDERS = 16
+
+
+def polygamma_of(orders: Any, x: Any) -> Any:
+    """The derivatives of the digamma function of each order of an array, whole numbers of the dtype of `x`.
+
+    Both have one shape. NaN where an order is negative or no whole number.
+    """
+    known = concrete(orders)
+    distinct = None if known is None else np.unique(np.asarray(known)).tolist()
+    if distinct is None or len(distinct) > _MOST_ORDERS:
+        return _by_zeta(stop_gradient_p.bind(orders), x)
+    out = full(shape_of(x), math.nan, aval_of(x).dtype)
+    for order in distinct:
+        if order >= 0 and order == int(order):
+            value = polygamma_p.bind(x, m=int(order)) if order else digamma_p.bind(x)
+            out = select_p.bind(eq_p.bind(orders, literal(order, x)), value, out)
+    return out
+
+
+def _by_zeta(orders: Any, x: Any) -> Any:
+    """``(-1)**(m + 1) * m! * zeta(m + 1, x)`` (DLMF 5.15.1, 25.11.12)."""
+    one = literal(1.0, x)
+    is_zero = eq_p.bind(orders, literal(0.0, x))
+    following = add_p.bind(select_p.bind(is_zero, broadcast_to(one, shape_of(x)), orders), one)
+    odd = eq_p.bind(fmod_p.bind(orders, literal(2.0, x)), one)
+    size = mul_p.bind(gamma_p.bind(following), zeta_p.bind(following, x))
+    out = select_p.bind(is_zero, digamma_p.bind(x), select_p.bind(odd, size, neg_p.bind(size)))
+    whole = and_p.bind(ge_p.bind(orders, literal(0.0, x)), eq_p.bind(floor_p.bind(orders), orders))
+    return select_p.bind(whole, out, broadcast_to(literal(math.nan, x), shape_of(x)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, Primitive, is_float
+from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, Primitive, is_float, is_inexact
 from ...numpy.dispatch import array_operand
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, shape_of
@@ -20,6 +20,12 @@ def real_float(x: Any, name: str, position: int = 0) -> Any:
     if dtype_of(value).kind == "c":
         raise DtypeError(f"{name}: argument {position} is complex; take its real part, or its absolute value")
     return value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64)
+
+
+def inexact_operand(x: Any, name: str, position: int = 0) -> Any:
+    """A value of a float or complex dtype; float64 for integers."""
+    value = array_operand(x, name, position)
+    return value if is_inexact(dtype_of(value)) else ops.convert(value, FLOAT64)
 
 
 def of_parameters(name: str, prim: Primitive, *given: Any, **params: Any) -> Any:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import scipy.special as sp
 
-from ...core.errors import ArgumentValueError
+from ...arrays.arguments import shown
+from ...core import concrete
+from ...core.errors import ArgumentError, ArgumentValueError
 from ...frontend.checked import checked
+from ...numpy.dispatch import array_operand
 from ...primitives import ops, special_ops
-from ...primitives.ops import binary, common, finish, literal, shape_of, ternary, unary
+from ...primitives.ops import binary, common, dtype_of, finish, literal, shape_of, ternary, unary
 from .arguments import by_kind, count_of, of_parameters, real_float
 
 __all__ = [
@@ -99,13 +103,13 @@ betainccinv = ternary(
 
 
 @checked
-def polygamma(n: int, x: Any) -> Any:
+def polygamma(n: Any, x: Any) -> Any:
     """Derivative of order `n` of the digamma function.
 
     Parameters
     ----------
-    n : int
-        Not traced, and not negative. 0 gives `digamma`.
+    n : int, or array_like of int
+        Not negative. 0 gives `digamma`. Arrays broadcast against `x`.
     x : array_like
 
     Returns
@@ -114,12 +118,13 @@ def polygamma(n: int, x: Any) -> Any:
 
     Raises
     ------
-    ArgumentValueError
-        If `n` is negative.
+    ArgumentError, ArgumentValueError
+        If `n` is no integer, or is known to be negative. (Where a traced one is, the result is NaN.)
 
     Notes
     -----
-    ``(-1)**(n + 1) * n! * zeta(n + 1, x)``; for negative `x` by reflection.
+    ``(-1)**(n + 1) * n! * zeta(n + 1, x)``; for negative `x` by reflection. If `n` is traced, or has more than 16
+    different values, SciPy's zeta function computes the result, which kernels call through Python.
 
     References
     ----------
@@ -131,11 +136,23 @@ def polygamma(n: int, x: Any) -> Any:
     >>> import numpy as np
     >>> bool(abs(polygamma(1, 1.0) - np.pi**2 / 6) < 1e-15)
     True
+    >>> polygamma([0, 1, 2], 1.0)
+    Array([-0.57721566,  1.64493407, -2.40411381])
     """
-    order = count_of(n, "polygamma", "the order")
-    if order == 0:
-        return digamma(x)
-    return finish(ops.polygamma_p.bind(real_float(x, "polygamma", 1), m=order))
+    orders = array_operand(n, "polygamma")
+    value, known = real_float(x, "polygamma", 1), concrete(orders)
+    if dtype_of(orders).kind not in "iu":
+        raise ArgumentError(
+            f"polygamma: the order must be a known integer or an array of integers, got {shown(n)}"
+        )
+    if known is not None and not shape_of(orders):
+        order = count_of(known, "polygamma", "the order")
+        return finish(ops.polygamma_p.bind(value, m=order) if order else ops.digamma_p.bind(value))
+    if known is not None and (known < 0).any():
+        raise ArgumentValueError(f"polygamma: orders must not be negative, got {np.min(known)}")
+    shape = ops.broadcast_shapes("polygamma", shape_of(orders), shape_of(value))
+    orders = ops.broadcast_to(ops.convert(orders, dtype_of(value)), shape)
+    return finish(special_ops.polygamma_of(orders, ops.broadcast_to(value, shape)))
 
 
 @checked

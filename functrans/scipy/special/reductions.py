@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...core import aval_of
 from ...frontend.checked import checked
 from ...numpy.reductions.reductions import mask_operand
 from ...primitives import ops
-from ...primitives.ops import axes_or_all, common, finish, literal, shape_of
-from .arguments import real_float
+from ...primitives.ops import axes_or_all, common, dtype_of, finish, literal, shape_of
+from .arguments import inexact_operand
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
@@ -26,15 +25,23 @@ def _keep_dims(x: Any, like: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _largest(x: Any, axes: tuple[int, ...]) -> Any:
-    """The maximum along axes, a constant for derivatives."""
-    ops.reduce_max_p.abstract(aval_of(x), axes=axes)  # max of an empty array raises
-    return ops.stop_gradient_p.bind(ops.reduce_max_p.bind(x, axes=axes))
+    """The maximum of real parts along axes, a constant for derivatives."""
+    return ops.stop_gradient_p.bind(ops.reduce_max_p.bind(ops.real_part(x), axes=axes))
 
 
 def _top(x: Any, axes: tuple[int, ...]) -> Any:
     """`_largest`, or 0 where it is not finite. Axes are kept."""
     top = _largest(x, axes)
     return _keep_dims(ops.select_p.bind(ops.is_finite_p.bind(top), top, literal(0.0, top)), x, axes)
+
+
+def _below(x: Any, top: Any) -> Any:
+    """``x - top``, for a real `top`."""
+    return ops.sub_p.bind(x, ops.convert(top, dtype_of(x)))
+
+
+def _is_empty(x: Any) -> bool:
+    return 0 in shape_of(x)
 
 
 @checked
@@ -51,7 +58,6 @@ def logsumexp(
     Parameters
     ----------
     a : array_like
-        Real.
     axis : int or tuple of int, optional
         By default all.
     b : array_like, optional
@@ -59,14 +65,16 @@ def logsumexp(
     keepdims : bool
         Whether to keep reduced axes with extent 1.
     return_sign : bool
-        Whether to return the logarithm of the sum's absolute value, and its sign.
+        Whether to return the logarithm of the sum's absolute value, and its sign, which is ``total / abs(total)`` if
+        complex.
     where : array_like of bool, optional
         The elements to add. Broadcast against `a`.
 
     Returns
     -------
     Array, or a tuple of two
-        ``-inf`` for an empty sum. NaN where the sum is negative and `return_sign` is False.
+        ``-inf`` for an empty sum. NaN where the sum is real and negative and `return_sign` is False. Of complex numbers
+        the principal logarithm.
 
     Examples
     --------
@@ -74,12 +82,12 @@ def logsumexp(
     >>> logsumexp([1000.0, 1000.0])
     Array(1000.69314718)
     """
-    x, w = real_float(a, "logsumexp"), None
+    x, w = inexact_operand(a, "logsumexp"), None
     if where is not None:
         mask = mask_operand(where, shape_of(x), "logsumexp")
         x = ops.select_p.bind(mask, x, literal(-math.inf, x))
     if b is not None:
-        x, w = common(x, real_float(b, "logsumexp", 2))
+        x, w = common(x, inexact_operand(b, "logsumexp", 2))
         shape = ops.broadcast_shapes("logsumexp", shape_of(x), shape_of(w))
         x, w = ops.broadcast_to(x, shape), ops.broadcast_to(w, shape)
         # Elements of weight 0 must not determine the shift.
@@ -89,12 +97,13 @@ def logsumexp(
         total, shift = ops.reduce_sum_p.bind(x, axes=axes), None
     else:
         shift = _top(x, axes)
-        terms = ops.exp_p.bind(ops.sub_p.bind(x, shift))
+        terms = ops.exp_p.bind(_below(x, shift))
         total = ops.reduce_sum_p.bind(terms if w is None else ops.mul_p.bind(w, terms), axes=axes)
     total = _keep_dims(total, x, axes) if keepdims else total
     out = ops.log_p.bind(ops.abs_p.bind(total) if return_sign else total)
     if shift is not None:
-        out = ops.add_p.bind(out, shift if keepdims else ops.reshape_p.bind(shift, shape=shape_of(out)))
+        shift = shift if keepdims else ops.reshape_p.bind(shift, shape=shape_of(out))
+        out = ops.add_p.bind(out, ops.convert(shift, dtype_of(out)))
     return (finish(out), finish(ops.sign_p.bind(total))) if return_sign else finish(out)
 
 
@@ -105,7 +114,6 @@ def softmax(x: Any, axis: Any = None) -> Any:
     Parameters
     ----------
     x : array_like
-        Real.
     axis : int or tuple of int, optional
         By default all.
 
@@ -120,9 +128,11 @@ def softmax(x: Any, axis: Any = None) -> Any:
     >>> softmax([0.0, 0.0])
     Array([0.5, 0.5])
     """
-    value = real_float(x, "softmax")
+    value = inexact_operand(x, "softmax")
     axes = _axes(value, axis, "softmax")
-    parts = ops.exp_p.bind(ops.sub_p.bind(value, _keep_dims(_largest(value, axes), value, axes)))
+    if _is_empty(value):
+        return finish(value)
+    parts = ops.exp_p.bind(_below(value, _keep_dims(_largest(value, axes), value, axes)))
     return finish(ops.div_p.bind(parts, _keep_dims(ops.reduce_sum_p.bind(parts, axes=axes), value, axes)))
 
 
@@ -133,7 +143,6 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     Parameters
     ----------
     x : array_like
-        Real.
     axis : int or tuple of int, optional
         By default all.
 
@@ -148,8 +157,10 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     >>> log_softmax([1000.0, 0.0])
     Array([    0., -1000.])
     """
-    value = real_float(x, "log_softmax")
+    value = inexact_operand(x, "log_softmax")
     axes = _axes(value, axis, "log_softmax")
-    shifted = ops.sub_p.bind(value, _top(value, axes))
+    if _is_empty(value):
+        return finish(value)
+    shifted = _below(value, _top(value, axes))
     total = ops.reduce_sum_p.bind(ops.exp_p.bind(shifted), axes=axes)
     return finish(ops.sub_p.bind(shifted, _keep_dims(ops.log_p.bind(total), value, axes)))

@@ -264,3 +264,32 @@ def test_a_row_with_steps_is_written_in_place():
 
     text = ft.jit(f).lower(np.ones((8, 16))).as_text()
     assert "scratch" not in text.replace("float64[8] (scratch)", "")
+
+
+def test_negative_indices_that_do_not_count_from_the_end():
+    x = fnp.arange(3.0)
+    at = {"wrap_negative_indices": False}
+    np.testing.assert_array_equal(x.at[-1].set(9.0, mode="drop", **at), x)
+    np.testing.assert_array_equal(x.at[fnp.array([-1, 0])].add(9.0, mode="drop", **at), [9, 1, 2])
+    np.testing.assert_array_equal(x.at[-2].apply(fnp.negative, mode="drop", **at), x)
+    assert x.at[-1].get(mode="fill", fill_value=7.0, **at) == 7
+    assert x.at[-1].get(mode="clip", **at) == 0
+    assert x.at[-1].get(mode="wrap", **at) == 2
+    assert x.at[-1].get(wrap_negative_indices=True) == 2
+    np.testing.assert_array_equal(x.at[-2:].set(9.0, **at), [0, 9, 9])
+    np.testing.assert_array_equal(x.at[fnp.array([True, False, True])].set(9.0, **at), [9, 1, 9])
+    table = fnp.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(table.at[..., -1].add(1.0, mode="drop", **at), table)
+    np.testing.assert_array_equal(table.at[None, 0, [-1, 2]].get(mode="clip", **at), [[0, 2]])
+    for index in (-1, [0, -1], np.int8(-1)):
+        with pytest.raises(ft.errors.IndexOutOfBoundsError, match="index -1 is out of bounds"):
+            x.at[index].get(**at)
+    dropped = ft.jit(lambda x, i: x.at[i].set(9.0, mode="drop", wrap_negative_indices=False))
+    np.testing.assert_array_equal(dropped(x, np.array([-1, 1])), [0, 9, 2])
+    with pytest.raises(ft.errors.IndexOutOfBoundsError):
+        ft.jit(lambda x, i: x.at[i].get(wrap_negative_indices=False))(x, -1)
+    many = fnp.zeros(300).at[np.array([-1, 5], np.int8)].set(1.0, mode="drop", **at)
+    np.testing.assert_array_equal(np.flatnonzero(many), [5])  # no int8 is out of bounds
+    check(lambda x: x.at[fnp.array([-1, 1])].mul(x[:2], mode="drop", wrap_negative_indices=False), x)
+    along = fnp.take_along_axis(x, fnp.array([-1, 1]), 0, mode="clip", wrap_negative_indices=False)
+    np.testing.assert_array_equal(along, [0, 1])

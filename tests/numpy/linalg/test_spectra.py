@@ -504,3 +504,14 @@ def test_nan_in_lstsq():
 def test_what_does_not_fit(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_lstsq_with_residuals_that_are_never_empty():
+    vectors = np.array([1.0, 2.0, 4.0]), np.array([[1.0, 0.0], [2.0, 3.0], [4.0, 1.0]])
+    for a in (np.ones((3, 2)), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.ones((3, 4))):
+        for b in vectors:
+            for lstsq in (fnp.linalg.lstsq, ft.jit(fnp.linalg.lstsq, static_argnames="numpy_resid")):
+                residuals = lstsq(a, b, numpy_resid=False)[1]
+                expected = np.sum((b - a @ np.linalg.lstsq(a, b)[0]) ** 2, axis=0)
+                np.testing.assert_allclose(residuals, np.atleast_1d(expected), atol=1e-14)
+    assert fnp.linalg.lstsq(np.ones((3, 2)), vectors[0])[1].shape == (0,)
