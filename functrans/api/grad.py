@@ -172,6 +172,8 @@ class _OfJitted(Jitted):
     it is, which composes the function's own derivatives.
     """
 
+    _settles = False
+
     def __init__(self, fun: Callable[..., Any], jitted: Jitted, key: Hashable):
         self._fun = fun
         self._signature, self._donated = jitted._signature, jitted._donated

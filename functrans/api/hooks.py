@@ -124,7 +124,8 @@ def cotangent_hook(x: Any, fn: Any, name: str | None = None, /, *, mode: str = "
         The name of the hook in the state.
     mode : {"host", "inline"}
         How compiled code runs the hook: as a call of Python on numbers in each backward pass, or compiled into the
-        backward pass, and again whenever its code or closure changes.
+        backward pass. Then each pass traces it, and compiles it again if its equations or arrays differ; a `jit` around
+        the pass traces it once, with all other code.
 
     Returns
     -------

@@ -14,6 +14,7 @@ from typing import Any
 from ..arrays.array import weak, wrap
 from ..control import body_cache
 from ..control.call import call_p, set_compiler
+from ..control.traced_hooks import settled
 from ..core.attachment import Attachment
 from ..core.aval import Aval, aval_of
 from ..core.config import config, trace_key
@@ -63,6 +64,9 @@ class Jitted(CalledFromNumba):
     _transient = frozenset(
         ("_bound", "_unheld", "_cache", "_runners", "_hit", "_plain", "_of_methods", "_forms")
     )
+
+    #: Whether inline hooks of a backward pass in it are traced with it.
+    _settles = True
 
     def __init__(
         self, fun: Callable[..., Any], signature: StaticArguments, donated: DonatedArguments | DonatedLeaves
@@ -174,7 +178,7 @@ class Jitted(CalledFromNumba):
             uses, name = Uses(), name_of(self._fun)
             with self._tracing():
                 staged = run_with(traces, now, stage, flat, avals, name, cache.stats, hooks, True, uses)
-            closed, captured = lift_tracers(staged)
+            closed, captured = lift_tracers(settled(staged) if self._settles else staged)
             donated = self._donated.leaves(split, treedef)
             if donated:
                 paths = [path for path, _ in tree_flatten_with_path(split.dynamic)[0]]

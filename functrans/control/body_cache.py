@@ -59,7 +59,7 @@ class _Unshared(Exception):
 def interned(jaxpr: Jaxpr) -> Jaxpr:
     """The jaxpr, or an equal one from the cache; the jaxpr itself if it must not be replaced."""
     try:
-        key = tuple(_structure(jaxpr))
+        key = tuple(_structure(jaxpr, _refused))
         with _lock:
             shared = _bodies.setdefault(key, jaxpr)
             _bodies.move_to_end(key)
@@ -84,7 +84,7 @@ def _is_shareable(jaxpr: Jaxpr) -> bool:
         try:
             for eqn in jaxpr.eqns:
                 for value in eqn.params.values():
-                    _parameter(value)
+                    _parameter(value, _refused)
         except _Unshared:
             return False
         return not jaxpr.consts
@@ -101,22 +101,37 @@ def clear() -> None:
         jaxpr.forget()
 
 
-def _structure(jaxpr: Jaxpr) -> Iterator[Hashable]:
+def compared(jaxpr: Jaxpr, objects: bool = False) -> Hashable:
+    """A key that is equal for jaxprs that compute the same if their constants are equal; None if there is none.
+
+    With `objects`, users' code is compared by identity, and kept alive by the key; without, there is no key for it.
+    """
+    try:
+        key = tuple(_structure(jaxpr, _Identical if objects else _refused, jaxpr.constvars))
+        hash(key)
+    except (_Unshared, TypeError):  # TypeError: an unhashable parameter
+        return None
+    return key
+
+
+def _structure(
+    jaxpr: Jaxpr, users: Callable[[Any], Hashable], captured: Sequence[Var] = ()
+) -> Iterator[Hashable]:
     """The key that equal jaxprs share; variables are numbered in the order of their definition."""
-    if jaxpr.consts:
+    if len(jaxpr.constvars) > len(captured):
         raise _Unshared
-    number: dict[Atom, int] = {v: i for i, v in enumerate(jaxpr.invars)}
+    number: dict[Atom, int] = {v: i for i, v in enumerate((*captured, *jaxpr.invars))}
 
     def atom(a: Atom) -> Hashable:
         return number[a] if type(a) is Var else _literal(a)
 
     yield jaxpr.name
-    yield tuple([(a.shape, a.dtype, a.weak) for a in jaxpr.in_avals])
+    yield tuple([(a.aval.shape, a.aval.dtype, a.aval.weak) for a in (*captured, *jaxpr.invars)])
     for eqn in jaxpr.eqns:
         source = eqn.source
         yield eqn.primitive
         yield tuple([atom(a) for a in eqn.invars])
-        yield tuple([(k, _parameter(v)) for k, v in eqn.params.items()])
+        yield tuple([(k, _parameter(v, users)) for k, v in eqn.params.items()])
         yield None if source is None else (id(source.code), source.lasti)
         for v in eqn.outvars:
             number[v] = len(number)
@@ -131,13 +146,32 @@ def _literal(a: Any) -> Hashable:
     return type(value), repr(value) if type(value) in (float, complex) else value
 
 
-def _parameter(value: Any) -> Hashable:
+def _parameter(value: Any, users: Callable[[Any], Hashable]) -> Hashable:
     if isinstance(value, Jaxpr):
-        return tuple(_structure(value))
+        return tuple(_structure(value, users))
     if type(value) is tuple:
-        return tuple([_parameter(v) for v in value])
+        return tuple([_parameter(v, users) for v in value])
     if type(value) in (float, complex):
         return type(value), repr(value)
     if not (value.shared if isinstance(value, UserCode) else not callable(value) or lasting(value)):
-        raise _Unshared
+        return users(value)
     return type(value), value
+
+
+def _refused(value: Any) -> Hashable:
+    raise _Unshared
+
+
+class _Identical:
+    """Users' code as part of a key."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Identical and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)

@@ -82,9 +82,14 @@ class Hook(UserCode):
         return self.name
 
     @property
+    def removable(self) -> bool:
+        """Whether its registration has a handle."""
+        return type(self) is not Hook
+
+    @property
     def shared(self) -> bool:  # type: ignore[override]
         """Whether it holds nothing that dies before the process, and cannot be removed."""
-        return type(self) is Hook and (self.late or (self.function is not None and lasting(self.function)))
+        return not self.removable and (self.late or (self.function is not None and lasting(self.function)))
 
     def _key(self) -> Hashable:
         if not self.shared:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from ...control.body_cache import interned
 from ...control.callback import Replay, made_before
-from ...control.inline_hooks import guard, inline_hooks, specialized, state_among
+from ...control.traced_hooks import Form, TracedHooks, sites, specialized, state_among
 from ...core import (
     Eqn,
     Jaxpr,
@@ -58,7 +58,7 @@ def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> Executable:
     Options are read from `config` now. Outside `jit`, whose functions count compilations, equal equations share one
     executable: those of an eager loop are traced at each call, with new user-defined rules.
     """
-    if inline_hooks(jaxpr):
+    if sites(jaxpr):
         return GuardedExecutable(jaxpr)
     if jaxpr.stats is not None:
         return Executable(jaxpr, donated)
@@ -224,30 +224,30 @@ MOST_FORMS = 64
 
 
 class GuardedExecutable(Executable):
-    """A program with inline hooks: compiled for the hooks that are set when it is called, again if they change."""
+    """A program with inline hooks: each call traces them, and compiles the program for those that are new."""
 
     def __init__(self, jaxpr: Jaxpr):
         # Not the jaxpr itself, which keeps this object.
         self._jaxpr = jaxpr.replace()
-        self._hooks = inline_hooks(jaxpr)
-        self._forms: dict[Hashable, Executable] = {}
+        self._hooks = TracedHooks(sites(jaxpr), inlined)
+        self._forms: list[tuple[Form, Executable]] = []
         self._lock = new_lock()
         self.overwrites_last = True  # it overwrites nothing
 
     def call(self, *arrays: Any) -> list[np.ndarray]:
         """Run the program with the hooks that are set now."""
-        state = state_among(self._jaxpr, arrays)
-        key = guard(self._hooks, state)
-        form = self._forms.get(key)
-        if form is None:
-            form = Executable(specialized(self._jaxpr, state))
+        form = self._hooks.form(state_among(self._jaxpr, arrays))
+        program = self._compiled_earlier(form)
+        if program is None:
+            program = Executable(specialized(self._jaxpr, form.bodies()))
             with self._lock:
                 if len(self._forms) >= MOST_FORMS:
                     self._forms.clear()
-                form = self._forms.setdefault(key, form)
-                # A hook that counts its calls has changed its guard while it was traced.
-                self._forms.setdefault(guard(self._hooks, state), form)
-        return form.call(*arrays)
+                self._forms.insert(0, (form, program))
+        return program.call(*arrays)
+
+    def _compiled_earlier(self, form: Form) -> Executable | None:
+        return next((program for known, program in tuple(self._forms) if known == form), None)
 
     def compile(self) -> Executable:
         """None yet: the hooks are known only when it is called."""
@@ -262,11 +262,11 @@ class GuardedExecutable(Executable):
     @property
     def steps(self) -> list[KernelUnit | HostStep]:
         """Those of the compiled forms."""
-        return [step for form in self._forms.values() for step in form.steps]
+        return [step for _, program in self._forms for step in program.steps]
 
     def as_text(self) -> str:
         """The compiled forms; before the first call, the program with its hooks as host calls."""
-        return "\n\n".join([f.as_text() for f in self._forms.values() or (Executable(self._jaxpr),)])
+        return "\n\n".join([p.as_text() for _, p in self._forms] or [Executable(self._jaxpr).as_text()])
 
 
 def _failed(
