@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core import PYTHON_NUMBERS, Tracer, is_held, is_low, operators
+from ..core import PYTHON_NUMBERS, Tracer, is_held, is_inexact, is_low, operators
 from ..core.autocast import casts_here
+from ..core.casts import cast, numpy_agrees
 from ..core.low_precision import autocast_or_low
 from .array import (
     Array,
@@ -187,7 +188,7 @@ def _refused_method(name: str, instead: str) -> Callable[..., Any]:
 def _plain_method(name: str) -> Callable[..., Any]:
     """The ndarray method applied to the plain array, so that its result can be made read-only."""
     generic = getattr(_ndarray, name)
-    sums, makes_low = name in _SUMS, name == "astype"
+    sums, casts = name in _SUMS, name == "astype"
 
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
         if (
@@ -202,14 +203,21 @@ def _plain_method(name: str) -> Callable[..., Any]:
         plain = _view(self, _ndarray)
         try:
             out = generic(plain, *unwrap_all(args), **unwrap_all(kwargs))
-            if makes_low:
-                is_held(out.dtype)
-            return wrap_all(out)
+            return wrap_all(_cast(plain, out) if casts else out)
         except (ValueError, LookupError, TypeError, MemoryError) as error:
             raise refused(error, name, operators.method[name], plain, *args, **kwargs) from None
 
     _named(method, name).__doc__ = f"Like `numpy.ndarray.{name}`; the result is an `Array`."
     return method
+
+
+def _cast(plain: np.ndarray, out: np.ndarray) -> Any:
+    """The result of NumPy's cast, or that of `core.casts` where NumPy's depends on the machine."""
+    is_held(out.dtype)
+    if out.dtype.kind in "iu" and is_inexact(plain.dtype):
+        real = plain.real if plain.dtype.kind == "c" else plain
+        return out if numpy_agrees(real.dtype, out.dtype) else cast(real, out.dtype)
+    return out
 
 
 def _plain_attribute(name: str, wrapped: Callable[[Any], Any] = wrap) -> property:

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...core.dtypes import is_low
+from ...core.casts import wide_integer
+from ...core.dtypes import INT64, is_low
 from ...core.scalar_functions import COMPARISONS
 from .low_precision import narrow, widen
 
@@ -144,7 +145,7 @@ def select(e: Emitter, dtype: np.dtype, args: list[str]) -> str:
 def cast(e: Emitter, x: str, source: np.dtype, target: np.dtype) -> str:
     """``astype``, for float16 and bfloat16 from and to float32 (see `loops.arithmetic`).
 
-    A float outside an integer's range gives C's result on x86; NumPy leaves it undefined.
+    `core.casts` says what a float outside an integer's range gives.
     """
     if source == target:
         return x
@@ -159,7 +160,7 @@ def cast(e: Emitter, x: str, source: np.dtype, target: np.dtype) -> str:
     if source.kind == "f":
         if target.kind == "f":
             return e.new(f"{'fpext' if target.itemsize > source.itemsize else 'fptrunc'} {s} {x} to {t}")
-        return _float_to_integer(e, x, s, target)
+        return _float_to_integer(e, x, source, target)
     signed = source.kind == "i"
     if target.kind == "f":
         return e.new(f"{'s' if signed else 'u'}itofp {s} {x} to {t}")
@@ -170,16 +171,24 @@ def cast(e: Emitter, x: str, source: np.dtype, target: np.dtype) -> str:
     return e.new(f"{'s' if signed else 'z'}ext {s} {x} to {t}")
 
 
-def _float_to_integer(e: Emitter, x: str, s: str, target: np.dtype) -> str:
-    """Convert through a wide enough signed integer, so that negative numbers wrap in unsigned types."""
+def _float_to_integer(e: Emitter, x: str, source: np.dtype, target: np.dtype) -> str:
+    """What `core.casts` says."""
     t = llvm_type(target)
     if target == np.uint64:
-        half = literal(2.0**63, np.dtype("f8"))
+        s, half = llvm_type(source), literal(2.0**63, source)
         large = e.new(f"fcmp oge {s} {x}, {half}")
         low = e.new(f"fsub {s} {x}, {half}")
-        small = e.new(f"freeze i64 {e.new(f'fptosi {s} {x} to i64')}")
-        above = e.new(f"xor i64 {e.new('freeze i64 ' + e.new(f'fptosi {s} {low} to i64'))}, {-(2**63)}")
+        small = _truncated(e, x, source, INT64)
+        above = e.new(f"xor i64 {_truncated(e, low, source, INT64)}, {-(2**63)}")
         return e.new(f"select i1 {large}, i64 {above}, i64 {small}")
-    wide = "i64" if target.itemsize == 8 or target == np.uint32 else "i32"
-    integer = e.new(f"freeze {wide} {e.new(f'fptosi {s} {x} to {wide}')}")
-    return integer if wide == t else e.new(f"trunc {wide} {integer} to {t}")
+    wide = wide_integer(target)
+    integer = _truncated(e, x, source, wide)
+    return integer if llvm_type(wide) == t else e.new(f"trunc {llvm_type(wide)} {integer} to {t}")
+
+
+def _truncated(e: Emitter, x: str, source: np.dtype, integer: np.dtype) -> str:
+    """A float as a signed integer; NaN and what does not fit is the smallest one, which LLVM leaves undefined."""
+    s, t, limit = llvm_type(source), llvm_type(integer), 2 ** (8 * integer.itemsize - 1)
+    size = intrinsic(e, f"llvm.fabs.{'f32' if source == np.float32 else 'f64'}", s, [x])
+    fits = e.new(f"fcmp olt {s} {size}, {literal(float(limit), source)}")
+    return e.new(f"select i1 {fits}, {t} {e.new(f'fptosi {s} {x} to {t}')}, {t} {-limit}")

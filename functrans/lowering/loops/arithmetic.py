@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.casts import cast
 from ...core.context import run_quietly
 from ...core.dtypes import FLOAT16, FLOAT32, FLOAT64, KEY, is_low, memory_dtype, real_dtype
 from ...core.scalar_functions import COMPARISONS, result_dtype
@@ -331,8 +332,8 @@ class Arithmetic:
         if type(x.operand) is ir.Const:
             a = np.asarray(x.operand.value, x.dtype)
             a = a.real if x.dtype.kind == "c" and dtype.kind not in "cb" else a
-            if dtype.kind in "bc" or a.dtype.kind != "f" or np.isfinite(a):
-                return self.const(run_quietly(a.astype, dtype)[()], dtype)
+            if dtype.kind in "biuc" or a.dtype.kind != "f" or np.isfinite(a):
+                return self.const(run_quietly(cast, a, dtype)[()], dtype)
         result = self.let("cast", (x,), dtype)
         if dtype == INT64 and x.dtype.kind in "biu" and x.dtype.itemsize < INT64.itemsize:
             limits = (0, 1) if x.dtype == BOOL else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core import FUNCTIONS, records, reserve
+from ...core.casts import cast
 from ...core.dtypes import real_dtype
 from ...core.libraries import numba, scipy
 from ...primitives.special.formulas import FORMULAS, on_arrays
@@ -41,11 +42,11 @@ NAMES = frozenset((
 def _caster(name: str) -> Callable[[Any], Any]:
     dtype = np.dtype(name)  # bfloat16 has a name as soon as there is an array of it
 
-    def cast(x: Any) -> Any:
-        return np.asarray(x).astype(dtype)[()]
+    def to_dtype(x: Any) -> Any:
+        return cast(np.asarray(x), dtype)[()]
 
-    cast.__name__ = name
-    return cast
+    to_dtype.__name__ = name
+    return to_dtype
 
 
 def _power(x: Any, y: Any) -> Any:

@@ -14,7 +14,6 @@ import numpy as np
 
 from ...core import (
     BOOL,
-    INT64,
     KEY,
     WEAK_KEYS,
     Atom,
@@ -26,10 +25,10 @@ from ...core import (
     Zero,
     aval_of,
     dtype_kind,
-    is_float,
     is_inexact,
     refused_keys,
 )
+from ...core.casts import cast
 from ...core.errors import DtypeError
 from ...passes.rewriter import Rewriter, identity, inverse_pair, is_number
 from ..axes import MOVED, broadcast_shapes, same_dtype
@@ -331,9 +330,6 @@ clip_p: Primitive = elementwise(
 # --- casts --------------------------------------------------------------------------------------------------
 
 
-_UINT32 = np.dtype(np.uint32)
-
-
 def _cast(x: Any, *, dtype: np.dtype, weak: bool = False) -> Any:
     if not isinstance(x, np.ndarray | np.generic):
         x = np.asarray(x)[()]
@@ -341,9 +337,7 @@ def _cast(x: Any, *, dtype: np.dtype, weak: bool = False) -> Any:
         _cast_abstract(Aval(x.shape, x.dtype), dtype=dtype)
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
-    if dtype == _UINT32 and is_float(x.dtype):
-        x = x.astype(INT64)  # as kernels do; NumPy's result for values out of range depends on the strides
-    out = x.astype(dtype, copy=False)
+    out = cast(x, dtype)
     return out.item() if weak and not out.ndim else out
 
 
