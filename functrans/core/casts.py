@@ -9,6 +9,7 @@ there, except for uint32, where it depends on the strides. Kernels compute the s
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ def wide_integer(target: np.dtype) -> np.dtype:
     return INT64 if target.itemsize == 8 or target == _UINT32 else INT32
 
 
-def cast(x: np.ndarray | np.generic, dtype: np.dtype) -> np.ndarray | np.generic:
+def cast(x: Any, dtype: np.dtype) -> Any:
     """``x.astype(dtype, copy=False)``, and what this file says where a float does not fit an integer.
 
     Parameters
@@ -63,7 +64,7 @@ def numpy_agrees(source: np.dtype, target: np.dtype) -> bool:
         return all(np.array_equal(found, expected) for found in loops)
 
 
-def by_definition(x: np.ndarray | np.generic, dtype: np.dtype) -> np.ndarray | np.generic:
+def by_definition(x: Any, dtype: np.dtype) -> Any:
     """The cast from a float to an integer dtype, by casts that every processor does alike."""
     if x.dtype.itemsize == 2:
         x = x.astype(FLOAT32)
@@ -76,6 +77,6 @@ def by_definition(x: np.ndarray | np.generic, dtype: np.dtype) -> np.ndarray | n
     return out[()] if isinstance(x, np.generic) else out
 
 
-def _truncated(x: np.ndarray | np.generic, integer: np.dtype) -> np.ndarray:
+def _truncated(x: Any, integer: np.dtype) -> np.ndarray:
     limit = 2.0 ** (8 * integer.itemsize - 1)
     return np.where(np.abs(x) < limit, x, x.dtype.type(-limit)).astype(integer)

@@ -16,8 +16,28 @@ from functrans.core.config import config
 INTEGERS = [np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)]
 FLOATS = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 POINTS = [
-    *(math.nan, math.inf, -math.inf, 0.5, -0.0, -0.5, -1.0, -1.5, 254.9, 300.0, -129.0, 70000.0, 2.5e9, 1e300),
-    *[sign * 2.0**n + shift for n in (7, 8, 15, 16, 31, 32, 63, 64, 65) for sign in (1, -1) for shift in (0, 1)],
+    *(
+        math.nan,
+        math.inf,
+        -math.inf,
+        0.5,
+        -0.0,
+        -0.5,
+        -1.0,
+        -1.5,
+        254.9,
+        300.0,
+        -129.0,
+        70000.0,
+        2.5e9,
+        1e300,
+    ),
+    *[
+        sign * 2.0**n + shift
+        for n in (7, 8, 15, 16, 31, 32, 63, 64, 65)
+        for sign in (1, -1)
+        for shift in (0, 1)
+    ],
     *[sign * math.nextafter(2.0**n, 0) for n in (31, 32, 63, 64) for sign in (1, -1)],
 ]
 
