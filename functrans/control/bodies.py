@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.aval import Aval
+from ..core.config import config
 from ..core.dtypes import is_low
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from ..core.kernel import Reduction
+from ..core.passes import HOISTING
 from ..core.primitive import Primitive
 from ..core.source import user_source
 from ..core.tape import TapeAval
@@ -59,6 +61,8 @@ def invariant_part(jaxpr: Jaxpr, count: int, outputs: Sequence[Any]) -> tuple[Ja
     Equations with effects stay inside, and so do those that make tapes: tapes are stacked, not summed. Results larger
     than their operands also stay: a broadcast is cheaper where it is read.
     """
+    if not config.runs(HOISTING):
+        return None, jaxpr, [-1] * len(outputs)
     fixed: set[Any] = set(jaxpr.invars[:count])
     moved = []
     for eqn in jaxpr.eqns:

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.aval import Aval
+from ..core.config import config
 from ..core.dtypes import INT64
 from ..core.ir import Atom, Jaxpr, Var
 from ..core.module_getattr import lazy_import
 from ..core.named_axes import axis_key
+from ..core.passes import COUNTING, READ_BACK
 from ..passes.check import verified
 from ..passes.int_ranges import Range
 from ..passes.masks import Mask, Masks, chosen, scatter, split, terms_mask
@@ -24,7 +26,7 @@ from ..primitives.tape import sum_primitive
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_body, linearize_jaxpr
-from ..transforms.transpose import is_large, transpose_jaxpr
+from ..transforms.transpose import sums_in_place, transpose_jaxpr
 from .bodies import JaxprBuilder, fixpoint, invariant_part
 
 taylor = lazy_import("functrans.transforms.jet")
@@ -165,7 +167,7 @@ def halves_of(
     of the carry.
     """
     loop = None
-    if jaxpr.derive(("updates", sizes), lambda: read_back.updates(jaxpr, sizes)):
+    if config.runs(READ_BACK) and jaxpr.derive(("updates", sizes), lambda: read_back.updates(jaxpr, sizes)):
         loop = overwritten.loop_of(operands, sizes, length, reverse)
     key = ("scan linearize", mask, sizes, limits, loop, in_loop.get())
     return jaxpr.derive(key, lambda: _take_apart(jaxpr, mask, sizes, limits, loop))
@@ -193,7 +195,8 @@ def _take_apart(
     variables = residuals if past is None else [*residuals, *past.needs]
     outside, inside, fixed = invariant_part(opened, num_consts + shift, variables)
     known = num_consts + shift
-    counts = {} if limits is None else counting.counts_of(opened, residuals, known, limits)
+    counting_on = limits is not None and config.runs(COUNTING)
+    counts = counting.counts_of(opened, residuals, known, limits) if counting_on else {}
     outs = list(opened.outvars[: len(jaxpr.outvars)])
     numbers: dict[Atom, int] = {v: i for i, v in enumerate(opened.invars[shift:])}
     places: list[tuple[str, str, int]] = []
@@ -304,7 +307,7 @@ def transposed_body(jaxpr: Jaxpr, linear: Mask, nonzero: Mask, sizes: tuple[int,
         carry = fixpoint(start, step)
         has = transpose_jaxpr(jaxpr, linear, (*carry, *ct_rows))[1]
         avals = [v.aval for v, p in zip(jaxpr.invars, linear) if p]
-        given = tuple([i < count and h and is_large(a) for i, (a, h) in enumerate(zip(avals, has))])
+        given = tuple([i < count and h and sums_in_place(a) for i, (a, h) in enumerate(zip(avals, has))])
         transposed, _ = transpose_jaxpr(jaxpr, linear, (*carry, *ct_rows), given)
         opened, captured = lift_constants(transposed)
         new = JaxprBuilder(opened)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.config import config
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..core.passes import CARRIED_VALUES
 from ..passes.costs import is_arithmetic
 from ..passes.rewriter import Rewriter
 from ..passes.toolkit import backward_slice, equation_key, live_equations, substitute, variables_read
@@ -30,6 +32,8 @@ def carry_values(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     Eqn or None
         The scan with a longer carry, whose results come after the other parts of the carry; None if nothing repeats.
     """
+    if not config.runs(CARRIED_VALUES):
+        return None
     body, length = eqn.params["jaxpr"], eqn.params["length"]
     head = 0 if length is not None else 1
     first, count = eqn.params["num_consts"], eqn.params["num_carry"]

@@ -17,6 +17,7 @@ import numpy as np
 from ..core import Atom, Eqn, Jaxpr, Literal, Primitive, Var, is_float
 from ..core.config import config
 from ..core.errors import PartitionError
+from ..core.passes import ECONOMY
 from ..frontend.arguments import name_of
 from ..passes.costs import ITERATIONS, cost
 from ..passes.toolkit import backward_slice, forward_slice, new_equation
@@ -202,7 +203,7 @@ def economical(
         The constants that are last arrays (see `read_back`): only the linear half of the result reads them.
     """
     parts = read_back.after_the_loop(parts._replace(primal=inline_calls(parts.primal)), last)
-    if config.partitioner == "save_all":
+    if config.partitioner == "save_all" or not config.runs(ECONOMY):
         return read_back.recomputing_marked(parts, set(residual_atoms(parts)))
     primal = _with_small_shares(parts.primal, residual_atoms(parts))
     parts = parts._replace(primal=primal)
@@ -225,7 +226,7 @@ def economical(
 def economical_branch(parts: LinearizedJaxpr, last: Collection[Var]) -> LinearizedJaxpr:
     """The same for a linearized branch, of which all inputs are operands of its linear half."""
     parts = read_back.after_the_loop(parts._replace(primal=inline_calls(parts.primal)), last)
-    if config.partitioner == "save_all":
+    if config.partitioner == "save_all" or not config.runs(ECONOMY):
         return read_back.recomputing_marked(parts, set(residual_atoms(parts)))
     primal = parts.primal
     shares = _shares(primal.invars, last)

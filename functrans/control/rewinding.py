@@ -17,7 +17,9 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from ..core.aval import Aval
+from ..core.config import config
 from ..core.ir import Atom, Eqn, Jaxpr, Var
+from ..core.passes import REWINDING
 from ..core.primitive import Primitive
 from ..core.tape import TapeAval
 from ..passes.check import verified
@@ -61,6 +63,8 @@ def with_log(
 
     `values` are the residuals.
     """
+    if not config.runs(REWINDING):
+        return primal, None
     residuals = set(values)
     free = {*primal.invars[:num_consts], *primal.invars[num_consts + num_carry :], *residuals}
     past = Past((), [], [], [], [], {})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import Jaxpr, NoRuleError, Primitive, has_subjaxprs, subjaxprs
+from ..core.config import config
+from ..core.passes import LANES
 from ..primitives.structure.linear import add_p
 from .bodies import JaxprBuilder
 
@@ -25,7 +27,7 @@ def copies_lanes(scan: Primitive, jaxpr: Jaxpr, body: Jaxpr, size: int, num_carr
     lane takes or not. This copies them all, while a loop for each lane in turn writes in place. Products of matrices
     are worth more in a batch.
     """
-    if body.effects.ordered or _multiplies(jaxpr):
+    if not config.runs(LANES) or body.effects.ordered or _multiplies(jaxpr):
         return False
     carried = {(v.aval.shape, v.aval.dtype) for v in body.outvars[:num_carry] if len(v.aval.shape) > 1}
     return any(

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..core import INT64, BlockEmitter, Buffer, Jaxpr, Literal, Pointwise
+from ..core.config import config
+from ..core.passes import GROUPS
 from ..passes.masks import split
 
 #: The number of lanes side by side.
@@ -57,7 +59,7 @@ def in_step(
     length: int,
 ) -> bool:
     """The `Block.over_lanes` rule of ``while_loop``: write the loop over groups of lanes."""
-    if not _can_group(jaxpr, length):
+    if not config.runs(GROUPS) or not _can_group(jaxpr, length):
         return False
     (eqn,) = jaxpr.eqns
     counted = eqn.outvars[-1] in jaxpr.outvars

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core import INT64, Atom, BlockEmitter, Buffer, Eqn, Jaxpr, Pointwise, Var
+from ..core.config import config
+from ..core.passes import COUNTED_LOOPS
 from ..passes.int_ranges import HIGHEST, narrowed
 from ..passes.masks import split
 from ..passes.toolkit import backward_slice, live_equations
@@ -101,7 +103,7 @@ def _bounds(
 
     End and start are those of a loop of the kernel.
     """
-    if len(cond.eqns) != 1 or cond.outvars[0] not in cond.eqns[0].outvars:
+    if not config.runs(COUNTED_LOOPS) or len(cond.eqns) != 1 or cond.outvars[0] not in cond.eqns[0].outvars:
         return None
     consts: dict[Atom, Buffer] = dict(zip(cond.invars, cond_consts))
     carry = cond.invars[len(cond_consts) :]

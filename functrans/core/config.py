@@ -19,7 +19,8 @@ from typing import Any
 from .context import Override, new_lock
 from .cores import usable_cores
 from .errors import ConfigError, UnknownOptionError
-from .options import AutocastOption, Option
+from .options import AutocastOption, NamesOption, Option
+from .passes import BY_NAME, PASSES, Pass
 
 
 class Patch:
@@ -242,6 +243,13 @@ class Config:
         "loop, a branch or a custom rule. Set it to False to see all.",
         traced=False,
     )
+    without = NamesOption(
+        frozenset(),
+        "The names of optimisations to leave out, of those that `config.passes` lists. In the environment they stand "
+        "with commas between them.",
+        choices=tuple(BY_NAME),
+        shown="none",
+    )
     verify = Option(False, "Check every jaxpr between passes.", traced=False)
     checked = Option(
         False,
@@ -350,6 +358,24 @@ class Config:
         """
         return getattr(self, _option(name).name)
 
+    @property
+    def passes(self) -> tuple[Pass, ...]:
+        """The optimisations, in the order in which a program meets them; `without` turns them off by name.
+
+        Examples
+        --------
+        >>> [p.name for p in config.passes if p.stage == "schedule"]
+        ['reads_first', 'fusion', 'sharing', 'late_reads']
+        >>> with config.patch(without={"fusion", "sharing"}):
+        ...     sorted(config.without)
+        ['fusion', 'sharing']
+        """
+        return PASSES
+
+    def runs(self, which: Pass) -> bool:
+        """Whether an optimisation is on."""
+        return which.name not in self.without
+
     def trace_key(self) -> tuple[Any, ...]:
         """The values of the options that affect tracing or compilation: part of the key of every cache."""
         return self._store.trace_key()
@@ -364,7 +390,7 @@ class Config:
         object.__setattr__(self, _option(name).name, value)
 
     def __dir__(self) -> list[str]:
-        return [*_OPTIONS, "patch", "read", "trace_key", "update"]
+        return [*_OPTIONS, "passes", "patch", "read", "runs", "trace_key", "update"]
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{name}={getattr(self, name)!r}' for name in _OPTIONS)})"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import textwrap
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from .errors import ConfigError, FunctransError, MissingLibraryError
@@ -134,9 +136,36 @@ class Option(Generic[T]):
 
     def described(self) -> str:
         """Its entry in the documentation of `Config`."""
-        kind = f"{{{', '.join(map(repr, self.choices))}}}" if self.choices else type(self.default).__name__
+        listed = self.choices and isinstance(self.default, str)
+        kind = f"{{{', '.join(map(repr, self.choices))}}}" if listed else type(self.default).__name__
         lines = textwrap.wrap(f"{self.__doc__} Default {self.shown}.", 112)
         return f"    {self.name} : {kind}\n" + textwrap.indent("\n".join(lines), "        ")
+
+
+class NamesOption(Option[frozenset[str]]):
+    """An option whose value is a set of names, of which `choices` are all that exist."""
+
+    @property
+    def allowed(self) -> str:
+        """The valid values, in words."""
+        return "a set of names"
+
+    def checked(self, value: Any, where: str | None = None) -> frozenset[str]:
+        """The names; raises a `ConfigError` if one does not exist, with the nearest that does."""
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
+            raise ConfigError(f"{where or f'config.{self.name}'} must be {self.allowed}, got {value!r}")
+        for name in names:
+            if name not in self.choices:
+                near = difflib.get_close_matches(name, self.choices, n=1, cutoff=0.5)
+                hint = f"did you mean {near[0]!r}?" if near else f"the names are {', '.join(self.choices)}"
+                raise ConfigError(f"{where or f'config.{self.name}'} has an unknown name {name!r}: {hint}")
+        self.ever_changed = self.ever_changed or bool(names)
+        return frozenset(names)
+
+    def parsed(self, text: str) -> Any:
+        """The names in an environment variable, with commas between them."""
+        return [name for part in text.split(",") if (name := part.strip())]
 
 
 class AutocastOption(Option[Any]):

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from ..core.passes import Pass
 from .loops import ir
 
 #: Where code comes from; see `Code`.
@@ -37,6 +38,8 @@ class Options:
         Extents up to this one are literals in the text, so this option need not be part of equality.
     cpu : str
         The processor, as `processor.processor` takes it.
+    without : frozenset of str
+        The names of the optimisations of the stage ``'code'`` that are off; others change the text (see `core.passes`).
     """
 
     strict: bool = False
@@ -44,6 +47,11 @@ class Options:
     checked: bool = False
     specialize_below: int = field(default=16, compare=False)
     cpu: str = "native"
+    without: frozenset[str] = frozenset()
+
+    def runs(self, which: Pass) -> bool:
+        """Whether an optimisation of the stage ``'code'`` is on."""
+        return which.name not in self.without
 
 
 DEFAULT_OPTIONS = Options()

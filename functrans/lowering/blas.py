@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core import passes
+from ..core.config import config
 from ..core.scalar_functions import FUNCTIONS
 from .processor import processor
 
@@ -45,7 +47,7 @@ OWN_PRODUCTS = ("s", "d")
 
 def has_own_products(letter: str) -> bool:
     """Whether `llvm.gemm` replaces BLAS's ``gemm``: on processors with AVX-512."""
-    return letter in OWN_PRODUCTS and "avx512f" in processor().features
+    return config.runs(passes.OWN_PRODUCTS) and letter in OWN_PRODUCTS and "avx512f" in processor().features
 
 
 #: The functions of OpenBLAS that return and set the number of its threads, under the names that kernels use.
@@ -58,6 +60,10 @@ _THREAD_FUNCTIONS = {
 
 class MissingRoutineError(LookupError):
     """The loaded libraries lack a routine that a kernel calls."""
+
+
+#: What follows the name of a product that BLAS computes although `llvm.gemm` could.
+NOT_OWN = ".blas"
 
 
 def symbol(routine: str) -> str:

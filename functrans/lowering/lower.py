@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..core.config import config
 from ..core.ir import Atom, Jaxpr, Var
+from ..core.passes import BLOCKS, COLLAPSING, TEAMS
 from .backend import Options
 from .host.host_calls import HostEquation, with_host_calls
 from .jaxpr.partition import HostStep, KernelStep, partition
@@ -136,12 +137,16 @@ def _loops(step: KernelStep, options: Options, updates: Updates) -> Loops:
 
 def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> LoweredKernel:
     """Loops to loops, up to the text that is the kernel's key."""
-    kernel = collapse(_verified(loops.kernel))  # adjacent axes that are used together become one
+    kernel = _verified(loops.kernel)
+    if config.runs(COLLAPSING):
+        kernel = _verified(collapse(kernel))  # adjacent axes that are used together become one
     if not options.strict:
-        kernel = hold_elements(_verified(kernel))  # loops add to an element in a variable
+        kernel = _verified(hold_elements(kernel))  # loops add to an element in a variable
     # Long loops of separate iterations become chunks for several threads.
-    trips = divide(kernel, config.num_threads, options.specialize_below) if config.num_threads > 1 else {}
-    kernel = with_blocks(_verified(kernel), trips)  # long sums are computed in blocks, for accuracy
+    threads = config.num_threads if config.runs(TEAMS) else 1
+    trips = divide(kernel, threads, options.specialize_below) if threads > 1 else {}
+    if config.runs(BLOCKS):
+        kernel = with_blocks(_verified(kernel), trips)  # long sums are computed in blocks, for accuracy
     kernel = plan(_verified(kernel), options.specialize_below)  # scratch shares memory
     scratch, work = scratch_bytes(kernel), sum(b.size for b in kernel.buffers)
     kernel.name = _identifier(name)

@@ -12,7 +12,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from ..core.aval import Aval, aval_of
+from ..core.config import config
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
+from ..core.passes import NARROWING
 from ..core.primitive import Primitive
 from ..core.source import Source, user_source
 from ..core.trace import Tracer
@@ -138,7 +140,7 @@ def live_equations(
 
 def narrowed(eqn: Eqn, needed: Collection[Atom], *, strict: bool) -> Eqn:
     """The equation, or a cheaper one for only its `needed` outputs (see `Primitive.narrow`)."""
-    rule = eqn.primitive.narrow
+    rule = eqn.primitive.narrow if config.runs(NARROWING) else None
     return (rule(eqn, needed, strict) if rule is not None else None) or eqn
 
 

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import Atom, Aval, Block, Effect, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, looks_for_faults
+from ..core.config import config
 from ..core.evaluation import bind_equation, evaluate
+from ..core.passes import TOTALS
 from ..passes.masks import with_zeros
 from ..passes.toolkit import forward_slice
 from ..primitives.tape import sum_primitive
@@ -88,6 +90,11 @@ def is_large(aval: Aval) -> bool:
     return not isinstance(aval, TapeAval) and aval.size * aval.dtype.itemsize > LARGE
 
 
+def sums_in_place(aval: Aval) -> bool:
+    """Whether what adds to a cotangent of this type receives the sum of the others."""
+    return is_large(aval) and config.runs(TOTALS)
+
+
 def _reads_first(tape: Sequence[Entry]) -> list[Entry]:
     """The tape with each update of a large array after the other reads of that array that do not depend on it.
 
@@ -98,7 +105,7 @@ def _reads_first(tape: Sequence[Entry]) -> list[Entry]:
         update = tape[p]
         if update.primitive.rewind is None:
             continue
-        arrays = {a for a in update.invars if is_large(a.aval)}
+        arrays = {a for a in update.invars if sums_in_place(a.aval)}
         last = max([k for k in range(p, len(tape)) if not arrays.isdisjoint(tape[k].invars)], default=p)
         between = tape[p + 1 : last + 1]
         if any(e.primitive.effects(**e.params) & ~Effect.RAISE for e in between):  # such as hooks
@@ -114,7 +121,7 @@ def _accumulated(
     prim: Primitive, ct: Any, cts: dict[Linear, Any], args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The cotangents of an entry's operands. Those that `cts` has for large operands are taken out, and added."""
-    totals = [cts.pop(a, None) if type(a) is Linear and is_large(a.aval) else None for a in args]
+    totals = [cts.pop(a, None) if type(a) is Linear and sums_in_place(a.aval) else None for a in args]
     if all(total is None for total in totals):
         return prim.rule("transpose")(ct, *args, **params)
     news = prim.rule("accumulate")(ct, totals, *args, **params)

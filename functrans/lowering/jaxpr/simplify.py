@@ -14,6 +14,17 @@ import numpy as np
 
 from ...core import Atom, Eqn, Jaxpr, Literal, Pointwise, Var, run_quietly
 from ...core.config import config
+from ...core.passes import (
+    ALGEBRA,
+    COMMON,
+    COUNTERS,
+    FUSED_SCANS,
+    IN_PLACE_SUMS,
+    MIRRORED_SUMS,
+    RESHAPES,
+    SUMS_OF_WINDOWS,
+    WINDOWS,
+)
 from ...passes import toolkit
 from ...passes.check import check_jaxpr, verified
 from ...passes.rewriter import Rewriter
@@ -44,7 +55,10 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
         With the same inputs and the same number of outputs, without calls; captured arrays of rank 0 become literals.
     """
     jaxpr = inlined(jaxpr, within=within)
-    eqns, outvars = widened(fuse_scans(jaxpr.eqns, jaxpr.outvars)), list(jaxpr.outvars)
+    eqns, outvars = list(jaxpr.eqns), list(jaxpr.outvars)
+    if config.runs(FUSED_SCANS):
+        eqns = fuse_scans(eqns, outvars)
+    eqns = widened(eqns)
     eqns = [_with_simple_bodies(e, strict) for e in eqns]
     narrow = partial(toolkit.narrowed, strict=strict)
 
@@ -54,17 +68,22 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
         return eqns, outvars
 
     eqns, outvars = checked("rewriting", *rewrite(eqns, outvars))
-    if not strict:
+    if config.runs(IN_PLACE_SUMS) and not strict:
         eqns, outvars = checked("adding in place", add_in_place(eqns, outvars, within), outvars)
-    eqns = toolkit.live_equations(write_in_windows(eqns, outvars), outvars, narrow)
-    checked("windows", eqns, outvars)
-    if not strict:
+    if config.runs(WINDOWS):
+        eqns = write_in_windows(eqns, outvars)
+    eqns, outvars = checked("windows", toolkit.live_equations(eqns, outvars, narrow), outvars)
+    if config.runs(SUMS_OF_WINDOWS) and not strict:
         eqns = toolkit.live_equations(
             gather_sums(eqns, outvars), outvars, partial(toolkit.narrowed, strict=True)
         )
-        eqns, outvars = checked("gathering sums", *share_mirrored_sums(eqns, outvars))
-    eqns, _ = checked("raising reshapes", raise_reshapes(eqns, outvars), outvars)
-    eqns, outvars = checked("counters", *with_counters(eqns, outvars))
+        checked("gathering sums", eqns, outvars)
+    if config.runs(MIRRORED_SUMS) and not strict:
+        eqns, outvars = checked("mirrored sums", *share_mirrored_sums(eqns, outvars))
+    if config.runs(RESHAPES):
+        eqns, outvars = checked("raising reshapes", raise_reshapes(eqns, outvars), outvars)
+    if config.runs(COUNTERS):
+        eqns, outvars = checked("counters", *with_counters(eqns, outvars))
     eqns, outvars = rewrite(eqns, outvars)
     eqns, outvars = checked("simplification", toolkit.live_equations(eqns, outvars, narrow), outvars)
     return toolkit.drop_unused_constants(jaxpr.replace(eqns=eqns, outvars=outvars))
@@ -148,7 +167,7 @@ def rewrite(eqns: Iterable[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], li
 def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     """The equation after all rules; None if its output is now another variable."""
     rule = eqn.primitive.simplify
-    if not eqn.effects.removable:
+    if not eqn.effects.removable or not config.runs(ALGEBRA):
         return eqn
     if len(eqn.outvars) != 1:
         return (rule(rw, eqn) if rule is not None else None) or eqn
@@ -182,6 +201,6 @@ def _fold(eqn: Eqn) -> Literal | None:
 
 def _key(eqn: Eqn) -> Any:
     """A key that is equal for equations that compute the same; None for an equation that must not be shared."""
-    if not eqn.effects.shareable or eqn.primitive is barrier_p:
+    if not eqn.effects.shareable or eqn.primitive is barrier_p or not config.runs(COMMON):
         return None
     return toolkit.equation_key(eqn, eqn.invars)

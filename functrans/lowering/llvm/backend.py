@@ -44,6 +44,7 @@ class LLVM:
             raise UnsupportedKernelError("arrays have an unknown memory layout")
         cpu = processor(options.cpu)
         key_text = f"{text or show(kernel)}\nstrict={options.strict} checked={options.checked}"
+        key_text += f" without={sorted(options.without)}" * bool(options.without)
         try:
             loaded, origin = obtain(key_text, cpu, kernel.name, lambda: compile_text(kernel, options), load)
         except MissingRoutineError as error:

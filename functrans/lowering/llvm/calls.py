@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core.guards import GUARD, WORD
-from ..blas import C_PREFIX, symbol
+from ...core.passes import OWN_PRODUCTS
+from ..blas import C_PREFIX, NOT_OWN, symbol
 from ..loops import ir
 from . import ops
 from .function import KernelFunction
@@ -119,6 +120,8 @@ _NEEDED_IN_CHECKED_MODE = {
 def routine(fn: KernelFunction, s: ir.Call) -> None:
     """A routine of BLAS or LAPACK."""
     name = symbol(s.letter + s.routine)
+    if s.routine == "gemm" and not fn.options.runs(OWN_PRODUCTS):
+        name += NOT_OWN
     fn.symbols.add(name)
     args = [f"ptr {_pass_by_address(fn, a)}" for a in s.args]
     if s.value is None:

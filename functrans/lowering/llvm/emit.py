@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import FLOAT64
+from ...core.passes import PARTS
 from ..backend import DEFAULT_OPTIONS, Options
 from ..loops import ir
 from ..loops.split_complex import has_complex, split_complex
@@ -71,7 +72,7 @@ class _Module(Statements):
 
     def module(self) -> str:
         """The whole module."""
-        calls = split(self.kernel)
+        calls = split(self.kernel) if self.options.runs(PARTS) else None
         functions = [*self.function(), *self.entry()] if calls is None else self.in_parts(calls)
         body = [
             *(self.globals[k] for k in sorted(self.globals)),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.guards import WORD
+from ...core.passes import VECTOR_MATHS
 from ..backend import Options
 from ..loops import ir
 from ..processor import processor
@@ -52,9 +53,8 @@ class KernelFunction:
         self.count = 0
         self.is_entry = False  # whether parameters are read from memory
         # Module-level state, shared by the functions of a kernel in parts.
-        self.math_routines: Maths = (
-            Maths(options.strict, processor(options.cpu)) if whole is None else whole.math_routines
-        )
+        scalar = options.strict or not options.runs(VECTOR_MATHS)
+        self.math_routines = whole.math_routines if whole else Maths(scalar, processor(options.cpu))
         self.globals: dict[str, str] = {} if whole is None else whole.globals
         self.symbols: set[str] = set() if whole is None else whole.symbols
         self.loops: list[str] = [] if whole is None else whole.loops  # the hints of each loop

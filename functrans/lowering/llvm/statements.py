@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.passes import PARTS, UNROLLING
 from ..loops import ir
 from ..loops.split_functions import PartCall, shared
 from . import ops
@@ -47,7 +48,7 @@ class Statements(KernelFunction):
 
     def body(self, body: ir.StatementList) -> None:
         """The statements of a block, in order."""
-        for s in shared(body):
+        for s in shared(body) if self.options.runs(PARTS) else body.statements:
             _EMIT[type(s)](self, s)
 
     def part(self, call: PartCall) -> str:
@@ -242,7 +243,7 @@ class Statements(KernelFunction):
         if n <= VECTOR or (n <= SHORT and not _calls_maths(s.body)):
             return ""
         hints = "!0, !1" if _folds_extremes(s.body) else "!0"
-        if not s.independent and _is_branchy(s.body):
+        if not s.independent and self.options.runs(UNROLLING) and _is_branchy(s.body):
             hints = f'!{{!"llvm.loop.unroll.count", i32 {COPIES}}}'
         width = self.math_routines.vector_bits
         if width and (s.independent or s.separate) and _is_narrow(s.body):
@@ -270,7 +271,13 @@ class Statements(KernelFunction):
         self.count += 1
         n = self.count
         work = work_of(self, s.body)
-        brief = s.brief and work.isdigit() and int(work) <= BRIEF_WORK and is_innermost(s.body)
+        brief = (
+            s.brief
+            and self.options.runs(UNROLLING)
+            and work.isdigit()
+            and int(work) <= BRIEF_WORK
+            and is_innermost(s.body)
+        )
         if brief:
             trips = self.alloca("i64")
             self.lines.append(f"  store i64 0, ptr {trips}")

@@ -10,6 +10,7 @@ from ...core.libraries import llvm
 from ..blas import (
     C_PREFIX,
     GET_THREADS,
+    NOT_OWN,
     OWN_PRODUCTS,
     PREFIX,
     SET_THREADS,
@@ -49,7 +50,7 @@ def address_of(name: str) -> int:
     if name in _GEMM and has_own_products(_GEMM[name]):
         return own_gemm(_GEMM[name])
     if name.startswith(PREFIX) and not name.startswith(C_PREFIX):
-        return address(name.removeprefix(PREFIX))
+        return address(name.removeprefix(PREFIX).removesuffix(NOT_OWN))
     location = _in_process(name.removeprefix(C_PREFIX))
     if location is None:
         raise MissingRoutineError(f"the C library has no function for '{name}'")

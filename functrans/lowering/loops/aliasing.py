@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ...core import Along, Jaxpr, Var
+from ...core.config import config
+from ...core.passes import LATE_READS, SHARING
 from . import ir
 from .check import LoopIRError
 from .fuse import Fusion, Loop, fuse
@@ -87,6 +89,8 @@ class _Sharing:
         for item in fusion.body:
             self.last.update((v, item) for root in _members(item) for v, _ in root.reads)
         self.views()
+        if not config.runs(SHARING):
+            return
         # From the end: whether a value may share a later one's memory depends on where that one is stored (`movable`).
         for item in reversed(fusion.body):
             if isinstance(item, Loop):
@@ -142,7 +146,10 @@ class _Sharing:
         assert item.eqn is not None
         whole = [v for v, _ in item.reads[: item.in_memory]]
         streamed = [index for v, index in item.reads[item.in_memory :] if v is base]
-        possible = all(in_step(item.eqn, index) or out_of_step(item.eqn, index) for index in streamed)
+        late = config.runs(LATE_READS)
+        possible = all(
+            in_step(item.eqn, index) or (late and out_of_step(item.eqn, index)) for index in streamed
+        )
         return streamed if possible and whole.count(base) == 1 else None
 
     def loop(self, item: Loop) -> None:
@@ -218,7 +225,7 @@ class _Sharing:
             read = tuple([_position(reader, axis, n) for axis, n in zip(index, a.shape)])
             if read != places or order.index(reader) > order.index(target):
                 late = True
-                if not waits(a, lag(places, read, a.shape, range(len(path)))):
+                if not config.runs(LATE_READS) or not waits(a, lag(places, read, a.shape, range(len(path)))):
                     return None
         return late
 

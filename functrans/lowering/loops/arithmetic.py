@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from ...core.casts import cast
+from ...core.config import config
 from ...core.context import run_quietly
 from ...core.dtypes import FLOAT16, FLOAT32, FLOAT64, KEY, is_low, memory_dtype, real_dtype
+from ...core.passes import RANGES
 from ...core.scalar_functions import COMPARISONS, result_dtype
 from ...passes.int_ranges import (
     HIGHEST,
@@ -66,6 +68,7 @@ class Arithmetic:
         self._blocks = [self.kernel.body]
         self._known: list[dict[Any, ScalarHandle]] = [{}]
         self._ranges: dict[ir.Operand, Range] = {}
+        self._ranging = config.runs(RANGES)
         self._differences: dict[ir.Operand, tuple[ScalarHandle, ScalarHandle]] = {}
         self._sums: dict[ir.Operand, tuple[ScalarHandle, ScalarHandle]] = {}
         self._shifted: dict[ir.Operand, tuple[ScalarHandle, int]] = {}  # sums of a scalar and a literal
@@ -142,7 +145,7 @@ class Arithmetic:
 
     def ranged(self, x: ScalarHandle, known: Range | None) -> ScalarHandle:
         """The scalar itself, with what is known of it."""
-        if known is not None and type(x.operand) is ir.Value:
+        if known is not None and self._ranging and type(x.operand) is ir.Value:
             self._ranges[x.operand] = common(known, self._ranges.get(x.operand, UNKNOWN))
         return x
 

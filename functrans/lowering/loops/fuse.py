@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...core.config import config
 from ...core.ir import Var
+from ...core.passes import FUSION
 from .materialize import LARGEST, Root, Roots
 
 
@@ -136,6 +138,8 @@ class _LoopTree:
         Candidates are the items that read what the root reads, or compute it; the others, possibly thousands, are
         skipped.
         """
+        if not config.runs(FUSION):
+            return None
         parent = self.paths[root][depth - 1] if depth else None
         candidates: dict[Loop, None] = {}
         last = -1

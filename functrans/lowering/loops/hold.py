@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.config import config
+from ...core.passes import HAND_ON, HOLDING
 from . import ir
 from .hand_on import hand_on
 from .offsets import Offsets
@@ -48,8 +50,8 @@ def _body(body: ir.StatementList, offsets: Offsets) -> None:
 
 def _improved(loop: ir.For, offsets: Offsets) -> list[Any]:
     """The statements that replace a loop."""
-    before = hand_on(loop, offsets)
-    new = _Loop(loop, offsets).held()
+    before = hand_on(loop, offsets) if config.runs(HAND_ON) else []
+    new = _Loop(loop, offsets).held() if config.runs(HOLDING) else [loop]
     return _unless_empty(loop, [*before, *new]) if before else new
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core import Atom, Aval, Block, Eqn, Jaxpr, Literal, Pointwise, Reduction, Reshape, TapeAval, Var
 from ...core.config import config
+from ...core.passes import READS_FIRST
 from .read_patterns import Accesses, IndexMap, accesses, lag, streamed_from, through
 
 #: For each input whose memory may become an output's, the outputs that may have it.
@@ -116,7 +117,7 @@ class _Order:
 
     def result(self) -> Ordered:
         writes = self.writes()
-        if not writes:
+        if not writes or not config.runs(READS_FIRST):
             return Ordered(self.jaxpr, self.early, self.accesses, ())
         self.consumers: dict[Var, list[Eqn]] = {}
         for e in self.eqns:

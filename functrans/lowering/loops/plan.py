@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core.config import config
+from ...core.passes import SCRATCH
 from . import ir
 from .check import verify_plan
 
@@ -47,6 +48,8 @@ def plan(kernel: ir.Kernel, specialize_below: int) -> ir.Kernel:
     before = {id(b): b.place for b in kernel.buffers}
     lives = _lives(kernel)
     _drop_untouched(kernel)
+    if not config.runs(SCRATCH):
+        return kernel
     starts: dict[int, list[int]] = {}
     for life in lives.values():
         starts.setdefault(life.nbytes, []).append(life.first)

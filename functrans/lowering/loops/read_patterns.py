@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import Along, Aval, Block, Eqn, Indexed, Pointwise, Reduction, Reshape, Shifted
+from ...core.config import config
+from ...core.passes import INTERIOR
 from ...passes.costs import CountedScalar, CountingEmitter, count_indexed, element_cost
 from ..jaxpr.reshapes import reshape_groups
 
@@ -174,6 +176,8 @@ def interior(extent: int, cuts: Iterable[int], least: int = LONG) -> tuple[int, 
 
     Loops run over them separately, without the conditions that change at the cuts.
     """
+    if not config.runs(INTERIOR):
+        return None
     ends = sorted({0, extent, *[c for c in cuts if 0 < c < extent]})
     first, end = max(pairwise(ends), key=lambda p: p[1] - p[0], default=(0, 0))
     return (first, end) if extent >= least and 4 * (end - first) >= 3 * extent else None

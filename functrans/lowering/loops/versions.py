@@ -25,6 +25,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ...core.config import config
+from ...core.passes import VERSIONS
 from ...passes.int_ranges import HIGHEST, LOWEST, UNKNOWN, Range, combined, common
 from . import ir
 from .handles import ScalarHandle
@@ -49,7 +51,13 @@ _Numbers = dict[ir.Operand, ScalarHandle]
 
 def with_versions(builder: Builder, loop: ir.For) -> None:
     """Replace the last statement, a loop that was just written, if tests before it make some inside superfluous."""
-    if loop.independent or loop.separate or ir.rounds(loop, FEWEST) < FEWEST or not _is_plain(loop.body):
+    if (
+        not config.runs(VERSIONS)
+        or loop.independent
+        or loop.separate
+        or ir.rounds(loop, FEWEST) < FEWEST
+        or not _is_plain(loop.body)
+    ):
         return
     tests = _Tests(builder, loop)
     if not tests.limits:

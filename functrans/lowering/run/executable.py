@@ -29,6 +29,7 @@ from ...core import (
 )
 from ...core.config import config
 from ...core.debug_nans import looks_for_faults
+from ...core.passes import OF_CODE
 from ...frontend.pytree import PyTreeDef
 from ...passes.toolkit import eliminate_dead_code, extract
 from ...primitives.checks import check_p
@@ -126,7 +127,14 @@ class Executable:
     def __init__(self, jaxpr: Jaxpr, donated: tuple[int, ...] = (), cpu: str = "native"):
         # Not the jaxpr itself: it keeps this object, and a cycle would keep its arrays alive.
         self._stats = jaxpr.stats
-        self._options = Options(config.strict, config.backend, config.checked, config.specialize_below, cpu)
+        self._options = Options(
+            config.strict,
+            config.backend,
+            config.checked,
+            config.specialize_below,
+            cpu,
+            config.without & OF_CODE,
+        )
         self._donated = donated
         # Locating the origin of a NaN or an infinity needs the inputs.
         program = lower(jaxpr, self._options, () if looks_for_faults() else donated)
