@@ -18,6 +18,7 @@ COMMANDS = {
     "custom_rules": "what a custom derivative rule costs, compiled and not",
     "hooks": "hooks on cotangents in a backward pass, and an update in place of donated arrays",
     "low_precision": "float16 and bfloat16 beside float32: kernels, a network and its residuals",
+    "passes": "what each optimisation is worth: time and compile time without it",
     "partition": "what reverse mode keeps and how long it takes, by partitioner",
     "autocast": "time and memory under autocast, beside float64 and the model written in float32",
     "eager": "cost of an operation under eager grad",
@@ -42,7 +43,7 @@ def main() -> int:
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("--repeats", type=int, help="samples of each measurement (default: its own)")
-        if name in ("compile", "run", "loops", "research", "threads"):
+        if name in ("compile", "run", "loops", "passes", "research", "threads"):
             command.add_argument("--only", default="", help="only the workloads with this text in their name")
         if name == "compile":
             command.add_argument("--long", action="store_true", help="also the 500-op programs (a minute)")

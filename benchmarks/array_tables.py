@@ -130,15 +130,20 @@ def forward(loop: ArrayLoop, backend: backends.Backend, size: int | None = None)
 
 def gradient(loop: ArrayLoop, backend: backends.Backend, size: int | None = None) -> Call:
     """The compiled value and gradient of the sum of the squared results."""
-    program = backend.bind(loop.f)
     sets = [backend.arrays(loop.arguments(size, n)) for n in range(loop.sets)]
+    compiled = backend.api.jit(backend.api.value_and_grad(loss_of(loop, backend), loop.argnums))
+    return in_turn(lambda *x: backend.wait(compiled(*x)), sets)
+
+
+def loss_of(loop: ArrayLoop, backend: backends.Backend) -> Callable[..., Any]:
+    """The sum of the squared results of the program."""
+    program = backend.bind(loop.f)
 
     def loss(*x: Any) -> Any:
         result = program(*x)
         return backend.numpy.sum(result * result)
 
-    compiled = backend.api.jit(backend.api.value_and_grad(loss, loop.argnums))
-    return in_turn(lambda *x: backend.wait(compiled(*x)), sets)
+    return loss
 
 
 def in_turn(f: Callable[..., Any], sets: Sequence[tuple[Any, ...]]) -> Call:

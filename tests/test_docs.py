@@ -198,6 +198,12 @@ def test_chart_is_current():
     )
 
 
+def test_page_of_passes_is_current():
+    script = script_of_docs("generate_passes")
+    assert script.PAGE.read_text() == script.page(), "run python docs/generate_passes.py"
+    assert script.PICTURE.read_text() == script.picture(), "run python docs/generate_passes.py"
+
+
 def test_each_error_has_a_failing_program():
     from functrans.core import errors
 

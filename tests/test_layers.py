@@ -39,6 +39,7 @@ ROOMS = {
         "tree_util",
         "flatten_util",
         "ref",
+        "bisect",
         "cache",
         "export",
         "testing",

@@ -5,11 +5,14 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
+import functrans as ft
 from functrans.core.config import Config, config, trace_key
 from functrans.core.errors import ConfigError, FunctransError
+from functrans.core.passes import STAGES
 
 
 def test_defaults():
@@ -183,9 +186,12 @@ def test_the_process_reads_its_environment():
     assert done.stdout.strip() == "7", done.stderr
 
 
+METHODS = ("passes", "patch", "read", "runs", "trace_key", "update")
+
+
 def test_every_option_is_documented():
     for name in dir(config):
-        assert f"    {name} : " in Config.__doc__ or name in ("patch", "read", "trace_key", "update")
+        assert f"    {name} : " in Config.__doc__ or name in METHODS
     assert "backend : {'llvm', 'python'}" in Config.__doc__
     assert "Default 16." in Config.__doc__
 
@@ -193,3 +199,48 @@ def test_every_option_is_documented():
 def test_the_options_are_listed():
     assert "strict" in dir(config)
     assert repr(Config({})).startswith("Config(specialize_below=16, strict=False")
+
+
+# --- optimisations by name ----------------------------------------------------------------------------------
+
+
+def test_passes_can_be_turned_off_by_name():
+    names = [p.name for p in config.passes]
+    assert len(set(names)) == len(names)
+    read_back = next(p for p in config.passes if p.name == "read_back")
+    key = trace_key()
+    with config.patch(without={"read_back"}):
+        assert not config.runs(read_back)
+        assert config.without == {"read_back"}
+        assert trace_key() != key
+    assert config.runs(read_back)
+    assert trace_key() == key
+
+
+@pytest.mark.parametrize("value", [["fuson"], "fuson", {"fusion", "fuson"}])
+def test_an_unknown_pass_is_refused(value):
+    with pytest.raises(ConfigError, match="unknown name 'fuson': did you mean 'fusion'"):
+        config.without = value
+
+
+@pytest.mark.parametrize("value", [3, [3], None])
+def test_passes_are_turned_off_by_names_alone(value):
+    with pytest.raises(ConfigError, match="must be a set of names"):
+        config.without = value
+
+
+def test_passes_in_the_environment():
+    assert Config({"FUNCTRANS_WITHOUT": "fusion, read_back,"}).without == {"fusion", "read_back"}
+    assert Config({"FUNCTRANS_WITHOUT": ""}).without == set()
+    with pytest.raises(ConfigError, match="environment variable FUNCTRANS_WITHOUT has an unknown name"):
+        Config({"FUNCTRANS_WITHOUT": "fusion,x"})
+
+
+def test_each_pass_says_where_it_is():
+    root = Path(ft.__file__).parent
+    sources = "".join(f.read_text() for f in root.rglob("*.py"))
+    for p in config.passes:
+        assert (root / f"{p.where.replace('.', '/')}.py").is_file(), p.name
+        assert p.stage in STAGES
+        assert p.doc.endswith(".")
+        assert f"runs({p.name.upper()})" in sources or f"runs(passes.{p.name.upper()})" in sources, p.name

@@ -1,0 +1,68 @@
+"""``python -m functrans.bisect``: the optimisation that changes a script's result is found and named."""
+
+import subprocess
+import sys
+
+import pytest
+
+#: A script in which a pass is broken: scans that count start one too late.
+BROKEN = """
+import numpy as np
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.control import while_kernel
+
+right = while_kernel._bounds
+
+def wrong(*args):
+    bounds = right(*args)
+    return bounds and (bounds[0], bounds[1] - 1, *bounds[2:])
+
+while_kernel._bounds = wrong
+f = ft.jit(lambda n: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 1.5), (0, 1.0))[1])
+print("result:", float(f(5)))
+"""
+#: One whose numbers depend on the order of additions alone.
+ROUNDED = """
+import numpy as np
+import functrans as ft
+import functrans.numpy as fnp
+
+x = np.random.default_rng(0).normal(size=10_000)
+print(repr(float(ft.jit(lambda x: fnp.sum(fnp.exp(x)))(x))))
+"""
+RANDOM = "import random\nprint(random.random())"
+
+
+def search(tmp_path, text):
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    command = [sys.executable, "-m", "functrans.bisect", str(script)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_the_broken_pass_is_named(tmp_path):
+    done = search(tmp_path, BROKEN)
+    assert done.returncode == 0, done.stderr
+    assert "\ncounted_loops (control.while_kernel)" in done.stdout
+    assert "FUNCTRANS_WITHOUT=counted_loops" in done.stdout
+    assert "result: 7.59375" in done.stdout  # 1.5 ** 5
+    assert "result: 5.0625" in done.stdout  # 1.5 ** 4
+
+
+def test_rounding_is_no_difference(tmp_path):
+    done = search(tmp_path, ROUNDED)
+    assert done.returncode == 1
+    assert done.stdout == "no optimisation changes the result\n"
+
+
+def test_a_script_that_differs_from_run_to_run_cannot_be_judged(tmp_path):
+    done = search(tmp_path, RANDOM)
+    assert done.returncode == 2
+    assert "does not always do the same" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["assert False", "raise SystemExit(3)"])
+def test_a_script_that_always_fails(tmp_path, text):
+    assert "no optimisation changes" in search(tmp_path, text).stdout
