@@ -8,8 +8,8 @@ PAGE = Path(__file__).with_name("passes.md")
 PICTURE = Path(__file__).with_name("passes.svg")
 HEAD = """# Optimisations
 
-For those who change the compiler, and for users who suspect it. A program meets these in the order of the page. Each has
-a name, and can be turned off:
+For those who change the compiler, and for users who suspect it. A program meets these in the order of the page. Each
+has a name, and can be turned off:
 
 ```python
 >>> import numpy as np
