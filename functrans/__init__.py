@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from numpy import float16
+
 from . import numpy, scipy  # they also register NumPy's functions and SciPy's ufuncs for traced values
 from .api.callback import io_callback, pure_callback
 from .api.checkpoint import checkpoint, checkpoint_name, remat
@@ -73,7 +75,6 @@ from .custom.function import Function, once_differentiable
 from .custom.linear_call import linear_call
 from .custom.saving import saved_values_hooks
 from .frontend.arguments import ShapeDtypeStruct
-from .numpy import float16
 
 _set_numba_door(_lazy_import("functrans.interop.jitted_type"))
 

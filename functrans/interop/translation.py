@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numba import typeof
 from numba.core import types
+from numba.extending import typeof_impl
 from numba.np.numpy_support import from_dtype
 
 from ..core import Tracer, aval_of
 from ..core.failures import Failure
+from ..numpy.scalar_types import ScalarType
 from ..primitives import ops
 from ..primitives.checks import check_p
 from .machine import Machine
@@ -34,6 +36,12 @@ class Raised:
         kind, args = self.kinds[number - 1]
         known = dict(zip(self.flags, [v.item() for v in values[1:]], strict=True))
         return kind(*[known[a] if isinstance(a, tuple) and a in known else a for a in args])
+
+
+@typeof_impl.register(ScalarType)
+def _type_of_scalar_type(x: Any, context: Any) -> Any:
+    """``fnp.float32`` in code that Numba compiles, as Numba types ``np.float32``."""
+    return types.NumberClass(from_dtype(x.dtype))
 
 
 def numba_type(x: Any) -> Any:

@@ -14,7 +14,6 @@ import numpy as np
 # fmt: off
 # isort: off
 from ..arrays.array import Array as ndarray
-from ..core.low_precision import low_dtype as _low_dtype
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..primitives.products.matmul import matmul, matvec, vecdot, vecmat
 from ..primitives.ufuncs import (
@@ -63,6 +62,8 @@ from .reductions.nanreductions import (
 from .reductions.reductions import (
     all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum,
 )
+from .scalar_types import low_scalar_type as _low_scalar_type
+from .scalar_types import scalar_type as _scalar_type
 from .shaping.editing import delete, insert, resize, trim_zeros
 from .shaping.joining import (
     append, array_split, column_stack, concat, concatenate, dsplit, dstack, hsplit, hstack, split, stack,
@@ -111,18 +112,13 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 # --- what is NumPy's own ------------------------------------------------------------------------------------
 
 pi, e, euler_gamma, inf, nan, newaxis = np.pi, np.e, np.euler_gamma, np.inf, np.nan, np.newaxis
-bool_ = bool = np.bool_
-int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
-uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
-float16, float32, float64, complex64, complex128 = (
-    np.float16,
-    np.float32,
-    np.float64,
-    np.complex64,
-    np.complex128,
-)
-half, single, double, csingle, cdouble = np.half, np.single, np.double, np.csingle, np.cdouble
-float_, complex_, int_, uint = np.float64, np.complex128, np.int64, np.uint64
+bool_ = bool = _scalar_type(np.bool_)
+int8, int16, int32, int64 = map(_scalar_type, (np.int8, np.int16, np.int32, np.int64))
+uint8, uint16, uint32, uint64 = map(_scalar_type, (np.uint8, np.uint16, np.uint32, np.uint64))
+float16, float32, float64 = map(_scalar_type, (np.float16, np.float32, np.float64))
+complex64, complex128 = map(_scalar_type, (np.complex64, np.complex128))
+half, single, double, csingle, cdouble = float16, float32, float64, complex64, complex128
+float_, complex_, int_, uint = float64, complex128, int64, uint64
 character, flexible, object_, ComplexWarning = (
     np.character,
     np.flexible,
@@ -164,5 +160,5 @@ __getattr__, __dir__ = _module_attributes(
         ),
         "longdouble": "longdouble is not supported: use float64",
     },
-    further=_low_dtype,
+    further=_low_scalar_type,
 )
