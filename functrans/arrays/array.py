@@ -356,6 +356,10 @@ class Array(np.ndarray, metaclass=_ArrayType):
         plain = plain if dtype is None else plain.view(dtype)
         return wrap(plain) if type is None or type is Array else plain.view(type)
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """The memory for another library, which keeps it alive, and not the `Array`, which may be donated."""
+        return _view(self, _ndarray).__dlpack__(**options)
+
     def copy(self, order: Any = "C") -> Any:
         """A plain array with the same values, which the caller may modify."""
         return _view(self, _ndarray).copy(order)

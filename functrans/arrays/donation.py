@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -58,7 +59,8 @@ def donate(array: np.ndarray) -> Array:
     -----
     `array` shows the result that replaces the argument: the first one of its shape and dtype that replaces no earlier
     donated argument. If there is none, `array` keeps its values. It also keeps them if a slice of the returned
-    `Array` is still in use when the `Array` is consumed, because an `Array` never changes.
+    `Array` is still in use when the `Array` is consumed, or it was exported as a buffer, because an `Array` never
+    changes.
 
     Examples
     --------
@@ -109,7 +111,7 @@ class Donation:
     Attributes
     ----------
     memory : ndarray
-        Its values, in memory that nothing else reads: its own, or a copy if another array still views it.
+        Its values, in memory that nothing else reads: its own, or a copy if another array or library still views it.
     given : ndarray or None
         `memory` if it belongs to the user (see `donate`), who must see the result in it.
 
@@ -187,6 +189,8 @@ def _become(x: Array, kind: type) -> None:
 
 def _own_memory(x: Array) -> np.ndarray | None:
     """The memory of an Array, writable and in its shape, if nothing else refers to it."""
+    if not _EXPORTS_ARE_KNOWN or _was_exported(x):
+        return None
     link = _base(x)
     while type(link) is np.ndarray:
         if sys.getrefcount(link) > _ALONE + _KeptMemory.counts[id(link)]:
@@ -203,6 +207,36 @@ def _own_memory(x: Array) -> np.ndarray | None:
     if link.shape == view.shape and link.dtype == view.dtype:
         return link
     return np.ndarray(view.shape, view.dtype, link) if view.flags.c_contiguous else None
+
+
+#: Where NumPy notes that an array was exported as a buffer (`_buffer_info`), after eight words of other fields.
+_EXPORTS = object.__basicsize__ + 64
+_word = ctypes.c_size_t.from_address
+
+
+def _was_exported(x: np.ndarray) -> bool:
+    """Whether a memoryview, or another user of the buffer protocol, has ever referred to the Array itself.
+
+    Views and other exports refer to its memory, so they count in `_own_memory` as long as they live. A buffer refers to
+    the object of which it was asked, and NumPy counts no buffers.
+    """
+    return bool(_word(id(x) + _EXPORTS).value)
+
+
+def _knows_exports() -> bool:
+    """Whether NumPy's note is where `_was_exported` reads it."""
+    arrays = np.zeros(3), wrap(np.zeros((2, 3))), np.arange(6)[::2]
+    if sys.implementation.name != "cpython" or np.ndarray.__basicsize__ < _EXPORTS + ctypes.sizeof(
+        ctypes.c_size_t
+    ):
+        return False
+    before = [_was_exported(x) for x in arrays]
+    held = [memoryview(x) for x in arrays]
+    return not any(before) and all(map(_was_exported, arrays)) and len(held) == len(arrays)
+
+
+#: Otherwise every donated Array is copied.
+_EXPORTS_ARE_KNOWN = _knows_exports()
 
 
 def _count_alone() -> int:

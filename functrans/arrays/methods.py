@@ -247,7 +247,7 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     _op = getattr(operator, _name)
     setattr(Array, f"__{_name}__", _binary(f"__{_name}__", _op, swapped=False))
     setattr(WeakArray, f"__{_name}__", _weakly_binary(f"__{_name}__", _op, swapped=False))
-for _name in ("T", "mT", "real", "imag", "flat", "data"):
+for _name in ("T", "mT", "real", "imag", "flat", "data", "ctypes", "__array_struct__"):
     setattr(Array, _name, _plain_attribute(_name))
 for _name in ("T", "real", "imag"):
     setattr(WeakArray, _name, _plain_attribute(_name, weak))

@@ -1,6 +1,8 @@
 """Random histories of Arrays, their views and donations: what is alive keeps its numbers, whatever takes its memory."""
 
+import ctypes
 import gc
+import pickle
 import random
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans.arrays import donation
 from functrans.arrays.donation import _KeptMemory
 from functrans.core.config import config
 
@@ -94,3 +97,68 @@ def test_random_histories(seed):
     del history, action
     gc.collect()
     assert _KeptMemory.counts.keys() <= before
+
+
+class _Interface:
+    def __init__(self, x):
+        self.__array_struct__ = x.__array_struct__
+
+
+EXPORTS = {
+    "memoryview": memoryview,
+    "a part of a memoryview": lambda x: memoryview(x)[2:],
+    "data": lambda x: x.data,
+    "PickleBuffer": lambda x: np.frombuffer(pickle.PickleBuffer(x).raw()),
+    "frombuffer": np.frombuffer,
+    "ndarray": lambda x: np.ndarray(16, float, x),
+    "DLPack": np.from_dlpack,
+    "ctypes": lambda x: np.ctypeslib.as_array(x.ctypes.data_as(ctypes.POINTER(ctypes.c_double)), (16,)),
+    "__array_struct__": lambda x: np.asarray(_Interface(x)),
+    "flat": lambda x: x.flat,
+    "ndenumerate": lambda x: np.ndenumerate(x).iter,
+    "as_strided": lambda x: np.lib.stride_tricks.as_strided(x, (4,), (16,)),
+    "sliding_window_view": lambda x: np.lib.stride_tricks.sliding_window_view(x, 3),
+    "broadcast_to": lambda x: np.broadcast_to(x, (2, 16)),
+    "recarray": lambda x: x.view(np.recarray),
+}
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["own", "given"])
+@pytest.mark.parametrize("name", EXPORTS)
+def test_what_was_exported_keeps_its_numbers(name, given):
+    numbers = np.random.default_rng(0).normal(size=16)
+    step = ft.jit(lambda x: x * 1.5 + 1.0, donate_argnums=0)
+    for _ in range(3):  # the first call traces
+        memory = numbers.copy()
+        x = ft.donate(memory) if given else fnp.asarray(memory)
+        export = EXPORTS[name](x)
+        y = step(x)
+        assert x.is_deleted()
+        np.testing.assert_array_equal(np.asarray(export), np.asarray(EXPORTS[name](fnp.asarray(numbers))))
+        np.testing.assert_allclose(y, numbers * 1.5 + 1.0)
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_results_take_the_memory_again_when_the_export_is_gone(name):
+    step = ft.jit(lambda x: x * 1.5 + 1.0, donate_argnums=0)
+    x = fnp.arange(16.0)
+    export = EXPORTS[name](x)
+    y = step(x)
+    del export
+    place = y.__array_interface__["data"][0]
+    assert step(y).__array_interface__["data"][0] == place
+
+
+def test_everything_is_copied_where_exports_are_not_known(monkeypatch):
+    monkeypatch.setattr(donation, "_EXPORTS_ARE_KNOWN", False)
+    step = ft.jit(lambda x: x * 1.5 + 1.0, donate_argnums=0)
+    x = fnp.arange(16.0)
+    held = memoryview(x)
+    y = step(x)
+    assert x.is_deleted()
+    assert held.tolist() == list(range(16))
+    np.testing.assert_array_equal(y, np.arange(16) * 1.5 + 1.0)
+
+
+def test_numpys_note_of_exports_is_known_here():
+    assert donation._EXPORTS_ARE_KNOWN
