@@ -9,7 +9,9 @@ from types import MethodType
 from typing import Any, NamedTuple
 
 from ..core.aval import Aval
+from ..core.config import config
 from ..core.context import new_lock, new_rlock
+from ..core.recent import Recent
 from .fast_path import NO_CALL, FastCall, Runner
 from .lowered import Traced
 from .snapshots import Snapshot
@@ -82,8 +84,8 @@ class Cache:
     """The traces of one function under one set of options, shared by its `Jitted` objects."""
 
     def __init__(self, stats: Stats | None = None) -> None:
-        self.traced: dict[Hashable, Traced] = {}
-        self.runners: dict[Hashable, Runner] = {}
+        self.traced: Recent[Hashable, Traced] = Recent(_most, self._unmet)
+        self.runners: Recent[Hashable, Runner] = Recent(_most)
         self.latest = self.earlier = NO_CALL
         self.stats = Stats() if stats is None else stats
         self._derived: dict[Hashable, Cache] = {}
@@ -105,7 +107,7 @@ class Cache:
         """
         with self._locks.setdefault(key, new_rlock()):
             try:
-                traced = self.traced.get(key)
+                traced: Traced | None = self.traced[key]
                 if traced is not None:
                     self.stats.hit()
                     return traced
@@ -123,7 +125,7 @@ class Cache:
         """The last program traced for a key that ends in avals of these dtypes and ranks, of any sizes."""
         wanted = [(a.dtype, a.ndim, a.weak) for a in avals]
         n = len(key)
-        for other, traced in reversed(list(self.traced.items())):
+        for other, traced in self.traced.recent_items():
             assert isinstance(other, tuple)
             if other[:n] == key and [(a.dtype, a.ndim, a.weak) for a in other[n:]] == wanted:
                 return traced
@@ -144,18 +146,24 @@ class Cache:
         for cache in list(self._derived.values()):
             cache.clear()
         for key in keys:
-            self.traced.pop(key, None)
+            self.traced.forget(key)
         self._dropped()
 
     def clear(self) -> None:
         """Drop all traces and kernels."""
         for cache in list(self._derived.values()):
             cache.clear()
-        for traced in list(self.traced.values()):
+        for _, traced in self.traced.recent_items():
             traced.jaxpr.forget()
         self.traced.clear()
         self._dropped()
         self.snapshot = None
+
+    def _unmet(self, dropped: dict[Hashable, Traced]) -> None:
+        """Programs need not be dropped any more when blocks that they used change."""
+        for key, traced in dropped.items():
+            for block in traced.blocks:
+                block.unmet(self, key)
 
     def drop_calls(self) -> None:
         """Drop the short ways to call the programs."""
@@ -166,6 +174,10 @@ class Cache:
         self.drop_calls()
         for do in self.on_drop:
             do()
+
+
+def _most() -> int:
+    return config.trace_limit
 
 
 class _Caches:

@@ -124,7 +124,7 @@ class Jitted(CalledFromNumba):
             key = [options, treedef]
             if not add_types(key, leaves):
                 return self._call(args, kwargs, None)
-        runner = self._runners.get(tuple(key))
+        runner = self._runners[tuple(key)]
         if runner is None:
             return self._call(args, kwargs, tuple(key))
         self._hit()
@@ -163,7 +163,7 @@ class Jitted(CalledFromNumba):
     def _traced(self, split: Split, avals: list[Aval], treedef: PyTreeDef) -> Traced:
         key = (trace_key(), treedef, split.key, *avals, *named_axes().items())
         cache = self._cache
-        traced = cache.traced.get(key)
+        traced = cache.traced[key]
         if traced is not None:
             self._hit()
             for block in traced.blocks:

@@ -47,6 +47,12 @@ class MetBlock:
             self._programs.setdefault(trace.cache, set()).add(trace.key)
             trace = trace.outer
 
+    def unmet(self, cache: Forgetful, key: Hashable) -> None:
+        """Forget a program that is no longer cached."""
+        keys = self._programs.get(cache)
+        if keys is not None:
+            keys.discard(key)
+
     def changed(self) -> None:
         """Drop these programs."""
         for cache, keys in list(self._programs.items()):

@@ -22,6 +22,9 @@ from .errors import ConfigError, UnknownOptionError
 from .options import AutocastOption, NamesOption, Option
 from .passes import BY_NAME, PASSES, Pass
 
+#: The most trace keys of which each is one object.
+_MOST_KEYS = 1024
+
 
 class Patch:
     """The overrides of a context, including outer ones, and their trace key until the process's values change."""
@@ -61,6 +64,8 @@ class OptionValues:
         values = {**self.values, **overrides}
         key = tuple([values[name] for name, option in _OPTIONS.items() if option.traced])
         key = (*key, values.get("autocast"))  # no option: `core.autocast` overrides it
+        if len(self._keys) >= _MOST_KEYS:  # a program that tries thousands of values of an option
+            self._keys.clear()
         return self._keys.setdefault(key, key)
 
     def trace_key(self) -> tuple[Any, ...]:
@@ -189,6 +194,14 @@ class Config:
     check_tracer_leaks = Option(
         False,
         "Raise `UnexpectedTracerError` if a traced value outlives its trace, as soon as the trace ends. Slow.",
+    )
+    trace_limit = Option(
+        2048,
+        "The most programs that a process keeps for one jitted function: one for each combination of types, sizes and "
+        "static arguments. Those not used for longest are dropped, and traced again when they are called; kernels that "
+        "other programs use stay.",
+        least=2,
+        traced=False,
     )
     log_compiles = Option(
         False,

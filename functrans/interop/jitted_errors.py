@@ -14,12 +14,14 @@ from collections import OrderedDict
 from itertools import count
 from typing import Any
 
+from ..core import new_lock
+
 #: How many exceptions are held. Each thread has at most a few on their way.
 _MOST = 256
 
 _held: OrderedDict[int, BaseException] = OrderedDict()
 _numbers = count(1)
-_lock = threading.Lock()
+_lock = new_lock()
 _selected = threading.local()
 
 

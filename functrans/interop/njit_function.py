@@ -17,7 +17,9 @@ from numba.np.numpy_support import as_dtype
 from ..api.jit import jit
 from ..arrays.array import Array, WeakArray
 from ..core import Aval, Tracer, aval_of, is_low
+from ..core.config import config
 from ..core.errors import ArgumentError, DtypeError, GradientStructureError
+from ..core.recent import Recent
 from ..custom.custom_function import custom_jvp, custom_vjp
 from ..frontend.pytree import tree_flatten, tree_map, tree_unflatten
 from ..passes.toolkit import lift_constants
@@ -49,7 +51,7 @@ class NumbaCall(CPUDispatcher):
         self.typingctx.insert_global(self, fn._type)
         self._fn = fn
         self._vjp, self._jvp, self._result = _rule(vjp), _rule(jvp), result_shape_dtypes
-        self._jitted: dict[Any, Callable[..., Any]] = {}
+        self._jitted: Recent[Any, Callable[..., Any]] = Recent(lambda: config.trace_limit)
         self._sized: set[Any] = set()
 
     def compile(self, sig: Any) -> Any:
@@ -124,13 +126,14 @@ class NumbaCall(CPUDispatcher):
         """Call the jitted translation, or the custom rule; values of `kinds` are its arguments, others are known."""
         is_dynamic = [isinstance(x, kinds) and type(x) is not bool for x in leaves]
         static = tuple([(k, x) for k, x in enumerate(leaves) if not is_dynamic[k]])
-        key = (tree, static)
-        if key not in self._jitted:
+        key = (tree, static, *[type(x) for _, x in static])
+        jitted = self._jitted[key]
+        if jitted is None:
             make = self._translated if self._vjp is None and self._jvp is None else self._ruled
             f = make(tree, static)
             f.__name__ = self._fn.py_func.__name__
-            self._jitted[key] = jit(f)
-        return self._jitted[key](*[x for x, dynamic in zip(leaves, is_dynamic, strict=True) if dynamic])
+            jitted = self._jitted[key] = jit(f)
+        return jitted(*[x for x, dynamic in zip(leaves, is_dynamic, strict=True) if dynamic])
 
     def _translated(self, tree: Any, static: tuple[tuple[int, Any], ...]) -> Callable[..., Any]:
         """A function of the dynamic leaves that has machine code, and a translation for its derivatives."""
