@@ -378,7 +378,7 @@ class Config:
         Examples
         --------
         >>> [p.name for p in config.passes if p.stage == "schedule"]
-        ['reads_first', 'fusion', 'sharing', 'late_reads']
+        ['reads_first', 'fusion', 'sharing']
         >>> with config.patch(without={"fusion", "sharing"}):
         ...     sorted(config.without)
         ['fusion', 'sharing']

@@ -198,14 +198,6 @@ SHARING = Pass(
     "Write a value into the memory of one that is read there for the last time.",
     "lowering.loops.aliasing",
 )
-LATE_READS = Pass(
-    "late_reads",
-    "schedule",
-    "Overwrite an array in a stencil, with the old elements that are still needed in variables.",
-    "lowering.loops.late_reads",
-    "`sharing`",
-)
-
 # --- loops --------------------------------------------------------------------------------------------------
 
 COUNTED_LOOPS = Pass(
@@ -237,6 +229,13 @@ VERSIONS = Pass(
     "loops",
     "Test indices that grow evenly before the loop, at its first and its last number.",
     "lowering.loops.versions",
+)
+LATE_READS = Pass(
+    "late_reads",
+    "loops",
+    "Overwrite an array in a stencil, with the old elements that are still needed in variables.",
+    "lowering.loops.late_reads",
+    "Stencils write working copies.",
 )
 COLLAPSING = Pass(
     "collapsing",

@@ -18,9 +18,10 @@ from .loops import ir
 from .loops.aliasing import Updates, schedule
 from .loops.blocked import with_blocks
 from .loops.build_loops import Loops, build_loops
-from .loops.check import verify
+from .loops.check import verified
 from .loops.collapse import collapse
 from .loops.hold import hold_elements
+from .loops.late_reads import overwrite
 from .loops.outline import outline
 from .loops.parallel import divide
 from .loops.plan import plan, scratch_bytes, written_before_failure
@@ -128,6 +129,8 @@ def _loops(step: KernelStep, options: Options, updates: Updates) -> Loops:
         # Decide which values to store, which of them share loops and memory; then write the statements.
         body = with_host_calls(step.jaxpr)
         loops = build_loops(schedule(body, updates), strict=options.strict)
+        if loops.kernel.copies:
+            loops.kernel = overwrite(verified(loops.kernel))  # stencils overwrite what they still read
         lost = written_before_failure(loops.kernel) if loops.updates else frozenset()
         damaged = {loops.interface[place][0] for place in lost if place in loops.interface}
         if damaged.isdisjoint(loops.updates):
@@ -137,22 +140,22 @@ def _loops(step: KernelStep, options: Options, updates: Updates) -> Loops:
 
 def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> LoweredKernel:
     """Loops to loops, up to the text that is the kernel's key."""
-    kernel = _verified(loops.kernel)
+    kernel = verified(loops.kernel)
     if config.runs(COLLAPSING):
-        kernel = _verified(collapse(kernel))  # adjacent axes that are used together become one
+        kernel = verified(collapse(kernel))  # adjacent axes that are used together become one
     if not options.strict:
-        kernel = _verified(hold_elements(kernel))  # loops add to an element in a variable
+        kernel = verified(hold_elements(kernel))  # loops add to an element in a variable
     # Long loops of separate iterations become chunks for several threads.
     threads = config.num_threads if config.runs(TEAMS) else 1
     trips = divide(kernel, threads, options.specialize_below) if threads > 1 else {}
     if config.runs(BLOCKS):
-        kernel = with_blocks(_verified(kernel), trips)  # long sums are computed in blocks, for accuracy
-    kernel = plan(_verified(kernel), options.specialize_below)  # scratch shares memory
+        kernel = with_blocks(verified(kernel), trips)  # long sums are computed in blocks, for accuracy
+    kernel = plan(verified(kernel), options.specialize_below)  # scratch shares memory
     scratch, work = scratch_bytes(kernel), sum(b.size for b in kernel.buffers)
     kernel.name = _identifier(name)
-    kernel, ints = outline(_verified(kernel), options.specialize_below)  # numbers become parameters
+    kernel, ints = outline(verified(kernel), options.specialize_below)  # numbers become parameters
     return LoweredKernel(
-        _verified(kernel),
+        verified(kernel),
         ints,
         loops.floats,
         step.jaxpr.outvars,
@@ -162,13 +165,6 @@ def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> Low
         loops.calls,
         large=work >= LARGE or any(ir.is_long(s) or ir.is_shared(s) for s in ir.walk(kernel.body)),
     )
-
-
-def _verified(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel itself, checked first if ``config.verify`` is set."""
-    if config.verify:
-        verify(kernel)
-    return kernel
 
 
 def _identifier(name: str) -> str:

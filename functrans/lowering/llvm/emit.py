@@ -18,6 +18,7 @@ from ...core.dtypes import FLOAT64
 from ...core.passes import PARTS
 from ..backend import DEFAULT_OPTIONS, Options
 from ..loops import ir
+from ..loops.check import verified
 from ..loops.split_complex import has_complex, split_complex
 from ..loops.split_functions import PartCall, split
 from .function import KernelFunction
@@ -54,7 +55,7 @@ def emit_llvm(kernel: ir.Kernel, options: Options = DEFAULT_OPTIONS) -> LLVMKern
     compilation, and different kernels different ones.
     """
     if has_complex(kernel):
-        kernel = split_complex(kernel)
+        kernel = verified(split_complex(kernel))
     writer = _Module(kernel, _NAME, options)
     text = writer.module()
     name = f"{_NAME}_{blake2b(text.encode(), digest_size=16).hexdigest()}"

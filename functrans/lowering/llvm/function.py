@@ -54,7 +54,7 @@ class KernelFunction:
         self.is_entry = False  # whether parameters are read from memory
         # Module-level state, shared by the functions of a kernel in parts.
         scalar = options.strict or not options.runs(VECTOR_MATHS)
-        self.math_routines = whole.math_routines if whole else Maths(scalar, processor(options.cpu))
+        self.math_routines: Maths = whole.math_routines if whole else Maths(scalar, processor(options.cpu))
         self.globals: dict[str, str] = {} if whole is None else whole.globals
         self.symbols: set[str] = set() if whole is None else whole.symbols
         self.loops: list[str] = [] if whole is None else whole.loops  # the hints of each loop

@@ -21,6 +21,9 @@ from .materialize import Root, Roots
 from .order import Updates, in_step, out_of_step, overwritten, reads_first, waits
 from .read_patterns import IndexMap, lag, shifted, split
 
+#: The pairs of an array that an item reads late and the value that it writes into its memory (see `late_reads`).
+Late = dict[Loop | Root, list[tuple[Var, Var]]]
+
 
 def verify_reads(item: Loop | Root, statements: list[ir.Statement], memory: Mapping[Var, Place]) -> None:
     """Check that statements access only the values that their item is known to read or compute.
@@ -59,8 +62,8 @@ def home(owner: dict[Var, Var], v: Var) -> Var:
 
 def shared_storage(
     roots: Roots, fusion: Fusion, updates: Updates, spare: Collection[Var] = ()
-) -> tuple[dict[Var, Var], dict[Loop | Root, list[Var]]]:
-    """For each value without its own memory, the value whose memory it uses; and what is read late (`late_reads`).
+) -> tuple[dict[Var, Var], Late]:
+    """For each value without its own memory, the value whose memory it uses; and what overwrites values read late.
 
     `updates` names inputs whose memory an output may have: if it can be written without a copy, the input is assigned
     to the output's memory. Values that are not outputs may use the memory of `spare` inputs.
@@ -84,7 +87,7 @@ class _Sharing:
         self.spare = spare
         self.lent: set[Var] = set()
         self.owner: dict[Var, Var] = {}
-        self.late: dict[Loop | Root, list[Var]] = {}
+        self.late: Late = {}
         self.last: dict[Var, Loop | Root] = {}
         for item in fusion.body:
             self.last.update((v, item) for root in _members(item) for v, _ in root.reads)
@@ -139,7 +142,7 @@ class _Sharing:
             else:
                 continue
             if not all(in_step(eqn, index) for index in streamed):
-                self.late.setdefault(item, []).append(base)
+                self.late.setdefault(item, []).append((base, target))
 
     def _streamed(self, item: Root, base: Var) -> list[IndexMap] | None:
         """How a block reads a value while it overwrites it, or None if it may not."""
@@ -175,10 +178,10 @@ class _Sharing:
             late, place = min(possible, key=lambda p: p[0])
             self.owner[source] = self.home(place)
             if late:
-                self.late.setdefault(item, []).append(source)
+                self.late.setdefault(item, []).append((source, place))
             taken.add(place)
         if item in self.late and self._alternates(item):
-            for source in self.late.pop(item):
+            for source, _ in self.late.pop(item):
                 del self.owner[source]
 
     def leftovers(self) -> None:
@@ -265,7 +268,7 @@ class Schedule(NamedTuple):
     roots: Roots
     fusion: Fusion
     owner: dict[Var, Var]
-    late: dict[Loop | Root, list[Var]]
+    late: Late
 
 
 def schedule(jaxpr: Jaxpr, updates: Updates = MappingProxyType({}), spare: Collection[Var] = ()) -> Schedule:

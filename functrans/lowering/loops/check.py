@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from ...core.config import config
 from ...core.dtypes import real_dtype
 from ...core.scalar_functions import OPERATIONS, result_dtype
 from . import ir
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 class LoopIRError(AssertionError):
     """A kernel violates a rule of the loop IR: a bug in a pass, never the user's error."""
+
+
+def verified(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel itself, checked first if ``config.verify`` is set."""
+    if config.verify:
+        verify(kernel)
+    return kernel
 
 
 def verify(kernel: ir.Kernel) -> None:

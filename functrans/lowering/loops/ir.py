@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 import numpy as np
 
@@ -360,11 +360,27 @@ Statement = (
 )
 
 
+class WorkingCopy(NamedTuple):
+    """A buffer that loops write while they read `original`, and that is copied there afterwards.
+
+    The first indices of all accesses to both are those in `prefix`.
+    """
+
+    buffer: BufferDecl
+    original: BufferDecl
+    prefix: tuple[Operand, ...]
+
+
 @dataclass(eq=False, slots=True)
 class Kernel:
     """A function of buffers and parameters that returns a status, zero for success.
 
-    `ints` and `floats` count the parameter slots (zero before outlining).
+    Attributes
+    ----------
+    ints, floats : int
+        The number of parameter slots (zero before outlining).
+    copies : list of WorkingCopy
+        What `late_reads` makes superfluous.
     """
 
     name: str
@@ -372,6 +388,7 @@ class Kernel:
     body: StatementList
     ints: int = 0
     floats: int = 0
+    copies: list[WorkingCopy] = field(default_factory=list)
 
     @property
     def storages(self) -> list[str]:

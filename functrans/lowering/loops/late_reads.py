@@ -1,17 +1,17 @@
-"""Keep elements that a loop overwrites in variables, until iterations a little later have read them.
+"""Overwrite an array that a loop still reads: old elements wait in variables until a later iteration has read them.
 
-A step of a stencil overwrites an array whose old elements it still needs. So that it needs no second array, and reads
-each element once, the old elements wait in variables. LLVM vectorizes such loops: a vector of old elements is shifted
-into the next one::
+A step of a stencil writes a working copy of its array, which is copied back afterwards. Without the copy it needs no
+second array, and reads each element once. LLVM vectorizes such loops: a vector of old elements is shifted into the next
+one::
 
-                                                s = u[0]
-    for i in range(1, n - 1):                   for i in range(1, n - 1):
-        u[i] = u[i - 1] + u[i] + u[i + 1]  ──▶      t = u[i]
-                                                    u[i] = s + t + u[i + 1]
-                                                    s = t
+    for i in range(1, n - 1):                       s = u[0]
+        w[i] = u[i - 1] + u[i] + u[i + 1]           for i in range(1, n - 1):
+    u = w                                  ──▶          t = u[i]
+                                                        u[i] = s + t + u[i + 1]
+                                                        s = t
 
-An iteration may also read an element that it has just overwritten. The statements are not correct before: `aliasing`
-has decided that the array is overwritten because of this file.
+An iteration may also read an element that it has just overwritten. `aliasing` decides which arrays have working copies:
+those of which this file can do without.
 """
 
 from __future__ import annotations
@@ -21,37 +21,72 @@ from typing import Any
 
 from . import ir
 from .check import LoopIRError
-from .handles import Memory, View
 from .offsets import Offsets
 
 
-def wait_in_variables(statements: Sequence[ir.Statement], memory: Memory) -> list[ir.Statement]:
-    """The statements with old elements of some memory, which they overwrite, in variables where they are read late.
-
-    Parameters
-    ----------
-    statements : sequence of Statement
-        Loops over consecutive elements count as one loop. The kernel must not be outlined yet.
-    memory : BufferDecl or View
-        Each innermost loop stores each of its elements at most once.
+def overwrite(kernel: ir.Kernel) -> ir.Kernel:
+    """Do without the working copies of a kernel, in place; it must not be outlined yet.
 
     Raises
     ------
     LoopIRError
         If it is not certain which element a statement reads.
     """
-    return _LateReads(memory).body(statements)
+    for copy in kernel.copies:
+        _overwrite_in(kernel.body, copy)
+        copy.buffer.role, copy.buffer.storage = copy.original.role, copy.original.place
+    kernel.copies = []
+    return kernel
+
+
+def _overwrite_in(body: ir.StatementList, copy: ir.WorkingCopy) -> None:
+    """Look for the block whose statements write a copy, and replace these."""
+    using = [n for n, s in enumerate(body.statements) if _uses(s, copy)]
+    if len(using) == 1:
+        for inner in ir.bodies_of(body.statements[using[0]]):
+            _overwrite_in(inner, copy)
+    elif using:
+        first, end = using[0], using[-1] + 1
+        reads = _LateReads(copy)
+        for s in body.statements[:first]:
+            reads.offsets.note(s)
+        body.statements[first:end] = reads.body(
+            [s for s in body.statements[first:end] if not _copies(s, copy)]
+        )
+
+
+def _uses(s: ir.Statement, copy: ir.WorkingCopy) -> bool:
+    return any(t.buffer is copy.buffer for t in ir.touches(ir.StatementList([s])))
+
+
+def _copies(s: ir.Statement, copy: ir.WorkingCopy) -> bool:
+    """Whether a statement only copies the original or to it: nothing once they share their memory."""
+    pair = {copy.buffer.place, copy.original.place}
+    if type(s) is ir.Copy:
+        return {s.target.place, s.source.place} == pair
+    inner = s
+    while type(inner) is ir.For and len(inner.body.statements) == 1:
+        (inner,) = inner.body.statements
+    if type(inner) is not ir.For or [type(t) for t in inner.body.statements] != [ir.Load, ir.Store]:
+        return False
+    load, store = inner.body.statements
+    same = load.index == store.index and store.x is load.value
+    return same and {load.buffer.place, store.buffer.place} == pair
 
 
 class _LateReads:
-    def __init__(self, memory: Memory):
-        self.buffer = memory.buffer if isinstance(memory, View) else memory
-        self.prefix = [i.operand for i in memory.prefix] if isinstance(memory, View) else []
+    """Replaces loops over consecutive elements, which count as one loop; each stores each element at most once."""
+
+    def __init__(self, copy: ir.WorkingCopy):
+        self.buffer = copy.original
+        self.copy = copy.buffer
+        self.prefix = list(copy.prefix)
         self.offsets = Offsets()
 
     def is_inside(self, s: ir.Load | ir.Store) -> bool:
-        """Whether a statement accesses the memory."""
-        return s.buffer.place == self.buffer.place and list(s.index[: len(self.prefix)]) == self.prefix
+        """Whether a statement reads an old element, or writes a new one."""
+        place = self.copy.place if type(s) is ir.Store else self.buffer.place
+        return s.buffer.place == place and list(s.index[: len(self.prefix)]) == self.prefix
 
     def body(self, statements: Sequence[ir.Statement]) -> list[ir.Statement]:
         """The statements of a block."""

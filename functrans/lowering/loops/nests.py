@@ -19,7 +19,6 @@ from .aliasing import Schedule, home, verify_reads
 from .folds import Accumulator, accumulate, neutral
 from .fuse import Loop
 from .handles import Known, Memory, Place, ScalarHandle, TapeMemory, View, memory_key
-from .late_reads import wait_in_variables
 from .materialize import Root, fold_of
 from .read_patterns import LONG, MOST, SHORT, interior, streamed_from
 
@@ -108,14 +107,26 @@ class Nests:
         """Write everything."""
         for item in self.fusion.body:
             before = len(self.builder.statements)
+            late = [v for _, v in self.late.get(item, ())]
+            places = [self.memory(v) for v in late]
+            for v, place in zip(late, places):
+                self.buffers[v] = self._working_copy(place)
             self.body([item], [])
-            statements = self.builder.statements
             if config.verify:
-                verify_reads(item, statements[before:], self.buffers)
-            for v in self.late.get(item, ()):
-                statements[before:] = wait_in_variables(statements[before:], self.memory(v))
+                verify_reads(item, self.builder.statements[before:], self.buffers)
+            for v, place in zip(late, places):
+                self.builder.copy(place, self.buffers[v])
+                self.buffers[v] = place
         for target, source in self.moves:
             self.builder.copy(target, source)
+
+    def _working_copy(self, place: Memory) -> Memory:
+        """Memory to write instead, until nothing reads the old elements; `late_reads` does without."""
+        whole, prefix = (place.buffer, place.prefix) if isinstance(place, View) else (place, ())
+        copy = self.builder.buffer("working", whole.dtype, whole.shape, "scratch")
+        indices = tuple([i.operand for i in prefix])
+        self.builder.kernel.copies.append(ir.WorkingCopy(copy, whole, indices))
+        return View(copy, prefix) if isinstance(place, View) else copy
 
     # --- buffers --------------------------------------------------------------------------------------------
 
