@@ -27,6 +27,7 @@ from ..core import (
 )
 from ..core.evaluation import evaluate
 from ..core.module_getattr import lazy_import
+from ..core.trace import Tracer
 from ..passes.masks import (
     Mask,
     by_value,
@@ -80,11 +81,16 @@ def bind(index: Any, branches: Sequence[tuple[Jaxpr, Sequence[Any]]], operands: 
     """
     common, captured = _with_common_operands(branches, len(operands))
     values = [*captured, *operands]
-    # An array that no branch reads would be a residual all the same.
+    # An array that no branch reads would be a residual all the same. One that two branches capture is one operand:
+    # as two, it has two cotangents, of which each branch has to return one full of zeros.
     read = _any([b.derive("inputs read", partial(_inputs_read, b)) for b in common])
-    if not all(read):
-        common = tuple([b.derive(("inputs", read), partial(_with_inputs, b, read)) for b in common])
-    return cond_p.bind(index, *chosen(values, read), branches=common)
+    first: dict[int, int] = {}
+    own = [first.setdefault(id(x), i) if isinstance(x, Tracer) else i for i, x in enumerate(values)]
+    if not all(read) or own != list(range(len(values))):
+        which = tuple([n if r else None for n, r in zip(own, read)])
+        common = tuple([b.derive(("inputs", which), partial(_with_inputs, b, which)) for b in common])
+        values = [x for i, x in enumerate(values) if i in which]
+    return cond_p.bind(index, *values, branches=common)
 
 
 def _inputs_read(branch: Jaxpr) -> Mask:
@@ -92,8 +98,15 @@ def _inputs_read(branch: Jaxpr) -> Mask:
     return tuple([v in used for v in branch.invars])
 
 
-def _with_inputs(branch: Jaxpr, mask: Mask) -> Jaxpr:
-    return branch.replace(invars=chosen(branch.invars, mask))
+def _with_inputs(branch: Jaxpr, which: tuple[int | None, ...]) -> Jaxpr:
+    """The branch with the numbers of its inputs replaced by others; those that none of `which` names are left out."""
+    old = branch.invars
+    env: dict[Atom, Atom] = {v: old[n] for v, n in zip(old, which) if n is not None and v is not old[n]}
+    return branch.replace(
+        invars=[v for i, v in enumerate(old) if i in which],
+        eqns=substitute(branch.eqns, env) if env else branch.eqns,
+        outvars=[env.get(a, a) for a in branch.outvars],
+    )
 
 
 def _with_common_operands(
@@ -384,7 +397,9 @@ def _pulled(
     avals = [a.aval for a in args if type(a) is Linear]
     given: Mask | None = None
     before: list[Any] = []
-    if totals is not None:
+    if totals is not None and all(t is None for t in totals):
+        given = (False,) * len(avals)
+    elif totals is not None:
         reached = _any([transpose_jaxpr(b, linear, nonzero)[1] for b in branches])
         own = [t if r else None for t, r in zip(chosen(totals, linear), reached)]
         given = tuple([t is not None for t in own])

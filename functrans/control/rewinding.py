@@ -85,7 +85,7 @@ def with_log(
             (*past.carries, c),
             [*past.after, way.after],
             [*past.before, way.versions[start]],
-            [*past.back, *way.back],
+            [*past.back, *[e for e in way.back if e not in past.back]],  # both compute their indices again
             [*past.needs, *[v for v in way.needs if v not in past.needs]],
             past.versions | versions,
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from ..core import Jaxpr, NoRuleError, Primitive, has_subjaxprs, subjaxprs
+from ..core import Eqn, Jaxpr, NoRuleError, Primitive, has_subjaxprs, subjaxprs
 from ..core.config import config
 from ..core.passes import LANES
 from ..primitives.structure.linear import add_p
@@ -32,11 +34,19 @@ def copies_lanes(scan: Primitive, jaxpr: Jaxpr, body: Jaxpr, size: int, num_carr
     carried = {(v.aval.shape, v.aval.dtype) for v in body.outvars[:num_carry] if len(v.aval.shape) > 1}
     return any(
         (v.aval.shape, v.aval.dtype) in carried
-        for e in body.eqns
+        for e in _equations(body)
         if e.primitive is scan and e.params["length"] == size and not e.params["num_carry"]
         if any(has_subjaxprs(one.params) for one in e.params["jaxpr"].eqns)
         for v in e.outvars
     )
+
+
+def _equations(jaxpr: Jaxpr) -> Iterator[Eqn]:
+    """The equations of a jaxpr and of those inside of it."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for inner in subjaxprs(eqn.params):
+            yield from _equations(inner)
 
 
 def _multiplies(jaxpr: Jaxpr) -> bool:

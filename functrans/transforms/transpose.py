@@ -12,6 +12,7 @@ from typing import Any
 from ..core import Atom, Aval, Block, Effect, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, looks_for_faults
 from ..core.config import config
 from ..core.evaluation import bind_equation, evaluate
+from ..core.ir import has_subjaxprs
 from ..core.passes import TOTALS
 from ..passes.masks import with_zeros
 from ..passes.toolkit import forward_slice
@@ -120,9 +121,12 @@ def _reads_first(tape: Sequence[Entry]) -> list[Entry]:
 def _accumulated(
     prim: Primitive, ct: Any, cts: dict[Linear, Any], args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
-    """The cotangents of an entry's operands. Those that `cts` has for large operands are taken out, and added."""
+    """The cotangents of an entry's operands. Those that `cts` has for large operands are taken out, and added.
+
+    Without any, a branch or a call still learns that it is in a loop: what its body adds, it adds in place.
+    """
     totals = [cts.pop(a, None) if type(a) is Linear and sums_in_place(a.aval) else None for a in args]
-    if all(total is None for total in totals):
+    if all(total is None for total in totals) and not has_subjaxprs(params):
         return prim.rule("transpose")(ct, *args, **params)
     news = prim.rule("accumulate")(ct, totals, *args, **params)
     return [total if new is None or type(new) is Zero else new for total, new in zip(totals, news)]

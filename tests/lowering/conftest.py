@@ -1,13 +1,19 @@
 """Jaxprs for the tests of lowering, staged with core and primitives alone."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
+import functrans as ft
 from functrans.core.aval import aval_of
 from functrans.core.config import config
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var
 from functrans.core.trace import Trace, Tracer, eval_trace, tracing
+from functrans.lowering.backend import Options
 from functrans.lowering.llvm import store
+from functrans.lowering.loops import ir
+from functrans.lowering.lower import lower
 
 
 class _Staged(Tracer):
@@ -55,6 +61,46 @@ def _stage(f, *args, stats=None):
     outs = [trace.atom(x) for x in (out if isinstance(out, (tuple, list)) else [out])]
     constvars, consts = list(trace.consts), list(trace.consts.values())
     return Jaxpr(invars, trace.eqns, outs, constvars=constvars, consts=consts, stats=stats)
+
+
+def _kernels(f, args):
+    """The kernels of a function, each with the most elements that a body of statements reads, writes and copies."""
+    for step in lower(ft.jit(f).lower(*args).jaxpr, Options(specialize_below=0)).steps:
+        yield step.kernel, partial(_cost, step)
+
+
+def _cost(step, body):
+    number = {ir.Extent: lambda x: x.value, ir.Param: lambda x: step.ints[x.slot]}
+
+    def value(x, otherwise=1):
+        return x if type(x) is int else number.get(type(x), lambda x: otherwise)(x)
+
+    total = 0
+    for s in body.statements:
+        total += type(s) in (ir.Load, ir.Store)
+        if type(s) is ir.Copy and s.target.place != s.source.place:
+            total += np.prod([value(n) for n in s.target.shape], dtype=int)
+        rounds = value(s.stop) - value(s.start, 0) if type(s) is ir.For else 1
+        total += rounds * sum(_cost(step, inner) for inner in ir.bodies_of(s))
+    return total
+
+
+@pytest.fixture
+def step_cost():
+    """``step_cost(f, *args)``: the most elements that one iteration of a kernel's outermost loops touches."""
+
+    def step_cost(f, *args):
+        ((kernel, cost),) = _kernels(f, args)
+        loops = [s for s in kernel.body.statements if type(s) in (ir.For, ir.While)]
+        return max(sum(map(cost, ir.bodies_of(s))) for s in loops)
+
+    return step_cost
+
+
+@pytest.fixture
+def whole_cost():
+    """``whole_cost(f, *args)``: the most elements that the kernels of a function touch."""
+    return lambda f, *args: sum(cost(kernel.body) for kernel, cost in _kernels(f, args))
 
 
 @pytest.fixture(autouse=True)
