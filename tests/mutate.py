@@ -1,16 +1,21 @@
 """Mutation testing: which small changes of a source file does no test notice?
 
-``python -m tests.mutate functrans/control/scan.py ...`` changes one operator, number, condition or statement of a file
-at a time, in a copy of the package, and runs tests until one fails: first those that mirror the file, then those of its
-folder, then those that ``--tests`` names. A mutant that passes them all has survived: either a test is missing, or the
-change alters speed alone. The second kind is listed, with its reason, in ``tests/equivalent_mutants.txt``.
+``python -m tests.mutate functrans/control/scan.py --record tests/control tests/api`` runs tests, and records which of
+them execute which line, and how long each takes. ``python -m tests.mutate functrans/control/scan.py`` then changes one
+operator, number, condition or statement of a file at a time, in a copy of the package, and runs tests until one fails:
+those that execute the changed line, the quickest first. A folder stands for the files in it.
+
+A mutant that passes them all has survived: either a test is missing, or the change alters speed alone. The second kind
+is listed, with its reason, in ``tests/equivalent_mutants.txt``, and does not count.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import compileall
 import copy
+import json
 import os
 import random
 import shutil
@@ -18,12 +23,16 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
+QUICK = 15  # tests that run before any other, wherever they stand
 
 _COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -45,24 +54,36 @@ class Mutant:
         The file, from the root of the repository.
     function : str
         The qualified name of the function or class that contains the change.
-    line : int
+    lines : tuple of int
+        A test that executes the first of them executes the change; where none is known, the next one tells.
     before, after : str
         The changed expression or statement.
-    source : str
-        The whole changed file.
+    place : int
+        Its place among the mutants of the file.
     """
 
     path: str
     function: str
-    line: int
+    lines: tuple[int, ...]
     before: str
     after: str
-    source: str
+    place: int
 
     @property
     def key(self) -> str:
         """Its line in the list of equivalent mutants, without line numbers, so that other edits leave it valid."""
         return f"{self.path} | {self.function} | {self.before} -> {self.after}"
+
+    @property
+    def room(self) -> str:
+        """The folder of the package that contains the file."""
+        return Path(self.path).parts[1]
+
+    def source(self) -> str:
+        """The whole changed file."""
+        tree, found = _search(self.path)
+        old, new = found[self.place][-2:]
+        return ast.unparse(ast.fix_missing_locations(_Replace(old, new).visit(tree)))
 
 
 def _changed(node: ast.AST) -> Iterator[ast.AST]:
@@ -104,25 +125,30 @@ def _text(node: ast.AST) -> str:
 
 
 class _Search:
-    """Collects ``(function, node, replacement)``, and leaves out what no test of behaviour should notice."""
+    """Collects ``(function, lines, node, replacement)``, and leaves out what no test of behaviour should notice."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[str, ast.AST, ast.AST]] = []
+        self.found: list[tuple[str, tuple[int, ...], ast.AST, ast.AST]] = []
 
-    def visit(self, node: ast.AST, function: str) -> None:
+    def visit(self, node: ast.AST, function: str, statement: int) -> None:
         if isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr, ast.Import, ast.ImportFrom)):
             return
         if isinstance(node, ast.If) and _text(node.test).endswith("TYPE_CHECKING"):
             return
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             function = f"{function}.{node.name}".lstrip(".")
-        self.found.extend((function, node, new) for new in _changed(node))
+        if isinstance(node, ast.stmt):
+            statement = node.lineno
+        for new in _changed(node):
+            # A branch that is never taken shows in the tests that take it.
+            first = node.body[0].lineno if isinstance(node, ast.If) else getattr(node, "lineno", statement)
+            self.found.append((function, (first, statement), node, new))
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "returns", "decorator_list"):
                 continue
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    self.visit(child, function)
+                    self.visit(child, function, statement)
 
 
 class _Replace(ast.NodeTransformer):
@@ -133,50 +159,138 @@ class _Replace(ast.NodeTransformer):
         return ast.copy_location(self.new, node) if node is self.old else self.generic_visit(node)
 
 
-def mutants(path: str) -> list[Mutant]:
-    """All mutants of a file, in the order of its text."""
+def _search(path: str) -> tuple[ast.AST, list[tuple[str, tuple[int, ...], ast.AST, ast.AST]]]:
+    """A file's tree, and what can be changed in it."""
     tree = ast.parse((ROOT / path).read_text())
     search = _Search()
-    search.visit(tree, "")
-    found = []
-    for function, old, new in search.found:
-        places = {id(node): i for i, node in enumerate(ast.walk(tree))}
-        changed = copy.deepcopy(tree)
-        twin = list(ast.walk(changed))[places[id(old)]]
-        source = ast.unparse(ast.fix_missing_locations(_Replace(twin, new).visit(changed)))
-        found.append(Mutant(path, function, getattr(old, "lineno", 0), _text(old), _text(new), source))
-    return found
+    search.visit(tree, "", 0)
+    return tree, search.found
 
 
-def tests_of(path: str, more: list[str]) -> list[list[str]]:
-    """The tests for a file, in stages: those that mirror it, those of its folder, `more`."""
-    inner = Path(path).relative_to("functrans")
-    folder = ROOT / "tests" / inner.parent
-    stages = [[str(p) for p in sorted(folder.glob(f"test_*{inner.stem}*.py"))]]
-    while not folder.is_dir() or not any(folder.glob("test_*.py")):
-        folder = folder.parent
-    stages.append([str(folder)] if folder != ROOT / "tests" else [])
-    stages.append([str(ROOT / t) for t in more])
-    return [stage for stage in stages if stage]
+def mutants(path: str) -> list[Mutant]:
+    """All mutants of a file, in the order of its text."""
+    return [
+        Mutant(path, function, lines, _text(old), _text(new), place)
+        for place, (function, lines, old, new) in enumerate(_search(path)[1])
+    ]
 
 
-def _run(package: Path, stages: list[list[str]]) -> int:
+class _Recorder:
+    """A plugin of pytest that notes which lines each test executes, and its seconds."""
+
+    def __init__(self, measured: coverage.Coverage, cases: int) -> None:
+        self.measured, self.cases = measured, cases
+        self.seconds: dict[str, float] = {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        of_test: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            of_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        items[:] = [item for some in of_test.values() for item in some[:: -(-len(some) // self.cases)]]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.measured.switch_context(item.nodeid)
+        start = time.perf_counter()
+        result = yield
+        self.seconds[item.nodeid] = time.perf_counter() - start
+        self.measured.switch_context("")
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.seconds.pop(report.nodeid, None)
+
+
+def record(paths: list[str], tests: list[str], cases: int, file: Path) -> None:
+    """Run tests, of a parametrized one some cases, and write down which of them execute which lines."""
+    file.unlink(missing_ok=True)
+    measured = coverage.Coverage(data_file=str(file), include=[str(ROOT / p) for p in paths])
+    recorder = _Recorder(measured, cases)
+    measured.start()
+    _pytest(tests, recorder)
+    measured.stop()
+    measured.save()
+    file.with_suffix(".json").write_text(json.dumps(recorder.seconds))
+
+
+class Record:
+    """What `record` wrote."""
+
+    def __init__(self, file: Path) -> None:
+        self.data = coverage.CoverageData(str(file))
+        self.data.read()
+        self.seconds = json.loads(file.with_suffix(".json").read_text())
+        self.written = file.stat().st_mtime
+        self.lines: dict[str, dict[int, list[str]]] = {}
+
+    def tests(self, mutant: Mutant, budget: float) -> list[str]:
+        """The tests that execute a change: the quickest, then those that mirror the file, those of its room, others.
+
+        A line that only runs when the package is imported concerns all tests. Altogether they take `budget` seconds.
+        """
+        path = ROOT / mutant.path
+        if mutant.path not in self.lines:
+            if path.stat().st_mtime > self.written:
+                sys.exit(f"{mutant.path} has changed since the tests were recorded: --record them again")
+            self.lines[mutant.path] = self.data.contexts_by_lineno(str(path))
+        lines = self.lines[mutant.path]
+        found = next((lines[n] for n in mutant.lines if lines.get(n)), [])
+        chosen = [t for t in (self.seconds if found == [""] else found) if t in self.seconds]
+        chosen.sort(key=self.seconds.__getitem__)
+        inner = Path(mutant.path).relative_to("functrans")
+
+        def far(test: str) -> int:
+            file = Path(test.partition("::")[0]).relative_to("tests")
+            return (
+                2 - (file.parts[0] == mutant.room) - (file.parent == inner.parent and inner.stem in file.stem)
+            )
+
+        chosen[QUICK:] = sorted(chosen[QUICK:], key=far)
+        spent, some = 0.0, []
+        for test in chosen:
+            spent += self.seconds[test]
+            if spent > budget and some:
+                break
+            some.append(test)
+        return some
+
+
+class _Only:
+    """A plugin of pytest: the given tests in the given order, with a clock for each."""
+
+    def __init__(self, tests: list[str], patience: int) -> None:
+        self.order = {test: i for i, test in enumerate(tests)}
+        self.patience = patience
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = sorted((i for i in items if i.nodeid in self.order), key=lambda i: self.order[i.nodeid])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self) -> None:
+        signal.alarm(self.patience)
+
+
+def _pytest(arguments: list[str], plugin: object) -> int:
+    os.environ["FUNCTRANS_TESTS"] = "checked"
+    options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", f"--rootdir={ROOT}"]
+    return pytest.main([*options, *arguments], plugins=[plugin])
+
+
+def _run(package: Path, stages: list[list[str]], patience: int) -> int:
     """In a child process: 0 if all tests pass on the package in a folder."""
     with open(os.devnull, "w") as null:
         for stream in (1, 2):
             os.dup2(null.fileno(), stream)
-    os.setsid()
-    os.environ.update(
-        FUNCTRANS_TESTS="checked", PYTHONPATH=str(package), FUNCTRANS_CACHE_DIR=str(package / "cache")
-    )
+    os.environ.update(PYTHONPATH=str(package), FUNCTRANS_CACHE_DIR=str(package / "cache"))
     sys.path.insert(0, str(package))
-    import pytest
-
+    sys.dont_write_bytecode = True
     for stage in stages:
-        code = pytest.main(
-            ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", f"--rootdir={ROOT}", *stage]
-        )
-        if code not in (0, 5):
+        signal.alarm(patience)
+        files = sorted({test.partition("::")[0] for test in stage})
+        if _pytest(["-x", *(str(ROOT / f) for f in files)], _Only(stage, patience)) not in (0, 5):
             return 1
     return 0
 
@@ -184,49 +298,46 @@ def _run(package: Path, stages: list[list[str]]) -> int:
 class _Job:
     """A child process that tests one mutant in its own copy of the package."""
 
-    def __init__(self, package: Path, mutant: Mutant, stages: list[list[str]], patience: float) -> None:
+    def __init__(self, package: Path, mutant: Mutant, tests: list[str], patience: int) -> None:
         self.package, self.mutant = package, mutant
-        self.file = package / mutant.path
-        self.original = self.file.read_text()
-        self.file.write_text(mutant.source)
-        self.end = time.monotonic() + patience
+        (package / mutant.path).write_text(mutant.source())
         self.pid = os.fork()
         if not self.pid:
             status = 1
             try:
-                status = _run(package, stages)
+                os.setsid()
+                status = _run(package, [tests[:QUICK], tests[QUICK:]], patience)
             finally:
                 os._exit(status)
 
     def verdict(self) -> str | None:
-        """'killed', 'survived' or 'too slow'; None while it runs."""
+        """'killed' or 'survived'; None while it runs. A test that does not end has noticed the change."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
-        late = not pid and time.monotonic() > self.end
-        if late:
-            os.killpg(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        elif not pid:
+        if not pid:
             return None
-        self.file.write_text(self.original)
-        return "too slow" if late else "killed" if status else "survived"
+        shutil.copy2(ROOT / self.mutant.path, self.package / self.mutant.path)
+        return "killed" if status else "survived"
 
 
 def judged(
-    work: list[tuple[Mutant, list[list[str]]]], jobs: int, patience: float
+    work: list[tuple[Mutant, list[str]]], jobs: int, patience: int, minutes: float
 ) -> Iterator[tuple[Mutant, str]]:
     """Pairs of mutant and verdict, as they come."""
+    end = time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        free = []
-        for i in range(jobs):
-            package = Path(folder) / str(i)
+        free = [Path(folder) / str(i) for i in range(jobs)]
+        for package in free:
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(ROOT / "functrans", package / "functrans", ignore=ignored)
-            free.append(package)
+            compileall.compile_dir(package / "functrans", quiet=1)
         running: list[_Job] = []
-        while work or running:
-            while work and free:
-                mutant, stages = work.pop()
-                running.append(_Job(free.pop(), mutant, stages, patience))
+        while (work and time.monotonic() < end) or running:
+            while work and free and time.monotonic() < end:
+                mutant, tests = work.pop(0)
+                if tests:
+                    running.append(_Job(free.pop(), mutant, tests, patience))
+                else:
+                    yield mutant, "not executed"
             time.sleep(0.05)
             for job in list(running):
                 verdict = job.verdict()
@@ -242,38 +353,65 @@ def equivalent() -> dict[str, str]:
     return dict(line.rsplit("  # ", 1) for line in lines)
 
 
+def chosen(paths: list[str], sample: int | None, seed: int) -> list[Mutant]:
+    """The mutants of some files in random order; of each room at most `sample`."""
+    found = [m for path in paths for m in mutants(path)]
+    generator = random.Random(seed)
+    rooms = []
+    for room in sorted({m.room for m in found}):
+        inside = [m for m in found if m.room == room]
+        rooms.append(generator.sample(inside, min(len(inside), sample or len(inside))))
+        print(f"{room}: {len(rooms[-1])} of {len(inside)} mutants", flush=True)
+    # In turns, so that a run that ends early has the same share of each room's sample.
+    turns = [(i / len(room), m) for room in rooms for i, m in enumerate(room)]
+    return [m for _, m in sorted(turns, key=lambda turn: turn[0])]
+
+
 def main() -> int:
-    """Prints each survivor and the score of each file; 1 if a mutant survived that is not listed."""
+    """Prints each survivor and the score of each room; 1 if a mutant survived that is not listed."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="+", help="source files, from the root of the repository")
-    parser.add_argument("--tests", nargs="*", default=[], help="tests that run last")
-    parser.add_argument("--sample", type=int, help="so many mutants of each file, at random")
+    parser.add_argument("paths", nargs="+", help="source files or folders, from the root of the repository")
+    parser.add_argument("--record", nargs="+", metavar="TESTS", help="note what these tests execute, and end")
+    parser.add_argument(
+        "--cases", type=int, default=1000, help="so many cases of a parametrized test to --record"
+    )
+    default = Path(tempfile.gettempdir()) / f"functrans-mutate-{os.getuid()}" / "tests.coverage"
+    parser.add_argument("--file", type=Path, default=default, help="the record")
+    parser.add_argument("--sample", type=int, help="so many mutants of each room, at random")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--only", type=Path, help="a file: of these mutants those whose keys it contains")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes side by side")
     parser.add_argument(
-        "--patience", type=float, default=600.0, help="seconds; a slower mutant counts as killed"
+        "--budget", type=float, default=30.0, help="seconds of tests for a mutant, as recorded"
     )
+    parser.add_argument("--patience", type=int, default=60, help="seconds for one test")
+    parser.add_argument("--minutes", type=float, default=1e9, help="no mutant begins later")
     options = parser.parse_args()
-    known, work, scores = equivalent(), [], {}
-    for path in options.files:
-        found = [m for m in mutants(path) if m.key not in known]
-        if options.sample is not None and options.sample < len(found):
-            found = random.Random(options.seed).sample(found, options.sample)
-        work.extend((m, tests_of(path, options.tests)) for m in found)
-        scores[path] = [0, len(found)]
-    for mutant, verdict in judged(work, options.jobs, options.patience):
-        if verdict == "survived":
-            print(f"survived, line {mutant.line}: {mutant.key}", flush=True)
-        else:
-            scores[mutant.path][0] += 1
-    for path, (killed, total) in scores.items():
-        print(f"{path}: {killed} of {total} killed")
-    return int(any(killed < total for killed, total in scores.values()))
+    files = [f for p in options.paths for f in (sorted((ROOT / p).rglob("*.py")) or [ROOT / p])]
+    paths = [str(f.relative_to(ROOT)) for f in files]
+    options.file.parent.mkdir(exist_ok=True)
+    if options.record:
+        record(paths, options.record, options.cases, options.file)
+        return 0
+    known, recorded = equivalent(), Record(options.file)
+    work = [m for m in chosen(paths, options.sample, options.seed) if m.key not in known]
+    if options.only:
+        wanted = options.only.read_text()
+        work = [m for m in work if m.key in wanted]
+    pairs = [(m, recorded.tests(m, options.budget)) for m in work]
+    scores: dict[str, Counter[str]] = {}
+    for mutant, verdict in judged(pairs, options.jobs, options.patience, options.minutes):
+        scores.setdefault(mutant.room, Counter())[verdict] += 1
+        if verdict != "killed":
+            print(f"{verdict}, line {mutant.lines[0]}: {mutant.key}", flush=True)
+    for room, score in sorted(scores.items()):
+        print(f"{room}: {score['killed']} of {score.total()} killed, {score['not executed']} not executed")
+    return int(any(score["killed"] < score.total() for score in scores.values()))
 
 
 if __name__ == "__main__":
+    import coverage
     import numba  # noqa: F401  children fork from a process that has loaded what does not change
-    import pytest  # noqa: F401
     import scipy.special  # noqa: F401
 
     sys.exit(main())

@@ -1,0 +1,48 @@
+"""What rewriting rules ask of equations and their operands."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans.passes.rewriter import Rewriter, is_number
+
+
+@pytest.mark.parametrize(
+    ("value", "number", "same"),
+    [
+        (2.0, 2.0, True),
+        (2, 2.0, True),
+        (2.0, -2.0, False),
+        (0.0, 0.0, True),
+        (-0.0, 0.0, False),
+        (0.0, -0.0, False),
+        (-0.0, -0.0, True),
+        (0, 0.0, True),
+        (0, -0.0, True),
+        (-1.0, -1.0, True),
+        (float("nan"), 1.0, False),
+        (True, 1.0, False),
+        (1 + 0j, 1.0, False),
+        (None, 0.0, False),
+    ],
+)
+def test_zeros_of_opposite_sign_are_two_numbers(value, number, same):
+    assert is_number(value, number) is same
+
+
+def test_the_number_that_fills_an_array():
+    def f(x):
+        return x + fnp.full((3,), 2.5), x * np.float64(0.5), x - x
+
+    jaxpr = ft.make_jaxpr(f)(np.ones(3))
+    rw = Rewriter()
+    for eqn in jaxpr.eqns:
+        rw.emit(eqn)
+    found = {e.primitive.name: rw.uniform(e.invars[1]) for e in jaxpr.eqns if len(e.invars) == 2}
+    assert found == {"add": 2.5, "mul": 0.5, "sub": None}
+    assert type(found["mul"]) is float
+    (add,) = [e for e in jaxpr.eqns if e.primitive.name == "add"]
+    assert rw.made_by(add.outvars[0], "add") is add
+    assert rw.made_by(add.outvars[0], "mul") is None
+    assert rw.made_by(jaxpr.invars[0], "add") is None
