@@ -14,8 +14,8 @@ from __future__ import annotations
 import argparse
 import ast
 import compileall
+import contextlib
 import copy
-import json
 import os
 import random
 import shutil
@@ -30,9 +30,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.line_record import QUICK, ROOT, LineRecord, record, run_pytest
+
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
-QUICK = 15  # tests that run before any other, wherever they stand
 
 _COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -175,108 +175,21 @@ def mutants(path: str) -> list[Mutant]:
     ]
 
 
-class _Recorder:
-    """A plugin of pytest that notes which lines each test executes, and its seconds."""
-
-    def __init__(self, measured: coverage.Coverage, cases: int) -> None:
-        self.measured, self.cases = measured, cases
-        self.seconds: dict[str, float] = {}
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        of_test: dict[str, list[pytest.Item]] = {}
-        for item in items:
-            of_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
-        items[:] = [item for some in of_test.values() for item in some[:: -(-len(some) // self.cases)]]
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self.measured.switch_context(item.nodeid)
-        start = time.perf_counter()
-        result = yield
-        self.seconds[item.nodeid] = time.perf_counter() - start
-        self.measured.switch_context("")
-        return result
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self.seconds.pop(report.nodeid, None)
-
-
-def record(paths: list[str], tests: list[str], cases: int, file: Path) -> None:
-    """Run tests, of a parametrized one some cases, and write down which of them execute which lines."""
-    file.unlink(missing_ok=True)
-    measured = coverage.Coverage(data_file=str(file), include=[str(ROOT / p) for p in paths])
-    recorder = _Recorder(measured, cases)
-    measured.start()
-    _pytest(tests, recorder)
-    measured.stop()
-    measured.save()
-    file.with_suffix(".json").write_text(json.dumps(recorder.seconds))
-
-
-class Record:
-    """What `record` wrote."""
-
-    def __init__(self, file: Path) -> None:
-        self.data = coverage.CoverageData(str(file))
-        self.data.read()
-        self.seconds = json.loads(file.with_suffix(".json").read_text())
-        self.written = file.stat().st_mtime
-        self.lines: dict[str, dict[int, list[str]]] = {}
-
-    def tests(self, mutant: Mutant, budget: float) -> list[str]:
-        """The tests that execute a change: the quickest, then those that mirror the file, those of its room, others.
-
-        A line that only runs when the package is imported concerns all tests. Altogether they take `budget` seconds.
-        """
-        path = ROOT / mutant.path
-        if mutant.path not in self.lines:
-            if path.stat().st_mtime > self.written:
-                sys.exit(f"{mutant.path} has changed since the tests were recorded: --record them again")
-            self.lines[mutant.path] = self.data.contexts_by_lineno(str(path))
-        lines = self.lines[mutant.path]
-        found = next((lines[n] for n in mutant.lines if lines.get(n)), [])
-        chosen = [t for t in (self.seconds if found == [""] else found) if t in self.seconds]
-        chosen.sort(key=self.seconds.__getitem__)
-        inner = Path(mutant.path).relative_to("functrans")
-
-        def far(test: str) -> int:
-            file = Path(test.partition("::")[0]).relative_to("tests")
-            return (
-                2 - (file.parts[0] == mutant.room) - (file.parent == inner.parent and inner.stem in file.stem)
-            )
-
-        chosen[QUICK:] = sorted(chosen[QUICK:], key=far)
-        spent, some = 0.0, []
-        for test in chosen:
-            spent += self.seconds[test]
-            if spent > budget and some:
-                break
-            some.append(test)
-        return some
-
-
 class _Only:
     """A plugin of pytest: the given tests in the given order, with a clock for each."""
 
-    def __init__(self, tests: list[str], patience: int) -> None:
+    def __init__(self, tests: list[str], patience: int, note: Path) -> None:
         self.order = {test: i for i, test in enumerate(tests)}
-        self.patience = patience
+        self.patience, self.note = patience, note
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = sorted((i for i in items if i.nodeid in self.order), key=lambda i: self.order[i.nodeid])
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self) -> None:
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         signal.alarm(self.patience)
-
-
-def _pytest(arguments: list[str], plugin: object) -> int:
-    os.environ["FUNCTRANS_TESTS"] = "checked"
-    options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", f"--rootdir={ROOT}"]
-    return pytest.main([*options, *arguments], plugins=[plugin])
+        self.note.write_text(item.nodeid)
 
 
 def _run(package: Path, stages: list[list[str]], patience: int) -> int:
@@ -290,7 +203,8 @@ def _run(package: Path, stages: list[list[str]], patience: int) -> int:
     for stage in stages:
         signal.alarm(patience)
         files = sorted({test.partition("::")[0] for test in stage})
-        if _pytest(["-x", *(str(ROOT / f) for f in files)], _Only(stage, patience)) not in (0, 5):
+        only = _Only(stage, patience, package / "running")
+        if run_pytest(["-x", *(str(ROOT / f) for f in files)], only) not in (0, 5):
             return 1
     return 0
 
@@ -300,6 +214,8 @@ class _Job:
 
     def __init__(self, package: Path, mutant: Mutant, tests: list[str], patience: int) -> None:
         self.package, self.mutant = package, mutant
+        self.running = package / "running"
+        self.running.write_text("the import of the tests")
         (package / mutant.path).write_text(mutant.source())
         self.pid = os.fork()
         if not self.pid:
@@ -311,12 +227,14 @@ class _Job:
                 os._exit(status)
 
     def verdict(self) -> str | None:
-        """'killed' or 'survived'; None while it runs. A test that does not end has noticed the change."""
+        """'survived', or what killed it; None while it runs. A test that does not end has noticed the change."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         if not pid:
             return None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)  # what the tests have started
         shutil.copy2(ROOT / self.mutant.path, self.package / self.mutant.path)
-        return "killed" if status else "survived"
+        return f"killed by {self.running.read_text()}" if status else "survived"
 
 
 def judged(
@@ -356,10 +274,10 @@ def equivalent() -> dict[str, str]:
 def chosen(paths: list[str], sample: int | None, seed: int) -> list[Mutant]:
     """The mutants of some files in random order; of each room at most `sample`."""
     found = [m for path in paths for m in mutants(path)]
-    generator = random.Random(seed)
     rooms = []
     for room in sorted({m.room for m in found}):
         inside = [m for m in found if m.room == room]
+        generator = random.Random(f"{room} {seed}")
         rooms.append(generator.sample(inside, min(len(inside), sample or len(inside))))
         print(f"{room}: {len(rooms[-1])} of {len(inside)} mutants", flush=True)
     # In turns, so that a run that ends early has the same share of each room's sample.
@@ -368,7 +286,7 @@ def chosen(paths: list[str], sample: int | None, seed: int) -> list[Mutant]:
 
 
 def main() -> int:
-    """Prints each survivor and the score of each room; 1 if a mutant survived that is not listed."""
+    """Prints what becomes of each mutant and the score of each room; 1 if one survived that is not listed."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__.splitlines()[0])
     parser.add_argument("paths", nargs="+", help="source files or folders, from the root of the repository")
     parser.add_argument("--record", nargs="+", metavar="TESTS", help="note what these tests execute, and end")
@@ -379,7 +297,9 @@ def main() -> int:
     parser.add_argument("--file", type=Path, default=default, help="the record")
     parser.add_argument("--sample", type=int, help="so many mutants of each room, at random")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--only", type=Path, help="a file: of these mutants those whose keys it contains")
+    parser.add_argument(
+        "--only", type=Path, help="an earlier output: those of its mutants that were not killed"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes side by side")
     parser.add_argument(
         "--budget", type=float, default=30.0, help="seconds of tests for a mutant, as recorded"
@@ -393,24 +313,23 @@ def main() -> int:
     if options.record:
         record(paths, options.record, options.cases, options.file)
         return 0
-    known, recorded = equivalent(), Record(options.file)
+    known, recorded = equivalent(), LineRecord(options.file)
     work = [m for m in chosen(paths, options.sample, options.seed) if m.key not in known]
     if options.only:
-        wanted = options.only.read_text()
+        lines = options.only.read_text().splitlines()
+        wanted = {s.partition(": ")[2] for s in lines if not s.startswith("killed")}
         work = [m for m in work if m.key in wanted]
-    pairs = [(m, recorded.tests(m, options.budget)) for m in work]
+    pairs = [(m, recorded.tests(m.path, m.lines, options.budget)) for m in work]
     scores: dict[str, Counter[str]] = {}
     for mutant, verdict in judged(pairs, options.jobs, options.patience, options.minutes):
-        scores.setdefault(mutant.room, Counter())[verdict] += 1
-        if verdict != "killed":
-            print(f"{verdict}, line {mutant.lines[0]}: {mutant.key}", flush=True)
+        scores.setdefault(mutant.room, Counter())[verdict.partition(" by")[0]] += 1
+        print(f"{verdict}, line {mutant.lines[0]}: {mutant.key}", flush=True)
     for room, score in sorted(scores.items()):
         print(f"{room}: {score['killed']} of {score.total()} killed, {score['not executed']} not executed")
     return int(any(score["killed"] < score.total() for score in scores.values()))
 
 
 if __name__ == "__main__":
-    import coverage
     import numba  # noqa: F401  children fork from a process that has loaded what does not change
     import scipy.special  # noqa: F401
 
