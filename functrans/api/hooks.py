@@ -9,12 +9,13 @@ from ..control.hook_calls import FirstHook, Hook, MultiHook, PostAccumulateHook
 from ..control.hooks import first_p, hook_p, note_p
 from ..core.attachment import Attachment
 from ..core.aval import aval_of
-from ..core.backward_state import BackwardState, state_value
+from ..core.backward_state import BackwardState, StateAval, state_value
 from ..core.dtypes import is_inexact
 from ..core.errors import ArgumentError, ArgumentValueError, HookError
 from ..core.source import user_source
 from ..core.trace import Tracer, current_trace
 from ..core.tracebacks import boundary
+from ..custom.closures import captured_tracers
 from ..frontend.arguments import result, value_of
 from ..frontend.checked import checked
 
@@ -57,7 +58,7 @@ class RemovableHandle:
 
 
 def _hook(kind: type[Hook], fn: Any, name: Any, mode: str) -> tuple[Hook, tuple[Any, ...]]:
-    """The hook of a registration, and the traced state that it needs, if any."""
+    """The hook of a registration, and its further operands: what it captured, and the traced state that it needs."""
     what = kind.label
     if mode not in MODES:
         raise ArgumentValueError(f"{what}: mode must be 'host' or 'inline', got {mode!r}")
@@ -79,7 +80,10 @@ def _hook(kind: type[Hook], fn: Any, name: Any, mode: str) -> tuple[Hook, tuple[
             f"{what}: fn must be a function of the cotangent, or a BackwardState followed by a name, got "
             f"{str(fn)[:60]!r} of type {type(fn).__name__}"
         )
-    return kind(fn, None, None, mode, user_source()), ()
+    found = captured_tracers([fn], ())
+    captures = tuple([c for c in found if type(c.tracer.aval) is not StateAval])
+    hook = kind(fn, None, None, mode, user_source(), captures=captures)
+    return hook, tuple([c.tracer for c in captures])
 
 
 def _differentiable(what: str, x: Any, where: str = "x") -> Any:
@@ -156,9 +160,9 @@ def cotangent_hook(x: Any, fn: Any, name: str | None = None, /, *, mode: str = "
     >>> ft.grad(f)(fnp.asarray([0.1, 2.0]))
     Array([1.8, 3. ])
     """
-    hook, state = _hook(Hook, fn, name, mode)
+    hook, extra = _hook(Hook, fn, name, mode)
     value = _differentiable("cotangent_hook", x)
-    (out,) = hook_p.bind(value, *state, hook=hook, tokens=(), lanes=(), order=(0,))
+    (out,) = hook_p.bind(value, *extra, hook=hook, tokens=(), lanes=(), order=(0,))
     return result(out, {id(value)})
 
 
@@ -186,10 +190,13 @@ def register_hook(x: Any, fn: Any, name: str | None = None, /, *, mode: str = "h
     ------
     HookError
         If `x` is not being differentiated, or has an integer dtype; later as for `cotangent_hook`.
+    UnexpectedTracerError
+        In the backward pass, if `fn` reads a traced value that was not in its closure when it was registered.
 
     Notes
     -----
-    This is ``Tensor.register_hook`` of PyTorch. Hooks of one value run in the order of registration. Inside `jit` it is
+    This is ``Tensor.register_hook`` of PyTorch. `fn` may read values of the forward pass that its closure holds when it
+    is registered. Hooks of one value run in the order of registration. Inside `jit` it is
     not known yet what will be differentiated: a hook on any other value never runs. A hook on an argument of a jitted
     function sees the total cotangent of what was passed, also of uses outside of that function.
 
@@ -204,9 +211,9 @@ def register_hook(x: Any, fn: Any, name: str | None = None, /, *, mode: str = "h
     >>> ft.grad(f)(1.0)
     Array(16.)
     """
-    hook, state = _hook(_RegisteredHook, fn, name, mode)
+    hook, extra = _hook(_RegisteredHook, fn, name, mode)
     value = _differentiable("register_hook", x)
-    return _attached("register_hook", Attachment(hook_p, note_p, hook, (value,), 1, state))
+    return _attached("register_hook", Attachment(hook_p, note_p, hook, (value,), 1, extra))
 
 
 @boundary
@@ -250,14 +257,13 @@ def register_multi_grad_hook(values: Any, fn: Callable[..., Any], mode: str = "a
             f"{what}: values must be a list or tuple of arrays, got an object of type {type(values).__name__}"
             + (" without elements" if isinstance(values, list | tuple) else "")
         )
-    hook, _ = _hook(MultiHook if mode == "all" else FirstHook, fn, None, "host")
+    hook, extra = _hook(MultiHook if mode == "all" else FirstHook, fn, None, "host")
     tracers = tuple([_differentiable(what, x, f"values[{i}]") for i, x in enumerate(values)])
     if mode == "all":
         hook.size = len(tracers)
     primitive = hook_p if mode == "all" else first_p
-    return _attached(
-        what, Attachment(primitive, note_p, hook, tracers, None, order=tuple(range(len(tracers))))
-    )
+    order = tuple(range(len(tracers)))
+    return _attached(what, Attachment(primitive, note_p, hook, tracers, None, extra, order=order))
 
 
 @boundary
@@ -293,6 +299,6 @@ def post_accumulate_hook(x: Any, fn: Any, name: str | None = None, /) -> Removab
     gradient 60.0
     Array(60.)
     """
-    hook, state = _hook(PostAccumulateHook, fn, name, "host")
+    hook, extra = _hook(PostAccumulateHook, fn, name, "host")
     value = _differentiable(hook.label, x)
-    return _attached(hook.label, Attachment(hook_p, note_p, hook, (value,), 1, state))
+    return _attached(hook.label, Attachment(hook_p, note_p, hook, (value,), 1, extra))

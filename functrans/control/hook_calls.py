@@ -14,13 +14,14 @@ from ..core.aval import Aval, Zero, aval_of
 from ..core.backward_state import BackwardState, hook_runs, hooks_of, state_of
 from ..core.context import run_with
 from ..core.debug_nans import debug_nans_active, describe, has_nan
-from ..core.errors import ArgumentError, DtypeError, HookError, NaNError, NoRuleError
+from ..core.errors import ArgumentError, DtypeError, HookError, NaNError, NoRuleError, UnexpectedTracerError
 from ..core.primitive import Effect, Primitive
 from ..core.source import Source, replayed
-from ..core.trace import Tracer, eval_trace, tracing
+from ..core.trace import Tracer, current_trace, eval_trace, tracing
 from ..frontend.arguments import value_of
 from ..primitives.structure.linear import batched_first, move_axis
 from ..transforms.batch import batch
+from ..transforms.substituted import Capture, SubstitutedTrace
 from .body_cache import UserCode, lasting
 from .callback import HOOK_NOTE, PYTHON_RANKS, Replay, made_before
 
@@ -46,6 +47,8 @@ class Hook(UserCode):
         Whether it is still registered.
     size : int
         The number of values that it is attached to.
+    captures : tuple of Capture
+        The traced values that its function captured, which are operands of its equations.
     """
 
     function: Callable[..., Any] | None
@@ -55,6 +58,7 @@ class Hook(UserCode):
     source: Source | None
     active: bool = True
     size: int = 1
+    captures: tuple[Capture, ...] = ()
     label = "cotangent_hook"
     #: Whether it must run after all other hooks of a backward pass.
     last = False
@@ -69,6 +73,11 @@ class Hook(UserCode):
     def late(self) -> bool:
         """Whether the state is an operand."""
         return self.member is not None and self.state is None
+
+    @property
+    def extra(self) -> int:
+        """How many operands of its equations are not cotangents: what it captured, then the state."""
+        return len(self.captures) + self.late
 
     @property
     def name(self) -> str:
@@ -120,7 +129,11 @@ class Hook(UserCode):
         return ""
 
     def run(
-        self, functions: Sequence[Callable[..., Any]], values: Sequence[Any], avals: Sequence[Aval | None]
+        self,
+        functions: Sequence[Callable[..., Any]],
+        values: Sequence[Any],
+        avals: Sequence[Aval | None],
+        captured: Sequence[Any] = (),
     ) -> list[Any]:
         """The cotangents after the hook.
 
@@ -131,11 +144,15 @@ class Hook(UserCode):
             Arrays, numbers, tracers, or None for a cotangent that is zero.
         avals : sequence of Aval
             None for a value that is not differentiated.
+        captured : sequence
+            The values of what its function captured.
         """
         cts = [None if x is None else wrap(read_only_copy(x)) for x in values]
         for f in functions:
             try:
-                returned = run_with(hook_runs, True, self.call, f, cts)
+                returned = self._called(f, cts, captured)
+            except UnexpectedTracerError:
+                raise self._unknown() from None
             except Exception as error:
                 self.explain(error, next(a for a in avals if a is not None))
                 raise
@@ -144,6 +161,24 @@ class Hook(UserCode):
                 if new is not None and cts[k] is not None and aval is not None:
                     cts[k] = self._checked(new, aval, k)
         return [unwrap(x) for x in cts]
+
+    def _called(self, f: Callable[..., Any], cts: Sequence[Any], captured: Sequence[Any]) -> Sequence[Any]:
+        if not self.captures:
+            return run_with(hook_runs, True, self.call, f, cts)
+        values = [wrap(read_only_copy(x)) for x in captured]
+        trace = SubstitutedTrace(current_trace.get(), self.captures, values)
+        returned = run_with(hook_runs, True, tracing, trace, self.call, f, cts)
+        return [trace.lower(x) for x in returned]
+
+    def _unknown(self) -> Exception:
+        """The error for a traced value that the hook read, and that was not found in it."""
+        return UnexpectedTracerError(
+            f"{self.label}: the hook '{self.name}' reads a traced value that it did not hold when it was registered. "
+            "It may read values of the forward pass that its closure, its defaults, a functools.partial or the object "
+            "of its method holds: assign them before you register it, and do not assign others to these variables "
+            "later. functools.partial(hook, value) keeps a value",
+            self.source,
+        )
 
     def explain(self, error: Exception, aval: Aval) -> None:
         """Add a note to a user's exception that names the hook."""
@@ -265,21 +300,22 @@ class HookCall(UserCode):
         return self.hook.shared
 
     def results(self, operands: Sequence[Aval]) -> tuple[Aval, ...]:
-        """The types of the results, which equal those of the operands."""
+        """The types of the results, which equal those of the cotangents among the operands."""
         if self.hook.observes:
             return ()
         avals = iter(operands)
         return tuple([next(avals) for p in self.passing if p])
 
     def direct(self, values: Sequence[Any], state: BackwardState | None) -> list[Any]:
-        """Run it on values of the current trace; under mapped axes once, on a traced example."""
+        """Run it on cotangents and what it captured; under mapped axes once, on a traced example."""
         if not self.hook.active:
             return list(values)[: len(self.results(list(map(aval_of, values))))]
         functions = self.hook.functions(state)
         return self._mapped(functions, values, [(n, self._of_given(dims)) for n, dims in self.lanes])
 
     def _of_given(self, dims: Sequence[int | None]) -> list[int | None]:
-        return [d for d, g in zip(dims, self.given) if g]
+        """Where the axis is in the operands: the given cotangents, and what the hook captured."""
+        return [*[d for d, g in zip(dims, self.given) if g], *dims[len(self.given) :]]
 
     def _mapped(self, functions: Any, values: Sequence[Any], lanes: Sequence[tuple[int, Any]]) -> list[Any]:
         if not lanes:
@@ -294,7 +330,7 @@ class HookCall(UserCode):
         avals: list[Aval | None] = [None] * hook.size
         for place, g, aval in zip(self.order, self.given, self.avals):
             cts[place], avals[place] = next(given) if g else None, aval
-        new_cts = hook.run(functions, cts, avals)
+        new_cts = hook.run(functions, cts, avals, list(given))
         if hook.observes:
             return []
         return [new_cts[place] for place, p in zip(self.order, self.passing) if p]
@@ -304,8 +340,7 @@ class HookCall(UserCode):
         log = made_before.get()
         if type(log) is Replay and log:
             return log.popleft()
-        hook = self.hook
-        state = None
+        hook, state = self.hook, None
         if hook.late:
             *operands, number = operands  # type: ignore[assignment]
             state = state_of(number)
@@ -349,10 +384,11 @@ def _run_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: HookCall)
 def _run_batch(
     size: int, args: Sequence[Any], dims: Sequence[int | None], *, call: HookCall
 ) -> tuple[Any, Any]:
-    count = len(args) - call.hook.late
+    count = len(args) - call.hook.extra
     values = [batched_first(size, x, d) for x, d in zip(args[:count], dims)]
-    whole = tuple([0 if g else None for g in call.given])
-    lanes = ((size, whole), *call.lanes)
+    whole = [0 if g else None for g in call.given]
+    captured = dims[count : count + len(call.hook.captures)]
+    lanes = ((size, (*whole, *captured)), *call.lanes)
     outs = run_hook_p.bind(*values, *args[count:], call=replace(call, lanes=lanes))
     return outs, (0,) * len(outs)
 

@@ -9,6 +9,10 @@
 Hooks belong to values: a hook appears in the primal program and in the linear one, so second derivatives meet it again.
 A hook on several cotangents appears where the first of its values is defined, and returns *tokens*, linear values that
 are zero; each of the other values uses one (`note`). The cotangent of a token is that of its value.
+
+Traced values that a hook captured are operands behind its own values, and residuals on the tape. In a jaxpr they may be
+defined only after the hook, even computed from its result. Then the equation has a program `late` that computes them
+from its results, which are there when it is linearized, and from further operands.
 """
 
 from __future__ import annotations
@@ -21,10 +25,13 @@ import numpy as np
 
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
+from ..core.evaluation import evaluate
 from ..core.primitive import CallRules, Effect, Linear, Primitive
 from ..core.trace import is_staged
 from ..passes.masks import perturbed
 from ..primitives.structure.linear import batched_first, instantiate, zeros
+from ..transforms.attached import Late
+from ..transforms.batch import batch_jaxpr
 from ..transforms.stage import stage
 from .hook_calls import Hook, HookCall, Lanes, run_hook_p
 from .inline_hooks import InlineHook, inline_hook_p
@@ -32,16 +39,41 @@ from .inline_hooks import InlineHook, inline_hook_p
 # --- the hook in forward programs ---------------------------------------------------------------------------
 
 
+def _count(args: Sequence[Any], hook: Hook, late: Late | None) -> int:
+    """The number of operands whose cotangents pass through the hook; others follow."""
+    return len(args) - (hook.extra if late is None else late.operands)
+
+
+def _captured(late: Late | None, outs: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
+    """What a hook captured, and its state, from its results and the operands behind its values."""
+    return others if late is None else evaluate(late.program, [*outs, *others])
+
+
+def _batched_late(
+    late: Late | None, size: int, outs: Sequence[int | None], others: Sequence[int | None]
+) -> tuple[Late | None, Sequence[int | None]]:
+    """The program with mapped operands, and the axes of what it computes."""
+    if late is None:
+        return None, others
+    program, dims = batch_jaxpr(late.program, size, (*outs, *others))
+    return Late(program, late.operands), dims
+
+
 def _abstract(
-    *avals: Aval, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: tuple[int, ...]
+    *avals: Aval,
+    hook: Hook,
+    tokens: tuple[Aval, ...],
+    lanes: Lanes,
+    order: tuple[int, ...],
+    late: Late | None = None,
 ) -> tuple[Aval, ...]:
-    return (*avals[: len(avals) - hook.late], *tokens)
+    return (*avals[: _count(avals, hook, late)], *tokens)
 
 
 def _impl(
-    *args: Any, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: tuple[int, ...]
+    *args: Any, hook: Hook, tokens: tuple[Aval, ...], late: Late | None = None, **params: Any
 ) -> list[Any]:
-    return [*args[: len(args) - hook.late], *map(zeros, tokens)]
+    return [*args[: _count(args, hook, late)], *map(zeros, tokens)]
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
@@ -53,19 +85,27 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
     outs = hook_p.bind(*primals, **params)
-    mask = perturbed(tangents)
+    count = len(outs) - len(params["tokens"])
+    mask = perturbed(tangents[:count])
     if not any(mask):
         return outs, [Zero(x) for x in outs]
+    captured = _captured(params.get("late"), outs, primals[count:])
     # A value without a tangent takes its own place: it gets no cotangent.
-    pushed = hook_p.bind(*[x if type(t) is Zero else t for x, t in zip(primals, tangents)], **params)
-    count = len(outs) - len(params["tokens"])
+    own = [x if type(t) is Zero else t for x, t in zip(primals[:count], tangents)]
+    pushed = hook_p.bind(*own, *captured, **{**params, "late": None})
     return outs, [t if i >= count or mask[i] else Zero(t) for i, t in enumerate(pushed)]
 
 
 def _transpose(
-    cts: Sequence[Any], *args: Any, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: tuple[int, ...]
+    cts: Sequence[Any],
+    *args: Any,
+    hook: Hook,
+    tokens: tuple[Aval, ...],
+    lanes: Lanes,
+    order: tuple[int, ...],
+    late: Late | None = None,
 ) -> list[Any]:
-    count = len(args) - hook.late
+    count = len(args) - hook.extra
     linear = [type(a) is Linear for a in args[:count]]
     visible: list[Any] = []
     for i, ct in enumerate(cts):
@@ -76,21 +116,20 @@ def _transpose(
     avals = [_without(lanes, aval_of(ct), i) for i, ct in enumerate(cts)]
     call = HookCall(hook, tuple(avals), tuple(given), passing, lanes, order)
     values = [ct for ct in visible if ct is not None]
-    state = args[count:]
-    outs = _run(call, values, state)
-    if hook.observes:
-        return [*[ct if m else None for ct, m in zip(cts, linear)], *[None] * len(state)]
+    outs = _run(call, values, args[count:])
     rest = iter(outs)
-    return [*[next(rest) if p else None for p in passing], *[None] * len(state)]
+    passed = cts if hook.observes else [next(rest) if p else None for p in passing]
+    return [*[ct if m else None for ct, m in zip(passed, linear)], *[None] * hook.extra]
 
 
-def _run(call: HookCall, values: Sequence[Any], state: Sequence[Any]) -> list[Any]:
+def _run(call: HookCall, values: Sequence[Any], extra: Sequence[Any]) -> list[Any]:
     """Run a hook now, or add it to the program under construction."""
     if not is_staged():
-        return call.direct(values, state[0] if state else None)
+        captured, state = extra[: len(call.hook.captures)], extra[len(call.hook.captures) :]
+        return call.direct([*values, *captured], state[0] if state else None)
     if call.hook.mode == "inline":
-        return inline_hook_p.bind(*values, *state, hook=InlineHook(call), host=False)
-    return run_hook_p.bind(*values, *state, call=call)
+        return inline_hook_p.bind(*values, *extra, hook=InlineHook(call), host=False)
+    return run_hook_p.bind(*values, *extra, call=call)
 
 
 def _without(lanes: Lanes, aval: Aval, i: int) -> Aval:
@@ -112,18 +151,21 @@ def _batch(
     tokens: tuple[Aval, ...],
     lanes: Lanes,
     order: tuple[int, ...],
+    late: Late | None = None,
 ) -> tuple[Any, Any]:
     """Each lane has its own hook, even if a value is the same in all lanes."""
-    count = len(args) - hook.late
+    count = _count(args, hook, late)
     values = [batched_first(size, x, None) if d is None else x for x, d in zip(args[:count], dims)]
     where = tuple([0 if d is None else d for d in dims[:count]] + [0] * len(tokens))
+    late, captured = _batched_late(late, size, where, dims[count:])
     outs = hook_p.bind(
         *values,
         *args[count:],
         hook=hook,
         tokens=tuple([a.with_shape((size, *a.shape)) for a in tokens]),
-        lanes=((size, where), *lanes),
+        lanes=((size, (*where, *captured[: len(hook.captures)])), *lanes),
         order=order,
+        late=late,
     )
     return outs, where
 
@@ -133,7 +175,7 @@ def _same(*avals: Aval, **params: Any) -> Any:
     return stage(partial(_impl, **params), avals, "hook")
 
 
-def _show(*, hook: Hook, tokens: tuple[Aval, ...], lanes: Lanes, order: tuple[int, ...]) -> str:
+def _show(*, hook: Hook, lanes: Lanes, **params: Any) -> str:
     parts = [f"hook={hook.name}"]
     if lanes:
         parts.append(f"lanes={tuple(size for size, _ in lanes)}")
@@ -239,41 +281,56 @@ own_p: Primitive = Primitive(
 
 def _first_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
     outs = first_p.bind(*primals, **params)
-    x, token, *state = primals
+    x, token, *extra = primals
     t, token_t = tangents[:2]
     if type(t) is Zero and type(token_t) is Zero:
         return outs, [Zero(o) for o in outs]
     operands = [x if type(t) is Zero else t, token if type(token_t) is Zero else token_t]
-    pushed = first_p.bind(*operands, *state, **params)
+    captured = _captured(params.get("late"), outs, extra)
+    pushed = first_p.bind(*operands, *captured, **{**params, "late": None})
     return outs, [t if type(t) is Zero else pushed[0], pushed[1]]
 
 
 def _first_transpose(
-    cts: Sequence[Any], x: Any, token: Any, *state: Any, hook: Hook, lanes: Lanes
+    cts: Sequence[Any],
+    x: Any,
+    token: Any,
+    *extra: Any,
+    hook: Hook,
+    lanes: Lanes,
+    late: Late | None = None,
 ) -> list[Any]:
     """The cotangent of a token is nonzero if the hook has run, which happens for values defined later."""
     ct, done = cts
     ran = type(done) is not Zero
     if not ran and type(ct) is not Zero and type(x) is Linear:
-        _run(HookCall(hook, (_without(lanes, aval_of(ct), 0),), (True,), (True,), lanes), [ct], state)
+        _run(HookCall(hook, (_without(lanes, aval_of(ct), 0),), (True,), (True,), lanes), [ct], extra)
         ran = True
     marker = zeros(token.aval) if ran and type(token) is Linear else None
-    return [ct if type(x) is Linear else None, marker, *[None] * len(state)]
+    return [ct if type(x) is Linear else None, marker, *[None] * len(extra)]
 
 
 def _first_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, hook: Hook, lanes: Lanes
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    hook: Hook,
+    lanes: Lanes,
+    late: Late | None = None,
 ) -> tuple[Any, Any]:
     x = batched_first(size, args[0], dims[0])
-    outs = first_p.bind(x, *args[1:], hook=hook, lanes=((size, (0,)), *lanes))
+    late, captured = _batched_late(late, size, (0, None), dims[2:])
+    lanes = ((size, (0, *captured[: len(hook.captures)])), *lanes)
+    outs = first_p.bind(x, *args[1:], hook=hook, lanes=lanes, late=late)
     return outs, (0, None)
 
 
 #: The first operand, whose cotangent a hook sees unless it has seen that of a value defined later; and a token.
 first_p: Primitive = Primitive(
     "first_hook",
-    lambda x, token, *state, hook, lanes: (x, token.strong()),
-    lambda x, token, *state, hook, lanes: [x, np.float64(token)],
+    lambda x, token, *extra, **params: (x, token.strong()),
+    lambda x, token, *extra, **params: [x, np.float64(token)],
     jvp=lambda primals, tangents, **params: (first_p.bind(*primals, **params), tangents[:2]),
     linearize=_first_linearize,
     transpose=_first_transpose,
@@ -281,9 +338,9 @@ first_p: Primitive = Primitive(
     effects=lambda **params: Effect.HOOK,
     multiple_results=True,
     call=CallRules(
-        opaque=True, expand=lambda *avals, hook, lanes: stage(lambda x, token, *_: [x, token], avals, "hook")
+        opaque=True, expand=lambda *avals, **params: stage(lambda x, token, *_: [x, token], avals, "hook")
     ),
     moves_data=True,
     each_lane=True,
-    show=lambda *, hook, lanes: f"hook={hook.name}",
+    show=lambda *, hook, **params: f"hook={hook.name}",
 )

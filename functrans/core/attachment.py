@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from .errors import HookError
 
 if TYPE_CHECKING:
     from .primitive import Primitive
@@ -24,10 +26,12 @@ class Attachment:
         The values that it is attached to. The cotangents of the first `count` pass through it; it only sees the others.
     count : int or None
         None for one value: the one that is defined first.
-    state : tuple
-        The traced `BackwardState`, if any.
+    extra : tuple
+        Further operands of the hook: the traced values that it captured, and the traced `BackwardState`, if any.
     lanes : tuple of (int, tuple of (int or None))
         Mapped axes, outermost first: the size, and the position of the axis in each value.
+    extra_lanes : tuple of tuple of (int or None)
+        The position of each of these axes in each extra operand.
     order : tuple of int
         The position of each value in the user's list.
     """
@@ -37,17 +41,31 @@ class Attachment:
     hook: Any
     values: tuple[Any, ...]
     count: int | None = 1
-    state: tuple[Any, ...] = ()
+    extra: tuple[Any, ...] = ()
     lanes: tuple[tuple[int, tuple[int | None, ...]], ...] = ()
+    extra_lanes: tuple[tuple[int | None, ...], ...] = ()
     order: tuple[int, ...] = (0,)
 
-    def on(self, values: Sequence[Any], state: Sequence[Any] | None = None) -> Attachment:
+    def on(self, values: Sequence[Any], extra: Sequence[Any] | None = None) -> Attachment:
         """The same for corresponding values of another trace."""
-        return replace(self, values=tuple(values), state=self.state if state is None else tuple(state))
+        return replace(self, values=tuple(values), extra=self.extra if extra is None else tuple(extra))
 
-    def mapped(self, size: int, values: Sequence[Any], dims: Sequence[int | None]) -> Attachment:
-        """The same for values with an additional mapped axis."""
-        return replace(self, values=tuple(values), lanes=((size, tuple(dims)), *self.lanes))
+    def lowered(self, lower: Callable[[Any], Any]) -> Attachment:
+        """The same for the values that these stand for."""
+        return self.on([lower(x) for x in self.values], [lower(x) for x in self.extra])
+
+    def mapped(self, size: int, lower: Callable[[Any], tuple[Any, int | None]]) -> Attachment:
+        """The same for values with an additional mapped axis; itself if no value has one."""
+        values, extra = [lower(x) for x in self.values], [lower(x) for x in self.extra]
+        if all(d is None for _, d in values):
+            if any(d is not None for _, d in extra):
+                raise captured_lane(self.hook)
+            return self
+        return replace(
+            self.lowered(lambda x: lower(x)[0]),
+            lanes=((size, tuple([d for _, d in values])), *self.lanes),
+            extra_lanes=(tuple([d for _, d in extra]), *self.extra_lanes),
+        )
 
     def lanes_of(self, places: Sequence[int]) -> tuple[tuple[int, tuple[int | None, ...]], ...]:
         """The mapped axes of some of the values."""
@@ -68,3 +86,13 @@ class Attachment:
             return self
         count = None if self.count is None else sum(i < self.count for i in places)
         return self.chosen(places, len(places) if count == 0 else count)
+
+
+def captured_lane(hook: Any) -> HookError:
+    """The error for a hook on one value that captured another one for each example."""
+    return HookError(
+        f"{hook.label}: the hook '{hook.name}' captured a value that vmap maps, but is on one that it does not map, of "
+        "which there is one total cotangent. Register the hook on a mapped value, or use cotangent_hook, which has a "
+        "hook for each example",
+        hook.source,
+    )

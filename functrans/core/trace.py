@@ -55,6 +55,10 @@ class Trace:
         """Whether this trace can handle a tracer."""
         return tracer._trace is self
 
+    def stands_for(self, tracer: Tracer) -> Any:
+        """The value of a tracer that a user's function captured, while it runs later; otherwise None."""
+        return None
+
     def attach(self, attachment: Attachment) -> bool:
         """Note a hook on values that exist already; false if nothing differentiates them, or may do so later."""
         return self.parent.attach(attachment)
@@ -226,6 +230,11 @@ class Tracer(OperatorMethods, Unportable):
         """The tracer's value if it is known (eager differentiation), else None."""
         return None
 
+    def known(self) -> Any:
+        """As `concrete`; also the value of one that a rule or a hook captured, while that runs."""
+        value = stand_in(self)
+        return self.concrete() if value is None else concrete(value)
+
     def handed(self) -> Any:
         """What a user's function receives for the value."""
         return self
@@ -275,7 +284,7 @@ class Tracer(OperatorMethods, Unportable):
     # --- where Python wants a concrete value ---------------------------------------------------------------------
 
     def _need(self, error: type[errors.ConcretizationTypeError], what: str, cure: str) -> Any:
-        value = self.concrete()
+        value = self.known()
         if value is None:
             raise self._unknown(error, f"{what} of", f": {cure}")
         return value
@@ -297,7 +306,9 @@ class Tracer(OperatorMethods, Unportable):
         )
 
     def _scalar(self, kind: str) -> Any:
-        value, frame = self.concrete(), sys._getframe(2)
+        value, frame, captured = self.known(), sys._getframe(2), stand_in(self)
+        if captured is not None and not isinstance(captured, Tracer):
+            return value
         if value is None:
             cure = _cure(asker(frame)[0])
             why = f": its number is not known while tracing. {cure}, or mark the argument static"
@@ -336,6 +347,9 @@ class Tracer(OperatorMethods, Unportable):
         return operator.index(value)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        captured = stand_in(self)
+        if captured is not None and not isinstance(captured, Tracer):
+            return np.array(captured, dtype, copy=copy)
         caller: FrameType | None = sys._getframe(1)
         if asked_to_join(sys._getframe(1)):
             return traced_row(self)
@@ -384,12 +398,12 @@ class Tracer(OperatorMethods, Unportable):
         return f"a traced value of type {self.aval} (traced by {self.describe()})"
 
     def __repr__(self) -> str:
-        value = self.concrete()
+        value = self.known()
         kind = f"Traced<{self.aval}> by {self.describe()}"
         return kind if value is None else f"{kind}: {value}"
 
     def __format__(self, spec: str) -> str:
-        value = self.concrete()
+        value = self.known()
         return repr(self) if value is None else format(value, spec)
 
     # --- NumPy's protocols ----------------------------------------------------------------------------------------
@@ -430,9 +444,20 @@ class Tracer(OperatorMethods, Unportable):
 
 def concrete(x: Any) -> Any:
     """The known numbers of a value; None while tracing without them."""
-    return x.concrete() if isinstance(x, Tracer) else x
+    return x.known() if isinstance(x, Tracer) else x
+
+
+def stand_in(tracer: Tracer) -> Any:
+    """What stands for a tracer that a rule or a hook captured, while that runs; otherwise None."""
+    trace = current_trace.get()
+    while trace is not eval_trace:
+        value = trace.stands_for(tracer)
+        if value is not None:
+            return value
+        trace = trace.parent
+    return None
 
 
 def is_abstract(x: Any) -> bool:
     """Whether the numbers of a value are unknown."""
-    return isinstance(x, Tracer) and x.concrete() is None
+    return isinstance(x, Tracer) and x.known() is None

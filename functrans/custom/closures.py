@@ -37,31 +37,11 @@ from ..frontend.tree_spec import TreeSpec, same_kind
 from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.arithmetic import convert
 from ..transforms.stage import stage
+from ..transforms.substituted import Capture, SubstitutedTrace
 
 _ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _DEPTH = 10
-_NOT_CAPTURED = (None, None)
 _PACKAGE = __name__.partition(".")[0] + "."
-
-
-class Capture(NamedTuple):
-    """A tracer that a rule's functions captured.
-
-    Attributes
-    ----------
-    name : str
-        The variable that holds it.
-    tracer : Tracer
-    differentiated : str or None
-        By which transformation, where one differentiates it: then rules must not read it.
-    apart : bool
-        Whether it is an argument that rules get apart, see `Apart`.
-    """
-
-    name: str
-    tracer: Tracer
-    differentiated: str | None = None
-    apart: bool = False
 
 
 class Apart(NamedTuple):
@@ -104,7 +84,7 @@ class StandInTracer(Tracer):
         return "a custom rule"
 
 
-class StandInTrace(Trace):
+class StandInTrace(SubstitutedTrace):
     """Passes everything on, with values instead of numbers' stand-ins and of captured tracers.
 
     Parameters
@@ -117,12 +97,11 @@ class StandInTrace(Trace):
         Of the rule, for messages.
     """
 
-    __slots__ = ("captured", "name")
+    __slots__ = ("name",)
 
     def __init__(self, parent: Trace, captures: Sequence[Capture], values: Sequence[Any], name: str):
-        self.parent = parent
+        super().__init__(parent, captures, values)
         self.name = name
-        self.captured = {id(c.tracer): (c, value) for c, value in zip(captures, values)}
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if self.captured and "rule" in params:
@@ -156,10 +135,9 @@ class StandInTrace(Trace):
         """The value that a stand-in or a captured tracer stands for; any other value as it is."""
         if type(x) is StandInTracer and x._trace is self:
             return x.value
-        capture, value = self.captured.get(id(x), _NOT_CAPTURED) if self.captured else _NOT_CAPTURED
-        if capture is None:
-            return x
-        if capture.differentiated is None:
+        value = super().lower(x) if self.captured else x
+        capture = self.captured[id(x)][0] if value is not x else None
+        if capture is None or capture.differentiated is None:
             return value
         why = "is captured by a function with a custom rule; pass it as an argument"
         if capture.apart:

@@ -36,7 +36,8 @@ from ..transforms import batch as batching
 from ..transforms import jvp as forward
 from ..transforms.linearize import LinearizeTrace, LinearTracer, TangentTrace
 from ..transforms.stage import stage
-from .closures import Capture, captured_tracers
+from ..transforms.substituted import Capture
+from .closures import captured_tracers
 from .dirty import refuse_old_residuals
 from .pullback import Pullback, independent, recorded_jvp, transposed_bwd
 from .rule import Applied, CustomRule, Mask, Values, lowered

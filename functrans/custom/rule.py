@@ -25,7 +25,8 @@ from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.reductions.reduce import reduce_sum_p
 from ..primitives.structure.linear import batched_first, move_axis
 from ..transforms.batch import BatchTrace
-from .closures import Capture, StandInTrace
+from ..transforms.substituted import Capture
+from .closures import StandInTrace
 
 if TYPE_CHECKING:
     from ..core.autocast_rules import Autocast

@@ -15,9 +15,35 @@ the tape of an eager derivative, or the equations of a jaxpr.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..core import Attachment, HookError
+from ..core.ir import Var
+from ..core.primitive import Linear
+
+Lanes = tuple[tuple[int, tuple[int | None, ...]], ...]
+
+
+def with_extra(lanes: Lanes, extra: Sequence[tuple[int | None, ...]]) -> Lanes:
+    """Mapped axes that also say where each is in further operands."""
+    return tuple([(size, (*dims, *more)) for (size, dims), more in zip(lanes, extra)]) if extra else lanes
+
+
+@dataclass(frozen=True, eq=False)
+class Late:
+    """How the equation of a hook computes what it captured.
+
+    Attributes
+    ----------
+    program : Jaxpr
+        From the results of the equation and its further operands to the captured values and the state.
+    operands : int
+        How many further operands there are.
+    """
+
+    program: Any
+    operands: int
 
 
 class _Item(NamedTuple):
@@ -44,7 +70,11 @@ class Insertion:
         self.env: dict[Any, Any] = {}
         self.made: list[Any] = []
         self.tokens: dict[tuple[int, int], Any] = {}
+        #: The place of the operation that was made last.
+        self.here = -1
         self.pending: dict[int, list[_Item]] = {}
+        #: Which of the made operations are hooks that captured values which are defined only later.
+        self.waiting: list[tuple[int, Attachment]] = []
 
     def insert(
         self,
@@ -95,6 +125,7 @@ class Insertion:
 
     def _behind(self, place: int) -> None:
         for attachment, noted in self.pending.get(place, ()):
+            self.here = place
             if not noted:
                 self._hook(attachment)
             elif attachment.hook.first_only:
@@ -105,20 +136,27 @@ class Insertion:
     def _bind(
         self, primitive: Any, attachment: Attachment, args: Sequence[Any], **params: Any
     ) -> Sequence[Any]:
-        hook = attachment.hook
-        op, results = self.make(primitive, [*args, *attachment.state], {"hook": hook, **params}, hook.source)
+        hook, late = attachment.hook, None
+        if any(type(x) is Var and self.place.get(x, -1) >= self.here for x in attachment.extra):
+            self.waiting.append((len(self.made), attachment))
+            late = Late(None, 0)
+        else:
+            args = [*args, *self.now(attachment.extra)]
+        params["lanes"] = with_extra(params["lanes"], attachment.extra_lanes)
+        op, results = self.make(primitive, args, {"hook": hook, "late": late, **params}, hook.source)
         self.made.append(op)
         return results
 
-    def _now(self, values: Sequence[Any]) -> list[Any]:
-        return [self.env.get(v, v) for v in values]
+    def now(self, values: Sequence[Any]) -> list[Any]:
+        """The names of values, with the hooks inserted so far."""
+        return [self.env.get(v, v) if isinstance(v, Var | Linear) else v for v in values]
 
     def _hook(self, attachment: Attachment) -> None:
         count = attachment.count
         anchors, noted = attachment.values[:count], attachment.values[count:]
         tokens = tuple([v.aval.strong() for v in noted])
         params = {"tokens": tokens, "lanes": attachment.lanes, "order": attachment.order}
-        results = self._bind(attachment.primitive, attachment, self._now(anchors), **params)
+        results = self._bind(attachment.primitive, attachment, self.now(anchors), **params)
         self.env.update(zip(anchors, results))
         for k, token in enumerate(results[count:]):
             self.tokens[id(attachment), len(anchors) + k] = token
@@ -126,14 +164,14 @@ class Insertion:
     def _first(self, attachment: Attachment, k: int) -> None:
         v, lanes = attachment.values[k], attachment.lanes_of((k,))
         token = self.tokens.get((id(attachment), 0), 0.0)
-        results = self._bind(attachment.primitive, attachment, [*self._now([v]), token], lanes=lanes)
+        results = self._bind(attachment.primitive, attachment, [*self.now([v]), token], lanes=lanes)
         self.env[v], self.tokens[id(attachment), 0] = results
 
     def _note(self, attachment: Attachment, noted: tuple[int, ...]) -> None:
         values = [attachment.values[k] for k in noted]
         tokens = [self.tokens[id(attachment), k] for k in noted]
         order = tuple([attachment.order[k] for k in noted])
-        args, lanes = [*self._now(values), *tokens], attachment.lanes_of(noted)
+        args, lanes = [*self.now(values), *tokens], attachment.lanes_of(noted)
         op, results = self.make(
             attachment.note,
             args,

@@ -76,11 +76,7 @@ class BatchTrace(Trace):
         return name is not None and not _names_in(prim, params).isdisjoint((name, _ANY))
 
     def attach(self, attachment: Attachment) -> bool:
-        pairs = [self.lower(x) for x in attachment.values]
-        values, dims = [x for x, _ in pairs], [d for _, d in pairs]
-        if all(d is None for d in dims):
-            return self.parent.attach(attachment)
-        return self.parent.attach(attachment.mapped(self.size, values, dims))
+        return self.parent.attach(attachment.mapped(self.size, self.lower))
 
     def lift(self, x: Any, dim: int | None) -> Any:
         """A tracer for a value with a batch axis; the value itself without one."""

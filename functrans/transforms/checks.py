@@ -222,7 +222,7 @@ class CheckTrace(Trace):
         self.errors = self.errors.then(errors)
 
     def attach(self, attachment: Attachment) -> bool:
-        return self.parent.attach(attachment.on([self.lower(x) for x in attachment.values]))
+        return self.parent.attach(attachment.lowered(self.lower))
 
 
 def first_failure(ok: Any, values: Sequence[Any], axes: int, check: Any) -> tuple[Any, Any, list[Any]]:

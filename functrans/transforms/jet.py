@@ -282,9 +282,12 @@ class JetTrace(Trace):
 
     def attach(self, attachment: Attachment) -> bool:
         """A hook belongs to its value at every level; coefficients are not cotangents."""
-        mine = [type(x) is JetTracer and x._trace is self for x in attachment.values]
-        values = [x.primal if m else x for x, m in zip(attachment.values, mine)]
-        return self.parent.attach(attachment.on(values)) or any(mine)
+
+        def mine(x: Any) -> bool:
+            return type(x) is JetTracer and x._trace is self
+
+        below = attachment.lowered(lambda x: x.primal if mine(x) else x)
+        return self.parent.attach(below) or any(map(mine, attachment.values))
 
 
 def _has_derivative(x: Any) -> bool:

@@ -113,9 +113,8 @@ class JVPTrace(Trace):
 
     def attach(self, attachment: Attachment) -> bool:
         """A hook belongs to its value at every level; tangents are not cotangents."""
-        pairs = [self.split(x) for x in attachment.values]
-        mine = any(type(t) is not Zero for _, t in pairs)
-        return self.parent.attach(attachment.on([x for x, _ in pairs])) or mine
+        mine = any(type(self.split(x)[1]) is not Zero for x in attachment.values)
+        return self.parent.attach(attachment.lowered(lambda x: self.split(x)[0])) or mine
 
     def pair(self, primal: Any, tangent: Any) -> Any:
         """A tracer for the pair; the primal alone if the tangent is a symbolic zero."""

@@ -226,14 +226,15 @@ class LinearizeTrace(JVPTrace):
         return JVPTracer(self, ans, self._own(t.linear) if self.distinct else t)
 
     def attach(self, attachment: Attachment) -> bool:
-        pairs = [self.split(x) for x in attachment.values]
-        variables = [t.linear if type(t) is LinearTracer else None for _, t in pairs]
+        tangents = [self.split(x)[1] for x in attachment.values]
+        variables = [t.linear if type(t) is LinearTracer else None for t in tangents]
         mine = any(v is not None for v in variables)
+        below = attachment.lowered(lambda x: self.split(x)[0])
         if mine:
-            self.attached.append(attachment.on(variables).present())
+            self.attached.append(below.on(variables).present())
         if mine and attachment.hook.last:
             return True
-        return self.parent.attach(attachment.on([x for x, _ in pairs])) or mine
+        return self.parent.attach(below) or mine
 
     def _linear(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """The shortcut for linear operations: the tangent has the type of the output."""

@@ -20,14 +20,15 @@ from ..core.config import Config, config
 from ..core.context import run_with
 from ..core.dtypes import check_supported, native
 from ..core.errors import HookError, NoTracingError
+from ..core.evaluation import evaluate
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Primitive
 from ..core.source import user_source
 from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, leaked, refuse_leaks, tracing
 from ..passes.check import verified
-from ..passes.toolkit import live_equations, new_equation, substitute, variables_read
-from .attached import Insertion
+from ..passes.toolkit import backward_slice, live_equations, new_equation, substitute, variables_read
+from .attached import Insertion, Late
 
 _no_tracing = Config.no_tracing
 
@@ -155,10 +156,11 @@ class StageTrace(Trace):
         for a in self.attached:
             mine = [type(x) is StagedTracer and x._trace is self for x in a.values]
             if not any(mine):
+                self._refuse_captured(a)
                 attachments.append(a)
             elif all(m and id(x._var) in places for x, m in zip(a.values, mine)):
-                state = [places.get(id(getattr(s, "_var", None)), s) for s in a.state]
-                attachments.append(a.on([places[id(x._var)] for x in a.values], state))
+                extra = [self._from_inputs(x, places, inputs, a) for x in a.extra]
+                attachments.append(a.on([places[id(x._var)] for x in a.values], extra))
             elif all(mine):
                 own.append(a)
             else:
@@ -169,6 +171,55 @@ class StageTrace(Trace):
                 )
         self.attached = own
         return attachments
+
+    def _from_inputs(
+        self, x: Any, places: dict[int, int], inputs: Sequence[StagedTracer], a: Attachment
+    ) -> Any:
+        """A captured value for the caller: the place of an input, or the program that computes it from them."""
+        if type(x) is not StagedTracer or x._trace is not self:
+            return x
+        if id(x._var) in places:
+            return places[id(x._var)]
+        eqns = self._copied(backward_slice(self.eqns, [x._var]), a)
+        read = variables_read(eqns, [x._var])
+        constants = [(v, c) for v, c, _ in self.consts.values() if v in read]
+        return Jaxpr(
+            [t._var for t in inputs],
+            eqns,
+            [x._var],
+            constvars=[v for v, _ in constants],
+            consts=[c for _, c in constants],
+            name=self.name,
+        )
+
+    def _refuse_captured(self, a: Attachment) -> None:
+        if any(type(x) is StagedTracer and x._trace is self for x in a.extra):
+            raise HookError(
+                f"{a.hook.label}: the hook '{a.hook.name}' captured a value computed in {self.name}, but is on a value "
+                "from outside, whose cotangent is complete only there. Register the hook outside, with a value that "
+                "this function returns",
+                a.hook.source,
+            )
+
+    def _with_late(self, eqns: Sequence[Eqn], place: int, extra: Sequence[Atom], a: Attachment) -> Eqn:
+        """The equation of a hook with a program for what it captured, which is computed behind it."""
+        eqn = eqns[place]
+        inner = self._copied(backward_slice(eqns[place + 1 :], extra), a)
+        defined = {*eqn.outvars, *[v for e in inner for v in e.outvars]}
+        free = [v for v in variables_read(inner, extra) if v not in defined]
+        program = Jaxpr([*eqn.outvars, *free], inner, extra, name=a.hook.name)
+        late = Late(program, len(free))
+        return eqn.replace(invars=[*eqn.invars, *free], params={**eqn.params, "late": late})
+
+    def _copied(self, eqns: Sequence[Eqn], a: Attachment) -> Sequence[Eqn]:
+        """Equations that are computed once more for a hook."""
+        if not all(e.effects.shareable for e in eqns):
+            raise HookError(
+                f"{a.hook.label}: the hook '{a.hook.name}' in {self.name} captured a value that a host call returned "
+                "after the value with the hook. Register it on a value that is computed after the host call",
+                a.hook.source,
+            )
+        return eqns
 
     def _with_hooks(self, eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> tuple[list[Eqn], list[Atom]]:
         def make(
@@ -188,16 +239,21 @@ class StageTrace(Trace):
                 hook.source,
             )
         insertion = Insertion([e.outvars for e in eqns], make)
-        attached = [a.on([self.atom(x) for x in a.values]) for a in self.attached]
+        attached = [a.lowered(self.atom) for a in self.attached]
         made = insertion.insert(eqns, attached, renamed)
-        return made, [insertion.env.get(a, a) for a in outvars]
+        outs = [insertion.env.get(a, a) for a in outvars]
+        for place, a in reversed(insertion.waiting):  # a program may contain hooks behind this one
+            made[place] = self._with_late(made, place, insertion.now(a.extra), a)
+        return made, outs
 
 
 def attach_to(hooks: Sequence[Attachment], values: Sequence[Any] = ()) -> None:
     """Attach hooks on the parameters of a function to the values with which it is called."""
     for a in hooks:
-        state = [values[s] if type(s) is int else s for s in a.state]
-        current_trace.get().attach(a.on([values[x] if type(x) is int else x for x in a.values], state))
+        extra = [evaluate(x, values)[0] if type(x) is Jaxpr else x for x in a.extra]
+        current_trace.get().attach(
+            a.on(a.values, extra).lowered(lambda x: values[x] if type(x) is int else x)
+        )
 
 
 class Uses:
