@@ -144,18 +144,28 @@ def _rings(k: BlockEmitter, body: Jaxpr, first: int, last: Sequence[Buffer]) -> 
     large = [j for j, b in enumerate(last) if not tapes[j] and _is_large(b)]
     if not large:
         return []
-    chains = _chains(body.invars[first : first + count], body.outvars[:count], large)
-    following = list(range(count))  # whose memory the next value of each part takes
-    for chain in chains:
-        for j, after in zip(chain, [*chain[1:], chain[0]]):
-            following[j] = after
-    over = k.overwritable(body, first, following)
-    rings = [_Ring(chain, len(chain) + (not all(over[j] for j in chain))) for chain in chains]
+    old = body.invars[first : first + count]
+    rings, complete = _rings_of(k, body, (first, count), _chains(old, body.outvars[:count], large))
+    if not complete:  # some may change elements of another part, and become it
+        changed, in_place = _rings_of(k, body, (first, count), _chains(old, sources_of(body)[:count], large))
+        rings = changed if in_place else rings
     return [r for r in rings if r.size > 1]
 
 
+def _rings_of(
+    k: BlockEmitter, body: Jaxpr, carry: tuple[int, int], chains: Sequence[Sequence[int]]
+) -> tuple[list[_Ring], bool]:
+    """The rings of these chains, and whether all parts overwrite each other."""
+    following = {j: after for chain in chains for j, after in zip(chain, [*chain[1:], chain[0]])}
+    first, count = carry
+    # Each next value takes the memory of the following part.
+    over = k.overwritable(body, first, [following.get(j, j) for j in range(count)])
+    rings = [_Ring([*chain], len(chain) + (not all(over[j] for j in chain))) for chain in chains]
+    return rings, all(over[j] for j in following)
+
+
 def _chains(old: Sequence[Atom], new: Sequence[Atom], large: Sequence[int]) -> list[list[int]]:
-    """The large parts of a carry in chains, of which each becomes what the next one was."""
+    """The large parts of a carry in chains, of which each becomes what the next one was, if `new` has it."""
     source: dict[int, int] = {}
     for j in large:
         i = next((i for i in large if new[j] is old[i]), j)

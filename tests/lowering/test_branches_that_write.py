@@ -189,6 +189,28 @@ def test_a_branch_of_two_arrays_that_writes_one(whole_cost):
     check_cost(f, whole_cost)
 
 
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_arrays_that_swap_places_and_are_written(lanes, whole_cost):
+    """Backward, each cotangent becomes the other, and both are changed."""
+
+    def alone(r, a):
+        def step(t, s):
+            h, g = s
+            return g.at[t].set(h[t - 1] * a + r[t]), h
+
+        return sum(lax.fori_loop(FIRST, FIRST + STEPS, step, (fnp.ones(len(r)), r * 1.0)))
+
+    def f(r, a):
+        return alone(r, a) if lanes == 1 else ft.vmap(alone, (0, None))(fnp.stack([r, -r, 0.5 * r]), a)
+
+    def plain(r, a):
+        with ft.disable_jit():
+            return np.asarray(f(r, a))
+
+    check_cost(f, whole_cost, lanes)
+    check_numbers(f, plain)
+
+
 # --- the same in Numba's Python -----------------------------------------------------------------------------
 
 
