@@ -14,7 +14,7 @@ from numba.np.numpy_support import from_dtype
 
 from ..core import Tracer, aval_of
 from ..core.failures import Failure
-from ..numpy.scalar_types import ScalarType
+from ..numpy.types import ScalarType
 from ..primitives import ops
 from ..primitives.checks import check_p
 from .machine import Machine

@@ -62,8 +62,6 @@ from .reductions.nanreductions import (
 from .reductions.reductions import (
     all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum,
 )
-from .scalar_types import low_scalar_type as _low_scalar_type
-from .scalar_types import scalar_type as _scalar_type
 from .shaping.editing import delete, insert, resize, trim_zeros
 from .shaping.joining import (
     append, array_split, column_stack, concat, concatenate, dsplit, dstack, hsplit, hstack, split, stack,
@@ -97,6 +95,8 @@ from .types import (
     can_cast, finfo, iscomplexobj, isdtype, isrealobj, isscalar, issubdtype, ndim, promote_types, result_type, shape,
     size,
 )
+from .types import low_scalar_type as _low_scalar_type
+from .types import scalar_type as _scalar_type
 # isort: on
 # fmt: on
 

@@ -1,13 +1,15 @@
-"""Let SciPy's own solvers accept traced values.
+"""Let SciPy's own functions accept traced values.
 
-SciPy's solvers have no dispatch protocol (such as NumPy's ``__array_function__``). So each solver that functrans can
-differentiate is wrapped in its public module: ``scipy.integrate``, ``scipy.optimize``. Outside transformations a
-wrapper only calls SciPy's function. Inside one it calls the function of the same name in `functrans.scipy`, which
-checks whether traced values are involved. So the only calls that change are those that would raise an error. SciPy's
+SciPy's functions have no dispatch protocol (such as NumPy's ``__array_function__``), except for ufuncs. So each one
+that `functrans.scipy` has with SciPy's arguments is wrapped in its public module. Outside transformations a wrapper
+only calls SciPy's function. Inside one, if an argument is traced, it calls the function of `functrans.scipy`. The
+solvers of ``scipy.integrate`` and ``scipy.optimize`` call functions that may read traced values, so they do in any
+case, and ours check what is involved. So the only calls that change are those that would raise an error. SciPy's
 function is the wrapper's ``__wrapped__``, and `unpatch` restores it.
 
 This does not import SciPy's modules: each is patched when it is loaded. At that moment the module of functrans of the
-same name is imported too, which registers what it has for traced values, such as the ufuncs of ``scipy.special``.
+same name is imported too if it registers what it has for traced values, such as the ufuncs of ``scipy.special``. Others
+load at the first call with a traced value.
 """
 
 from __future__ import annotations
@@ -21,13 +23,30 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from ..arrays.array import has_tracer
 from ..core import current_trace, eval_trace, operators
 
-#: SciPy's modules with solvers to wrap, and those for which functrans has a module of the same name.
+#: SciPy's modules with solvers.
 _SOLVERS = ("scipy.integrate", "scipy.optimize")
-_MODULES = (*_SOLVERS, "scipy.special")
-#: What compiles the user's function, which SciPy's solver of the same name calls with numbers, and what SciPy lacks.
-_COMPILING = ("OptimizeResults", "least_squares", "minimize")
+#: The functions to wrap, by module: those of functrans that compute as SciPy's do, from the same arguments. `minimize`
+#: and `least_squares` compile the user's function, which SciPy's call with numbers.
+_WRAPPED = {
+    "scipy.integrate": "cumulative_trapezoid quad simpson solve_ivp trapezoid",
+    "scipy.optimize": "bisect brenth brentq fsolve ridder root root_scalar",
+    "scipy.special": "bernoulli comb factorial log_softmax logsumexp multigammaln polygamma softmax zeta",
+    "scipy.linalg": """block_diag cho_factor cho_solve cholesky circulant companion convolution_matrix det eigh
+        eigh_tridiagonal eigvalsh eigvalsh_tridiagonal expm expm_frechet fiedler fiedler_companion funm hankel
+        hessenberg inv leslie lu lu_factor lu_solve pinv polar qr qr_multiply rsf2csf schur solve solve_sylvester
+        solve_triangular sqrtm svd svdvals toeplitz""",
+    "scipy.signal": """convolve convolve2d correlate correlate2d csd detrend fftconvolve istft lfilter periodogram stft
+        welch""",
+    "scipy.fft": """dct dctn dst dstn fft fft2 fftn fftshift hfft idct idctn idst idstn ifft ifft2 ifftn ifftshift ihfft
+        irfft irfft2 irfftn rfft rfft2 rfftn""",
+    "scipy.stats": "kurtosis mode rankdata sem skew zscore",
+    "scipy.cluster.vq": "vq",
+}
+#: Those whose counterparts must be loaded with them: they register ufuncs, or solvers that are not wrapped.
+_REGISTERING = (*_SOLVERS, "scipy.special")
 
 
 class _AfterImport:
@@ -36,7 +55,7 @@ class _AfterImport:
     patching = False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name not in _MODULES:
+        if name not in _WRAPPED:
             return None
         for finder in [f for f in sys.meta_path if f is not self and hasattr(f, "find_spec")]:
             spec = finder.find_spec(name, path, target)
@@ -61,10 +80,10 @@ def _listen(loader: Any) -> None:
 
 
 def patch() -> None:
-    """Let ``scipy.integrate.quad`` and other solvers accept traced values. ``import functrans`` calls this.
+    """Let SciPy's functions that `functrans.scipy` has, too, accept traced values: ``scipy.integrate.quad``,
+    ``scipy.linalg.expm``, ``scipy.special.logsumexp`` and others. ``import functrans`` calls this.
 
-    The functions are those of `functrans.scipy.integrate` and `functrans.scipy.optimize`. A name imported from SciPy
-    earlier (``from scipy.integrate import quad``) remains SciPy's.
+    A name imported from SciPy earlier (``from scipy.integrate import quad``) remains SciPy's.
 
     Examples
     --------
@@ -75,7 +94,7 @@ def patch() -> None:
     if _after_import not in sys.meta_path:
         sys.meta_path.insert(0, _after_import)
     _after_import.patching = True
-    for name in _MODULES:
+    for name in _WRAPPED:
         if name in sys.modules:
             _prepare(sys.modules[name])
 
@@ -94,9 +113,9 @@ def unpatch() -> None:
     True
     """
     _after_import.patching = False
-    for module in [sys.modules[name] for name in _SOLVERS if name in sys.modules]:
-        for solver in _wrappable(module):
-            setattr(module, solver, unpatched(getattr(module, solver)))
+    for module in [sys.modules[name] for name in _WRAPPED if name in sys.modules]:
+        for function in _WRAPPED[module.__name__].split():
+            setattr(module, function, unpatched(getattr(module, function)))
 
 
 def unpatched(solver: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,37 +123,32 @@ def unpatched(solver: Callable[..., Any]) -> Callable[..., Any]:
     return getattr(solver, "_unpatched", solver)
 
 
-def _ours(module: ModuleType) -> ModuleType:
-    """The module of functrans of the same name."""
-    return import_module(f"functrans.{module.__name__}")
-
-
-def _wrappable(module: ModuleType) -> list[str]:
-    """The solvers that compute as SciPy's do, of those that functrans has."""
-    return [name for name in _ours(module).__all__ if name not in _COMPILING]
-
-
 def _prepare(module: ModuleType) -> None:
-    """Load our module, and wrap the solvers of SciPy's."""
-    ours, name = _ours(module), module.__name__
-    if name not in _SOLVERS:
-        return
-    operators.converting.update({f"{name}.{n}": f"Call functrans.{name}.{n}" for n in ours.__all__})
-    for solver in _wrappable(module) if _after_import.patching else ():
-        function = getattr(module, solver)
+    """Load our module where it registers something, and wrap the functions of SciPy's."""
+    name = module.__name__
+    wrapped = _WRAPPED[name].split()
+    ours = import_module(f"functrans.{name}") if name in _REGISTERING else None
+    solves = name in _SOLVERS
+    for n in ours.__all__ if ours and solves else wrapped:
+        # Solvers are looked up by the user's call, other functions by the names of SciPy's code.
+        operators.converting[f"{name}.{n}" if solves else n] = f"Call functrans.{name}.{n}"
+    for n in wrapped if _after_import.patching else ():
+        function = getattr(module, n)
         if unpatched(function) is function:
-            setattr(module, solver, _wrapped(function, name, getattr(ours, solver)))
+            setattr(module, n, _wrapped(function, name, n))
 
 
-def _wrapped(solver: Callable[..., Any], module: str, ours: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(solver)
+def _wrapped(function: Callable[..., Any], module: str, name: str) -> Callable[..., Any]:
+    solves = module in _SOLVERS
+
+    @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if current_trace.get() is eval_trace:
-            return solver(*args, **kwargs)
-        return ours(*args, **kwargs)
+        if current_trace.get() is eval_trace or not (solves or has_tracer(args) or has_tracer(kwargs)):
+            return function(*args, **kwargs)
+        return getattr(import_module(f"functrans.{module}"), name)(*args, **kwargs)
 
     wrapper.__module__ = module  # used by pickle
-    wrapper._unpatched = solver  # type: ignore[attr-defined]
+    wrapper._unpatched = function  # type: ignore[attr-defined]
     return wrapper
 
 
@@ -148,6 +162,7 @@ _CURES = {
         ("scipy.integrate.odeint", "scipy.integrate.ode"),
         "Call functrans.experimental.ode.odeint or functrans.scipy.integrate.solve_ivp",
     ),
+    "sph_harm_y": "Call functrans.scipy.special.sph_harm_y",
     "scipy.optimize.toms748": "Call functrans.scipy.optimize.brentq",
     **dict.fromkeys(
         [f"scipy.optimize.{n}" for n in ("minimize_scalar", "leastsq", "curve_fit")],
@@ -155,3 +170,21 @@ _CURES = {
     ),
 }
 operators.converting.update(_CURES)
+_DISTRIBUTIONS = "The distributions of functrans.scipy.stats have functions of the same names"
+#: The classes of SciPy's distributions, whose methods convert their arguments.
+operators.converting.update(
+    dict.fromkeys(
+        [
+            *[
+                "rv_continuous",
+                "rv_continuous_frozen",
+                "rv_discrete",
+                "rv_discrete_frozen",
+                "rv_frozen",
+                "rv_generic",
+            ],
+            *["dirichlet_gen", "multinomial_gen", "multivariate_normal_frozen", "multivariate_normal_gen"],
+        ],
+        _DISTRIBUTIONS,
+    )
+)

@@ -386,3 +386,12 @@ def test_jacfwd_from_real_to_complex_numbers():
         ft.jacrev(f)(x)
     with pytest.raises(ft.errors.GradientError, match="jacfwd"):
         ft.jacfwd(lambda z: z.real, holomorphic=True)(x + 0j)
+
+
+def test_a_number_gets_axes():
+    for f in (lambda x: x[None], lambda x: x[..., None][0], lambda x: fnp.expand_dims(x, 0), lambda x: x[()]):
+        for y, expected in (
+            (ft.grad(lambda x, f=f: fnp.sum(f(x) * 3))(2.0), 3),
+            (ft.jvp(f, (2.0,), (1.0,))[1], 1),
+        ):
+            np.testing.assert_array_equal(np.ravel(y), [expected])

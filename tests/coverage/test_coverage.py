@@ -326,9 +326,10 @@ def test_laws(entry):
 
 
 def reaches(entry):
-    """Whether NumPy's function of this name is to be called with traced values."""
-    if entry.namespace == "functrans.scipy.special":
-        return isinstance(entry.counterpart, np.ufunc)
+    """Whether NumPy's or SciPy's function of this name is to be called with traced values."""
+    if entry.namespace.startswith("functrans.scipy"):
+        theirs = getattr(table.NAMESPACES[entry.namespace], entry.name, None)
+        return isinstance(theirs, np.ufunc) or hasattr(theirs, "_unpatched")
     return entry.namespace.startswith("functrans.numpy") and entry.counterpart is not None
 
 

@@ -372,3 +372,70 @@ def test_transformations(name):
     for b, s, error in zip(bends, slopes, errors):
         slack = 1e-6 * max(1.0, np.abs(s).max()) + 30 * np.max(error)
         np.testing.assert_allclose(b, s, rtol=0, atol=slack)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_frozen_distribution_has_scipys_functions(name):
+    ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    shapes = SHAPES[name][0]
+    frozen, expected = ours(*shapes, loc=1.0), theirs(*shapes, loc=1.0)
+    x = np.array([0.2, 1.0, 2.0, 3.0])
+    for function in ours.__all__:
+        if (name, function) in SCIPY_FAILS:
+            continue
+        quantiles = function in ("ppf", "isf")
+        points = () if function == "entropy" else (np.array([0.1, 0.5, 0.9]) if quantiles else x,)
+        np.testing.assert_allclose(
+            getattr(frozen, function)(*points), getattr(expected, function)(*points), rtol=1e-9, atol=1e-300
+        )
+    assert repr(frozen).startswith(f"{name}(")
+    again = pickle.loads(pickle.dumps(frozen))
+    assert again.dist is ours
+    assert list(again.kwds) == list(frozen.kwds)
+
+
+def test_frozen_distributions_under_transformations():
+    x, mu = np.array([0.3, 1.7]), 0.5
+    loss = lambda mu, s: stats.norm(mu, scale=s).logpdf(x).sum()
+    expected = [(x - mu).sum() / 4, ((x - mu) ** 2 / 8 - 0.5).sum()]
+    for gradient in (ft.grad(loss, (0, 1)), ft.jit(ft.grad(loss, (0, 1)))):
+        np.testing.assert_allclose(gradient(mu, 2.0), expected)
+    cdf = ft.jit(lambda d, x: d.cdf(x))
+    np.testing.assert_allclose(cdf(stats.gamma(2.0, scale=x), x), scipy.stats.gamma(2.0, scale=x).cdf(x))
+    lanes = ft.vmap(stats.norm)(x)
+    np.testing.assert_allclose(ft.vmap(lambda d: d.sf(0.2))(lanes), scipy.stats.norm(x).sf(0.2))
+    slopes = ft.grad(lambda d: d.logpdf(1.0))(stats.norm(0.0, 2.0))
+    assert slopes.kwds == {"loc": 0.25, "scale": -0.375}
+    mine = np.array([0.0])
+    kept = stats.norm(mine)
+    mine[:] = 9.0
+    assert kept.kwds["loc"] == 0.0
+
+
+def test_frozen_distributions_of_vectors():
+    mean, cov = np.array([1.0, 2.0]), np.array([[2.0, 0.5], [0.5, 1.0]])
+    ours, theirs = stats.multivariate_normal(mean, cov), scipy.stats.multivariate_normal(mean, cov)
+    np.testing.assert_allclose(ours.logpdf([0.0, 1.0]), theirs.logpdf([0.0, 1.0]))
+    np.testing.assert_allclose(ours.pdf(x=[0.0, 1.0]), theirs.pdf([0.0, 1.0]))
+    singular = stats.multivariate_normal(mean, cov, allow_singular=True)
+    np.testing.assert_allclose(singular.entropy(), theirs.entropy())
+    np.testing.assert_allclose(
+        stats.dirichlet([1.0, 2.0]).pdf([0.4, 0.6]), scipy.stats.dirichlet([1, 2]).pdf([0.4, 0.6])
+    )
+    p = [0.2, 0.3, 0.5]
+    np.testing.assert_allclose(
+        stats.multinomial(6, p).pmf([1, 2, 3]), scipy.stats.multinomial(6, p).pmf([1, 2, 3])
+    )
+
+
+def test_frozen_distributions_refuse():
+    with pytest.raises(ArgumentError, match=r"norm: too many positional arguments; .* \(loc=0, scale=1\)"):
+        stats.norm(1.0, 2.0, 3.0)
+    with pytest.raises(ArgumentError, match="gamma: missing a required argument: 'a'"):
+        stats.gamma()
+    with pytest.raises(ArgumentError, match=r"dirichlet: missing a required argument: 'alpha'; .* \(alpha\)"):
+        stats.dirichlet(beta=1.0)
+    with pytest.raises(NoAttributeError, match=r"norm has no 'rvs'. functrans.random draws samples"):
+        stats.norm().rvs(3)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        stats.norm().logpdf()

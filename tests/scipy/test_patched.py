@@ -1,5 +1,6 @@
-"""SciPy's own solvers on traced values, and SciPy as it is wherever there are none."""
+"""SciPy's own functions on traced values, and SciPy as it is wherever there are none."""
 
+import importlib
 import inspect
 import pickle
 import subprocess
@@ -7,10 +8,16 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.fft
 import scipy.integrate
+import scipy.linalg
 import scipy.optimize
+import scipy.signal
+import scipy.special
+import scipy.stats
 
 import functrans as ft
+from functrans.scipy import patched
 
 SOLVERS = [
     (scipy.integrate, "quad"),
@@ -33,6 +40,67 @@ def test_the_wrapper_looks_like_the_function(module, name):
     assert defaults == [p.default for p in inspect.signature(own).parameters.values()]
     assert solver.__doc__ == own.__doc__
     assert pickle.loads(pickle.dumps(solver)) is solver
+
+
+WRAPPED = [
+    (module, name)
+    for module, names in patched._WRAPPED.items()
+    for name in names.split()
+    if module not in ("scipy.integrate", "scipy.optimize")
+]
+
+
+@pytest.mark.parametrize(("module", "name"), WRAPPED)
+def test_ours_takes_the_arguments_of_scipys(module, name):
+    function = getattr(importlib.import_module(module), name)
+    ours = getattr(importlib.import_module(f"functrans.{module}"), name)
+    own, theirs = (
+        [p for p in inspect.signature(f).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        for f in (ours, function.__wrapped__)
+    )
+    renamed = {"a": "x"} if module == "scipy.fft" else {}
+    for mine, other in zip(own, theirs):
+        if mine.name in ("where", "out"):  # ours alone, after those of SciPy
+            break
+        assert renamed.get(mine.name, mine.name) == other.name
+        same = mine.default is other.default or mine.default == other.default
+        assert same or (name, mine.name) == ("zeta", "q") or other.default == "hann_periodic"
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert function.__doc__ == function.__wrapped__.__doc__
+
+
+def test_functions_of_linalg_signal_and_stats():
+    x, a = np.array([1.0, 2.0, 3.0]), np.diag([2.0, 3.0, 4.0])
+    for f in (
+        lambda x: scipy.special.logsumexp(x),
+        lambda x: scipy.special.softmax(x)[0],
+        lambda x: scipy.linalg.cho_solve((np.sqrt(a), True), x).sum(),
+        lambda x: scipy.linalg.cho_solve((np.sqrt(a) * x[0], True), x).sum(),
+        lambda x: scipy.linalg.solve_triangular(a, b=x).sum(),
+        lambda x: scipy.linalg.expm(a * x).sum(),
+        lambda x: scipy.linalg.toeplitz(x).sum(),
+        lambda x: scipy.linalg.block_diag(a, [[x[0], x[1]]]).sum(),
+        lambda x: scipy.signal.convolve(x, x, mode="same").sum(),
+        lambda x: scipy.fft.dct(x)[1],
+        lambda x: scipy.stats.skew(x**3),
+    ):
+        expected = np.sum([(f(x + h) - f(x - h)) / 2e-5 for h in 1e-5 * np.eye(3)])
+        for gradient in (ft.grad(f), ft.jit(ft.grad(f))):
+            np.testing.assert_allclose(gradient(x).sum(), expected, rtol=1e-5, atol=1e-9)
+        assert not isinstance(f(x), ft.Array)
+    under_jit = ft.jit(lambda x: x * scipy.linalg.expm(a))(1.0)  # numbers only: SciPy computes
+    np.testing.assert_allclose(under_jit, scipy.linalg.expm(a))
+
+
+def test_distributions_of_scipy_name_ours():
+    for f in (
+        lambda x: scipy.stats.norm.logpdf(x),
+        lambda x: scipy.stats.norm(x).cdf(1.0),
+        lambda x: scipy.stats.poisson.pmf(1, x),
+        lambda x: scipy.stats.multivariate_normal.logpdf(np.ones(1), mean=x[None]),
+    ):
+        with pytest.raises(ft.errors.ConcretizationTypeError, match=r"functrans\.scipy\.stats"):
+            ft.grad(f)(1.0)
 
 
 def test_outside_of_transformations_it_is_scipy():

@@ -56,7 +56,7 @@ def _getitem_batch(
 getitem_p: Primitive = Primitive(
     "getitem",
     lambda x, *, index, shape: Aval(shape, x.dtype),
-    lambda x, *, index, shape: x[numpy_index(index)],
+    lambda x, *, index, shape: np.asarray(x)[numpy_index(index)],  # a Python number, too: x[None]
     jvp=linear_jvp(lambda: getitem_p),
     linear=True,
     transpose=lambda ct, x, *, index, shape: [putitem_p.bind(ct, index=index, shape=x.aval.shape)],

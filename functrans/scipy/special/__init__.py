@@ -3,7 +3,6 @@
 SciPy's own ufuncs work on traced values too: ``scipy.special.erf(t)`` calls the function defined here.
 """
 
-from ...core import operators as _operators
 from ...core.module_getattr import module_attributes as _module_attributes
 from .bessel import (
     bessel_jn,
@@ -203,11 +202,6 @@ __all__ = [
     "zeta",
 ]
 
-_IN_PYTHON = (
-    "bernoulli", "comb", "factorial", "log_softmax", "logsumexp", "multigammaln", "polygamma", "softmax", "sph_harm_y",
-)  # fmt: skip
-#: Functions of SciPy written in Python, which convert their arguments.
-_operators.converting.update({name: f"Write functrans.scipy.special.{name}" for name in _IN_PYTHON})
 #: SciPy's names for functions that are in functrans.numpy.
 _IN_NUMPY = ("cbrt", "deg2rad", "exp2", "expm1", "log1p", "logaddexp", "rad2deg", "sinc", "sign")
 __getattr__, __dir__ = _module_attributes(

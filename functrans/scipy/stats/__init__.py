@@ -1,7 +1,8 @@
 """Probability distributions and statistics, as in `scipy.stats`.
 
-A distribution is a namespace of functions: ``stats.norm.logpdf(x, loc, scale)``. Its functions and their arguments are
-SciPy's. They can be differentiated in all arguments, shape parameters included.
+A distribution is a namespace of functions: ``stats.norm.logpdf(x, loc, scale)``, or with fixed parameters
+``stats.norm(loc, scale).logpdf(x)``. Its functions and their arguments are SciPy's. They can be differentiated in all
+arguments, shape parameters included.
 """
 
 from ...core.module_getattr import module_attributes as _module_attributes

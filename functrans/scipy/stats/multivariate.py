@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 import math
-import sys
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import scipy.special as sp
 
 from ...core import LinAlgError, ShapeError, finfo, quietly
-from ...core.module_getattr import module_attributes
 from ...frontend.checked import checked
 from ...numpy.linalg import cholesky, eigh
 from ...primitives import ops
 from ...primitives.ops import finish, shape_of
 from ..linalg import solve_triangular
-from .namespaces import PACKAGE, floats
+from .frozen import PACKAGE, Namespace
+from .namespaces import floats
 
 LOG_TAU = math.log(2 * math.pi)
 
 
-def _namespace(name: str, summary: str, *functions: Any) -> ModuleType:
-    """The functions of a distribution, named ``<distribution>_<function>`` in this file, as a module."""
-    module = ModuleType(f"{PACKAGE}.{name}", summary)
+def _namespace(name: str, summary: str, *functions: Any) -> Namespace:
+    """The functions of a distribution, named ``<distribution>_<function>`` in this file."""
     for function in functions:
         short = function.__name__.removeprefix(f"{name}_")
         function.__module__, function.__name__, function.__qualname__ = PACKAGE, short, f"{name}.{short}"
-        setattr(module, short, checked(function))
-    module.__dict__["__all__"] = sorted(f.__name__ for f in functions)
-    names = module_attributes(module.__name__, module.__dict__)
-    module.__dict__["__getattr__"], module.__dict__["__dir__"] = names
-    sys.modules[module.__name__] = module
-    return module
+    return Namespace(name, summary, [checked(f) for f in functions])
 
 
 # --- normal ---------------------------------------------------------------------------------------------------

@@ -7,20 +7,16 @@ functions with SciPy's signatures, checks of their arguments, docstrings with an
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
 
 from ...core import FLOAT64, DtypeError, is_float, is_low, quietly
-from ...core.module_getattr import module_attributes
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import common_dtype, finish, key_of, operand, shape_of, strong
-
-PACKAGE = "functrans.scipy.stats"
+from .frozen import PACKAGE, Namespace
 
 
 class DistributionRecord(Protocol):
@@ -58,8 +54,8 @@ class DistributionRecord(Protocol):
         """The value of a function, for operands of one floating point dtype."""
 
 
-class Distribution(ModuleType):
-    """The functions of one distribution.
+class Distribution(Namespace):
+    """The functions of one distribution of numbers.
 
     Parameters
     ----------
@@ -67,17 +63,8 @@ class Distribution(ModuleType):
     """
 
     def __init__(self, record: DistributionRecord):
-        name = f"{PACKAGE}.{record.name}"
-        super().__init__(name, f"{record.summary}\n\n{record.notes}\n")
-        names = self.__dict__
-        for function in record.functions:
-            names[function] = _published(record, function)
-        names["__all__"] = sorted(record.functions)
-        names["__getattr__"], self._names = module_attributes(name, names)
-        sys.modules[name] = self  # so that ``import functrans.scipy.stats.norm`` works, and pickling
-
-    def __dir__(self) -> list[str]:
-        return self._names()
+        functions = [_published(record, function) for function in record.functions]
+        super().__init__(record.name, f"{record.summary}\n\n{record.notes}\n", functions)
 
 
 def floats(name: str, *given: Any, broadcast: bool = True) -> list[Any]:
