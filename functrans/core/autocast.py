@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 from .config import Patch, config
 from .context import run_with
 from .module_getattr import lazy_import
+from .options import AutocastOption
 
 if TYPE_CHECKING:
     from .autocast_rules import Autocast
 
 #: Loads when autocast is first used.
 rules = lazy_import("functrans.core.autocast_rules")
+
+AutocastOption.block_of = staticmethod(lambda block: rules.block_of(block))  # looked up late: it loads the rules
 
 _patch = config._store.patch
 _current = config._store.current

@@ -5,17 +5,13 @@ from __future__ import annotations
 import difflib
 import math
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from .errors import ConfigError, FunctransError, MissingLibraryError
-from .module_getattr import lazy_import
 
 if TYPE_CHECKING:
     from .config import Config
-
-#: Loads when autocast is first used.
-autocast_rules = lazy_import("functrans.core.autocast_rules")
 
 T = TypeVar("T")
 
@@ -169,7 +165,15 @@ class NamesOption(Option[frozenset[str]]):
 
 
 class AutocastOption(Option[Any]):
-    """An option whose value is one of the choices, or a list of keyword arguments of `autocast`, or one of them."""
+    """An option whose value is one of the choices, or a list of keyword arguments of `autocast`, or one of them.
+
+    Attributes
+    ----------
+    block_of : callable
+        From keyword arguments to a block that can be part of a key. `core.autocast` fills it.
+    """
+
+    block_of: Callable[[dict[str, Any]], Any]
 
     def __get__(self, instance: Any, owner: type) -> Any:
         value = super().__get__(instance, owner)
@@ -187,7 +191,7 @@ class AutocastOption(Option[Any]):
             return super().checked(value, where)
         self.ever_changed = True
         try:
-            return tuple(map(autocast_rules.block_of, blocks))
+            return tuple(map(type(self).block_of, blocks))
         except MissingLibraryError:
             raise
         except FunctransError as error:
