@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 #: Loads when autocast is first used.
 rules = lazy_import("functrans.core.autocast_rules")
 
-AutocastOption.block_of = staticmethod(lambda block: rules.block_of(block))  # looked up late: it loads the rules
+AutocastOption.block_of = staticmethod(
+    lambda block: rules.block_of(block)
+)  # looked up late: it loads the rules
 
 _patch = config._store.patch
 _current = config._store.current
