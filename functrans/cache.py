@@ -95,7 +95,7 @@ def _what(entry: DiskEntry) -> str:
     """The name of the function to which a kernel belongs."""
     try:
         return _DAMAGED if entry.data is None else unpacked(entry.data)[1]
-    except (ValueError, LookupError, TypeError):
+    except ValueError:
         return _DAMAGED
 
 

@@ -20,19 +20,23 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, NoReturn
 
+import numpy as np
+
 from .api.encoding import decode_jaxpr, decode_tree, encode_jaxpr, encode_tree
 from .api.jit import Jitted, jit
 from .api.lowered import Compiled, Traced
 from .core import Jaxpr, current_trace, eval_trace, has_subjaxprs, run_with, subjaxprs
 from .core.config import config
-from .core.errors import ArgumentError, ArgumentValueError, ExportError
+from .core.errors import ArgumentError, ArgumentValueError, ExportError, FunctransError
 from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.arguments import check_function
+from .frontend.pytree import tree_structure, tree_unflatten
 from .lowering.jaxpr.simplify import inlined
 from .lowering.llvm.objects import ObjectCode
 from .lowering.llvm.store import fingerprint, shipped
 from .lowering.processor import LEVELS, host, processor
 from .lowering.run.executable import Executable
+from .passes.check import check_jaxpr
 
 __all__ = ("Exported", "load", "save")
 
@@ -189,25 +193,53 @@ def load(path: Any) -> Exported:
             f"{name} was written by functrans {theirs}, and this is functrans {ours}: exports are read by the same "
             "minor version"
         )
+    cpu, codes = description["cpu"], _codes(name, description["kernels"], images)
+    misfit = _misfit(description)
+    if misfit:
+        cpu, codes = "native", {}
     try:
         jaxpr = decode_jaxpr(description["jaxpr"])
         in_tree, out_tree = decode_tree(description["arguments"]), decode_tree(description["results"])
-        codes, place = {}, 0
-        for key, entry, symbols, size in description["kernels"]:
-            codes[key] = ObjectCode(entry, tuple(symbols), images[place : place + size])
-            place += size
-    except (LookupError, TypeError, ValueError, AttributeError, ImportError) as error:
+        check_jaxpr(jaxpr)
+        for tree, avals in ((in_tree, jaxpr.in_avals), (out_tree, jaxpr.out_avals)):
+            leaves = [np.broadcast_to(np.zeros((), a.dtype), a.shape) for a in avals]
+            if tree_structure(tree_unflatten(tree, leaves)) != tree:
+                raise ValueError(f"{tree} is no structure of {len(leaves)} leaves")
+        with config.patch(backend="llvm"):
+            ready = Executable(jaxpr, cpu=cpu)
+    except _UNFIT as error:
         _damaged(name, f"what it describes cannot be built here ({type(error).__name__}: {error})")
-    cpu = description["cpu"]
-    misfit = _misfit(description)
     if misfit:
         warnings.warn(f"{name}: {misfit}; its kernels are compiled here", RuntimeWarning, stacklevel=3)
-        cpu, codes = "native", {}
-    with config.patch(backend="llvm"):
-        ready = Executable(jaxpr, cpu=cpu)
-        run_with(shipped, codes, ready.compile)
+    run_with(shipped, codes, ready.compile)
     jaxpr.derive("executable", lambda: ready)
     return Exported(Traced(jaxpr, out_tree, ()), in_tree, cpu, description["differentiable"])
+
+
+#: What data that describe no program, or one that this version cannot have written, make fail.
+_UNFIT = (
+    LookupError, TypeError, ValueError, AttributeError, ImportError, ArithmeticError, AssertionError, RecursionError,
+    NotImplementedError, FunctransError,
+)  # fmt: skip
+
+
+def _codes(path: str, kernels: list[Any], images: bytes) -> dict[str, ObjectCode]:
+    """The object code of each kernel, whose images stand one after the other."""
+    codes, place = {}, 0
+    for kernel in kernels:
+        match kernel:
+            case [str(key), str(entry), list(symbols), int(size)] if size >= 0 and _are_strings(symbols):
+                codes[key] = ObjectCode(entry, tuple(symbols), images[place : place + size])
+                place += size
+            case _:
+                _damaged(path, f"a kernel is {kernel!r}")
+    if place != len(images):
+        _damaged(path, f"its kernels have {len(images)} bytes instead of {place}")
+    return codes
+
+
+def _are_strings(values: list[Any]) -> bool:
+    return all(type(x) is str for x in values)
 
 
 def _misfit(description: dict[str, Any]) -> str:
@@ -280,7 +312,32 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
     body = data[_HEAD.size :]
     if _checksum(length, body) != checksum:
         _damaged(path, "its checksum is wrong: the file was cut off or changed")
-    return json.loads(body[:length]), body[length:]
+    try:
+        description = json.loads(body[:length])
+    except (ValueError, RecursionError) as error:
+        _damaged(path, f"its description is no JSON ({error})")
+    if type(description) is not dict:
+        _damaged(path, f"its description is a {type(description).__name__}")
+    for field, fits in _FIELDS.items():
+        if field not in description:
+            _damaged(path, f"its description has no '{field}'")
+        if not fits(description[field]):
+            _damaged(path, f"its '{field}' is {description[field]!r:.80}")
+    return description, body[length:]
+
+
+#: What must be in a description, and what it may be; `decode_jaxpr` and `decode_tree` see to the rest.
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "version": lambda x: type(x) is str,
+    "cpu": lambda x: x == "native" or (type(x) is str and x in LEVELS),
+    "processor": lambda x: type(x) is list and len(x) == 2 and _are_strings(x),
+    "fingerprint": lambda x: type(x) is str,
+    "jaxpr": lambda x: type(x) is dict,
+    "arguments": lambda x: x is None or type(x) is list,
+    "results": lambda x: x is None or type(x) is list,
+    "differentiable": lambda x: type(x) is bool,
+    "kernels": lambda x: type(x) is list,
+}
 
 
 def _checksum(length: int, body: bytes) -> bytes:

@@ -1,13 +1,21 @@
 """Exported functions: the same results elsewhere, without tracing or compiling; and what is said where that fails."""
 
 import collections
+import contextlib
+import functools
+import itertools
 import json
 import os
 import subprocess
 import sys
+import tempfile
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
@@ -209,7 +217,7 @@ def test_damaged_files(path):
 def rewritten(path, **changes):
     """The file with a changed description and a right checksum."""
     description, images = export._read(str(path))
-    body = json.dumps({**description, **changes}).encode()
+    body = json.dumps({k: v for k, v in {**description, **changes}.items() if v is not ...}).encode()
     text = body + images
     path.write_bytes(export._HEAD.pack(export._MAGIC, export._checksum(len(body), text), len(body)) + text)
 
@@ -232,6 +240,84 @@ def test_other_versions(path):
     np.testing.assert_allclose(loaded(X), elementwise(X))
     rewritten(path, jaxpr={"name": "f"})
     with pytest.raises(errors.ExportError, match="cannot be built here"):
+        export.load(path)
+
+
+ODD = [None, True, 0, -1, 1 << 70, 1.5, "", "cpu", [], [1], [[]], {}, {"a": 1}]
+
+
+def places(data, place=()):
+    """The places of all values in JSON data."""
+    yield place
+    if isinstance(data, dict | list):
+        for key in data if isinstance(data, dict) else range(len(data)):
+            yield from places(data[key], (*place, key))
+
+
+def replaced(data, place, value):
+    if not place:
+        return value
+    changed = data.copy()
+    changed[place[0]] = replaced(data[place[0]], place[1:], value)
+    return changed
+
+
+def load_or_refuse(path):
+    """Load and call a file; nothing but functrans's own errors may come out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            loaded = export.load(path)
+        except errors.ExportError:
+            return
+        with contextlib.suppress(errors.FunctransError, OverflowError):
+            loaded(X)
+
+
+def test_odd_descriptions_are_refused(path):
+    """Each part of a description, replaced by anything that JSON has, with a right checksum."""
+    export.save(path, elementwise, X)
+    whole = path.read_bytes()
+    description, _ = export._read(str(path))
+    for field, value in itertools.product(description, ODD):
+        path.write_bytes(whole)
+        rewritten(path, **{field: value})
+        load_or_refuse(path)
+    for field in description:
+        path.write_bytes(whole)
+        rewritten(path, **{field: ...})
+        with pytest.raises(errors.ExportError, match=f"no '{field}'"):
+            export.load(path)
+    path.write_bytes(whole)
+    rewritten(path, more=3)
+    np.testing.assert_allclose(export.load(path)(X), elementwise(X))
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_odd_parts_of_descriptions_are_refused(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("odd") / "function.ft"
+    case = data.draw(st.sampled_from(["elementwise", "structures", "loops"]))
+    path.write_bytes(saved(case))
+    description, _ = export._read(str(path))
+    place = data.draw(st.sampled_from(list(places(description))[1:]))
+    value = data.draw(st.sampled_from(ODD))
+    rewritten(path, **replaced(description, place, value))
+    load_or_refuse(path)
+
+
+@functools.cache
+def saved(case):
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "function.ft")
+        export.save(path, CASES[case][0], *CASES[case][1])
+        return Path(path).read_bytes()
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"3", b"null", b"\xff", b"[" * 100_000])
+def test_descriptions_that_are_no_json_are_refused(path, text):
+    path.write_bytes(export._HEAD.pack(export._MAGIC, export._checksum(len(text), text), len(text)) + text)
+    with pytest.raises(errors.ExportError, match=r"function\.ft is not a whole export"):
         export.load(path)
 
 

@@ -75,7 +75,9 @@ def decode_jaxpr(data: dict[str, Any]) -> Jaxpr:
         return variables[-1]
 
     def atom(x: Any) -> Atom:
-        return Literal(decode(x["v"])) if isinstance(x, dict) else variables[x]
+        if isinstance(x, dict):
+            return Literal(decode(x["v"]))
+        return variables[_natural(x)]
 
     invars = [define(a) for a in data["in"]]
     constants = [(define(a), decode(c)) for a, c in data["consts"]]
@@ -91,7 +93,7 @@ def decode_jaxpr(data: dict[str, Any]) -> Jaxpr:
         [atom(a) for a in data["out"]],
         constvars=[v for v, _ in constants],
         consts=[c for _, c in constants],
-        name=data["name"],
+        name=_text(data["name"]),
     )
 
 
@@ -114,7 +116,21 @@ def _encode_aval(aval: Aval) -> list[Any]:
 
 def _decode_aval(data: list[Any]) -> Aval:
     shape, dtype, weak = data
-    return Aval(tuple(shape), as_dtype(dtype), weak)
+    if type(weak) is not bool or not isinstance(dtype, str):
+        raise TypeError(f"{data} is no type of an array")
+    return Aval(tuple(map(_natural, shape)), as_dtype(dtype), weak)
+
+
+def _text(x: Any) -> str:
+    if type(x) is not str:
+        raise TypeError(f"{x!r} is no text")
+    return x
+
+
+def _natural(x: Any) -> int:
+    if type(x) is not int or not 0 <= x < 1 << 63:
+        raise TypeError(f"{x!r} is no natural number")
+    return x
 
 
 # --- structures ---------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The directory of the cache: nothing that happens to its files yields wrong bytes, or an error."""
 
 import contextlib
+import itertools
 import os
 import signal
 import stat
@@ -239,3 +240,33 @@ def test_many_writers_of_which_every_third_is_killed(tmp_path, count, rounds):
     assert any(found.values())
     assert all(data in (None, data_of(i)) for i, data in found.items())
     assert disk.size() <= 150_000 + 20 * 17_000  # the limit, and what others added since it was last measured
+
+
+def test_every_byte_of_a_file_counts(disk):
+    """Whatever one byte becomes, the file is missing, or what was stored is found."""
+    data = DATA[:40]
+    disk.put(KEY, data, LIMIT)
+    whole = file_of(disk).read_bytes()
+    for place, change in itertools.product(range(len(whole)), (1, 0x80, 0xFF)):
+        changed = whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :]
+        file_of(disk).write_bytes(changed)
+        assert disk.get(KEY) is None
+        assert not file_of(disk).exists()
+    for end in range(len(whole)):
+        file_of(disk).write_bytes(whole[:end])
+        assert disk.get(KEY) is None
+    file_of(disk).write_bytes(whole + b"x")
+    assert disk.get(KEY) is None
+
+
+def test_a_directory_behind_a_link_is_judged_by_itself(tmp_path):
+    real = tmp_path / "real"
+    real.mkdir(0o777)
+    real.chmod(0o777)
+    os.symlink(real, tmp_path / "link")
+    with pytest.raises(UntrustedDirectoryError):
+        Disk(str(tmp_path / "link"))
+    real.chmod(0o700)
+    disk = Disk(str(tmp_path / "link"))
+    assert disk.put(KEY, DATA, LIMIT)
+    assert disk.get(KEY) == DATA

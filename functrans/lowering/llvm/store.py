@@ -176,12 +176,20 @@ def unpacked(data: bytes) -> tuple[ObjectCode, str]:
 
     Raises
     ------
-    ValueError, LookupError, TypeError
+    ValueError
         If it contains something else.
     """
     head, image = data.split(b"\n", 1)
-    about = json.loads(head)
-    return ObjectCode(about["entry"], tuple(about["symbols"]), image), about["about"]
+    try:
+        described = json.loads(head)
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+    match described:
+        case {"entry": str(entry), "symbols": list(symbols), "about": str(about)} if all(
+            type(x) is str for x in symbols
+        ):
+            return ObjectCode(entry, tuple(symbols), image), about
+    raise ValueError(f"{head!r:.80} describes no kernel")
 
 
 def _from_disk(key: str) -> ObjectCode | None:
@@ -189,7 +197,7 @@ def _from_disk(key: str) -> ObjectCode | None:
     data = None if disk is None else disk.get(key)
     try:
         return None if data is None else unpacked(data)[0]
-    except (ValueError, LookupError, TypeError):
+    except ValueError:
         return None
 
 

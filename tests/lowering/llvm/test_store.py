@@ -314,3 +314,26 @@ def test_the_default_directory(monkeypatch):
         assert store.default_directory() == "/home/someone/.cache/functrans"
         monkeypatch.setenv("HOME", "relative")
         assert store.default_directory() == ""
+
+
+ODD_HEADS = [
+    b"", b"null", b"[]", b"3", b"{", b"\xff", b"[" * 10_000, b'{"entry": "f", "symbols": []}',
+    b'{"entry": 3, "symbols": [], "about": ""}', b'{"entry": "f", "symbols": [3], "about": ""}',
+    b'{"entry": "f", "symbols": "sin", "about": ""}', b'{"entry": "f", "symbols": [], "about": null}',
+    b'{"entry": "none", "symbols": ["no_such_function"], "about": ""}',
+    b'{"entry": "none", "symbols": [], "about": ""}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("head", ODD_HEADS, ids=repr)
+def test_what_describes_no_kernel_is_compiled(cached, head):
+    """With a right checksum, and the image as it was, or none."""
+    expected, _ = cached(elementwise, X)
+    (file,) = files(cached)
+    disk, key = Disk(str(cached.path)), file.name.removesuffix(".entry")
+    image = disk.get(key).split(b"\n", 1)[1]
+    for data in (head, head + b"\n", head + b"\n" + image, head + b"\n" + image[: len(image) // 2]):
+        disk.put(key, data, 1 << 30)
+        found, info = cached(elementwise, X)
+        np.testing.assert_array_equal(found, expected)
+        assert (info.compiles, info.disk_hits) == (1, 0)
