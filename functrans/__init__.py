@@ -74,7 +74,7 @@ from .custom.custom_vmap import custom_vmap
 from .custom.function import Function, once_differentiable
 from .custom.linear_call import linear_call
 from .custom.saving import saved_values_hooks
-from .frontend.arguments import ShapeDtypeStruct
+from .frontend.structs import ShapeDtypeStruct
 
 _set_numba_door(_lazy_import("functrans.interop.jitted_type"))
 

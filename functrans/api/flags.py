@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from ..core import Primitive, Trace, Tracer, boundary, errors
+from ..core import Attachment, Primitive, Trace, Tracer, boundary
 from ..core.config import config
 from ..core.context import Override
-from ..core.trace import current_trace, eval_trace
+from ..core.trace import current_trace, eval_trace, tracing
 from ..frontend.checked import checked
 
 
@@ -191,22 +192,21 @@ def default_matmul_precision(new_val: Any) -> Override:
 
 
 class _CompileTime(Trace):
-    """Computes operations on known values now, whatever is being traced."""
+    """Computes operations on known values now, whatever is being traced; those on traced values belong outside."""
 
     __slots__ = ("outer",)
 
-    def __init__(self, outer: _CompileTime | None):
+    def __init__(self, outer: Trace | None):
         self.outer = current_trace.get()
         self.parent = eval_trace
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        for a in args:
-            if isinstance(a, Tracer):
-                raise errors.ConcretizationTypeError(
-                    f"ensure_compile_time_eval: {prim.name} needs the number of a traced value of type {a.aval} "
-                    f"(traced by {a.describe()}), which is not known while tracing. Compute it outside the block"
-                )
+        if any(isinstance(a, Tracer) for a in args):
+            return tracing(self.outer, partial(self.outer.process, prim, args, params))
         return eval_trace.process(prim, args, params)
+
+    def attach(self, attachment: Attachment) -> bool:
+        return self.outer.attach(attachment)
 
 
 @boundary
@@ -214,10 +214,7 @@ class _CompileTime(Trace):
 def ensure_compile_time_eval() -> Override:
     """Compute at once what a block contains, also while a function is being traced.
 
-    Raises
-    ------
-    ConcretizationTypeError
-        If an operation within the block needs a traced value.
+    Operations on traced values cannot be computed at once. They are traced as outside of the block.
 
     Examples
     --------

@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..core import Jaxpr, Transformed, boundary
-from ..frontend.arguments import Flat, check_function, name_of, struct_aval, struct_of
+from ..frontend.arguments import Flat, check_function, given, name_of, struct_aval
 from ..frontend.checked import checked
-from ..frontend.pytree import PyTree, tree_flatten, tree_unflatten
+from ..frontend.pytree import PyTree, tree_flatten, tree_map, tree_unflatten
+from ..frontend.structs import described, struct_of
+from ..primitives.structure.linear import zeros
 from ..transforms.stage import stage
-from .static import StaticArguments
+from .static import Split, StaticArguments
 
 
-def _staged(fun: Callable[..., Any], signature: StaticArguments, args: Any, kwargs: Any) -> tuple[Jaxpr, Any]:
+def _shapes(split: Split, fun: Callable[..., Any], tree: Any) -> Any:
+    """The result, in which a `ShapeDtypeStruct` stands for an array."""
+    return tree_map(_array_of_struct, split.call(fun, tree))
+
+
+def _array_of_struct(x: Any) -> Any:
+    aval = described(x)
+    return x if aval is None else given(zeros(aval))
+
+
+def _staged(
+    fun: Callable[..., Any],
+    signature: StaticArguments,
+    args: Any,
+    kwargs: Any,
+    call: Callable[..., Any] = Split.call,
+) -> tuple[Jaxpr, Any]:
     split = signature.split(fun, args, kwargs)
     leaves, treedef = tree_flatten(split.dynamic)
     avals = [struct_aval(x, lambda: f"an argument of {name_of(fun)}") for x in leaves]
-    flat = Flat(fun, treedef, split.call)
+    flat = Flat(fun, treedef, partial(call, split))
     return stage(flat, avals, name_of(fun)), flat.out_tree
 
 
@@ -78,7 +97,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
     ----------
     fun : callable
     *args, **kwargs
-        Its arguments: arrays, numbers or `ShapeDtypeStruct`s.
+        Its arguments: arrays, numbers or `ShapeDtypeStruct`s. `fun` may also return such.
 
     Returns
     -------
@@ -91,5 +110,5 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
     ShapeDtypeStruct(shape=(3,), dtype=dtype('float32'), weak_type=False)
     """
     check_function("eval_shape", fun)
-    jaxpr, out_tree = _staged(fun, StaticArguments(fun, None, None), args, kwargs)
+    jaxpr, out_tree = _staged(fun, StaticArguments(fun, None, None), args, kwargs, _shapes)
     return tree_unflatten(out_tree, [struct_of(a) for a in jaxpr.out_avals])

@@ -16,6 +16,7 @@ import builtins
 import operator
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ from ..core import (
 from ..core.autocast import casts_here
 from ..core.low_precision import autocast_or_low
 from . import refusals
-from .protocols import has_buffer, is_sequence, taken_over
+from .protocols import has_buffer, is_jax_array, is_sequence, taken_over
 
 _ndarray = np.ndarray
 _asarray = np.asarray
@@ -126,13 +127,15 @@ def read_only_copy(x: Any) -> Any:
 
 
 def has_tracer(x: Any) -> bool:
-    """Whether a value is traced, or contains a traced one: in any sequence, or a dict; not in an array of objects."""
+    """Whether a value is traced, or contains a traced one: in any sequence, or a dict; not in an array of objects.
+    Objects with ``__jax_array__`` count as traced: NumPy does not know them.
+    """
     kind = type(x)
     if kind in _PLAIN:
         return False
     if kind is tuple or kind is list:
         return any(has_tracer(part) for part in x)
-    if isinstance(x, Tracer):
+    if isinstance(x, Tracer) or is_jax_array(x):
         return True
     if isinstance(x, dict):
         return any(map(has_tracer, x.values()))
@@ -325,7 +328,16 @@ class Array(np.ndarray, metaclass=_ArrayType):
     @property
     def sharding(self) -> Device:
         """The CPU, which holds every array."""
+        if _asked_by_jax(sys._getframe(1)):
+            raise AttributeError
         return CPU
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Hand out the memory. Consumers that do not know of read-only memory get a copy."""
+        plain = _view(self, _ndarray)
+        if (options.get("max_version") or (0,))[0] < 1 and options.get("copy") is None:
+            plain = plain.copy()
+        return plain.__dlpack__(**options)
 
     def devices(self) -> set[Device]:
         """The devices that hold the array: the CPU."""
@@ -387,12 +399,16 @@ class Array(np.ndarray, metaclass=_ArrayType):
         out = taken_over("__rdivmod__", self, other)
         if out is not NotImplemented:
             return out
+        if is_jax_array(other):
+            return self // other, self % other
         try:
             return wrap_all(divmod(_view(self, _ndarray), unwrap(other)))
         except (ValueError, TypeError, MemoryError) as error:
             raise refusals.operator_refused(error, operator.floordiv, self, other) from None
 
     def __rdivmod__(self, other: Any) -> Any:
+        if is_jax_array(other):
+            return other // self, other % self
         try:
             return wrap_all(divmod(unwrap(other), _view(self, _ndarray)))
         except (ValueError, TypeError, MemoryError) as error:
@@ -422,6 +438,13 @@ class Array(np.ndarray, metaclass=_ArrayType):
         """Raise for ``write=True``."""
         if write:
             refusals.refuse("x.setflags(write=True)", "Make a copy to modify: y = np.array(x)")
+
+
+def _asked_by_jax(frame: FrameType) -> bool:
+    """Whether a function of JAX's reads an attribute. JAX takes an ndarray with a sharding for an array that is on one
+    of its own devices. An `Array` is not: JAX may put it on any, as NumPy's arrays.
+    """
+    return frame.f_globals.get("__name__", "").startswith("jax.")
 
 
 #: The operations that methods of ufuncs are.

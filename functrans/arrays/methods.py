@@ -27,7 +27,7 @@ from .array import (
     wrap,
     wrap_all,
 )
-from .protocols import reflected_name, taken_over
+from .protocols import is_jax_array, reflected_name, taken_over
 from .refusals import COPY, METHODS, operator_refused, refuse, refused
 
 _ndarray = np.ndarray
@@ -85,6 +85,8 @@ def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., A
             out = taken_over(reflected, self, other)
             if out is not NotImplemented:
                 return out
+        if kind not in _KNOWN and is_jax_array(other):
+            return operators.operator[stem](*((other, self) if swapped else (self, other)))
         if kind is Array:
             other = _view(other, _ndarray)
         plain = _view(self, _ndarray)
@@ -118,6 +120,8 @@ def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
         if autocast_or_low.used and _by_functrans(called, self, other):
+            return operators.operator[stem](*((other, self) if swapped else (self, other)))
+        if kind not in _KNOWN and is_jax_array(other):
             return operators.operator[stem](*((other, self) if swapped else (self, other)))
         try:
             if kind is Array or kind is _ndarray:

@@ -29,13 +29,20 @@ def has_buffer(x: Any) -> bool:
     return True
 
 
+def is_jax_array(x: Any) -> bool:
+    """Whether an object says which array it is, possibly a traced one, by JAX's method ``__jax_array__``."""
+    return hasattr(type(x), "__jax_array__")
+
+
 def has_protocol(x: Any) -> bool:
-    """Whether an object gives NumPy an array: by ``__array__``, ``__array_interface__`` or its memory."""
-    return hasattr(x, "__array__") or hasattr(x, "__array_interface__") or has_buffer(x)
+    """Whether an object gives an array: by ``__jax_array__``, or NumPy by ``__array__``, ``__array_interface__`` or its
+    memory.
+    """
+    return is_jax_array(x) or hasattr(x, "__array__") or hasattr(x, "__array_interface__") or has_buffer(x)
 
 
 def is_array_like(x: Any) -> bool:
-    """Whether NumPy makes an array of numbers from an object: by one of its protocols, or because it is a sequence."""
+    """Whether an array of numbers can be made from an object: by a protocol, or because it is a sequence."""
     return not isinstance(x, str | bytes) and (has_protocol(x) or is_sequence(x))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .device import CPU
+from .dtypes import dtype_name, float0, is_inexact
 from .errors import ShapeError
 
 #: Python's numbers, which are weak values (a bool is not), and all Python scalars.
@@ -81,6 +82,28 @@ class Aval:
         """The same dtype and weakness with another shape."""
         return Aval(shape, self.dtype, self.weak)
 
+    def to_tangent_aval(self) -> Aval:
+        """The type of tangents: the same and not weak; of integers and booleans, `float0`."""
+        inexact = is_inexact(self.dtype)
+        return self.strong() if inexact else Aval(self.shape, float0)
+
+    def update(self, **changes: Any) -> Aval:
+        """The same with another ``shape``, ``dtype`` or ``weak_type``."""
+        return Aval(
+            **{
+                "shape": self.shape,
+                "dtype": self.dtype,
+                "weak": changes.pop("weak_type", self.weak),
+                **changes,
+            }
+        )
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """The dtype and the shape, as ``float64[3]``; with `short_dtypes`, as ``f64[3]``."""
+        return (
+            f"{self.strong()}" if short_dtypes else f"{_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+        )
+
     def __eq__(self, other: object) -> bool:
         return (
             type(other) is Aval
@@ -96,8 +119,12 @@ class Aval:
         return f"{self}"
 
     def __str__(self) -> str:
-        name = _SHORT.get(self.dtype.name, self.dtype.name)
+        name = _SHORT.get(self.dtype.name) or _name(self.dtype)
         return f"{name}[{','.join(map(str, self.shape))}]{'*' if self.weak else ''}"
+
+
+def _name(dtype: np.dtype) -> str:
+    return "float0" if dtype == float0 else dtype_name(dtype)
 
 
 _WEAK: dict[type, Aval] = {

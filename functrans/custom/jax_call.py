@@ -10,7 +10,18 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ..arrays.array import Array, unwrap
-from ..core import PYTHON_KEYS, Aval, Tracer, Zero, aval_of, debug_nans_active, errors, is_inexact, last_line
+from ..core import (
+    PYTHON_KEYS,
+    Aval,
+    Tracer,
+    Zero,
+    aval_of,
+    debug_nans_active,
+    errors,
+    float0,
+    is_inexact,
+    last_line,
+)
 from ..frontend.arguments import given, name_of, returned_values, value_of
 from ..frontend.binding import Positions
 from ..frontend.checked import checked
@@ -147,26 +158,36 @@ def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
 
 @checked
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero that is the tangent of a value.
+    """The zero that is the tangent of a value, or those of all values in a tree.
 
     Parameters
     ----------
-    val : array
+    val : array, or tree of arrays
     symbolic_zeros : bool
-        Whether to return a `SymbolicZero`, which rules with ``symbolic_zeros=True`` may return.
+        Whether to return `SymbolicZero`, which rules with ``symbolic_zeros=True`` may return.
 
     Returns
     -------
-    array of zeros of the shape and dtype of `val`, or SymbolicZero
+    tree of the same structure
+        With zeros of the shape and dtype of each array, or `SymbolicZero`. Tangents of integers have the dtype
+        `functrans.float0`.
 
     Examples
     --------
     >>> from functrans.custom_derivatives import zero_from_primal
     >>> zero_from_primal([1.0, 2.0][0]), zero_from_primal(2.0, symbolic_zeros=True)
     (Array(0.), Zero(f64[]))
+    >>> zero_from_primal({"w": 2.0, "b": 3.0})
+    {'w': Array(0.), 'b': Array(0.)}
     """
-    aval = aval_of(value_of(val, lambda: "zero_from_primal: val")).strong()
-    return Zero(aval) if symbolic_zeros else given(zeros(aval))
+
+    def zero(leaf: Any) -> Any:
+        aval = aval_of(value_of(leaf, lambda: "zero_from_primal: val")).to_tangent_aval()
+        if symbolic_zeros:
+            return Zero(aval)
+        return np.zeros(aval.shape, float0) if aval.dtype == float0 else given(zeros(aval))
+
+    return tree_map(zero, val)
 
 
 #: What residuals may hold besides arrays.

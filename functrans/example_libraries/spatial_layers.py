@@ -12,8 +12,8 @@ from .. import lax, random
 from .. import numpy as fnp
 from ..api.stages import eval_shape
 from ..core.errors import ArgumentValueError
-from ..frontend.arguments import ShapeDtypeStruct
 from ..frontend.checked import checked
+from ..frontend.structs import ShapeDtypeStruct
 from ..nn.initializers import glorot_normal, normal
 from .combinators import Layer, Shape, without_params
 

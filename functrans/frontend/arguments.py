@@ -4,72 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..arrays.arguments import Parameters
 from ..arrays.array import Array, WeakArray, read_only_copy, unwrap, wrap
-from ..arrays.protocols import has_protocol
+from ..arrays.protocols import has_protocol, is_jax_array
 from ..arrays.ref import Ref, refused
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval, state_value
-from ..core.device import CPU
 from ..core.dtypes import HELD, is_held, native
 from ..core.errors import ArgumentError, BackwardStateError, DtypeError, RefError
 from ..core.trace import Tracer, current_trace, eval_trace, leaked
-from ..primitives.axes import positive_shape
 from ..primitives.operands import PYTHON_KEYS, plain
 from .pytree import LEAF, PyTree, PyTreeDef, leaf_path, tree_flatten, tree_flatten_with_path, tree_unflatten
 from .pytree.nodes import KeyPath, SequenceKey, keystr
+from .structs import described
 
 _ARRAYS = (np.ndarray, np.generic)
-
-
-@dataclass(frozen=True)
-class ShapeDtypeStruct:
-    """A shape and a dtype, instead of an array.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    dtype : numpy.dtype
-    weak_type : bool
-        Whether the dtype came from a Python scalar.
-    sharding : Device, optional
-        Accepted, without effect.
-
-    Examples
-    --------
-    >>> import functrans as ft
-    >>> ft.eval_shape(lambda x: x @ x.T, ft.ShapeDtypeStruct((3, 5), "float32"))
-    ShapeDtypeStruct(shape=(3, 3), dtype=dtype('float32'), weak_type=False)
-    """
-
-    shape: tuple[int, ...]
-    dtype: Any
-    weak_type: bool = False
-    sharding: InitVar[Any] = field(default=None, kw_only=True)
-
-    def __post_init__(self, sharding: Any) -> None:
-        if sharding is not None and not (isinstance(sharding, str) and sharding == CPU):
-            raise ArgumentError(f"ShapeDtypeStruct: sharding must be None or the CPU, got {sharding!r}")
-        object.__setattr__(self, "shape", positive_shape(self.shape, "ShapeDtypeStruct"))
-        try:
-            object.__setattr__(self, "dtype", np.dtype(self.dtype))
-        except Exception as error:  # NumPy raises several classes
-            raise ArgumentError(f"ShapeDtypeStruct: {self.dtype!r} is not a dtype: {error}") from None
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
 
 
 def name_of(fun: Callable[..., Any]) -> str:
@@ -138,7 +91,7 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
     if kind is Ref:
         raise refused(x, where())
     if has_protocol(x):
-        return value_of(plain(x, where()), where)
+        return value_of(x.__jax_array__() if is_jax_array(x) else plain(x, where()), where)
     cure = "Bind other values with functools.partial, or make the argument static under jit"
     if dataclasses.is_dataclass(x):
         cure = "Register the class: @functrans.tree_util.register_dataclass above @dataclass"
@@ -276,12 +229,6 @@ def results(treedef: PyTreeDef, values: Sequence[Any], inputs: Collection[int] =
 
 
 def struct_aval(x: Any, what: Callable[[], str]) -> Aval:
-    """The aval of an argument of `eval_shape` and similar: an array, a number, or an object with shape and dtype."""
-    if isinstance(x, ShapeDtypeStruct):
-        return Aval(x.shape, x.dtype, x.weak_type)
-    return aval_of(value_of(x, what))
-
-
-def struct_of(aval: Aval) -> ShapeDtypeStruct:
-    """An aval in the form that users see."""
-    return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak)
+    """The aval of an argument of `eval_shape` and similar: an array, a number, or a description of one."""
+    aval = described(x)
+    return aval_of(value_of(x, what)) if aval is None else aval

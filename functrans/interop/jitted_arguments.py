@@ -14,9 +14,10 @@ import numpy as np
 
 from ..core import Aval, is_low
 from ..core.libraries import numba
-from ..frontend.arguments import ShapeDtypeStruct, argument_place, name_of
+from ..frontend.arguments import argument_place, name_of
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path
 from ..frontend.pytree.nodes import DictKey, KeyPath, SequenceKey, keystr
+from ..frontend.structs import ShapeDtypeStruct
 
 types = numba.types
 as_dtype, from_dtype = numba.np.numpy_support.as_dtype, numba.np.numpy_support.from_dtype

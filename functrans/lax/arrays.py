@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core import ArgumentError, ShapeError, aval_of, canonical
 from ..frontend.checked import checked
+from ..frontend.structs import described
 from ..numpy.dispatch import owned
 from ..primitives import ops
 from ..primitives.operands import operand as value_of
@@ -298,7 +299,8 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     >>> lax.full_like(np.zeros(2), 1)
     Array([1., 1.])
     """
-    aval = aval_of(value_of(x, "full_like"))
+    aval = described(x)  # only shape and dtype matter
+    aval = aval_of(value_of(x, "full_like")) if aval is None else aval
     return full(aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype)
 
 

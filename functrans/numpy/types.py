@@ -12,6 +12,7 @@ import numpy as np
 from ..arrays.array import Array
 from ..core import (
     FLOAT16,
+    FLOAT64,
     ArgumentError,
     Tracer,
     bfloat16,
@@ -22,7 +23,9 @@ from ..core import (
 )
 from ..core.low_precision import finfo as core_finfo
 from ..core.low_precision import low_dtype
+from ..core.trace import WEAK_KEYS
 from ..frontend.checked import checked
+from ..frontend.structs import described
 from ..primitives.ops import common_dtype, key_of, operand
 from .creation.filled import asarray
 from .dispatch import implements
@@ -102,7 +105,8 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
     Parameters
     ----------
-    *arrays_and_dtypes : array_like or dtype-like
+    *arrays_and_dtypes : array_like, ShapeDtypeStruct or dtype-like
+        None is NumPy's default, float64.
 
     Returns
     -------
@@ -119,14 +123,16 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     for i, x in enumerate(arrays_and_dtypes):
         if isinstance(x, np.dtype | str | type):
             keys.append(canonical(x, f"result_type: argument {i}"))
+        elif x is None:  # as a dtype: NumPy's default
+            keys.append(FLOAT64)
         else:
-            keys.append(key_of(operand(x, "result_type", i)))
+            keys.append(_key(x, "result_type", i))
     return common_dtype(tuple(keys))[0]
 
 
 @implements(np.shape)
 def shape(a: Any) -> tuple[int, ...]:
-    """The shape of an array, as a tuple of ints.
+    """The shape of an array or `ShapeDtypeStruct`, as a tuple of ints; that of None is ``()``.
 
     Examples
     --------
@@ -134,7 +140,10 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> fnp.shape([[1, 2, 3]])
     (1, 3)
     """
-    return tuple(getattr(operand(a, "shape"), "shape", ()))
+    if a is None:
+        return ()
+    aval = described(a)
+    return tuple(getattr(operand(a, "shape"), "shape", ())) if aval is None else aval.shape
 
 
 @implements(np.ndim)
@@ -179,8 +188,18 @@ def iscomplexobj(x: Any) -> bool:
     >>> fnp.iscomplexobj(1.0)
     False
     """
-    key = key_of(operand(x, "iscomplexobj"))
+    if x is None:
+        return False
+    key = _key(x, "iscomplexobj")
     return key is complex or getattr(key, "kind", "") == "c"
+
+
+def _key(x: Any, name: str, position: int = 0) -> Any:
+    """What promotion depends on, of an array or of a description of one."""
+    aval = described(x)
+    if aval is None:
+        return key_of(operand(x, name, position))
+    return WEAK_KEYS.get(dtype_kind(aval.dtype), aval.dtype) if aval.weak else aval.dtype
 
 
 @implements(np.isrealobj)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.protocols import is_sequence
 from ..core import KEY, Aval, Tracer, dtype_kind, errors, is_abstract, refused_keys
 
 
@@ -68,8 +69,8 @@ def _listed(value: Any, where: str) -> Sequence[Any]:
         if value.dtype.kind not in "iu":
             raise errors.ArgumentError(f"{where} must be integers, got an array of dtype {value.dtype}")
         return tuple(value)
-    if isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0:
-        if not isinstance(value, Sequence | Tracer) or isinstance(value, str | bytes):
+    if (isinstance(value, Iterable) or is_sequence(value)) and getattr(value, "ndim", 1) > 0:
+        if not (isinstance(value, Tracer) or is_sequence(value)):
             raise errors.ArgumentError(
                 f"{where} must be integers, got {value!r} of type {type(value).__name__}"
             )

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays.arguments import too_large
 from ..arrays.array import Array, WeakArray, has_tracer, holds_tracers, wrap
-from ..arrays.protocols import has_protocol, is_array_like
+from ..arrays.protocols import has_protocol, is_array_like, is_jax_array
 from ..core import HELD, PYTHON_KEYS, Tracer, aval_of, check_supported, native, promote
 from ..core.errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
 from .elementwise.arithmetic import convert, convert_element_type_p
@@ -37,7 +37,8 @@ def operand(x: Any, name: str, position: int = 0) -> Any:
     Parameters
     ----------
     x : array_like
-        Anything that NumPy converts to an array, also a nested list or tuple with tracers among its elements.
+        Anything that NumPy converts to an array, also a nested list or tuple with tracers among its elements, or an
+        object with ``__jax_array__``.
     name : str
         The function's name, for messages.
     position : int
@@ -60,6 +61,8 @@ def operand(x: Any, name: str, position: int = 0) -> Any:
     elif isinstance(x, list | tuple):
         return stacked(x, name, position)
     elif kind is not np.ndarray and not isinstance(x, np.generic):
+        if is_jax_array(x):
+            return operand(x.__jax_array__(), name, position)
         if not is_array_like(x):
             _not_an_array(x, name, position)
         if not (isinstance(x, np.ndarray) or has_protocol(x)):

@@ -23,7 +23,7 @@ from ..core import ArgumentError, ShapeError, SolverError, Zero, aval_of
 from ..core.libraries import scipy
 from ..custom.closures import Sealed
 from ..custom.function import Function
-from ..frontend.arguments import ShapeDtypeStruct
+from ..frontend.structs import ShapeDtypeStruct
 from ..numpy.creation.filled import asarray
 from ..numpy.shaping.joining import concatenate, stack
 from ..numpy.shaping.reshaping import broadcast_to

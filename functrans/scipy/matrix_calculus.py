@@ -14,8 +14,8 @@ from ..core import LinAlgError, ShapeError, complex_dtype, finfo
 from ..core.config import config
 from ..custom.closures import closure_convert
 from ..custom.custom_function import custom_jvp
-from ..frontend.arguments import ShapeDtypeStruct
 from ..frontend.checked import checked
+from ..frontend.structs import ShapeDtypeStruct
 from ..lax.while_loops import fori_loop
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of

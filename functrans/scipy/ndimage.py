@@ -122,7 +122,9 @@ def map_coordinates(
 
 def _positions(name: str, coordinates: Any, shape: tuple[int, ...]) -> list[Any]:
     """The coordinates along each axis, floating point and of one shape."""
-    count = len(coordinates) if isinstance(coordinates, Sequence) else (fnp.shape(coordinates) or (0,))[0]
+    if not isinstance(coordinates, Sequence):
+        coordinates = fnp.asarray(coordinates)
+    count = len(coordinates) if isinstance(coordinates, Sequence) or coordinates.ndim else 0
     if not shape or count != len(shape):
         raise ShapeError(
             f"{name}: coordinates must be one array for each axis of input, which has shape {shape}, got {count}"

@@ -20,7 +20,7 @@ from ..core.aval import aval_of
 from ..core.libraries import scipy
 from ..custom.closures import Sealed
 from ..custom.function import Function
-from ..frontend.arguments import ShapeDtypeStruct, struct_of
+from ..frontend.structs import ShapeDtypeStruct, struct_of
 from ..passes.masks import scatter
 from .callbacks import Callback, as_array, is_differentiable, pulled, pushed
 from .patched import unpatched

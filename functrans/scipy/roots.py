@@ -16,7 +16,7 @@ from ..core import ArgumentError, SolverError, is_abstract
 from ..core.libraries import scipy
 from ..custom.closures import Sealed
 from ..custom.function import Function
-from ..frontend.arguments import ShapeDtypeStruct
+from ..frontend.structs import ShapeDtypeStruct
 from ..numpy.elementwise.selection import where
 from ..numpy.linalg import diagonal, solve
 from ..passes.masks import scatter

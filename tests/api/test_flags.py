@@ -138,13 +138,58 @@ def test_compile_time_evaluation():
     np.testing.assert_array_equal(f(2.0), [2.0, 4.0, 6.0])
     assert len(ft.make_jaxpr(f)(2.0).eqns) == 1
 
+
+def test_compile_time_evaluation_lets_traced_values_pass():
     def g(x):
         with ft.ensure_compile_time_eval():
-            return x + 1.0
+            table = fnp.cumsum(fnp.ones(3))
+            assert type(table) is ft.Array  # computed at once
+            y = fnp.sin(x) * table
+            loop = ft.lax.scan(lambda c, t: (c + t, None), 0.0, x)[0] if x.ndim else x
+            inner = ft.grad(lambda w: fnp.sum(w * x))(table[0])
+            return (
+                fnp.sum(y)
+                + loop
+                + ft.jit(lambda t: t * 2)(inner)
+                + fnp.sum(ft.vmap(lambda t: t * t)(x[None]))
+            )
 
-    assert g(1.0) == 2.0
-    with pytest.raises(ConcretizationTypeError, match="add needs the number of a traced value"):
-        ft.jit(g)(1.0)
+    def expected(x):
+        return 6 * np.sin(x) + x + 2 * x + x * x if np.ndim(x) == 0 else None
+
+    x = np.array(0.5)
+    for f in (g, ft.jit(g), ft.jit(ft.jit(g))):
+        np.testing.assert_allclose(f(x), expected(x))
+    np.testing.assert_allclose(ft.vmap(g)(np.array([0.5, 2.0])), [expected(0.5), expected(2.0)])
+    slope = 6 * np.cos(0.5) + 3 + 1.0
+    for f in (ft.grad(g), ft.jit(ft.grad(g)), ft.grad(ft.jit(g)), ft.jacfwd(g)):
+        np.testing.assert_allclose(f(x), slope)
+    rows = np.arange(3.0)
+    for f in (ft.jit(g), ft.grad(g), ft.vmap(g)):
+        assert np.all(np.isfinite(f(rows)))
+
+    def body(c, x):
+        with ft.ensure_compile_time_eval():
+            if fnp.arange(3).sum() > 2:
+                c = c + x
+        return c, c
+
+    assert ft.lax.scan(body, 0.0, rows)[0] == 3.0
+    with pytest.raises(ConcretizationTypeError):
+        ft.jit(lambda x: ft.ensure_compile_time_eval()(float)(x))(1.0)
+
+
+def test_hooks_on_traced_values_within_compile_time_evaluation():
+    seen = []
+
+    def f(x):
+        with ft.ensure_compile_time_eval():
+            y = x * 2.0
+            ft.register_hook(y, lambda g: seen.append(float(g)))
+        return y * 3.0
+
+    assert ft.grad(f)(1.0) == 6.0
+    assert seen == [3.0]
 
 
 # --- promotion ----------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ import scipy.spatial
 import scipy.special
 import scipy.stats
 
+import functrans as ft
 import functrans.numpy as fnp
 
 OURS = fnp.asarray
@@ -537,3 +538,59 @@ CASES = {
 def test_a_library_computes_with_arrays_what_it_computes_with_ndarrays(name):
     ours, theirs = CASES[name](OURS), CASES[name](np.array)
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-9, atol=1e-12)
+
+
+# --- JAX in the same process ----------------------------------------------------------------------------------
+
+#: Reads attributes as JAX's functions do (`convert_to_metaty` of jax._src.pjit, `full_like` of jax._src.lax.lax).
+AS_JAX = """
+def read(x, name):
+    return getattr(x, name, None)
+
+def has(x, name):
+    return hasattr(x, name)
+
+def export(x, **options):
+    return x.__dlpack__(**options)
+"""
+
+
+def as_jax(module="jax._src.pjit"):
+    namespace = {"__name__": module}
+    exec(AS_JAX, namespace)
+    return namespace
+
+
+def test_functions_of_jax_see_an_array_that_is_on_none_of_their_devices():
+    for x in (fnp.ones(3), ft.grad(lambda x: x * x)(2.0)):
+        own = x.sharding
+        assert own == ft.devices()[0]
+        assert as_jax()["read"](x, "sharding") is None
+        assert not as_jax("jax._src.lax.lax")["has"](x, "sharding")
+        assert as_jax("jaxtyping")["read"](x, "sharding") == own
+        assert as_jax()["read"](x, "dtype") == x.dtype
+
+
+def test_dlpack_shares_memory_with_those_who_know_that_it_is_read_only():
+    class Consumer:
+        """Hands a capsule to NumPy."""
+
+        def __init__(self, capsule):
+            self.capsule = capsule
+
+        def __dlpack__(self, **options):
+            return self.capsule
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    x = fnp.arange(3.0)
+    shared = np.from_dlpack(x)
+    assert np.shares_memory(shared, x)
+    assert not shared.flags.writeable
+    for options in ({}, {"stream": None}, {"max_version": (0, 8)}):  # as JAX asks
+        own = np.from_dlpack(Consumer(as_jax()["export"](x, **options)))
+        np.testing.assert_array_equal(own, x)
+        assert not np.shares_memory(own, x)
+    with pytest.raises(BufferError):
+        x.__dlpack__(copy=False)

@@ -239,3 +239,23 @@ def test_wrong_definitions():
         ft.custom_jvp(lambda x: x).defjvps(3)
     with pytest.raises(ft.errors.ArgumentError, match=r"custom_jvp: .*a function"):
         ft.custom_jvp(3)
+
+
+def test_zeros_of_a_tree():
+    tree = {"w": np.ones(2, np.float32), "n": (np.arange(3), 2.0)}
+    zero = zero_from_primal(tree)
+    assert zero["w"].dtype == np.float32
+    assert zero["n"][0].dtype == ft.float0
+    assert zero["n"][0].shape == (3,)
+    assert zero["n"][1] == 0.0
+    symbolic = zero_from_primal(tree, symbolic_zeros=True)
+    assert [type(z) for z in (symbolic["w"], *symbolic["n"])] == [SymbolicZero] * 3
+    assert symbolic["n"][0].dtype == ft.float0
+
+    f = ft.custom_jvp(lambda p: p)
+    f.defjvp(lambda primals, tangents: (primals[0], zero_from_primal(primals[0])))
+    g = ft.custom_vjp(lambda p: p)
+    g.defvjp(lambda p: (p, p), lambda p, ct: (zero_from_primal(p),))
+    for h in (f, g):
+        slope = ft.grad(lambda w, h=h: h({"w": w, "n": (np.arange(3), w)})["w"])
+        assert slope(3.0) == ft.jit(slope)(3.0) == 0.0

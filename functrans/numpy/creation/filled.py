@@ -10,7 +10,7 @@ import numpy as np
 from ...arrays.arguments import Casting, Device, Like, Order
 from ...arrays.array import Array
 from ...core import FLOAT64, ArgumentError, ArgumentValueError, ShapeError, aval_of, canonical, operators
-from ...frontend.arguments import ShapeDtypeStruct
+from ...frontend.structs import described
 from ...primitives import ops
 from ...primitives.ops import finish, operand, positive_shape, shape_of, strong
 from ..dispatch import array_operand, implements, on_cpu, owned, staging
@@ -230,8 +230,8 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
 
 
 def _like(a: Any, dtype: Any, shape: Any, name: str) -> tuple[tuple[int, ...], np.dtype]:
-    # Only shape and dtype matter: a `ShapeDtypeStruct` will do.
-    aval = a if isinstance(a, ShapeDtypeStruct) else aval_of(operand(a, name))
+    aval = described(a)  # only shape and dtype matter
+    aval = aval_of(operand(a, name)) if aval is None else aval
     extents = aval.shape if shape is None else positive_shape(shape, name)
     return extents, _dtype(dtype, name, aval.dtype)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...api.bodies import trace_body
-from ...arrays.array import unwrap, wrap
+from ...arrays.array import has_tracer, unwrap, wrap
 from ...control import scan
 from ...core import INT64, Aval, Tracer, aval_of, concrete, is_abstract, is_inexact, operators
 from ...core.autocast import autocasting
@@ -309,6 +309,8 @@ def _plan(x: Any, index: Any, mode: str | None) -> ops.Plan:
 def _updates(x: Any, values: Any, op: Any) -> Any:
     """Convert values to the dtype of the array, by NumPy's rules of assignment."""
     dtype = x.dtype
+    if has_tracer(values):
+        values = ops.operand(values, "x.at[...]: values")
     if isinstance(values, Tracer):
         update_type: Any = values.dtype.type(0).item() if values.weak_type else values.dtype
     elif type(values) in (int, float, complex):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.protocols import is_jax_array
 from ...core import INT64, ArgumentError, ArgumentValueError, ShapeError, Tracer, is_abstract
 from ...primitives import ops
 from ...primitives.ops import finish, many_axes, one_axis, operand, refuse_out, shape_of
@@ -21,7 +22,8 @@ __all__ = [
 
 
 def _index_array(indices: Any, name: str, position: int = 1) -> Any:
-    plain = isinstance(indices, Tracer | np.ndarray | np.generic | int | float | complex | list | tuple)
+    known = Tracer | np.ndarray | np.generic | int | float | complex | list | tuple
+    plain = isinstance(indices, known) or is_jax_array(indices)
     i = operand(indices if plain else ops.index_array(indices), name, position)
     i = i if isinstance(i, (Tracer, np.ndarray)) else np.asarray(i)
     if i.dtype.kind == "b":

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...arrays.array import has_tracer, holds_tracers
+from ...arrays.array import has_tracer, holds_tracers, unwrap
+from ...arrays.protocols import is_jax_array
 from ...core import INT64, Tracer, dtype_kind, errors
 from ..elementwise.arithmetic import convert
 from ..structure.linear import reshape_p, shape_of
@@ -38,6 +39,8 @@ def _entry(e: Any) -> Any:
         if e.dtype.kind == "b":
             return _mask(_concrete_mask(e))
         raise not_an_index(f"an array of dtype {e.dtype}")
+    if is_jax_array(e):
+        return _entry(unwrap(e.__jax_array__()))
     if isinstance(e, (list, tuple)) or has_tracer(e) or holds_tracers(e):
         e = _from_sequence(e)
         if isinstance(e, Tracer):
@@ -101,9 +104,13 @@ def _mask(a: np.ndarray) -> Mask:
 
 def _from_sequence(e: Any) -> Any:
     """Convert a nested list to an index array; traced elements are stacked."""
+    if is_jax_array(e):
+        e = unwrap(e.__jax_array__())
+    if isinstance(e, Tracer):
+        return e
     if not (has_tracer(e) or holds_tracers(e)):
         return _plain_indices(e)
-    rows = [row if isinstance(row, Tracer) else _from_sequence(row) for row in e]
+    rows = [_from_sequence(row) for row in e]
     shapes = {shape_of(row) for row in rows}
     if len(shapes) != 1:
         raise errors.InvalidIndexError(f"an index list holds elements of different shapes {sorted(shapes)}")

@@ -70,7 +70,7 @@ def zeros(aval: Aval, bind: Callable[..., Any] = Primitive.bind) -> Any:
         return bind(empty_tape_p, aval=aval)
     if bind is Primitive.bind and current_trace.get() is eval_trace:
         return np.zeros(aval.shape, aval.dtype)
-    zero = aval.dtype.type(0)
+    zero = aval.dtype.type(0) if aval.dtype != KEY else np.zeros((), KEY)
     if not aval.shape:
         return zero
     return bind(broadcast_in_dim_p, zero, shape=aval.shape, broadcast_dimensions=())

@@ -179,7 +179,7 @@ def _reduced(value: Any, a: Any, axis: int | None, along: int, keepdims: bool) -
     """A result with or without the axis, of extent 1, that the sample was reduced along."""
     if not keepdims:
         return finish(np.squeeze(value, along))
-    return finish(value if axis is not None else np.reshape(value, (1,) * np.ndim(a)))
+    return finish(value if axis is not None else np.reshape(value, (1,) * fnp.ndim(a)))
 
 
 # --- moments --------------------------------------------------------------------------------------------------
@@ -270,10 +270,10 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
     Array([-1.22474487,  0.        ,  1.22474487])
     """
     if axis is not None:
-        ops.one_axis(axis, np.ndim(a), "zscore")
+        ops.one_axis(axis, fnp.ndim(a), "zscore")
     m = _Moments("zscore", a, axis, nan_policy)
     value = m.deviation / np.sqrt(m.variance(ddof))
-    return finish(np.reshape(value, np.shape(a)))
+    return finish(np.reshape(value, fnp.shape(a)))
 
 
 @checked
