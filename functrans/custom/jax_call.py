@@ -177,8 +177,8 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     >>> from functrans.custom_derivatives import zero_from_primal
     >>> zero_from_primal([1.0, 2.0][0]), zero_from_primal(2.0, symbolic_zeros=True)
     (Array(0.), Zero(f64[]))
-    >>> zero_from_primal({"w": 2.0, "b": 3.0})
-    {'w': Array(0.), 'b': Array(0.)}
+    >>> zero_from_primal({"b": 3.0, "w": 2.0})
+    {'b': Array(0.), 'w': Array(0.)}
     """
 
     def zero(leaf: Any) -> Any:
