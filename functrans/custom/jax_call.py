@@ -18,7 +18,6 @@ from ..core import (
     aval_of,
     debug_nans_active,
     errors,
-    float0,
     is_inexact,
     last_line,
 )
@@ -169,8 +168,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     Returns
     -------
     tree of the same structure
-        With zeros of the shape and dtype of each array, or `SymbolicZero`. Tangents of integers have the dtype
-        `functrans.float0`.
+        With zeros of the shape and dtype of each array, or `SymbolicZero`.
 
     Examples
     --------
@@ -182,10 +180,8 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """
 
     def zero(leaf: Any) -> Any:
-        aval = aval_of(value_of(leaf, lambda: "zero_from_primal: val")).to_tangent_aval()
-        if symbolic_zeros:
-            return Zero(aval)
-        return np.zeros(aval.shape, float0) if aval.dtype == float0 else given(zeros(aval))
+        aval = aval_of(value_of(leaf, lambda: "zero_from_primal: val")).strong()
+        return Zero(aval) if symbolic_zeros else given(zeros(aval))
 
     return tree_map(zero, val)
 

@@ -245,12 +245,11 @@ def test_zeros_of_a_tree():
     tree = {"w": np.ones(2, np.float32), "n": (np.arange(3), 2.0)}
     zero = zero_from_primal(tree)
     assert zero["w"].dtype == np.float32
-    assert zero["n"][0].dtype == ft.float0
-    assert zero["n"][0].shape == (3,)
+    np.testing.assert_array_equal(zero["n"][0], [0, 0, 0])
     assert zero["n"][1] == 0.0
     symbolic = zero_from_primal(tree, symbolic_zeros=True)
     assert [type(z) for z in (symbolic["w"], *symbolic["n"])] == [SymbolicZero] * 3
-    assert symbolic["n"][0].dtype == ft.float0
+    assert symbolic["n"][0].shape == (3,)
 
     f = ft.custom_jvp(lambda p: p)
     f.defjvp(lambda primals, tangents: (primals[0], zero_from_primal(primals[0])))
