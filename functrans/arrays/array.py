@@ -332,13 +332,6 @@ class Array(np.ndarray, metaclass=_ArrayType):
             raise AttributeError
         return CPU
 
-    def __dlpack__(self, **options: Any) -> Any:
-        """Hand out the memory. Consumers that do not know of read-only memory get a copy."""
-        plain = _view(self, _ndarray)
-        if (options.get("max_version") or (0,))[0] < 1 and options.get("copy") is None:
-            plain = plain.copy()
-        return plain.__dlpack__(**options)
-
     def devices(self) -> set[Device]:
         """The devices that hold the array: the CPU."""
         return {CPU}
@@ -369,8 +362,13 @@ class Array(np.ndarray, metaclass=_ArrayType):
         return wrap(plain) if type is None or type is Array else plain.view(type)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The memory for another library, which keeps it alive, and not the `Array`, which may be donated."""
-        return _view(self, _ndarray).__dlpack__(**options)
+        """The memory for another library, which keeps it alive, and not the `Array`, which may be donated; a copy for
+        those who do not know that memory may be read-only.
+        """
+        plain = _view(self, _ndarray)
+        if (options.get("max_version") or (0,))[0] < 1 and options.get("copy") is None:
+            plain = plain.copy()
+        return plain.__dlpack__(**options)
 
     def copy(self, order: Any = "C") -> Any:
         """A plain array with the same values, which the caller may modify."""
