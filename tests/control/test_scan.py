@@ -118,3 +118,28 @@ def test_no_rows_and_no_iterations():
     assert rows.shape == (0,)
     assert lax.scan(lambda c, _: (c, None), 1.0, None, length=3) == (1.0, None)
     assert ft.grad(lambda x: lax.scan(lambda c, r: (c * r, None), x, np.zeros(0))[0])(2.0) == 1.0
+
+
+@pytest.mark.parametrize("loop", ["scan", "fori", "while"])
+def test_what_does_not_vary_is_computed_once_also_from_a_broadcast(loop):
+    """The running sum leaves the body, and with it the broadcast that it reads."""
+
+    def step(c, a):
+        return c + fnp.cumsum(fnp.full((4,), fnp.sin(a))) * fnp.flip(c)
+
+    def f(a, c):
+        if loop == "scan":
+            return lax.scan(lambda c, _: (step(c, a), None), c, None, length=3)[0]
+        if loop == "fori":
+            return lax.fori_loop(0, 3, lambda i, c: step(c, a), c)
+        return lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, step(s[1], a)), (0, c))[1]
+
+    a, c = 0.7, np.arange(1.0, 5.0)
+    expected = c
+    for _ in range(3):
+        expected = expected + np.cumsum(np.full(4, np.sin(a))) * expected[::-1]
+    np.testing.assert_allclose(ft.jit(f)(a, c), expected, rtol=1e-14)
+    if loop != "while":
+        text = text_of(f, a, c)
+        assert text.index("sin") < text.index("for ")
+    ft.test_util.check_grads(f, (a, c), order=1, modes=["fwd"] if loop == "while" else ["fwd", "rev"])

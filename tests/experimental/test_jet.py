@@ -288,3 +288,19 @@ def test_errors():
         jet(fnp.sin, (X,), ((1j * X,),))
     with pytest.raises(CallbackError, match="no derivative"):
         jet(lambda x: ft.pure_callback(np.sin, ft.ShapeDtypeStruct((3,), float), x), (X,), ((X,),))
+
+
+def test_a_hook_inside_sees_the_cotangent_of_its_value():
+    """Around `jet` runs reverse mode: the derivative of the function's value, and of its coefficients beside it."""
+    seen = []
+
+    def f(x):
+        y = fnp.sin(x)
+        ft.register_hook(y, lambda ct: seen.append(float(ct)))
+        return y * y
+
+    def value(x):
+        return jet(f, (x,), ((1.0, 0.0),))[0]
+
+    np.testing.assert_allclose(ft.grad(value)(0.4), np.sin(0.8))
+    np.testing.assert_allclose(seen, [2 * np.sin(0.4)])

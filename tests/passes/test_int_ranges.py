@@ -243,6 +243,14 @@ def test_conditions_claim_ranges_of_their_operands(f, claims):
     assert facts_of_one(f)[2] == claims
 
 
+def test_floats_have_no_range():
+    for f in (fnp.isinf, fnp.isnan, fnp.isfinite, fnp.signbit, lambda x: x > np.inf, lambda x: x < 0.5):
+        jaxpr = ft.make_jaxpr(f)(0.0)
+        known = ranges_of(jaxpr, [Facts()])
+        assert all(known[v].range in ((0, 1), UNKNOWN) for v in jaxpr.outvars)
+        assert all(known[v] == Facts() for v in known if v.aval.dtype == np.float64)
+
+
 # --- loops --------------------------------------------------------------------------------------------------
 
 COUNTER = Var(Aval((), np.dtype(np.int64)))

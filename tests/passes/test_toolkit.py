@@ -28,6 +28,7 @@ from functrans.passes.toolkit import (
     forward_slice,
     inline,
     lift_constants,
+    lift_tracers,
     live_equations,
     map_subjaxprs,
     new_equation,
@@ -161,6 +162,31 @@ def test_constants_become_operands():
     x = np.array([0.1, -2.0, 3.0])
     np.testing.assert_array_equal(evaluate(lifted, [*values, x])[0], evaluate(jaxpr, [x])[0])
     assert lift_constants(lifted) == (lifted, ())
+
+
+def test_captured_tracers_become_operands_and_arrays_stay():
+    array = np.arange(3.0)
+    found = []
+
+    def f(x):
+        inner = traced(lambda y: y * x + array)
+        found.append(lift_tracers(inner))
+        return x
+
+    traced(f)
+    ((lifted, values),) = found
+    assert len(values) == 1
+    assert len(lifted.invars) == 2
+    (kept,) = lifted.consts
+    np.testing.assert_array_equal(kept, array)
+    result = evaluate(lifted, [np.full(3, 2.0), np.ones(3)])[0]
+    np.testing.assert_array_equal(result, 2.0 + np.arange(3.0))
+    scalar = []
+    traced(lambda x: [scalar.append(constants_to_literals(traced(lambda y: y * x[0]))), x][1])
+    assert len(scalar[0].constants) == 1  # a number that is not known yet
+    same, none = lift_tracers(lifted)
+    assert same is lifted  # what is cached on it stays
+    assert none == ()
 
 
 def test_numbers_among_the_constants_become_literals():

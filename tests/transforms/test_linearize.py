@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import functrans as ft
+import functrans.numpy as fnp
 from functrans.core.aval import Zero, aval_of
 from functrans.core.evaluation import evaluate
 from functrans.core.primitive import Linear
@@ -111,3 +113,10 @@ def test_linear_programs_are_linear(f):
         assert np.shape(twice) == np.shape(once)
     for a, b, total in zip(push(u, v), push(v, u), push(u + v, v + u), strict=True):
         np.testing.assert_allclose(np.add(a, b), total, rtol=1e-12)
+
+
+def test_results_of_a_call_that_no_tangent_reaches_have_none():
+    inner = ft.jit(lambda x, c: (fnp.sin(x), fnp.cos(c)))
+    actual = linearize(lambda x, c: list(inner(x, c)), [X, X], [True, False])
+    assert [type(v) is Linear for v in actual.tangents] == [True, False]
+    np.testing.assert_allclose(replay(actual, [np.ones(3), None])[0], np.cos(X))
