@@ -8,6 +8,7 @@ import pytest
 from functrans.core.libraries import llvm
 from functrans.lowering.llvm import maths, objects
 from functrans.lowering.llvm.inline_maths import FASTER, FUNCTIONS
+from functrans.lowering.llvm.symbols import has_libmvec, is_in_process
 from functrans.lowering.loops.builder import Builder
 from functrans.lowering.processor import processor
 from functrans.lowering.run.compile import compile_kernel
@@ -185,3 +186,8 @@ def test_the_sine_and_cosine_of_a_number_are_one_call():
         assert np.array_equal(out, [np.cos(angle), np.sin(angle), np.cos(angle)], equal_nan=True)
     if maths.is_in_process("sincos"):
         assert kernel.llvm.count("call double @") == 0
+
+
+@pytest.mark.skipif(not has_libmvec(), reason="no libmvec here")
+def test_the_library_is_loaded_once_it_is_known_to_exist():
+    assert any(is_in_process(f"_ZGV{isa}N2v_sin") for isa in "bn")  # of x86-64 and of AArch64
