@@ -13,8 +13,10 @@ import os
 import random
 import shutil
 import signal
+import sys
 import tempfile
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -38,6 +40,9 @@ if "FUNCTRANS_CACHE_DIR" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["FUNCTRANS_CACHE_DIR"], ignore_errors=True)
 os.environ.setdefault("FUNCTRANS_CHECKED", "0" if AS_SHIPPED else "1")
 os.environ.setdefault("FUNCTRANS_CACHE", "1" if AS_SHIPPED else "0")
+
+# The generator of random programs, for all that test with them.
+sys.path.append(str(Path(__file__).with_name("properties")))
 
 from functrans.core.config import config  # noqa: E402  it reads the environment when imported
 

@@ -1,56 +1,35 @@
 """Random programs with host calls: each is made once, in the order of the program, under every transformation."""
 
-import random
-
 import numpy as np
 import pytest
+from generator.choices import Seeded
+from generator.drawing import draw_program
+from generator.libraries import Functrans
 
 import functrans as ft
 import functrans.numpy as fnp
 
-SCALAR = ft.ShapeDtypeStruct((), float)
+#: Functions of numbers among which are host calls, some of which a reader of the log can tell apart.
+WEIGHTS = {
+    "sin": 2,
+    "cos": 1,
+    "multiply": 2,
+    "called": 2,
+    "noted": 3,
+    "looked at": 3,
+    "jit": 2,
+    "checked index": 2,
+}
 
 
 def program(seed, log):
-    """A function of x (differentiated) and y (looked at, and changed by host calls), which writes to `log`."""
-    choose = random.Random(seed)
-    steps = [
-        (choose.choice("sdnjip"), choose.random(), choose.random()) for _ in range(choose.randint(4, 10))
-    ]
-
-    def note(k, y):
-        def host(y):
-            log.append((k, float(y)))
-            return y
-
-        return ft.io_callback(host, SCALAR, y)
-
-    def look(k, x):
-        ft.debug.callback(lambda x: log.append((k, float(x))), x)
+    """A function of x (differentiated) and y, which writes to `log`."""
+    drawn = draw_program(Seeded(seed), WEIGHTS, most=12, depth=1, inputs=[np.asarray(0.3), np.asarray(0.7)])
 
     def f(x, y):
-        xs, ys = [x, fnp.sin(x), y], [y]
-        for k, (kind, u, v) in enumerate(steps):
-            a, b, c = xs[int(u * len(xs))], xs[int(v * len(xs))], ys[int(v * len(ys))]
-            if kind == "s":
-                xs.append(fnp.sin(a) * b)
-            elif kind == "d":
-                look(k, a)
-            elif kind == "n":
-                ys.append(note(k, 1.5 * c))
-            elif kind == "i":  # may raise
-                ys.append((fnp.ones(3) * c)[fnp.asarray(0.0 * c).astype(int)])
-            elif kind == "p":
-                xs.append(a * ft.pure_callback(np.cos, SCALAR, c, vmap_method="sequential"))
-            else:
-
-                @ft.jit
-                def inner(a, c, k=k):
-                    look(k, a)
-                    return fnp.cos(a) + note(k + 0.5, c)
-
-                xs.append(inner(a, c))
-        return sum(xs[1:], xs[0])
+        lib = Functrans()
+        lib.log = log
+        return sum([fnp.sum(v) for v in drawn.run(lib, x, y)])
 
     return f
 

@@ -1,90 +1,107 @@
-"""Random programs under random stacks of transformations, against NumPy and finite differences."""
-
-import importlib.util
-from pathlib import Path
+"""Random programs under random settings and stacks of transformations, by independent routes."""
 
 import numpy as np
 import pytest
+from generator import drawing
+from generator.checks import CHECKS, Case, cases
+from generator.choices import Seeded
+from generator.loops import Loop
+from generator.records import Block, Statement
+from generator.settings import Setting, under
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import functrans as ft
-
-_spec = importlib.util.spec_from_file_location(
-    "functrans_test_programs", Path(__file__).with_name("programs.py")
-)
-programs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(programs)
-
-QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-
-
-def check_values(case):
-    program, x = case
-    before = x.copy()
-    expected = program.reference(x)
-    for run in (program, ft.jit(program), ft.jit(ft.jit(program)), lambda x: ft.vjp(program, x)[0]):
-        found = np.asarray(run(x))
-        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
-        assert not np.shares_memory(found, x) or run is program
-    np.testing.assert_array_equal(x, before)
+QUIET = [
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+    HealthCheck.filter_too_much,
+    HealthCheck.large_base_example,
+]
+NAMES = [*CHECKS, "stack"]
+#: What programs are drawn from, and how deep: straight lines, everything, loops that mostly write arrays, Numba too.
+DRAWN = {
+    "straight": {"weights": drawing.STRAIGHT, "most": 10, "depth": 0},
+    "everything": {"weights": drawing.WITHOUT_NUMBA, "most": 5, "depth": 2},
+    "writing": {"weights": drawing.WRITING, "most": 2, "depth": 2},
+    "numba": {"weights": {**drawing.EVERYTHING, "numba": 30}, "most": 5, "depth": 1},
+}
 
 
-def check_stack(case, names):
-    program, x = case
-    f, oracle, _ = programs.apply_stack(program, names)
-    before = x.copy()
-    expected, found = np.asarray(oracle(x)), np.asarray(f(x))
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(x, before)
+@pytest.mark.wide(2)  # an odd number of checks: each is quick with the one or the other
+@pytest.mark.parametrize("how", ["everything", "writing"])
+@pytest.mark.parametrize("name", NAMES)
+def test_by_other_routes(name, how):
+    @settings(max_examples=2, suppress_health_check=QUIET)
+    @given(cases(**DRAWN[how]))
+    def run(case):
+        case.check(name)
+
+    run()
 
 
-def check_modes(case):
-    """Forward and reverse mode are each other's transpose, eager, compiled either way, and batched."""
-    program, x = case
-    out, pull = ft.vjp(program, x)
-    d, ct = programs.direction(x), programs.direction(out)
-    slope = np.asarray(ft.jvp(program, (x,), (d,))[1])
-    back = np.asarray(pull(ct)[0])
-    np.testing.assert_allclose(np.sum(ct * slope), np.sum(back * d), rtol=1e-9, atol=1e-10)
-    jitted = ft.jit(program)
-    for other in (
-        ft.vjp(jitted, x)[1](ct)[0],
-        ft.jit(lambda x, ct: ft.vjp(program, x)[1](ct)[0])(x, ct),
-        ft.vmap(lambda ct: pull(ct)[0])(np.stack([ct, 2 * ct]))[0],
-        ft.vmap(lambda x: ft.vjp(jitted, x)[1](ct)[0])(np.stack([x, x]))[1],
-    ):
-        np.testing.assert_allclose(other, back, rtol=1e-9, atol=1e-10)
-    for other in (
-        ft.linearize(jitted, x)[1](d),
-        ft.jit(lambda x, d: ft.jvp(program, (x,), (d,))[1])(x, d),
-        ft.linear_transpose(lambda ct: pull(ct)[0], ct)(d)[0],
-    ):
-        np.testing.assert_allclose(other, slope, rtol=1e-9, atol=1e-10)
+@pytest.mark.parametrize("name", ["values", "slope", "modes", "stack"])
+def test_straight_lines(name):
+    @settings(max_examples=4, suppress_health_check=QUIET)
+    @given(cases(**DRAWN["straight"]))
+    def run(case):
+        case.check(name)
 
-
-@settings(max_examples=20, suppress_health_check=QUIET)
-@given(programs.programs())
-def test_values(case):
-    check_values(case)
-
-
-@settings(max_examples=20, suppress_health_check=QUIET)
-@given(programs.programs(4), programs.stacks())
-def test_stacks(case, names):
-    check_stack(case, names)
-
-
-@settings(max_examples=10, suppress_health_check=QUIET)
-@given(programs.programs())
-def test_modes(case):
-    check_modes(case)
+    run()
 
 
 @pytest.mark.slow
-@settings(max_examples=300, suppress_health_check=QUIET)
-@given(programs.programs(10), programs.stacks(), st.sampled_from([check_values, check_modes, check_stack]))
-def test_many(case, names, check):
-    check(case, names) if check is check_stack else check(case)
+@pytest.mark.parametrize("how", DRAWN)
+@pytest.mark.parametrize("name", NAMES)
+def test_many(name, how):
+    @settings(max_examples=25, suppress_health_check=QUIET)
+    @given(cases(**DRAWN[how]))
+    def run(case):
+        case.check(name, 20)
+
+    run()
+
+
+def test_loops_that_compute_nothing():
+    """A part of a kernel without arguments."""
+    x, paste = np.array([0.3, -0.4, 0.9]), Statement("paste", (0, 3), 1)
+    first = Loop((2, 4), Block((Statement("constant integer", (), 2), paste), (6, 7)), 3, (0, True, 3, None))
+    second = Loop((1,), Block((Statement("constant integer", (), 1),), (8,)), 1, (None, False, 1, None))
+    statements = (paste, Statement("scan", (), first), Statement("scan", (), second))
+    inputs = [x, np.ones((2, 3)), np.asarray(0.5), np.asarray(3), np.asarray(True)]
+    program = drawing.Program(inputs, statements, tuple(range(5, 9)))
+    with under(Setting(limits=("parts",))):
+        CHECKS["values"][0](program, range(3))
+
+
+# --- the generator itself -----------------------------------------------------------------------------------------
+
+
+def kinds_in(statements):
+    for statement in statements:
+        yield statement.kind
+        for part in statement.params if isinstance(statement.params, tuple) else ():
+            for block in part if isinstance(part, tuple) and not hasattr(part, "statements") else (part,):
+                yield from kinds_in(getattr(block, "statements", ()))
+
+
+def test_every_kind_is_drawn():
+    missing = {name for name, weight in drawing.EVERYTHING.items() if weight}
+    for seed in range(2000):
+        missing -= set(
+            kinds_in(drawing.draw_program(Seeded(seed), drawing.EVERYTHING, most=9, depth=1).statements)
+        )
+        if not missing:
+            break
+    assert not missing
+
+
+def test_a_seed_is_a_program():
+    for seed in range(20):
+        assert repr(Case(Seeded(seed))) == repr(Case(Seeded(seed)))
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=20)
+def test_programs_end_in_floats(seed):
+    program = drawing.draw_program(Seeded(seed))
+    assert any(y.dtype.kind in "fc" for y in program.reference(*program.point(seed)))

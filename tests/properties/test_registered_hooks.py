@@ -2,81 +2,40 @@
 
 import numpy as np
 import pytest
+from generator.choices import drawn_by
+from generator.drawing import Program, draw_program
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
 
-inner = ft.jit(lambda a, b: fnp.cos(a) + b)
-shifted = ft.jit(lambda a: a + 0.25)
-OPS = {
-    "shift": lambda a, b: a + 0.5,
-    "from": lambda a, b: 2.0 - a,
-    "minus": lambda a, b: a - 1.5,
-    "neg": lambda a, b: -a,
-    "sin": lambda a, b: fnp.sin(a),
-    "scale": lambda a, b: 0.7 * a,
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "jit": inner,
-    "inner jit": lambda a, b: shifted(a),
-}
+#: Functions whose values all depend on what is differentiated.
+WEIGHTS = dict.fromkeys(
+    ("sin", "scale", "negative", "add", "subtract", "multiply", "blend", "jitted", "branch"), 1
+)
 
 
-@st.composite
-def programs(draw):
-    """Equations ``(op, operand, operand)``, and hooks ``(value, factor, after which equation)`` in order."""
-    size = draw(st.integers(1, 8))
-    eqns = [
-        (draw(st.sampled_from(sorted(OPS))), draw(st.integers(0, k)), draw(st.integers(0, k)))
-        for k in range(size)
-    ]
-    hooks = []
-    for _ in range(draw(st.integers(1, 4))):
-        value = draw(st.integers(0, size))
-        hooks.append((value, draw(st.sampled_from([2.0, -1.0, 3.0])), draw(st.integers(value, size))))
-    return eqns, sorted(hooks, key=lambda hook: hook[2])
-
-
-def hook(factor):
-    return lambda ct: factor * ct + 0.125
+@drawn_by
+def programs(choose):
+    """A program with hooks that are registered on values anywhere after their definition."""
+    drawn = draw_program(choose, WEIGHTS, most=8, depth=0, inputs=[np.asarray(0.3)])
+    size, hooks = len(drawn.statements), []
+    for _ in range(choose.integer(1, 4)):
+        value = choose.integer(0, size)
+        hooks.append((value, choose.of((2.0, -1.0, 3.0)), choose.integer(value, size)))
+    return Program(
+        drawn.inputs, drawn.statements, (size,), late=tuple(sorted(hooks, key=lambda hook: hook[2]))
+    )
 
 
 def registered(program):
     """The program with `register_hook`."""
-    eqns, hooks = program
-
-    def f(x):
-        values = [x]
-        for k in range(len(eqns) + 1):
-            for value, factor, when in hooks:
-                if when == k:
-                    ft.register_hook(values[value], hook(factor))
-            if k < len(eqns):
-                op, a, b = eqns[k]
-                values.append(OPS[op](values[a], values[b]))
-        return fnp.sum(values[-1])
-
-    return f
+    return lambda x: fnp.sum(program(x)[0])
 
 
 def written_out(program):
     """The program with an identity after each definition, which has the cotangent of the hooks."""
-    eqns, hooks = program
-
-    def f(x):
-        values = []
-        for k in range(len(eqns) + 1):
-            value = x if k == 0 else OPS[eqns[k - 1][0]](*[values[i] for i in eqns[k - 1][1:]])
-            for own, factor, _ in reversed(hooks):  # the one registered first comes last
-                if own == k:
-                    value = ft.cotangent_hook(value, hook(factor))
-            values.append(value)
-        return fnp.sum(values[-1])
-
-    return f
+    return lambda x: fnp.sum(program.plain(x)[0])
 
 
 FORMS = {

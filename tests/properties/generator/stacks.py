@@ -6,11 +6,14 @@ A function takes float and integer arrays and returns a tuple of float arrays; a
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans import lax
+
+from .choices import drawn_by
+from .libraries import Functrans, Python
+
+COMPILED, PLAIN = Functrans(), Python(fnp)
 
 
 def moves(x):
@@ -48,11 +51,11 @@ def weighed(outs):
     return total
 
 
-def _jit(f, n):
-    return ft.jit(f)
+def _jit(lib, f, n):
+    return lib.jit(f)
 
 
-def _vmap(f, n):
+def _vmap(lib, f, n):
     def g(*xs):
         axes, many = [], []
         for i, x in enumerate(xs):
@@ -60,12 +63,12 @@ def _vmap(f, n):
             axes.append(axis)
             rows = [x, x if not moves(x) else 0.5 * x, x]
             many.append(x if axis is None else fnp.stack(rows[: 1 + n % 3], axis=axis))
-        return ft.vmap(f, in_axes=tuple(axes), out_axes=(0, -1)[n % 2])(*many)
+        return lib.vmap(f, tuple(axes), (0, -1)[n % 2])(*many)
 
     return g
 
 
-def _jvp(f, n):
+def _jvp(lib, f, n):
     def g(*xs):
         h, floats = _of_floats(f, xs, n)
         # One argument alone now and then: the others have no tangent at all.
@@ -80,7 +83,7 @@ def _jvp(f, n):
     return g
 
 
-def _linearize(f, n):
+def _linearize(lib, f, n):
     def g(*xs):
         h, floats = _of_floats(f, xs, n)
         outs, push = ft.linearize(h, *floats)
@@ -89,7 +92,7 @@ def _linearize(f, n):
     return g
 
 
-def _vjp(f, n):
+def _vjp(lib, f, n):
     def g(*xs):
         h, floats = _of_floats(f, xs, n)
         if n % 2:  # the other outputs have no cotangent at all
@@ -101,7 +104,7 @@ def _vjp(f, n):
     return g
 
 
-def _grad(f, n):
+def _grad(lib, f, n):
     def g(*xs):
         h, floats = _of_floats(f, xs, n)
         if n % 2:
@@ -112,7 +115,7 @@ def _grad(f, n):
     return g
 
 
-def _hvp(f, n):
+def _hvp(lib, f, n):
     def g(*xs):
         h, floats = _of_floats(f, xs, n)
         gradient = ft.grad(lambda *ys: weighed(h(*ys)), argnums=tuple(range(len(floats))))
@@ -124,11 +127,11 @@ def _hvp(f, n):
     return g
 
 
-def _hessian(f, n):
+def _hessian(lib, f, n):
     def g(*xs):
         h, floats = _of_floats(f, xs, n)
         if floats[0].dtype.kind == "c" or floats[0].size > 6:
-            return _hvp(f, n)(*xs)
+            return _hvp(lib, f, n)(*xs)
         scalar = lambda x: weighed(h(x, *floats[1:]))
         second = (ft.hessian, lambda s: ft.jacrev(ft.grad(s)), lambda s: ft.jacfwd(ft.jacfwd(s)))[n % 3]
         return (second(scalar)(floats[0]),)
@@ -136,8 +139,8 @@ def _hessian(f, n):
     return g
 
 
-def _checkpoint(f, n):
-    return ft.checkpoint(f)
+def _checkpoint(lib, f, n):
+    return lib.checkpoint(f, None)
 
 
 def _carried(f, xs):
@@ -147,37 +150,37 @@ def _carried(f, xs):
     return tuple([fnp.asarray(0.8 * x + 0.2 * s, x.dtype) if moves(x) else x for x in xs]), tuple(outs)
 
 
-def _scan(f, n):
+def _scan(lib, f, n):
     def g(*xs):
         xs = tuple([fnp.asarray(x) for x in xs])
-        last, rows = lax.scan(lambda c, _: _carried(f, c), xs, None, length=1 + n % 3, reverse=bool(n % 2))
+        last, rows = lib.scan(lambda c, _: _carried(f, c), xs, None, 1 + n % 3, bool(n % 2))
         return (*rows, *[x for x in last if moves(x)])
 
     return g
 
 
-def _scan_rows(f, n):
+def _scan_rows(lib, f, n):
     def g(*xs):
         """The first array by rows; the others are captured."""
         rows = fnp.stack([xs[0], 0.5 * xs[0]])
-        return lax.scan(lambda c, x: (c, tuple(f(x, *xs[1:]))), None, rows)[1]
+        return tuple(lib.scan(lambda c, x: (c, tuple(f(x, *xs[1:]))), None, rows, 2)[1])
 
     return g
 
 
-def _fori(f, n):
+def _fori(lib, f, n):
     def g(*xs):
         xs = tuple([fnp.asarray(x) for x in xs])
-        last = lax.fori_loop(0, 1 + n % 2, lambda i, c: _carried(f, c)[0], xs)
+        last = lib.fori(0, 1 + n % 2, lambda i, c: _carried(f, c)[0], xs)
         return tuple([x for x in last if moves(x)])
 
     return g
 
 
-def _while(f, n):
+def _while(lib, f, n):
     def g(*xs):
         start = (0, tuple([fnp.asarray(x) for x in xs]))
-        _, last = lax.while_loop(
+        _, last = lib.while_loop(
             lambda c: c[0] < 1 + n % 2, lambda c: (c[0] + 1, _carried(f, c[1])[0]), start
         )
         return tuple([x for x in last if moves(x)])
@@ -185,11 +188,11 @@ def _while(f, n):
     return g
 
 
-def _cond(f, n):
+def _cond(lib, f, n):
     def g(*xs):
         test = fnp.sum(fnp.real(xs[0])) > (-100.0 if n % 2 else 100.0)
         other = lambda *ys: tuple([0.5 * y for y in f(*ys)])
-        return lax.cond(test, f, other, *xs)
+        return lib.cond(test, f, other, *xs)
 
     return g
 
@@ -214,37 +217,23 @@ LEVELS = {
 _CHOICES = ["jit", "vmap", "jvp", "vjp", "grad"] * 2 + list(LEVELS)
 
 
-@st.composite
-def stacks(draw, most=4, order=3, choices=None):
+def draw_stack(choose, most=4, order=3, choices=None):
     """Levels ``(name, number)``, outermost first, that differentiate at most `order` times."""
     found = []
-    for name in draw(st.lists(st.sampled_from(choices or _CHOICES), min_size=1, max_size=most)):
+    for _ in range(choose.integer(1, most)):
+        name = choose.of(choices or _CHOICES)
         order -= LEVELS[name][1]
         if order < 0:
             break
-        found.append((name, draw(st.integers(0, 5))))
+        found.append((name, choose.integer(0, 5)))
     return found
 
 
-def applied(f, names):
-    """The function under a stack."""
-    for name, n in reversed(names):
-        f = LEVELS[name][0](f, n)
+stacks = drawn_by(draw_stack)
+
+
+def applied(f, levels, lib=COMPILED):
+    """The function under a stack; by `PLAIN`, lanes and loops are those of Python."""
+    for name, n in reversed(levels):
+        f = LEVELS[name][0](lib, f, n)
     return f
-
-
-def eager(names):
-    """The stack without compilation, for the oracle."""
-    return [(name, n) for name, n in names if name != "jit"]
-
-
-def assert_same(found, expected, tolerance=1e-8):
-    """Equal types, and numbers relative to the largest of each array."""
-    assert len(found) == len(expected)
-    single = any(np.asarray(y).dtype in (np.float32, np.complex64) for y in expected)
-    for k, (a, b) in enumerate(zip(found, expected)):
-        a, b = np.asarray(a), np.asarray(b)
-        assert (a.shape, a.dtype) == (b.shape, b.dtype), k
-        rtol = 5e-4 if single else tolerance
-        size = np.abs(b[np.isfinite(b)]).max(initial=1.0)
-        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * size, err_msg=f"result {k}")

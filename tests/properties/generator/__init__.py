@@ -1,0 +1,1 @@
+"""Random programs over everything that a program can contain, for all fuzzers."""

@@ -1,0 +1,80 @@
+"""Where a program can be compared: points at which rounding stays rounding; and its floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import functrans.numpy as fnp
+
+from .drawing import Program
+from .stacks import direction, moves, weighed
+
+Points = Sequence[int]
+CHAOS = 1e-7
+"""How far the values of a program may move where its floats move by 1e-10."""
+
+
+def tolerance_of(program: Program, usual: float = 1e-9) -> float:
+    return 5e-4 if "single" in program.flags else usual
+
+
+def nudged(xs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    return [x + np.asarray(1e-10 * direction(x), x.dtype) if moves(x) else x for x in xs]
+
+
+def sensitive(program: Program, xs: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> set[int]:
+    """Outputs where rounding does not stay rounding: beside a jump, or of a chaotic map."""
+    found = set()
+    if "single" in program.flags:
+        xs, step = [x.astype("f8") if x.dtype == np.float32 else x for x in xs], 1e-5
+        moved = [x + step * direction(x) if moves(x) else x for x in xs]
+        scale = 1e-2
+    else:
+        moved, scale = nudged(xs), CHAOS
+    for k, (a, b) in enumerate(zip(program.reference(*moved), expected)):
+        if (
+            a.shape != b.shape
+            or not np.isfinite(b if moves(b) else 0.0).all()
+            or (a.size and not np.abs(np.subtract(a, b, dtype=np.result_type(a, b, "f8"))).max() <= scale)
+        ):
+            found.add(k)
+    return found
+
+
+def steady(program: Program, points: Points) -> list[list[np.ndarray]]:
+    """The points at which all outputs are well conditioned."""
+    found = []
+    for seed in points:
+        xs = program.point(seed)
+        if not sensitive(program, xs, program.reference(*xs)):
+            found.append(xs)
+    return found
+
+
+def floats_of(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function without the outputs that have no derivative."""
+    return lambda *xs: tuple([y for y in f(*xs) if moves(y)])
+
+
+def places_of_floats(xs: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(i for i, x in enumerate(xs) if moves(x))
+
+
+def of_loss(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A number that depends on all outputs, not linearly."""
+    return lambda *xs: weighed([fnp.sin(y) for y in f(*xs) if moves(y)])
+
+
+def in_floats(f: Callable[..., Any], xs: Sequence[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    at = places_of_floats(xs)
+
+    def g(*floats):
+        full = list(xs)
+        for i, x in zip(at, floats):
+            full[i] = x
+        return f(*full)
+
+    return g, tuple(xs[i] for i in at)

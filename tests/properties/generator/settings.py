@@ -1,0 +1,67 @@
+"""Settings under which a program runs: options, and limits of passes low enough to matter for small programs."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+from unittest import mock
+
+import functrans as ft
+from functrans.control import read_back
+from functrans.lowering.loops import parallel, split_functions
+
+from .choices import Choices, drawn_by
+
+
+class Setting(NamedTuple):
+    """Options of `functrans.config`, and names of `LIMITS`."""
+
+    options: tuple[tuple[str, Any], ...] = ()
+    limits: tuple[str, ...] = ()
+
+
+#: Attributes of modules: short loops are divided among threads, kernels of two loops are in parts, a loop always reads
+#: its residuals back from the last array.
+LIMITS = {
+    "short chunks": [(parallel, "LEAST", 64), (parallel, "LEAST_CHUNK", 8)],
+    "parts": [(split_functions, "FEWEST", 2)],
+    "read back": [(read_back, "SHARES", {"once": 0.0, "in a loop": 0.0})],
+}
+OPTIONS = {
+    "num_threads": (1, 2, 2),
+    "partitioner": ("min_cut", "save_all", "recompute_all"),
+    "activation_memory_budget": (0.0, 0.3, 0.5, 0.8),
+    "memory_budget_solver": ("dp", "greedy"),
+    "specialize_below": (2, 5),
+    "checked": (True, False),
+    "verify": (True, False),
+    "strict": (True,),
+    "cache": (True,),
+    "backend": ("llvm", "llvm", "python"),
+}
+
+
+def draw_setting(choose: Choices) -> Setting:
+    """A few options, and a few limits."""
+    options = [(name, choose.of(OPTIONS[name])) for name in choose.some(list(OPTIONS), 0, 3)]
+    limits = choose.some(list(LIMITS), 0, 2)
+    if "short chunks" in limits:
+        options = [*[o for o in options if o[0] != "num_threads"], ("num_threads", choose.of((2, 1)))]
+    return Setting(tuple(options), tuple(limits))
+
+
+settings = drawn_by(draw_setting)
+
+
+@contextmanager
+def under(setting: Setting):
+    """A block under a setting."""
+    with ExitStack() as stack:
+        for name in setting.limits:
+            for module, attribute, value in LIMITS[name]:
+                stack.enter_context(mock.patch.object(module, attribute, value))
+        options = dict(setting.options)
+        if setting.limits:  # others would load what is compiled here
+            options["cache"] = False
+        stack.enter_context(ft.config.patch(**options))
+        yield

@@ -1,0 +1,143 @@
+"""Random programs outside of pytest, counted: ``python -m tests.properties.run --comparisons 1000000``.
+
+Each program is drawn by a seed of its own, compiled under a random setting, and compared with the oracles of
+`generator.checks` at many points. One comparison is one array. A failure prints the line that repeats it; with
+``--reduce`` that line looks for the smallest program that fails, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from typing import NamedTuple
+
+#: Seconds for all checks of a program: one that takes longer is reported.
+PATIENCE = 300
+POINTS = 40
+#: Programs between two lines of the log.
+BATCH = 20
+
+
+class Result(NamedTuple):
+    """Of one program: the arrays compared, and a text for each failure."""
+
+    seed: int
+    arrays: int
+    failures: list[str]
+
+
+def check(seed: int, only: str = "", reduce: bool = False) -> Result:
+    """Run the checks of one program."""
+    import functrans as ft
+
+    from .generator.checks import CHECKS, Case
+    from .generator.choices import Seeded
+    from .generator.comparing import Counter
+    from .generator.drawing import EVERYTHING
+
+    before, failures = Counter.arrays, []
+    choose = Seeded(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        case = Case(choose, weights=EVERYTHING, most=choose.integer(2, 9))
+        for name in [only] if only else [*CHECKS, "stack"]:
+            try:
+                case.check(name, POINTS)
+            except Exception as error:
+                again = f"python -m tests.properties.run --one {seed} --check {name!r} --reduce"
+                failures.append(f"{again}\n    {type(error).__name__}: {str(error)[:600]}")
+                if reduce:
+                    failures.append(_reduced(case, name, error))
+    if seed % 50 == 0:
+        ft.clear_caches()
+    return Result(seed, Counter.arrays - before, failures)
+
+
+def _reduced(case, name, error):
+    """A small program that fails in the same way, and the trace of its error."""
+    from .generator.reducing import reduced
+
+    def failure(program):
+        try:
+            case.check(name, POINTS, program)
+        except Exception as found:
+            return found
+        return None
+
+    def same(program):
+        found = failure(program)
+        return type(found) is type(error) and str(found)[:12] == str(error)[:12]
+
+    small = reduced(case.program, same)
+    found = "".join(traceback.format_exception(failure(small)))
+    return f"{small}\n{case.stack}\n{case.setting}\n{found}"
+
+
+def _alarmed(seed: int) -> Result:
+    """`check`, within the time that a program is given."""
+
+    def late(*_):
+        raise TimeoutError(f"more than {PATIENCE} s")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(PATIENCE)
+    try:
+        return check(seed)
+    except BaseException as error:
+        return Result(
+            seed, 0, [f"python -m tests.properties.run --one {seed}\n    {type(error).__name__}: {error}"]
+        )
+    finally:
+        signal.alarm(0)
+
+
+def many(comparisons: int, seed: int, jobs: int) -> int:
+    """Programs from a seed on until so many arrays are compared; returns the number of failures."""
+    start, arrays, programs, failures = time.time(), 0, 0, 0
+    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=200) as pool:
+        while arrays < comparisons:
+            first, programs = seed + programs, programs + BATCH
+            for result in pool.imap_unordered(_alarmed, range(first, first + BATCH)):
+                arrays, failures = arrays + result.arrays, failures + len(result.failures)
+                for failure in result.failures:
+                    print(f"FAILED {failure}", flush=True)
+            seconds = time.time() - start
+            print(
+                f"{arrays} comparisons, {programs} programs, {failures} failures, {seconds:.0f} s", flush=True
+            )
+    print(f"TOTAL {arrays} comparisons of {programs} programs from seed {seed} on, {failures} failures, "
+          f"{time.time() - start:.0f} s")  # fmt: skip
+    return failures
+
+
+def main() -> int:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--comparisons", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0, help="of the first program")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--one", type=int, help="check the program of one seed alone")
+    parser.add_argument("--check", default="", help="one check alone")
+    parser.add_argument("--reduce", action="store_true", help="look for a smaller program that fails")
+    options = parser.parse_args()
+    os.environ.setdefault("FUNCTRANS_CACHE_DIR", tempfile.mkdtemp(prefix="functrans-programs-"))
+    try:
+        if options.one is None:
+            return bool(many(options.comparisons, options.seed, options.jobs))
+        result = check(options.one, options.check, options.reduce)
+        print(*result.failures, f"{result.arrays} comparisons", sep="\n")
+        return bool(result.failures)
+    finally:
+        shutil.rmtree(os.environ["FUNCTRANS_CACHE_DIR"], ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
