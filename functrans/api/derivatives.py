@@ -260,7 +260,7 @@ class VJP(_Derivative):
             )
         cts = fit_tree(cotangent, self._out_tree, self._out_avals, f"vjp of {self._name}: the cotangent")
         arg_cts = backward(linear.tape, linear.tangents, cts, linear.inputs)
-        if not self._retain:
+        if not self._retain and linear.holds_residuals:
             self._linear = None
         values = [
             None if type(a) is StateAval else as_typed(Zero(a) if c is None else c, a)
@@ -292,7 +292,7 @@ def vjp(
     has_aux : bool
         As for `jvp`.
     retain : bool
-        Whether ``vjp_fun`` may be called more than once. If not, its first call frees the residuals.
+        Whether ``vjp_fun`` may be called more than once. If not, its first call frees the residuals, if it has any.
 
     Returns
     -------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -50,7 +51,7 @@ class Hookable(Transformed):
             for group in self._groups:
                 args = _new_args(args, group.before(self, args))
             for h in list(self._hooks["forward_pre"]):
-                args = _new_args(args, h.function(self, args))
+                args, kwargs = h.before(self, args, kwargs)
             out = self._with_backward_hooks(args, kwargs)
             for group in self._groups:
                 out = _kept(out, group.after(self, out))
@@ -64,9 +65,17 @@ class Hookable(Transformed):
         before, after = list(self._hooks["full_backward_pre"]), list(self._hooks["full_backward"])
         watched = current_trace.get() is not eval_trace and bool(before or after)
         ins = _Watched(args) if watched and after else None
-        out = self._fun(*(args if ins is None else ins.tree()), **kwargs)
-        for h in list(self._hooks["forward"]):
-            out = _kept(out, h.function(self, args if ins is None else ins.tree(), out))
+        inner = args if ins is None else ins.tree()
+        waiting, out = list(self._hooks["forward"]), None
+        try:
+            out = self._fun(*inner, **kwargs)
+            while waiting:
+                h = waiting.pop(0)
+                out = _kept(out, h.after(self, inner, kwargs, out))
+        except Exception:
+            for h in [h for h in waiting if h.always]:
+                out = _kept(out, h.after_failure(self, inner, kwargs, out))
+            raise
         if not watched:
             return out
         outs = _Watched(out if isinstance(out, tuple) else (out,))
@@ -89,7 +98,9 @@ class Hookable(Transformed):
             order = tuple(range(len(outs.values)))
             outs.values = hook_p.bind(*outs.values, hook=hook, tokens=(), lanes=(), order=order)
 
-    def _register(self, kind: str, hook: Any, prepend: bool, mode: str = "host") -> RemovableHandle:
+    def _register(
+        self, kind: str, hook: Any, prepend: bool, mode: str = "host", **options: bool
+    ) -> RemovableHandle:
         if not callable(hook):
             raise ArgumentError(
                 f"register_{kind}_hook of {name_of(self)}: expected a function, got {str(hook)[:60]!r} of type "
@@ -97,7 +108,7 @@ class Hookable(Transformed):
             )
         if mode not in MODES:
             raise ArgumentValueError(f"register_{kind}_hook: mode must be 'host' or 'inline', got {mode!r}")
-        block_hook = _BlockHook(hook, mode, user_source())
+        block_hook = _BlockHook(hook, mode, user_source(), **options)
         self._hooks[kind] = [block_hook, *self._hooks[kind]] if prepend else [*self._hooks[kind], block_hook]
         self._programs.changed()
         return _BlockHandle(block_hook, self)
@@ -108,14 +119,28 @@ class Hookable(Transformed):
         self._programs.changed()
 
     def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(block, args)`` before the function; it returns other arguments (a tuple, or one), or None."""
-        return self._register("forward_pre", hook, prepend)
+        """Call ``hook(block, args)`` before the function; it returns other arguments (a tuple, or one), or None.
 
-    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(block, args, output)`` after the function; it returns another output, or None."""
-        return self._register("forward", hook, prepend)
+        With `with_kwargs` call ``hook(block, args, kwargs)``, which returns a pair ``(args, kwargs)``, or None.
+        """
+        return self._register("forward_pre", hook, prepend, with_kwargs=with_kwargs)
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call ``hook(block, args, output)`` after the function; it returns another output, or None.
+
+        With `with_kwargs` call ``hook(block, args, kwargs, output)``. With `always_call` it is also called where the
+        function or another hook raises: with the output so far, or None. What it raises then is a warning.
+        """
+        return self._register("forward", hook, prepend, with_kwargs=with_kwargs, always=always_call)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, mode: str = "host"
@@ -157,6 +182,49 @@ class _BlockHook:
     mode: str
     source: Source | None
     active: bool = True
+    with_kwargs: bool = False
+    always: bool = False
+
+    def before(
+        self, block: Hookable, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments after it has run before the function."""
+        if not self.with_kwargs:
+            return _new_args(args, self.function(block, args)), kwargs
+        new = self.function(block, args, kwargs)
+        if new is None:
+            return args, kwargs
+        if not (
+            isinstance(new, tuple)
+            and len(new) == 2
+            and isinstance(new[0], tuple)
+            and isinstance(new[1], dict)
+        ):
+            raise HookError(
+                f"register_forward_pre_hook: the hook '{self.name}' must return a pair of a tuple of arguments and a "
+                f"dict of keyword arguments, or None, but returned an object of type {type(new).__name__}",
+                self.source,
+            )
+        return new
+
+    def after(self, block: Hookable, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+        """What it returns after the function."""
+        if self.with_kwargs:
+            return self.function(block, args, kwargs, out)
+        return self.function(block, args, out)
+
+    def after_failure(self, block: Hookable, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+        """The same where an exception is on its way, which it must not replace."""
+        try:
+            return self.after(block, args, kwargs, out)
+        except Exception as error:
+            warnings.warn(
+                f"register_forward_hook: the hook '{self.name}' with always_call=True raised {error!r} after another "
+                "error",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return None
 
     @property
     def name(self) -> str:

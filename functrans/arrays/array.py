@@ -39,7 +39,7 @@ from ..core import (
     operators,
 )
 from ..core.autocast import casts_here
-from ..core.low_precision import autocast_or_low
+from ..core.low_precision import as_dtype, autocast_or_low
 from . import refusals
 from .protocols import has_buffer, is_jax_array, is_sequence, taken_over
 
@@ -358,7 +358,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         plain = _view(self, _ndarray)
         if isinstance(dtype, builtins.type) and issubclass(dtype, _ndarray):
             dtype, type = None, dtype
-        plain = plain if dtype is None else plain.view(dtype)
+        plain = plain if dtype is None else plain.view(as_dtype(dtype))
         return wrap(plain) if type is None or type is Array else plain.view(type)
 
     def __dlpack__(self, **options: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from ..core import PYTHON_NUMBERS, Tracer, is_held, is_inexact, is_low, operators
 from ..core.autocast import casts_here
 from ..core.casts import cast, numpy_agrees
-from ..core.low_precision import autocast_or_low
+from ..core.low_precision import autocast_or_low, bfloat16
 from .array import (
     Array,
     WeakArray,
@@ -205,6 +205,8 @@ def _plain_method(name: str) -> Callable[..., Any]:
         if kwargs and kwargs.get("where", True) is None:  # all elements, as in JAX; to NumPy's methods, none
             kwargs = {**kwargs, "where": True}
         plain = _view(self, _ndarray)
+        if casts or kwargs:
+            _load_dtypes(args, kwargs)
         try:
             out = generic(plain, *unwrap_all(args), **unwrap_all(kwargs))
             return wrap_all(_cast(plain, out) if casts else out)
@@ -213,6 +215,13 @@ def _plain_method(name: str) -> Callable[..., Any]:
 
     _named(method, name).__doc__ = f"Like `numpy.ndarray.{name}`; the result is an `Array`."
     return method
+
+
+def _load_dtypes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Load the package of bfloat16 if it is named: only then does NumPy know the name."""
+    for x in (*args, *kwargs.values()):
+        if type(x) is str and x == "bfloat16":
+            bfloat16()
 
 
 def _cast(plain: np.ndarray, out: np.ndarray) -> Any:

@@ -66,7 +66,7 @@ class Hook(UserCode):
     observes = False
     #: Whether it receives only the cotangent that is complete first.
     first_only = False
-    #: Whether it receives zeros for cotangents that are zero; otherwise None.
+    #: Whether it runs on any of its values alone, if the others are not differentiated.
     dense = False
 
     @property

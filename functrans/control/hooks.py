@@ -110,7 +110,7 @@ def _transpose(
     visible: list[Any] = []
     for i, ct in enumerate(cts):
         is_visible = linear[i] if i < count else is_inexact(ct.dtype)
-        visible.append(instantiate(ct) if is_visible and (hook.dense or type(ct) is not Zero) else None)
+        visible.append(instantiate(ct) if is_visible and type(ct) is not Zero else None)
     given = [ct is not None for ct in visible]
     passing = tuple([g and m for g, m in zip(given, linear)])
     avals = [_without(lanes, aval_of(ct), i) for i, ct in enumerate(cts)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays.array import Array, read_only_copy, unwrap
 from ..core import Aval, Override, Tracer, errors
-from ..frontend.arguments import given
+from ..frontend.arguments import given, name_of
 from ..frontend.checked import checked
 from ..frontend.partition import Outputs, is_array, own_value
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
@@ -60,9 +60,13 @@ def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any])
     ------
     ArgumentError
         If `pack` or `unpack` cannot be called.
+    HookError
+        In the backward pass, if `unpack` returns no array.
 
     Notes
     -----
+    This is narrower than ``torch.autograd.graph.saved_tensors_hooks``, which sees what every operation saves: a block
+    without a `Function` in it is left as it is.
     Hooks are called only where a derivative is taken. Under ``jit`` they are traced with the function, once. They see
     what a `Function` saves by ``save_for_backward``; what functrans keeps for its own operations is governed by
     `checkpoint`.
@@ -257,9 +261,23 @@ def _unpacked(x: Any, residuals: Sequence[Any]) -> Any:
     if type(x) is _Place:
         return given(residuals[x])
     if type(x) is _Packed:
-        return x.unpack(_unpacked(x.packed, residuals))
+        return _checked(x.unpack(_unpacked(x.packed, residuals)), x.unpack)
     if type(x) is _Tree:
         return tree_unflatten(x.tree, [_unpacked(leaf, residuals) for leaf in x.leaves])
+    return x
+
+
+def _checked(x: Any, unpack: Callable[[Any], Any]) -> Any:
+    """What a user's `unpack` returned, if it is an array or a number."""
+    if type(x) is Array:
+        return x
+    try:
+        own_value(x, lambda: "the result")
+    except (errors.ArgumentError, errors.DtypeError):
+        raise errors.HookError(
+            f"saved_values_hooks: unpack, '{name_of(unpack)}', must return the array that pack got, but returned "
+            f"{str(x)[:40]!r} of type {type(x).__name__}"
+        ) from None
     return x
 
 

@@ -347,6 +347,11 @@ class Linearized(NamedTuple):
                 memory[owner] = max(memory.get(owner, 0), x.nbytes)
         return sum(memory.values())
 
+    @property
+    def holds_residuals(self) -> bool:
+        """Whether it depends on the point."""
+        return any(type(a) is not Linear for e in self.tape for a in e.args)
+
     def pruned(self) -> Linearized:
         """Without the entries that no output depends on (transposition skips them anyway)."""
         return self._replace(tape=backward_slice(self.tape, self.tangents))

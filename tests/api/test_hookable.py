@@ -286,3 +286,60 @@ def test_a_group_after_an_exception_and_in_threads():
     log.clear()
     b(a(1.0))
     assert log == []
+
+
+def test_forward_hooks_get_keyword_arguments():
+    seen = []
+    block = ft.hookable(lambda x, *, scale=1.0: x * scale)
+
+    def before(block, args, kwargs):
+        seen.append((args, kwargs))
+        return (args[0] + 1.0,), {"scale": 10.0}
+
+    def after(block, args, kwargs, out):
+        seen.append((args, kwargs, out))
+        return -out
+
+    with (
+        block.register_forward_pre_hook(before, with_kwargs=True),
+        block.register_forward_hook(after, with_kwargs=True),
+    ):
+        assert block(2.0, scale=3.0) == -30.0
+    assert seen == [((2.0,), {"scale": 3.0}), ((3.0,), {"scale": 10.0}, 30.0)]
+    with (
+        block.register_forward_pre_hook(lambda block, args, kwargs: args, with_kwargs=True),
+        pytest.raises(HookError, match="must return a pair"),
+    ):
+        block(2.0)
+
+
+def test_a_forward_hook_that_is_always_called():
+    calls = []
+    block = ft.hookable(lambda x: x / 0)
+
+    def note(block, args, out):
+        calls.append(out)
+        raise ValueError("too late")
+
+    block.register_forward_hook(lambda *args: calls.append("never"))
+    block.register_forward_hook(note, always_call=True)
+    with (
+        pytest.raises(ZeroDivisionError),
+        pytest.warns(RuntimeWarning, match="always_call=True raised ValueError"),
+    ):
+        block(1)
+    assert calls == [None]
+    fine = ft.hookable(lambda x: x + 1)
+    fine.register_forward_hook(lambda block, args, out: calls.append(out), always_call=True)
+    assert fine(1) == 2
+    assert calls == [None, 2]
+
+
+@pytest.mark.parametrize("form", [ft.grad, lambda f: ft.jit(ft.grad(f)), lambda f: ft.grad(ft.jit(f))])
+def test_a_full_backward_hook_gets_none_for_an_output_that_is_not_used(form):
+    seen = []
+    block = ft.hookable(lambda x: (2.0 * x, 3.0 * x))
+    block.register_full_backward_hook(lambda block, ins, outs: seen.append((ins, outs)))
+    block.register_full_backward_pre_hook(lambda block, outs: seen.append(outs))
+    assert form(lambda x: block(x)[0])(1.0) == 2.0
+    assert seen == [(1.0, None), ((2.0,), (1.0, None))]

@@ -487,3 +487,21 @@ def test_more_axes_than_numpy_has():
         for run in (f, ft.jit(f)):
             with pytest.raises(FunctransError, match="64"):
                 run(fnp.asarray(wide))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "fnp.ones(4).astype('bfloat16')",
+        "fnp.ones(4).astype(dtype='bfloat16')",
+        "fnp.ones(4).sum(dtype='bfloat16')",
+        "fnp.ones(4).view('bfloat16')",
+        "functrans.ShapeDtypeStruct((4,), 'bfloat16')",
+    ],
+)
+def test_bfloat16_by_name_in_a_fresh_process(call):
+    """NumPy knows the name only once ml_dtypes is loaded."""
+    pytest.importorskip("ml_dtypes")
+    program = f"import functrans\nimport functrans.numpy as fnp\nprint(({call}).dtype)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert run.stdout.strip() == "bfloat16", run.stderr

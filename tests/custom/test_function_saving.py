@@ -483,3 +483,33 @@ def test_hooks_must_be_functions():
         ft.saved_values_hooks(lambda x: x, None),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    "returned",
+    ["text", None, [1.0, 2.0, 3.0], {"a": 1.0}, object(), np.array("text"), np.array([None])],
+    ids=repr,
+)
+@pytest.mark.parametrize("form", [ft.grad, lambda f: ft.jit(ft.grad(f))], ids=["eager", "jit"])
+def test_an_unpack_hook_that_returns_no_array_is_named(form, returned):
+    def unpacked(packed):
+        return returned
+
+    square = saving(lambda ctx, x, y: ctx.save_for_backward(x), lambda ctx, g: 2.0 * g * ctx.saved_tensors[0])
+    with (
+        ft.saved_values_hooks(lambda x: x, unpacked),
+        pytest.raises(errors.HookError, match="unpack, 'unpacked', must return the array that pack got"),
+    ):
+        form(lambda x: fnp.sum(square(x)))(X)
+
+
+def test_a_pullback_that_holds_nothing_may_be_called_again():
+    double = saving(lambda ctx, x, y: None, lambda ctx, g: 2.0 * g)
+    _, pull = ft.vjp(double, X, retain=False)
+    for _ in range(2):
+        np.testing.assert_array_equal(pull(np.ones(3))[0], 2.0 * np.ones(3))
+    square = saving(lambda ctx, x, y: ctx.save_for_backward(x), lambda ctx, g: 2.0 * g * ctx.saved_tensors[0])
+    _, pull = ft.vjp(square, X, retain=False)
+    pull(np.ones(3))
+    with pytest.raises(errors.SavedValuesFreedError, match="second time"):
+        pull(np.ones(3))
