@@ -23,16 +23,19 @@ from typing import Any
 
 import numpy as np
 
+from ..core.attachment import Attachment
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
-from ..core.evaluation import evaluate
+from ..core.evaluation import bind_equation, evaluate
+from ..core.ir import Eqn
 from ..core.primitive import CallRules, Effect, Linear, Primitive
-from ..core.trace import is_staged
+from ..core.trace import current_trace, is_staged
 from ..passes.masks import perturbed
 from ..primitives.structure.linear import batched_first, instantiate, zeros
 from ..transforms.attached import Late
 from ..transforms.batch import batch_jaxpr
-from ..transforms.stage import stage
+from ..transforms.linearize import TangentTrace
+from ..transforms.stage import StageTrace, stage
 from .hook_calls import Hook, HookCall, Lanes, run_hook_p
 from .inline_hooks import InlineHook, inline_hook_p
 
@@ -46,7 +49,15 @@ def _count(args: Sequence[Any], hook: Hook, late: Late | None) -> int:
 
 def _captured(late: Late | None, outs: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
     """What a hook captured, and its state, from its results and the operands behind its values."""
-    return others if late is None else evaluate(late.program, [*outs, *others])
+    if late is None:
+        return others
+
+    def visit(eqn: Eqn, values: Sequence[Any]) -> Sequence[Any]:
+        # Further hooks on the same value: the value that is read has them already.
+        same = eqn.primitive is hook_p and eqn.params.get("attached") and values[0] is outs[0]
+        return [values[0]] if same and len(eqn.outvars) == 1 else bind_equation(eqn, values)
+
+    return evaluate(late.program, [*outs, *others], visit)
 
 
 def _batched_late(
@@ -66,6 +77,7 @@ def _abstract(
     lanes: Lanes,
     order: tuple[int, ...],
     late: Late | None = None,
+    attached: bool = False,
 ) -> tuple[Aval, ...]:
     return (*avals[: _count(avals, hook, late)], *tokens)
 
@@ -76,15 +88,43 @@ def _impl(
     return [*args[: _count(args, hook, late)], *map(zeros, tokens)]
 
 
+def _below(primals: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    """The results one level down, where the values have the hook as well.
+
+    There it is attached again to a value that it was attached to: the derivative of the value's own equation may read
+    the value (that of tanh does), and that use belongs to the total cotangent too.
+    """
+    trace = current_trace.get()
+    if isinstance(trace, TangentTrace):
+        trace = trace.parent
+    values = primals[: _count(primals, params["hook"], params.get("late"))]
+    alone = len(values) == 1 and not params["tokens"]
+    if not (alone and params.get("attached") and type(trace) is StageTrace):
+        return hook_p.bind(*primals, **params)
+    lanes = params["lanes"]
+    attachment = Attachment(
+        hook_p,
+        note_p,
+        params["hook"],
+        tuple(values),
+        extra=tuple(_captured(params.get("late"), values, primals[1:])),
+        lanes=tuple([(size, dims[:1]) for size, dims in lanes]),
+        extra_lanes=tuple([dims[1:] for _, dims in lanes]),
+    )
+    # Of several hooks on a value, the one that was registered last comes first in the program.
+    trace.attached.insert(0, attachment)
+    return list(values)
+
+
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
     """Forward mode: tangents are not cotangents."""
-    outs = hook_p.bind(*primals, **params)
+    outs = _below(primals, params)
     count = len(outs) - len(params["tokens"])
     return outs, [*tangents[:count], *[Zero(x) for x in outs[count:]]]
 
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-    outs = hook_p.bind(*primals, **params)
+    outs = _below(primals, params)
     count = len(outs) - len(params["tokens"])
     mask = perturbed(tangents[:count])
     if not any(mask):
@@ -104,6 +144,7 @@ def _transpose(
     lanes: Lanes,
     order: tuple[int, ...],
     late: Late | None = None,
+    attached: bool = False,
 ) -> list[Any]:
     count = len(args) - hook.extra
     linear = [type(a) is Linear for a in args[:count]]
@@ -152,6 +193,7 @@ def _batch(
     lanes: Lanes,
     order: tuple[int, ...],
     late: Late | None = None,
+    attached: bool = False,
 ) -> tuple[Any, Any]:
     """Each lane has its own hook, even if a value is the same in all lanes."""
     count = _count(args, hook, late)
@@ -166,6 +208,7 @@ def _batch(
         lanes=((size, (*where, *captured[: len(hook.captures)])), *lanes),
         order=order,
         late=late,
+        attached=attached,
     )
     return outs, where
 

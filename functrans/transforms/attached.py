@@ -155,7 +155,12 @@ class Insertion:
         count = attachment.count
         anchors, noted = attachment.values[:count], attachment.values[count:]
         tokens = tuple([v.aval.strong() for v in noted])
-        params = {"tokens": tokens, "lanes": attachment.lanes, "order": attachment.order}
+        params = {
+            "tokens": tokens,
+            "lanes": attachment.lanes,
+            "order": attachment.order,
+            "attached": True,
+        }
         results = self._bind(attachment.primitive, attachment, self.now(anchors), **params)
         self.env.update(zip(anchors, results))
         for k, token in enumerate(results[count:]):

@@ -267,3 +267,47 @@ def test_errors_of_an_inline_hook():
     assert "in the hook 'on_y'" in caught.value.__notes__[0]
     with pytest.raises(ft.errors.BackwardStateError, match="never set"):
         ft.grad(compiled)(X, ft.BackwardState())
+
+
+SECOND_ORDER = {
+    "eager": lambda f: ft.grad(f),
+    "grad jit": lambda f: ft.grad(ft.jit(f)),
+    "jit grad": lambda f: ft.jit(ft.grad(f)),
+    "checkpoint": lambda f: ft.grad(ft.checkpoint(f)),
+    "scan": lambda f: ft.grad(lambda x: lax.scan(lambda c, x: (c + f(x), None), 0.0, x[None])[0]),
+}
+
+
+@pytest.mark.parametrize("form", SECOND_ORDER)
+def test_the_derivative_of_tanh_reads_its_value_which_has_a_hook(form):
+    """1 - tanh(x)^2 is a use of tanh(x): in a second derivative its cotangent passes the hook too, as in PyTorch."""
+
+    def f(x):
+        h = fnp.tanh(1.3 * x)
+        ft.register_hook(h, lambda ct: 3.0 * ct, mode="inline")
+        return fnp.sum(h**2)
+
+    h = np.tanh(1.3 * X)
+    gradient = SECOND_ORDER[form](f)
+    np.testing.assert_allclose(gradient(X), 3 * 2 * h * (1 - h**2) * 1.3, rtol=1e-12)
+    want = 3 * (3 * 2 * 1.3 * (1 - 3 * h**2)) * (1 - h**2) * 1.3
+    np.testing.assert_allclose(ft.grad(lambda x: fnp.sum(gradient(x)))(X), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", SECOND_ORDER)
+def test_several_hooks_on_such_a_value(form):
+    def f(x):
+        y = fnp.tanh(x)
+        ft.register_hook(y, lambda ct: fnp.sin(ct), mode="inline")
+        ft.register_hook(y, lambda ct: ct * ct, mode="inline")
+        ft.register_hook(y, lambda ct: ct + y, mode="inline")
+        return fnp.sum(y**3)
+
+    y = np.tanh(X)
+    ct, slope = 3 * y**2, 1 - y**2
+    after = lambda ct: np.sin(ct) ** 2 + y
+    gradient = SECOND_ORDER[form](f)
+    np.testing.assert_allclose(gradient(X), after(ct) * slope, rtol=1e-12)
+    # Of the gradient summed: what y gets by its factor, by the hook that reads it, and by the cotangent, hooked again.
+    total = after(ct) * -2 * y + slope * (1 + np.sin(2 * ct) * 6 * y)
+    np.testing.assert_allclose(ft.grad(lambda x: fnp.sum(gradient(x)))(X), after(total) * slope, rtol=1e-12)
