@@ -8,6 +8,7 @@ Each program is drawn by a seed of its own, compiled under a random setting, and
 from __future__ import annotations
 
 import argparse
+import functools
 import multiprocessing
 import os
 import shutil
@@ -34,7 +35,7 @@ class Result(NamedTuple):
     failures: list[str]
 
 
-def check(seed: int, only: str = "", reduce: bool = False) -> Result:
+def check(seed: int, only: str = "", reduce: bool = False, points: int = POINTS) -> Result:
     """Run the checks of one program."""
     import functrans as ft
 
@@ -50,24 +51,26 @@ def check(seed: int, only: str = "", reduce: bool = False) -> Result:
         case = Case(choose, weights=EVERYTHING, most=choose.integer(2, 9))
         for name in [only] if only else [*CHECKS, "stack"]:
             try:
-                case.check(name, POINTS)
+                case.check(name, points)
             except Exception as error:
-                again = f"python -m tests.properties.run --one {seed} --check {name!r} --reduce"
+                again = (
+                    f"python -m tests.properties.run --one {seed} --check {name!r} --points {points} --reduce"
+                )
                 failures.append(f"{again}\n    {type(error).__name__}: {str(error)[:600]}")
                 if reduce:
-                    failures.append(_reduced(case, name, error))
+                    failures.append(_reduced(case, name, error, points))
     if seed % 50 == 0:
         ft.clear_caches()
     return Result(seed, Counter.arrays - before, failures)
 
 
-def _reduced(case, name, error):
+def _reduced(case, name, error, points):
     """A small program that fails in the same way, and the trace of its error."""
     from .generator.reducing import reduced
 
     def failure(program):
         try:
-            case.check(name, POINTS, program)
+            case.check(name, points, program)
         except Exception as found:
             return found
         return None
@@ -81,7 +84,7 @@ def _reduced(case, name, error):
     return f"{small}\n{case.stack}\n{case.setting}\n{found}"
 
 
-def _alarmed(seed: int) -> Result:
+def _alarmed(seed: int, points: int) -> Result:
     """`check`, within the time that a program is given."""
 
     def late(*_):
@@ -90,7 +93,7 @@ def _alarmed(seed: int) -> Result:
     signal.signal(signal.SIGALRM, late)
     signal.alarm(PATIENCE)
     try:
-        return check(seed)
+        return check(seed, points=points)
     except BaseException as error:
         return Result(
             seed, 0, [f"python -m tests.properties.run --one {seed}\n    {type(error).__name__}: {error}"]
@@ -99,13 +102,15 @@ def _alarmed(seed: int) -> Result:
         signal.alarm(0)
 
 
-def many(comparisons: int, seed: int, jobs: int) -> int:
+def many(comparisons: int, seed: int, jobs: int, points: int) -> int:
     """Programs from a seed on until so many arrays are compared; returns the number of failures."""
     start, arrays, programs, failures = time.time(), 0, 0, 0
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=200) as pool:
         while arrays < comparisons:
             first, programs = seed + programs, programs + BATCH
-            for result in pool.imap_unordered(_alarmed, range(first, first + BATCH)):
+            for result in pool.imap_unordered(
+                functools.partial(_alarmed, points=points), range(first, first + BATCH)
+            ):
                 arrays, failures = arrays + result.arrays, failures + len(result.failures)
                 for failure in result.failures:
                     print(f"FAILED {failure}", flush=True)
@@ -124,6 +129,7 @@ def main() -> int:
     parser.add_argument("--comparisons", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--points", type=int, default=POINTS, help="at which values are compared")
     parser.add_argument("--one", type=int, help="check the program of one seed alone")
     parser.add_argument("--check", default="", help="one check alone")
     parser.add_argument("--reduce", action="store_true", help="look for a smaller program that fails")
@@ -131,8 +137,8 @@ def main() -> int:
     os.environ.setdefault("FUNCTRANS_CACHE_DIR", tempfile.mkdtemp(prefix="functrans-programs-"))
     try:
         if options.one is None:
-            return bool(many(options.comparisons, options.seed, options.jobs))
-        result = check(options.one, options.check, options.reduce)
+            return bool(many(options.comparisons, options.seed, options.jobs, options.points))
+        result = check(options.one, options.check, options.reduce, options.points)
         print(*result.failures, f"{result.arrays} comparisons", sep="\n")
         return bool(result.failures)
     finally:
