@@ -20,7 +20,7 @@ import traceback
 import warnings
 from typing import NamedTuple
 
-#: Seconds for all checks of a program: one that takes longer is reported.
+#: Seconds of computing for all checks of a program: one that takes longer is reported.
 PATIENCE = 300
 POINTS = 40
 #: Programs between two lines of the log.
@@ -90,8 +90,8 @@ def _alarmed(seed: int, points: int) -> Result:
     def late(*_):
         raise TimeoutError(f"more than {PATIENCE} s")
 
-    signal.signal(signal.SIGALRM, late)
-    signal.alarm(PATIENCE)
+    signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE)
     try:
         return check(seed, points=points)
     except BaseException as error:
@@ -99,7 +99,7 @@ def _alarmed(seed: int, points: int) -> Result:
             seed, 0, [f"python -m tests.properties.run --one {seed}\n    {type(error).__name__}: {error}"]
         )
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def many(comparisons: int, seed: int, jobs: int, points: int) -> int:
