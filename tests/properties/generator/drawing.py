@@ -45,6 +45,7 @@ class Scope:
             flags,
         )
         self.statements: list[Statement] = []
+        self.largest = LARGEST
 
     def places(self, test: Callable[..., bool]) -> list[int]:
         """Places of arrays of some kind; Python's numbers are none."""
@@ -111,7 +112,7 @@ class Scope:
             found = statement.run(NUMPY, self.values)
         except np.linalg.LinAlgError:
             found = None
-        if found is None or not all(_tame(np.asarray(v)) for v in found):
+        if found is None or not all(_tame(np.asarray(v), self.largest) for v in found):
             self.flags.intersection_update(before)
             return False
         self.flags.update(record.flags)
@@ -131,9 +132,9 @@ class Scope:
         return None if operands is None else Statement(record.name, operands, self.choose.integer(0, 3))
 
 
-def _tame(v: np.ndarray) -> bool:
+def _tame(v: np.ndarray, largest: int) -> bool:
     return (
-        v.size <= LARGEST and v.ndim <= 3 and bool(np.isfinite(v).all()) and np.abs(v).max(initial=0) <= MOST
+        v.size <= largest and v.ndim <= 3 and bool(np.isfinite(v).all()) and np.abs(v).max(initial=0) <= MOST
     )
 
 
@@ -277,11 +278,12 @@ def draw_inputs(choose: Choices, dtype: Any = None, integers: bool = True) -> li
 
 
 def draw_program(choose: Choices, weights: dict[str, int] | None = None, most: int = 6, depth: int = 2,
-                 inputs: list[np.ndarray] | None = None) -> Program:  # fmt: skip
+                 inputs: list[np.ndarray] | None = None, largest: int = LARGEST) -> Program:  # fmt: skip
     """A program; `depth` of blocks in blocks."""
     inputs = draw_inputs(choose) if inputs is None else inputs
     flags = {"single"} if any(x.dtype == np.float32 for x in inputs) else set()
     scope = Scope(choose, inputs, weights or WITHOUT_NUMBA, depth, flags)
+    scope.largest = largest
     for _ in range(choose.integer(1, most)):
         scope.add()
     last = len(scope.values) - 1

@@ -1,4 +1,4 @@
-"""Functions with custom rules made of a `Spec` of custom_programs.py, by each way to write rules."""
+"""Functions with custom rules made of a `Spec` of `rules`, by each way to write rules."""
 
 from __future__ import annotations
 

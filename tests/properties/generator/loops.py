@@ -181,7 +181,7 @@ def _root(lib, n, x):
     return lib.cond(s > 0.1, lambda s: lib.np.sqrt(s) + lib.np.log(s), lambda s: s * s, s)
 
 
-kind("root where positive", _root, real, flags="jumps")
+kind("root where positive", _root, real, flags="jumps control")
 
 
 def _factor(lib, n, x):
@@ -194,7 +194,7 @@ def _factor(lib, n, x):
     return lib.cond(s > 0.2, factored, lambda s: s + 0.0, s)
 
 
-kind("cholesky where definite", _factor, real, flags="jumps")
+kind("cholesky where definite", _factor, real, flags="jumps control")
 
 
 def _index(lib, n, x, i):
@@ -204,7 +204,13 @@ def _index(lib, n, x, i):
     return lib.cond(inside, lambda x, i: lib.get(x, i), lambda x, i: 0.5 * x[0], x, at)
 
 
-kind("index where inside", _index, lambda x, i: real(x) and filled(x) and integer(i) and i.ndim == 0, 2)
+kind(
+    "index where inside",
+    _index,
+    lambda x, i: real(x) and filled(x) and integer(i) and i.ndim == 0,
+    2,
+    flags="control",
+)
 
 # --- references ---------------------------------------------------------------------------------------------------
 
@@ -261,4 +267,4 @@ def _average(lib, n, x):
     return lib.scan(body, x[0], x, len(x))[1][0]
 
 
-kind("running average", _average, lambda x: real(x) and filled(x), flags="tame")
+kind("running average", _average, lambda x: real(x) and filled(x), flags="tame control")

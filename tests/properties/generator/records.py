@@ -28,12 +28,11 @@ class Kind(NamedTuple):
     draw : callable or None
         ``draw(scope)`` gives the parameters, or None if it cannot be here.
     flags : frozenset of str
-        ``single``: rounds to single precision. ``jumps``: not continuous or not smooth everywhere. ``hooked``: changes
-        cotangents, so that reverse mode is not the transpose of forward mode. ``once``: cannot be differentiated twice
-        in compiled code. ``host``: calls Python; ``log``: writes to the log. ``numba``: uses Numba. ``tame``: values
-        and slopes in [-1, 1] where operands are. ``exact``: rounded as NumPy does. ``weak``: takes Python's numbers as
-        they are. ``finite``: differs from NumPy for
-        special numbers.
+        ``single``: rounds to single precision. ``jumps``: not continuous or not smooth everywhere. ``control``: loops
+        or branches. ``hooked``: changes cotangents, so that reverse mode is not the transpose of forward mode.
+        ``once``: cannot be differentiated twice in compiled code. ``host``: calls Python; ``log``: writes to the log.
+        ``numba``: uses Numba. ``tame``: values and slopes in [-1, 1] where operands are. ``exact``: rounded as NumPy
+        does. ``weak``: takes Python's numbers as they are. ``finite``: differs from NumPy for special numbers.
     weight : int
         How often it is drawn.
     pull, push : callable or None

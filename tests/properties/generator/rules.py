@@ -61,8 +61,13 @@ def _with_slope(name, run, slope, **more):
     )
 
 
-_with_slope("looped", lambda lib, n, x: lib.fori(0, n, lambda i, c: _turn(lib.np, c), x), _looped_slope)
-_with_slope("branch", _branch, _branch_slope, flags="jumps")
+_with_slope(
+    "looped",
+    lambda lib, n, x: lib.fori(0, n, lambda i, c: _turn(lib.np, c), x),
+    _looped_slope,
+    flags="control",
+)
+_with_slope("branch", _branch, _branch_slope, flags="jumps control")
 _with_slope(
     "jitted", lambda lib, n, x: lib.jit(lambda x: x * lib.np.sin(x))(x), lambda x, n: _jitted_slope(x)
 )

@@ -8,6 +8,7 @@ from unittest import mock
 
 import functrans as ft
 from functrans.control import read_back
+from functrans.core.passes import PASSES
 from functrans.lowering.loops import parallel, split_functions
 
 from .choices import Choices, drawn_by
@@ -41,9 +42,15 @@ OPTIONS = {
 }
 
 
+#: Optimisations that can be turned off.
+NAMES = [p.name for p in PASSES]
+
+
 def draw_setting(choose: Choices) -> Setting:
     """A few options, and a few limits."""
     options = [(name, choose.of(OPTIONS[name])) for name in choose.some(list(OPTIONS), 0, 3)]
+    if choose.chance(30):
+        options.append(("without", frozenset(choose.some(NAMES, 1, 12))))
     limits = choose.some(list(LIMITS), 0, 2)
     if "short chunks" in limits:
         options = [*[o for o in options if o[0] != "num_threads"], ("num_threads", choose.of((2, 1)))]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import functrans.numpy as fnp
+from functrans import lax
 
-from .records import boolean, both, filled, integer, kind, number, ranked, real
+from .records import boolean, both, broadcast, filled, integer, kind, number, ranked, real
 
 
 def linear(name, f, transposed, fits=number, **more):
@@ -77,6 +78,51 @@ function("flip", lambda np_, x, n: np_.flip(x), flags="tame")
 function("backwards", lambda np_, x, n: x[::-2], rows, flags="tame")
 function("diagonal", lambda np_, x, n: np_.diagonal(x, n % 2), both(number, lambda x: x.ndim == 2))
 function("triangle", lambda np_, x, n: np_.tril(x, n % 3 - 1), both(number, lambda x: x.ndim == 2))
+
+function("any order", lambda np_, x, n: np_.transpose(x, [(k + n) % x.ndim for k in range(x.ndim)]))
+function(
+    "any shape", lambda np_, x, n: np_.reshape(x, [(x.size, 1), (1, x.size), x.shape[::-1], (x.size,)][n])
+)
+function(
+    "any slice",
+    lambda np_, x, n: x[tuple([slice((n + k) % 2, None, 1 + (n + k) % 3) for k in range(x.ndim)])],
+)
+function(
+    "both sides",
+    lambda np_, x, y, n: x + np_.transpose(y),
+    lambda x, y: number(x, y) and broadcast(x, y.T),
+    2,
+)
+function("literal", lambda np_, x, n: x * [0.0, 1.0, -1.0, -0.0][n] + [3.7, 0.0, 1.0, -0.0][n])
+
+
+def _spread_rows(np_, x, n):
+    """A new axis anywhere, and copies along it."""
+    axis = n % (x.ndim + 1)
+    shape = list(x.shape)
+    shape.insert(axis, 2 + n)
+    return np_.broadcast_to(np_.expand_dims(x, axis), shape)
+
+
+function("spread", _spread_rows, thin)
+
+
+def _padded(lib, n, x):
+    """Borders that are added or cut off, and gaps."""
+    borders = [((n + k) % 3 - (1 if m > 2 else 0), n % 2, (n + k) % 2) for k, m in enumerate(x.shape)]
+    if lib.np is not np:
+        return lax.pad(lib.np.asarray(x), np.asarray(0.25, x.dtype), borders)
+    for k, (low, high, gap) in enumerate(borders):
+        m = x.shape[k]
+        wide = np.full([*x.shape[:k], low + high + m + gap * max(m - 1, 0), *x.shape[k + 1 :]], 0.25, x.dtype)
+        places = low + (1 + gap) * np.arange(m)
+        kept = (places >= 0) & (places < wide.shape[k])
+        wide[(slice(None),) * k + (places[kept],)] = x[(slice(None),) * k + (np.flatnonzero(kept),)]
+        x = wide
+    return x
+
+
+kind("padded", _padded, both(number, lambda x: x.ndim < 3))
 
 # --- sums and other reductions ------------------------------------------------------------------------------------
 
