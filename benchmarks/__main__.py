@@ -7,6 +7,7 @@ import importlib
 import sys
 
 from .environment import describe, pin, require
+from .record import record
 
 COMMANDS = {
     "import": "import and first compile in a new process",
@@ -28,6 +29,7 @@ COMMANDS = {
     "threads": "programs on one thread and on all cores, beside Numba's prange and JAX",
     "batch": "further batch sizes: traces and compiles",
     "taylor": "derivatives of high order by Taylor mode",
+    "record": "run others, and append their tables to the history",
 }
 
 #: The modules of commands that have another name.
@@ -42,6 +44,10 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)
+        if name == "record":
+            command.add_argument(
+                "commands", nargs="*", default=["run"], metavar="command", help="default: run"
+            )
         command.add_argument("--repeats", type=int, help="samples of each measurement (default: its own)")
         if name in ("compile", "run", "loops", "passes", "research", "threads"):
             command.add_argument("--only", default="", help="only the workloads with this text in their name")
@@ -51,6 +57,11 @@ def main() -> int:
     if options.repeats is not None and options.repeats < 1:
         parser.error(f"--repeats must be at least 1, got {options.repeats}")
     require("jax", "autograd")
+    if options.command == "record":
+        unknown = set(options.commands) - (COMMANDS.keys() - {"record"})
+        if unknown:
+            parser.error(f"unknown commands: {', '.join(sorted(unknown))}")
+        return record(options.commands, ["--repeats", str(options.repeats)] if options.repeats else [])
     pin(all_cores=options.command == "threads")
     print(describe(), flush=True)
     # Late, after the environment is set: the modules import NumPy and Numba, which read it once.

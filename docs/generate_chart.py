@@ -1,10 +1,11 @@
-"""Draw docs/speed.svg, the bar chart in README.md, from the first table of results in benchmarks/README.md."""
+"""Draw docs/speed.svg, the bar chart in README.md, from the last recorded run of ``python -m benchmarks run``."""
 
+import json
 import math
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-RESULTS = DOCS.parent / "benchmarks" / "README.md"
+HISTORY = DOCS.parent / "benchmarks" / "history.jsonl"
 CHART = DOCS / "speed.svg"
 OURS, THEIRS = "functrans jit(t)", "JAX jit(t)"
 
@@ -25,19 +26,19 @@ STYLE = """
 }"""
 
 
-def speedups(page):
-    """Pairs of a workload and JAX's time over functrans's, in the order of the first table that has both."""
-    lines = page.splitlines()
-    start = next(i for i, line in enumerate(lines) if OURS in line and THEIRS in line)
-    header = [cell.strip() for cell in lines[start].strip("|").split("|")]
+def last_run():
+    """The last recorded run, a dict: see `benchmarks.record`."""
+    runs = [json.loads(line) for line in HISTORY.read_text().splitlines()]
+    return next(run for run in reversed(runs) if run["command"] == "run")
+
+
+def speedups(run):
+    """Pairs of a workload and JAX's time over functrans's."""
+    header, *rows = next(t for t in run["tables"] if OURS in t[0] and THEIRS in t[0])
     ours, theirs = header.index(OURS), header.index(THEIRS)
-    pairs = []
-    for line in lines[start + 2 :]:
-        if not line.startswith("|"):
-            break
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        pairs.append((cells[0], float(cells[theirs]) / float(cells[ours])))
-    return pairs
+    return [
+        (row[0], float(row[theirs]) / float(row[ours])) for row in rows if "-" not in (row[ours], row[theirs])
+    ]
 
 
 def text(x, y, words, anchor="start", kind=""):
@@ -56,9 +57,9 @@ def bar(y, name, factor, x):
     ]
 
 
-def chart(page):
-    """The text of the picture."""
-    pairs = sorted(speedups(page), key=lambda pair: -pair[1])
+def chart(run):
+    """The text of the picture of a run."""
+    pairs = sorted(speedups(run), key=lambda pair: -pair[1])
     bottom = TOP + ROW * len(pairs)
     largest, least = pairs[0][1], min(pairs[-1][1], 0.9)
     scale = min((END - ONE) / math.log10(largest), (ONE - NAMES - 10) / -math.log10(least))
@@ -75,7 +76,7 @@ def chart(page):
         text(
             16,
             45,
-            "one CPU core, both compiled as a whole; Hessian where named; logarithmic scale",
+            f"one CPU core, both compiled as a whole; Hessian where named; logarithmic scale; {run['date']}",
             kind="note",
         ),
     ]
@@ -91,5 +92,5 @@ def chart(page):
 
 
 if __name__ == "__main__":
-    CHART.write_text(chart(RESULTS.read_text()))
+    CHART.write_text(chart(last_run()))
     print(f"wrote {CHART}")
