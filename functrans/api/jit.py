@@ -183,7 +183,9 @@ class Jitted(CalledFromNumba):
             if donated:
                 paths = [path for path, _ in tree_flatten_with_path(split.dynamic)[0]]
                 warn_unused(closed, donated, lambda i: argument_at("jit", self._fun, paths[i]))
-            return Traced(closed, flat.out_tree, captured, tuple(hooks), donated, tuple(now.blocks), uses)
+            return Traced(
+                closed, flat.out_tree.held(), captured, tuple(hooks), donated, tuple(now.blocks), uses
+            )
 
         return cache.get(key, trace)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.ref import refs_among
-from ..core import AxisSize, StateAval, Transformed, aval_of, errors
+from ..core import AxisSize, StateAval, Tracer, Transformed, aval_of, errors
 from ..frontend.arguments import (
     Flat,
     argument_at,
@@ -20,7 +21,7 @@ from ..frontend.arguments import (
     results,
 )
 from ..frontend.checked import checked
-from ..frontend.pytree import flatten_axes, tree_flatten_with_path, tree_leaves, tree_structure
+from ..frontend.pytree import flatten_axes, tree_flatten_with_path, tree_leaves, tree_map, tree_structure
 from ..primitives.structure.linear import batched_first, move_axis, shape_of
 from ..transforms.batch import batch
 from .refs import has_refs, with_values
@@ -41,7 +42,8 @@ def vmap(
     ----------
     fun : callable
     in_axes : int, None, or tuple or list of them (or of pytrees of them)
-        The axis to map over for each positional argument, or None for an argument that all examples share. A single
+        The axis to map over for each positional argument, or None for an argument that all examples share, which may
+        be anything: an array, a function, another object. A single
         value applies to all arguments; for a pytree argument, a prefix pytree of axes. Keyword arguments are mapped
         over axis 0.
     out_axes : int, None, or pytree of them
@@ -89,6 +91,7 @@ def vmap(
     check_function("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    in_axes, out_axes = _axes(in_axes), _axes(out_axes)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
         raise errors.ArgumentError(
             f"vmap of {name_of(fun)}: in_axes must be an int, None, or a tuple with one entry per "
@@ -101,6 +104,20 @@ def vmap(
             f"(integers are positions of axes), got {axis_name!r}"
         )
     return _Mapped(fun, in_axes, out_axes, axis_name, axis_size)
+
+
+def _axes(axes: Any) -> Any:
+    """Axes that are integers of another class, such as NumPy's or arrays without axes, as ints."""
+    return axes if type(axes) is int else tree_map(_axis, axes)
+
+
+def _axis(entry: Any) -> Any:
+    if isinstance(entry, int | Tracer):
+        return entry
+    try:
+        return operator.index(entry)
+    except TypeError:
+        return entry
 
 
 class _Mapped(Transformed):
@@ -122,8 +139,10 @@ class _Mapped(Transformed):
             )
         if has_refs((args, kwargs)):
             return self._with_refs(args, kwargs)
-        values, treedef = flatten_values((args, kwargs), partial(argument_at, "vmap", fun))
         axes = _argument_axes(fun, args, kwargs, in_axes)
+        values, treedef = flatten_values(
+            (args, kwargs), partial(argument_at, "vmap", fun), [a is None for a in axes]
+        )
         places = partial(_places, fun, (args, kwargs))
         dims = [_checked_axis(fun, x, d, places, i) for i, (x, d) in enumerate(zip(values, axes))]
         size = _batch_size(fun, values, dims, places, self._axis_size)

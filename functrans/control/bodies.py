@@ -22,6 +22,7 @@ from ..core.tape import TapeAval
 from ..passes.check import verified
 from ..passes.masks import Mask
 from ..passes.toolkit import new_equation, variables_read
+from ..primitives.elementwise.arithmetic import convert_element_type_p
 from ..primitives.elementwise.rounding import nextafter_p
 from ..primitives.structure.linear import broadcast_in_dim_p, zeros
 
@@ -34,6 +35,16 @@ def fixpoint(start: Sequence[bool], step: Callable[[Mask], Sequence[bool]]) -> M
         if after == mask:
             return mask
         mask = after
+
+
+def handed_on(jaxpr: Jaxpr) -> list[int | None]:
+    """The position of the input that each output is, apart from its weakness."""
+    sources: dict[Any, Any] = {}
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is convert_element_type_p and eqn.outvars[0].aval.dtype == eqn.invars[0].aval.dtype:
+            sources[eqn.outvars[0]] = sources.get(eqn.invars[0], eqn.invars[0])
+    places = {v: i for i, v in enumerate(jaxpr.invars)}
+    return [None if isinstance(v, Literal) else places.get(sources.get(v, v)) for v in jaxpr.outvars]
 
 
 def invariant_part(jaxpr: Jaxpr, count: int, outputs: Sequence[Any]) -> tuple[Jaxpr | None, Jaxpr, list[int]]:

@@ -46,7 +46,7 @@ from ..transforms.batch import batch_jaxpr, mentions_axis
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
-from .bodies import JaxprBuilder
+from .bodies import JaxprBuilder, handed_on
 from .body_cache import derive_from_all
 from .body_transforms import chosen_lanes
 from .call import effects_of_bodies
@@ -421,13 +421,30 @@ def _batch(
     tapes = any(isinstance(a, TapeAval) for b in branches for a in (*b.in_avals, *b.out_avals))
     together = mentions_axis(size, branches)
     if (dims[0] is not None and not together) or tapes:
-        return over_lanes(cond_p, size, args, dims, {"branches": branches})
+        outs, out_dims = over_lanes(cond_p, size, args, dims, {"branches": branches})
+        return _handed_on(outs, out_dims, args, dims, branches)
     if dims[0] is not None:
-        return _selected(size, args, dims, branches)
+        outs, out_dims = _selected(size, args, dims, branches)
+        return _handed_on(outs, out_dims, args, dims, branches)
     batched = [batch_jaxpr(b, size, tuple(dims[1:])) for b in branches]
     mask = _any([[d is not None for d in out_dims] for _, out_dims in batched])
     bodies = [lift_constants(_batched_outputs(body, size, out_dims, mask)) for body, out_dims in batched]
     return bind(args[0], bodies, args[1:]), [0 if m else None for m in mask]
+
+
+def _handed_on(
+    outs: list[Any],
+    out_dims: list[int | None],
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    branches: Branches,
+) -> tuple[list[Any], list[int | None]]:
+    """The results, without a batch axis where all branches return one operand that has none."""
+    for i, places in enumerate(zip(*map(handed_on, branches))):
+        place = places[0]
+        if place is not None and len(set(places)) == 1 and dims[1 + place] is None:
+            outs[i], out_dims[i] = args[1 + place], None
+    return outs, out_dims
 
 
 def _selected(

@@ -28,14 +28,14 @@ from ..core.evaluation import evaluate
 from ..core.module_getattr import lazy_import
 from ..passes.int_ranges import UNKNOWN, Facts
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, split, with_zeros
-from ..passes.toolkit import lift_constants
+from ..passes.toolkit import depending, lift_constants
 from ..primitives.elementwise.arithmetic import convert
 from ..primitives.reductions.reduce import reduce_or_p
 from ..primitives.structure.linear import add_p, batched_first, instantiate, zeros
 from ..primitives.tape import write_tape
-from ..transforms.batch import batch_jaxpr, mentions_axis
+from ..transforms.batch import batch_jaxpr, mentions_axis, shared_results
 from ..transforms.stage import stage
-from .bodies import JaxprBuilder, invariant_part
+from .bodies import JaxprBuilder, fixpoint, handed_on, invariant_part
 from .body_cache import derive_from_all
 from .body_transforms import (
     batched_body,
@@ -256,7 +256,36 @@ def _batch(
 ) -> tuple[list[Any], list[int | None]]:
     if mentions_axis(size, list(subjaxprs(params))):
         return _together(size, args, dims, **params)
-    return over_lanes(while_p, size, args, dims, params)
+    outs, _ = over_lanes(while_p, size, args, dims, params)
+    return _without_axis(size, outs, args, dims, **params)
+
+
+def _without_axis(
+    size: int,
+    outs: list[Any],
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    cond_jaxpr: Jaxpr,
+    body_jaxpr: Jaxpr,
+    num_cond: int,
+    num_consts: int,
+) -> tuple[list[Any], list[int | None]]:
+    """The results of a loop over lanes, without a batch axis where they cannot differ: what the body hands on as it is,
+    and, if all lanes take the same steps, what does not depend on values that differ.
+    """
+    init = args[num_cond + num_consts :]
+    of_cond, consts, start = split([d is not None for d in dims], num_cond, num_consts)
+    mask = fixpoint(start, lambda now: depending(body_jaxpr, (*consts, *now))[: len(start)])
+    out_dims: list[int | None] = [0] * len(outs)
+    if depending(cond_jaxpr, (*of_cond, *mask))[0]:
+        outs = list(outs)
+    else:
+        outs, out_dims = shared_results(size, outs, [not m for m in mask] + [False] * (len(outs) - len(mask)))
+    for i, (x, mapped, place) in enumerate(zip(init, start, handed_on(body_jaxpr))):
+        if not mapped and place == num_consts + i:
+            outs[i], out_dims[i] = x, None
+    return outs, out_dims
 
 
 def _together(

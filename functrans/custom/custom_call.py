@@ -40,7 +40,7 @@ from ..transforms.substituted import Capture
 from .closures import captured_tracers
 from .dirty import refuse_old_residuals
 from .pullback import Pullback, independent, recorded_jvp, transposed_bwd
-from .rule import Applied, CustomRule, Mask, Values, lowered
+from .rule import Applied, CustomRule, Lane, Mask, Values, lowered
 
 checking = lazy_import("functrans.transforms.checks")
 
@@ -106,7 +106,7 @@ def _abstract(*avals: Aval, rule: Applied, jaxpr: Jaxpr | None = None) -> tuple[
     outs = rule.rule.outs
     if jaxpr is not None or outs is None:
         return tuple((_traced(rule, avals) if jaxpr is None else jaxpr).out_avals)
-    sizes = tuple([size for size, _ in rule.lanes])
+    sizes = tuple([lane.size for lane in rule.lanes])
     return tuple([a.with_shape((*sizes, *a.shape)) for a in outs])
 
 
@@ -301,8 +301,9 @@ def _batch(
                     "pass it as an argument, so that the rule can see its axis"
                 )
         return rule.vmap(size, operands, own)
-    outs = custom_call_p.bind(*operands, rule=rule.over(((size, own), *rule.lanes)))
-    return outs, (0,) * len(outs)
+    lane = Lane(size, own, [])
+    outs = custom_call_p.bind(*operands, rule=rule.over((lane, *rule.lanes)))
+    return batching.shared_results(size, outs, lane.shared)
 
 
 custom_call_p: Primitive = Primitive(

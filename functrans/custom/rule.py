@@ -33,12 +33,30 @@ if TYPE_CHECKING:
 
 Mask = tuple[bool, ...]
 Values = Sequence[Any]
-#: For each axis of `vmap` that a rule is mapped over: its size, and where each operand has it.
-Lanes = tuple[tuple[int, tuple[int | None, ...]], ...]
 #: Applies a rule one level down, and gives the outputs.
 Again = Callable[[], list[Any]]
 #: Outputs, and their tangents (of a batching rule: their batch axes).
 Pushed = tuple[Sequence[Any], Sequence[Any]]
+
+
+class Lane(NamedTuple):
+    """An axis of `vmap` that a rule is mapped over.
+
+    Attributes
+    ----------
+    size : int
+    dims : tuple of (int or None)
+        Where each operand has it.
+    shared : list of bool
+        Which outputs are the same for all examples; known once a slot has run.
+    """
+
+    size: int
+    dims: tuple[int | None, ...]
+    shared: list[bool]
+
+
+Lanes = tuple[Lane, ...]
 Dims = Sequence[int | None]
 UserFunction = Callable[..., Any]
 
@@ -203,7 +221,9 @@ class Applied(UserCode):
     def capturing(self, captures: Sequence[Capture]) -> Applied:
         """With other captured values; more of them stand in front."""
         more = (None,) * (len(captures) - len(self.captures))
-        lanes = tuple([(size, (*more, *dims)) for size, dims in self.lanes]) if more else self.lanes
+        lanes = (
+            tuple([lane._replace(dims=(*more, *lane.dims)) for lane in self.lanes]) if more else self.lanes
+        )
         return Applied(self.rule, captures, lanes, self.autocast)
 
     def marked(self, mask: Mask, by: str) -> Applied:
@@ -231,7 +251,12 @@ class Applied(UserCode):
         if not self.lanes:
             return list(self._run(self._as_called(getattr(self.rule, slot)), operands))
         lane, inner = self._lane()
-        return lane.stacked(tracing(lane.trace, getattr(inner, slot), *lane.lifted(operands)))
+        return self._stacked(lane, tracing(lane.trace, getattr(inner, slot), *lane.lifted(operands)))
+
+    def _stacked(self, lane: _Lane, outs: Values) -> list[Any]:
+        """Outputs with the outermost axis in front; which of them are the same for all examples is noted."""
+        self.lanes[0].shared[:] = [lane.trace.lower(x)[1] is None for x in outs]
+        return lane.stacked(outs)
 
     def fwd_res(self, operands: Values, perturbed: Mask, again: Again) -> Forward:
         """The outputs, and what the reverse pass needs; `again` applies the whole equation one level down."""
@@ -244,8 +269,10 @@ class Applied(UserCode):
             lane.trace, inner.fwd_res, lane.lifted(operands), perturbed, lambda: lane.fronted(again())
         )
         pairs = [lane.trace.lower(x) for x in result.residuals]
-        token = _LaneToken(result.token, tuple([d for _, d in pairs]))
-        return result._replace(outs=lane.stacked(result.outs), residuals=[x for x, _ in pairs], token=token)
+        outs = self._stacked(lane, result.outs)
+        spread = tuple(self.lanes[0].shared) if lane.trace.collective else ()
+        token = _LaneToken(result.token, tuple([d for _, d in pairs]), spread)
+        return result._replace(outs=outs, residuals=[x for x, _ in pairs], token=token)
 
     def bwd(self, token: Any, captured: Values, residuals: Values, cts: Values) -> Values:
         """Cotangents (values or `Zero`) of the operands that are not captured."""
@@ -259,6 +286,8 @@ class Applied(UserCode):
             return back
         lane, inner = self._lane()
         saved = [lane.trace.lift(x, d) for x, d in zip(residuals, token.dims)]
+        if True in token.spread:
+            cts = [lane.spread(ct) if s else ct for ct, s in zip(cts, token.spread)]
         back = tracing(lane.trace, inner.bwd, token.inner, lane.lifted(captured), saved, lane.fronted(cts))
         return [lane.gathered(ct, d) for ct, d in zip(back, lane.dims[len(captured) :])]
 
@@ -273,7 +302,7 @@ class Applied(UserCode):
         lane, inner = self._lane()
         ins, ts = lane.lifted(operands), lane.lifted(tangents)
         outs, out_ts = tracing(lane.trace, inner.jvp, ins, ts, lambda: lane.fronted(again()))
-        return lane.stacked(outs), [t if type(t) is Zero else lane.stack(t) for t in out_ts]
+        return self._stacked(lane, outs), [t if type(t) is Zero else lane.stack(t) for t in out_ts]
 
     def transpose(self, cts: Values, operands: Values) -> list[Any]:
         """Cotangents of the operands that are `Linear`, by the rule's own transpose; None for all others."""
@@ -320,7 +349,7 @@ class Applied(UserCode):
 
     def _lane(self) -> tuple[_Lane, Applied]:
         """The outermost mapped axis, and what is mapped over it."""
-        return _Lane(*self.lanes[0]), self.over(self.lanes[1:])
+        return _Lane(self.lanes[0]), self.over(self.lanes[1:])
 
 
 def lowered(result: Any, trace: Any) -> Any:
@@ -340,10 +369,13 @@ def _strong(x: Any) -> Any:
 
 
 class _LaneToken(NamedTuple):
-    """The token of a mapped rule: that of one example, and the batch axes of the residuals."""
+    """The token of a mapped rule: that of one example, the batch axes of the residuals, and which outputs are shared as
+    results of collectives.
+    """
 
     inner: Any
     dims: tuple[int | None, ...]
+    spread: tuple[bool, ...]
 
 
 class _Lane:
@@ -351,8 +383,8 @@ class _Lane:
 
     __slots__ = ("dims", "size", "trace")
 
-    def __init__(self, size: int, dims: tuple[int | None, ...]):
-        self.size, self.dims = size, dims
+    def __init__(self, lane: Lane):
+        self.size, self.dims = lane.size, lane.dims
         self.trace = BatchTrace(current_trace.get(), self.size)
 
     def lifted(self, operands: Values) -> list[Any]:
@@ -377,6 +409,12 @@ class _Lane:
     def stacked(self, values: Values) -> list[Any]:
         """One example's values with the axis in front."""
         return [self.stack(x) for x in values]
+
+    def spread(self, ct: Any) -> Any:
+        """The cotangent of what a collective gave to all examples, for each of them. It came by one."""
+        if type(ct) is Zero:
+            return ct
+        return batched_first(self.size, reduce_sum_p.bind(ct, axes=(0,)), None)
 
     def gathered(self, ct: Any, dim: int | None) -> Any:
         """The cotangent of an operand that has the axis at `dim`; summed over examples where they share it."""

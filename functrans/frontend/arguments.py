@@ -23,6 +23,7 @@ from .pytree.nodes import KeyPath, SequenceKey, keystr
 from .structs import described
 
 _ARRAYS = (np.ndarray, np.generic)
+_KINDS = (*_ARRAYS, Tracer, BackwardState, Ref)
 
 
 def name_of(fun: Callable[..., Any]) -> str:
@@ -101,15 +102,30 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
     )
 
 
-def flatten_values(tree: PyTree, where: Callable[[KeyPath], str]) -> tuple[list[Any], PyTreeDef]:
-    """The leaves of an argument as values; `where` names a leaf by its key path."""
+def flatten_values(
+    tree: PyTree, where: Callable[[KeyPath], str], free: Sequence[bool] = ()
+) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of an argument as values; `where` names a leaf by its key path. Those in the mask `free` may be any
+    objects, which stay as they are.
+    """
     leaves, treedef = tree_flatten(tree)
+    known = [f and not _may_be_value(x) for x, f in zip(leaves, free)] if True in free else ()
     try:
+        if True in known:
+            return [x if k else value_of(x, _unnamed) for x, k in zip(leaves, known)], treedef
         return [value_of(x, _unnamed) for x in leaves], treedef
     except (ArgumentError, DtypeError, RefError):
         for path, leaf in tree_flatten_with_path(tree)[0]:
             value_of(leaf, lambda path=path: where(path))  # type: ignore[misc]
         raise
+
+
+def _may_be_value(x: Any) -> bool:
+    """Whether `value_of` knows the kind of an object, so that its refusal is no accident."""
+    kind = type(x)
+    return (
+        kind in PYTHON_KEYS or isinstance(x, _KINDS) or (has_protocol(x) and not isinstance(x, type | bytes))
+    )
 
 
 def _unnamed() -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.aval import Aval, aval_of
 from ..core.config import config
-from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
+from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs, subjaxprs
 from ..core.passes import NARROWING
 from ..core.primitive import Primitive
 from ..core.source import Source, user_source
@@ -110,6 +110,22 @@ def forward_slice(ops: Iterable[Operation], variables: Iterable[Any]) -> set[Any
         if not reached.isdisjoint(op.invars):
             reached.update(op.outvars)
     return reached
+
+
+def depending(jaxpr: Jaxpr, inputs: Sequence[bool]) -> list[bool]:
+    """Which outputs may depend on the inputs in a mask, or on the lane of a batch in which they are computed."""
+    reached: set[Any] = {v for v, is_in in zip(jaxpr.invars, inputs) if is_in}
+    for eqn in jaxpr.eqns:
+        if _differs(eqn) or not reached.isdisjoint(eqn.invars):
+            reached.update(eqn.outvars)
+    return [v in reached for v in jaxpr.outvars]
+
+
+def _differs(eqn: Eqn) -> bool:
+    """Whether an equation may have other results in each lane, though its operands are the same."""
+    if eqn.primitive.each_lane or eqn.primitive.effects(**eqn.params):
+        return True
+    return any(_differs(inner) for jaxpr in subjaxprs(eqn.params) for inner in jaxpr.eqns)
 
 
 def live_equations(

@@ -20,7 +20,8 @@ from ..core import (
     tracing,
 )
 from ..core.evaluation import evaluate
-from ..primitives.structure.linear import batched_first
+from ..primitives.structure.linear import batched_first, reshape_p
+from ..primitives.structure.shape import slice_p
 from .stage import stage
 
 
@@ -45,18 +46,23 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    """Propagates batch axes of one size through primitives. The size is an `AxisSize` if the axis has a name."""
+    """Propagates batch axes of one size through primitives. The size is an `AxisSize` if the axis has a name; whether
+    lanes have seen each other is in `collective`.
+    """
 
-    __slots__ = ("size",)
+    __slots__ = ("collective", "size")
 
     def __init__(self, parent: Trace, size: int):
         self.parent = parent
         self.size = size
+        self.collective = False
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         mine = [type(a) is BatchTracer and a._trace is self for a in args]
         if True not in mine and not prim.each_lane and not self._is_named_in(prim, params):
             return self.parent.process(prim, args, params)
+        if prim.each_lane:
+            self.collective = True
         values = [a.value if m else a for a, m in zip(args, mine)]
         dims = [a.dim if m else None for a, m in zip(args, mine)]
         rule = prim.batch if prim.batch is not None else prim.rule("batch")
@@ -120,6 +126,22 @@ def batch_jaxpr(
         return stage(batched, avals, f"vmap({jaxpr.name})", jaxpr.stats), tuple(out_dims)
 
     return jaxpr.derive(("batch", axis_key(size), dims), build)
+
+
+def shared_results(
+    size: int, outs: Sequence[Any], shared: Sequence[bool]
+) -> tuple[list[Any], list[int | None]]:
+    """Outputs with the batch axis in front, and their axes; of those that all lanes share, the first lane's alone."""
+    if not size or True not in shared:
+        return list(outs), [0] * len(outs)
+    return [_first_lane(x) if s else x for x, s in zip(outs, shared)], [None if s else 0 for s in shared]
+
+
+def _first_lane(x: Any) -> Any:
+    aval = aval_of(x)
+    start, shape = (0,) * aval.ndim, aval.shape[1:]
+    row = slice_p.bind(x, start_indices=start, limit_indices=(1, *shape), strides=(1,) * aval.ndim)
+    return reshape_p.bind(row, shape=shape)
 
 
 def mentions_axis(size: int, jaxprs: Sequence[Jaxpr]) -> bool:

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import functrans as ft
+import functrans.numpy as fnp
 from functrans.core.errors import FunctransError, PytreeError
 from functrans.frontend.pytree import (
     flatten_axes,
@@ -193,11 +195,89 @@ def test_aux_data_must_be_hashable_and_comparable():
             self.aux = aux
 
     register_kind(Awkward, lambda node: ((), node.aux), lambda aux, children: Awkward(aux))
-    with pytest.raises(PytreeError, match="must be hashable; Awkward gave \\[1\\]"):
-        hash(tree_structure(Awkward([1])))
-    a, b = tree_structure(Awkward(np.ones(2))), tree_structure(Awkward(np.ones(2)))
+
+    class Changing:
+        __hash__ = None
+
+        def __eq__(self, other):
+            raise ValueError
+
+    with pytest.raises(PytreeError, match=r"must be hashable, or consist of .*; Awkward gave \["):
+        hash(tree_structure(Awkward([Changing()])))
+    a, b = tree_structure(Awkward(Changing())), tree_structure(Awkward(Changing()))
     with pytest.raises(PytreeError, match="comparable with =="):
         _ = a == b
+
+
+# --- aux data that is not hashable ----------------------------------------------------------------------------
+
+
+class Holder:
+    """A node with one child."""
+
+    def __init__(self, x, aux):
+        self.x, self.aux = x, aux
+
+
+register_kind(Holder, lambda h: ((h.x,), h.aux), lambda aux, children: Holder(children[0], aux))
+UNHASHABLE = [
+    [1, 2],
+    {"k": [1.0, {2}], "w": (np.arange(3), None)},
+    {1, 2},
+    np.ones(3),
+    np.ones((0, 2), np.float32),
+    fnp.ones(3),
+    (3, [fnp.ones(2)], "name"),
+]
+OTHERS = [[1, 2.0], {"k": [1.0, {3}], "w": (np.arange(3), None)}, {1}, np.ones(3, int), np.ones((0, 3), np.float32),
+          fnp.zeros(3), (3.0, [fnp.ones(2)], "name")]  # fmt: skip
+
+
+def same(a, b):
+    assert type(a) is type(b)
+    np.testing.assert_equal(a, b)
+
+
+@pytest.mark.parametrize(("aux", "other"), zip(UNHASHABLE, OTHERS, strict=True))
+def test_aux_data_that_is_not_hashable_is_compared_by_value(aux, other):
+    traces = []
+
+    @ft.jit
+    def f(h):
+        traces.append(h.aux)
+        return Holder(h.x * 2, h.aux)
+
+    for _ in range(3):
+        out = f(Holder(np.ones(2), copy.deepcopy(aux)))
+        same(out.aux, aux)
+        same(ft.grad(lambda h: fnp.sum(f(h).x))(Holder(np.ones(2), copy.deepcopy(aux))).aux, aux)
+        same(ft.vmap(f)(Holder(np.ones(2), copy.deepcopy(aux))).aux, aux)
+    before = len(traces)
+    same(f(Holder(np.ones(2), other)).aux, other)
+    assert len(traces) == before + 1
+    same(ft.tree.map(lambda x, y: x + y, Holder(1.0, aux), Holder(2.0, copy.deepcopy(aux))).aux, aux)
+    structure = tree_structure(Holder(1.0, aux))
+    assert structure == tree_structure(Holder(2.0, copy.deepcopy(aux)))
+    assert structure != tree_structure(Holder(2.0, other))
+    hash(structure)
+    assert structure == tree_structure(Holder(2.0, copy.deepcopy(aux)))
+    assert pickle.loads(pickle.dumps(structure)) == structure
+
+
+def test_no_change_in_place_is_missed():
+    f = ft.jit(lambda h: Holder(h.x * h.aux["k"][0], [h.aux["k"][0]]))
+    aux = {"k": [2.0]}
+    assert f(Holder(3.0, aux)).x == 6.0
+    aux["k"][0] = 5.0
+    out = f(Holder(3.0, aux))
+    assert out.x == 15.0
+    out.aux.append("changed by the caller")
+    assert f(Holder(3.0, aux)).aux == [5.0]
+    weights = np.ones(2)
+    g = ft.jit(lambda h: h.x * h.aux)
+    np.testing.assert_array_equal(g(Holder(3.0, weights)), [3.0, 3.0])
+    weights[0] = 4.0
+    np.testing.assert_array_equal(g(Holder(3.0, weights)), [12.0, 3.0])
 
 
 def test_map_of_several_trees_takes_deeper_trees_at_leaves():

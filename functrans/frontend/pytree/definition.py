@@ -6,10 +6,12 @@ Every call of a compiled function compares and hashes a `PyTreeDef`, so its hash
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn
 
 from ...core.errors import PytreeError
+from .held import CONTAINERS, Held
 from .nodes import (
     TUPLE,
     KeyPath,
@@ -69,6 +71,20 @@ class PyTreeDef:
         self.num_nodes = nodes + 1
         self._flat = leaves == nodes == len(children)  # every child is a leaf
 
+    @property
+    def aux(self) -> Any:
+        """The aux data of the root."""
+        aux = self._aux
+        return aux.copy() if type(aux) is Held else aux
+
+    def held(self) -> PyTreeDef:
+        """The structure itself, which now holds the contents of aux data that is not hashable, if it can: it does not
+        change with those lists and arrays.
+        """
+        with suppress(PytreeError):
+            hash(self)
+        return self
+
     def children(self) -> list[PyTreeDef]:
         """The structures of the children of the root (none for a leaf)."""
         return list(self._children)
@@ -77,7 +93,7 @@ class PyTreeDef:
         """Node type and aux data of the root; None for a leaf."""
         if self._kind is None:
             return None
-        return (self._aux if is_namedtuple_kind(self._kind) else self._kind.type), self._aux
+        return (self._aux if is_namedtuple_kind(self._kind) else self._kind.type), self.aux
 
     def unflatten(self, leaves: Iterable[Any]) -> PyTree:
         """The tree with this structure and the given leaves.
@@ -94,7 +110,7 @@ class PyTreeDef:
                 f"unflatten: {self} has {self.num_leaves} leaves, but {len(leaves)} values were given"
             )
         if self._flat and self._kind is not None:
-            return self._kind.unflatten(self._aux, leaves)
+            return self._kind.unflatten(self.aux, leaves)
         return self._build(iter(leaves))
 
     def _build(self, leaves: Iterator[Any]) -> PyTree:
@@ -102,8 +118,8 @@ class PyTreeDef:
         if kind is None:
             return next(leaves)
         if self._flat:
-            return kind.unflatten(self._aux, list(islice(leaves, self.num_leaves)))
-        return kind.unflatten(self._aux, [child._build(leaves) for child in self._children])
+            return kind.unflatten(self.aux, list(islice(leaves, self.num_leaves)))
+        return kind.unflatten(self.aux, [child._build(leaves) for child in self._children])
 
     def flatten_up_to(self, tree: PyTree, name: str = "tree") -> list[PyTree]:
         """The subtrees of `tree` at the positions of this structure's leaves.
@@ -139,8 +155,8 @@ class PyTreeDef:
         return (
             self.num_leaves == other.num_leaves
             and self._kind is other._kind
-            and same_aux(self._aux, other._aux)
-            and _same_types(self._aux, other._aux)
+            and same_aux(self.aux, other.aux)
+            and _same_types(self.aux, other.aux)
             and self._children == other._children
         )
 
@@ -148,19 +164,29 @@ class PyTreeDef:
         value = self._hash
         if value is None:
             cls = None if self._kind is None else self._kind.type
+            children = hash(self._children)
             try:
-                value = hash((cls, self._aux, self._children))
-            except TypeError as error:
-                raise PytreeError(
-                    f"the aux data of a pytree node must be hashable; {cls and cls.__name__} gave"
-                    f" {self._aux!r} ({error}). Return a tuple, string or number, or make it a child"
-                ) from None
+                value = hash((cls, self._aux, children))
+            except TypeError:
+                value = hash((cls, self._hold(), children))
             self._hash = value
         return value
 
+    def _hold(self) -> Held:
+        try:
+            self._aux = Held(self._aux)
+        except TypeError as error:
+            cls = None if self._kind is None else self._kind.type.__name__
+            raise PytreeError(
+                "the aux data of a pytree node must be hashable, or consist of lists, dicts, sets and arrays of "
+                f"hashable values; {cls} gave {self._aux!r} ({error}). Return a tuple, string or number, or make it a "
+                "child"
+            ) from None
+        return self._aux
+
     def __reduce__(self) -> tuple:
         cls = None if self._kind is None else self._kind.type
-        return rebuild, (cls, self._aux, self._children)
+        return rebuild, (cls, self.aux, self._children)
 
     def __repr__(self) -> str:
         return f"PyTreeDef({self})"
@@ -168,7 +194,7 @@ class PyTreeDef:
     def __str__(self) -> str:
         if self._kind is None:
             return "*"
-        return self._kind.show(self._aux, [str(child) for child in self._children])
+        return self._kind.show(self.aux, [str(child) for child in self._children])
 
 
 def rebuild(cls: type | None, aux: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
@@ -187,6 +213,8 @@ def same_aux(a: Any, b: Any) -> bool:
     try:
         return bool(a == b)
     except Exception as error:
+        with suppress(TypeError):
+            return Held(a) == Held(b)  # arrays
         raise PytreeError(
             f"the aux data of a pytree node must be comparable with ==; comparing {a!r} and {b!r} failed:"
             f" {error}. Make arrays children of the node"
@@ -199,6 +227,9 @@ def _same_types(a: Any, b: Any) -> bool:
         return False
     if isinstance(a, tuple):
         return all(map(_same_types, a, b))
+    if type(a) in CONTAINERS:
+        with suppress(TypeError):
+            return Held(a) == Held(b)
     return not isinstance(a, float | complex) or repr(a) == repr(b)
 
 
@@ -229,7 +260,7 @@ def matching_children(treedef: PyTreeDef, node: Any) -> Sequence[Any] | None:
     except UnsortableKeysError:
         return None
     children = children if isinstance(children, (tuple, list)) else list(children)
-    if len(children) != len(treedef._children) or not same_aux(treedef._aux, aux):
+    if len(children) != len(treedef._children) or not same_aux(treedef.aux, aux):
         return None
     return children
 
@@ -249,7 +280,7 @@ def _departure(treedef: PyTreeDef, node: Any, path: KeyPath, collect: Collect) -
     kind = kind_of(node)
     children = matching_children(treedef, node)
     if kind is not None and children is not None:
-        keys = kind.keys(node, treedef._aux, len(children))
+        keys = kind.keys(node, treedef.aux, len(children))
         for key, child, subtree in zip(keys, treedef._children, children):
             if not collect(child, subtree, []):
                 return _departure(child, subtree, (*path, key), collect)
@@ -259,9 +290,7 @@ def _departure(treedef: PyTreeDef, node: Any, path: KeyPath, collect: Collect) -
 
 def describe(treedef: PyTreeDef) -> str:
     """The root of a structure in words."""
-    return (
-        "a leaf" if treedef._kind is None else in_words(treedef._kind, treedef._aux, len(treedef._children))
-    )
+    return "a leaf" if treedef._kind is None else in_words(treedef._kind, treedef.aux, len(treedef._children))
 
 
 def _structure_of(tree: PyTree, path: KeyPath) -> PyTreeDef:
@@ -330,9 +359,9 @@ def first_difference(a: PyTreeDef, b: PyTreeDef) -> tuple[KeyPath, str, str] | N
     if a == b:
         return None
     path: KeyPath = ()
-    while len(a._children) == len(b._children) > 0 and a._kind is b._kind and same_aux(a._aux, b._aux):
+    while len(a._children) == len(b._children) > 0 and a._kind is b._kind and same_aux(a.aux, b.aux):
         node = a.unflatten([0] * a.num_leaves)
-        keys = a._kind.keys(node, a._aux, len(a._children))  # type: ignore[union-attr]
+        keys = a._kind.keys(node, a.aux, len(a._children))  # type: ignore[union-attr]
         parted = [(k, x, y) for k, x, y in zip(keys, a._children, b._children) if x != y]
         if not parted:
             break

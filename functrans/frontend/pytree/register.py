@@ -27,7 +27,8 @@ def register_pytree_node(
     nodetype : type
         The exact type; subclasses must be registered separately.
     flatten_func : callable
-        From an object to ``(children, aux_data)``; `aux_data` must be hashable and comparable.
+        From an object to ``(children, aux_data)``; `aux_data` must be comparable, and hashable under `jit`, which also
+        takes lists, dicts, sets and arrays of hashable values, and compares their contents.
     unflatten_func : callable
         From ``(aux_data, children)`` to an object. The children may be any objects, including tracers: do not check or
         convert them.

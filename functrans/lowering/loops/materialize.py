@@ -187,9 +187,10 @@ class Roots:
 
     def _copies_rows(self, e: Eqn) -> bool:
         """Whether an equation copies long contiguous runs of an input that nothing overwrites, at given indices."""
-        x, last = e.invars[0], e.outvars[0].aval.ndim - 1
+        last = e.outvars[0].aval.ndim - 1
         if not isinstance(e.primitive.kernel, Indexed) or last < 0 or e.outvars[0].aval.shape[last] < ROW:
             return False
+        x = e.invars[0]
         if x not in self.inputs or x in self.overwritten:
             return False
         rows = [r.place for r in self.accesses[e].reads if r.operand == 0]
