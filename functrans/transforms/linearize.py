@@ -398,6 +398,8 @@ def linearize(
     linearized = Linearized([x for x, _ in pairs], inputs, tangents, trace.tangents.tape)
     if trace.attached:
         linearized = _with_hooks(linearized, trace.attached)
+    # A hook on the tape may hold tracers: through their trace, the tape would hold itself, and its arrays.
+    trace.tangents.tape, trace.attached = [], []
     if not retain:
         return linearized
     return linearized.pruned().secured()._replace(arguments=frozenset(map(_memory, primals)))

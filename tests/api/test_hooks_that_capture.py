@@ -1,6 +1,8 @@
 """Hooks that read values of the forward pass, which are residuals of the backward pass."""
 
 import functools
+import gc
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -397,3 +399,22 @@ def test_of_a_program_that_runs_often():
             x = X + k
             np.testing.assert_allclose(ft.grad(f)(x), 8 * x * np.sin(x) + 8 * np.maximum(x, 0), rtol=1e-12)
     assert f.cache_info().traces == 1
+
+
+@pytest.mark.parametrize("form", ["eager", "vjp", "grad jit"])
+@pytest.mark.parametrize("program", ["computed from it", "as a function"])
+def test_what_it_captured_is_freed_with_the_derivative(form, program):
+    """Without a garbage collection, which counts objects and not their bytes."""
+    x, derivative = fnp.ones(10**5), FORMS[form](lambda x: PROGRAMS[program][0](x, "host"))
+    derivative(x)
+    gc.collect()
+    gc.disable()
+    try:
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(5):
+            derivative(x)
+        assert tracemalloc.get_traced_memory()[0] - before < x.nbytes
+    finally:
+        tracemalloc.stop()
+        gc.enable()
