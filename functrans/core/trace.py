@@ -21,7 +21,7 @@ import numpy as np
 from numpy import ndarray  # a global name: `EvalTrace` looks it up for each operand
 
 from . import errors
-from .aval import PYTHON_NUMBERS, Aval
+from .aval import PYTHON_NUMBERS, Aval, aval_of
 from .config import Config, config
 from .debug_nans import check_results, looks_for_faults
 from .dtypes import dtype_kind
@@ -86,6 +86,10 @@ class EvalTrace(Trace):
             if isinstance(error, errors.FunctransError) or prim.effects(**params):
                 raise
             raise errors.ArrayTooLargeError(f"{prim.name}: {error}") from None
+        except (TypeError, ValueError) as error:
+            if not isinstance(error, errors.FunctransError) and not prim.effects(**params).on_host:
+                prim.abstract(*map(aval_of, args), **params)  # raises what tracing raises, if it refuses the operands
+            raise
         if weak and args:
             out = out.item()
         if (_debug_nans.ever_changed or _debug_infs.ever_changed) and looks_for_faults():

@@ -19,7 +19,7 @@ from ..core.errors import CheckError
 from ..core.failures import CATEGORIES, Failure, OneOf
 from ..core.module_getattr import module_attributes as _module_attributes
 from ..core.source import user_source
-from ..core.trace import concrete
+from ..core.trace import concrete, current_trace, eval_trace
 from ..debug.host import check_format
 from ..frontend.arguments import Flat, check_function, flatten_values, name_of, results, value_of
 from ..frontend.checked import checked
@@ -154,7 +154,8 @@ def checkify(fun: Callable[..., Any], errors: Any = user_checks) -> Callable[...
     errors : set
         Which errors become values: any union of `user_checks` (`check`), `nan_checks` (an operation returned NaN),
         `div_checks` (a division by zero) and `index_checks` (an index out of bounds). Also `float_checks`,
-        `automatic_checks` and `all_checks`. Errors of other kinds are raised as they are without `checkify`.
+        `automatic_checks` and `all_checks`. Without `user_checks`, `check` does nothing inside. Indices out of bounds
+        that are not asked for raise as they do without `checkify`.
 
     Returns
     -------
@@ -174,8 +175,9 @@ def checkify(fun: Callable[..., Any], errors: Any = user_checks) -> Callable[...
     example has its own error; under ``checkify(vmap(f))`` the error of a check is that of the first example that fails
     it. A branch that is not taken has no errors, also under `vmap`.
 
-    With `nan_checks`, failed matrix decompositions give NaN, and so an error, instead of raising. Operations with a
-    fixed treatment of indices out of bounds (``lax.dynamic_slice``, ``x.at[i].get(mode="clip")``) have no errors.
+    With `nan_checks`, failed matrix decompositions give NaN, and so an error, instead of raising. With `index_checks`,
+    a ``lax.dynamic_slice`` that begins outside of the array, or ends there, is an error, although it is clamped (not
+    under a `vmap` inside, if its starts are mapped); where you choose what happens (``x.at[i].get(mode="clip")``), there is none.
 
     Examples
     --------
@@ -348,8 +350,8 @@ def check_error(error: Error) -> None:
     code, *values = [value_of(x, lambda: "check_error: error") for x in leaves]
     if not checks:
         return
-    if aval_of(code).shape:
-        found = error.get_exception()
+    if aval_of(code).shape and current_trace.get() is eval_trace:
+        found = error.get_exception()  # with the messages of all examples
         if found is not None:
             raise found
         return

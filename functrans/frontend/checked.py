@@ -306,6 +306,8 @@ def _class_for(error: Exception) -> type[errors.FunctransError]:
         return errors.IntegerRangeError
     if isinstance(error, IndexError):
         return errors.InvalidIndexError
+    if isinstance(error, np.linalg.LinAlgError):
+        return errors.LinAlgError
     if isinstance(error, ValueError | ArithmeticError | LookupError | RuntimeError):
         return errors.ArgumentValueError
     return errors.ArgumentError

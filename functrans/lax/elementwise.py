@@ -250,6 +250,7 @@ def integer_pow(x: Any, y: int) -> Any:
     Array([0.5 , 0.25])
     """
     (value,) = operands("integer_pow", x)
+    ops.same_dtype("lax.integer_pow", [aval_of(value)], "iufc")
     if y >= 0:
         return owned(ops.integer_pow_p.bind(value, y=int(y)), x)
     return div(literal(1, value), ops.integer_pow_p.bind(value, y=-int(y)))

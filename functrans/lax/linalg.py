@@ -202,6 +202,7 @@ def householder_product(a: Any, taus: Any) -> Any:
            [-0.8,  0.6]])
     """
     (x,), (scales,) = (operands("linalg.householder_product", y) for y in (a, taus))
+    ops.same_dtype("linalg.householder_product", [aval_of(x), aval_of(scales)], "fc")
     shape = shape_of(x)
     if (
         len(shape) < 2
@@ -247,6 +248,7 @@ def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:
            [1., 2.]])
     """
     (x,) = operands("linalg.cholesky", a)
+    ops.same_dtype("linalg.cholesky", [aval_of(x)], "fc")
     x = ops.symmetrized(x) if symmetrize_input else x
     return finish(ops.cholesky_p.bind(x, on_error=config.linalg_errors))
 

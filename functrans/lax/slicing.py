@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core import ArgumentValueError, ShapeError, Tracer, aval_of
+from ..core import ArgumentValueError, DtypeError, ShapeError, Tracer, aval_of
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops
 from ..primitives.operands import operand as value_of
-from ..primitives.ops import as_shape, finish, one_axis, shape_of, strong
+from ..primitives.ops import as_shape, dtype_of, finish, one_axis, shape_of, strong
 from .arrays import bounds, full, ints, single, squeeze
 from .elementwise import operands
 
@@ -109,8 +109,12 @@ def _starts(
         else allow_negative_indices
     )
     resolved = []
-    for s, n, from_end in zip(start_indices, shape, allowed, strict=True):
+    for k, (s, n, from_end) in enumerate(zip(start_indices, shape, allowed, strict=True)):
         s = value_of(s, name)
+        if shape_of(s):
+            raise ShapeError(f"lax.{name}: start {k} has shape {shape_of(s)}; a start is one integer")
+        if dtype_of(s).kind not in "iu":
+            raise DtypeError(f"lax.{name}: start {k} has dtype {dtype_of(s)}; a start is an integer")
         if isinstance(s, Tracer):
             if not from_end:
                 s = ops.max_p.bind(s, s.dtype.type(0))

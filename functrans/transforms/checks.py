@@ -181,9 +181,10 @@ class CheckTrace(Trace):
             outs, errors = prim.checked(partial(checked_jaxpr, categories=self.categories), values, **params)
             self._after(errors)
             return outs
-        if prim is check_p and "user" in self.categories:
-            self._check(values, params["check"])
-            return []
+        if prim is check_p:
+            if "user" in self.categories:
+                self._check(values, params["check"])
+            return []  # those that are not asked for are ignored, as in JAX
         if prim.guard is not None:
             failures, params = prim.guard(self.categories, values, params)
             for category, ok, template, shown in failures:

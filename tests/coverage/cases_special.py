@@ -30,9 +30,11 @@ TABLES = {
     "functrans.scipy.special": [
         Entry("erf erfc expit gammaln digamma entr", Call(R(2, 3)), Call(R(3, low=1.2, high=4.0))),
         Entry("logit erfinv ndtri", Call(R(2, 3))),
-        Entry("ndtr i0e i1e i0 i1", Call(R(2, 3, low=-2.0, high=1.9))),
+        Entry("i0e i1e i0 i1", Call(R(2, 3, low=-2.0, high=1.9))),
+        Entry("ndtr", Call(R(2, 3, low=-2.0, high=1.9)), Call(Z(3))),
         Entry("polygamma", Call(2, R(2, 3)), skip={"float32": "SciPy computes it in double precision"}),
-        Entry("xlogy xlog1py betaln", Call(R(2, 3), R(3))),
+        Entry("xlogy xlog1py", Call(R(2, 3), R(3)), Call(Z(2, 3), Z(3))),
+        Entry("betaln", Call(R(2, 3), R(3))),
         Entry("gammainc gammaincc", Call(R(3, high=2.5), R(2, 3, high=4.0))),
         Entry("gammaincinv gammainccinv", Call(R(3, high=2.5), R(2, 3, high=0.9))),
         Entry(
@@ -88,9 +90,11 @@ MULTI = {
 }
 DOUBLE = {"float32": "the parameter is double"}
 TABLES["functrans.scipy.special"] += [
-    Entry("gamma loggamma erfcx dawsn erfi exp1 expi spence exprel erfcinv", Call(R(2, 3))),
+    Entry("gamma loggamma erfcx dawsn erfi exp1 expi exprel erfcinv", Call(R(2, 3))),
+    Entry("spence", Call(R(2, 3)), Call(Z(3))),
     Entry("rgamma", Call(R(2, 3, low=-3.0))),
-    Entry("log_ndtr cosm1 exp10 log_expit", Call(R(2, 3, low=-2.0))),
+    Entry("cosm1 exp10 log_expit", Call(R(2, 3, low=-2.0))),
+    Entry("log_ndtr", Call(R(2, 3, low=-2.0)), Call(Z(3))),
     Entry("ndtri_exp", Call(R(2, 3, low=-3.0, high=-0.1))),
     Entry("gammasgn", Call(R(2, 3, low=-3.0)), differentiable=False),
     Entry(

@@ -237,6 +237,24 @@ def test_lanes_that_only_take_part_in_collectives_have_no_errors(f, good, bad, m
             ft.jit(mapped)(np.array([1.0, 7.0]))
 
 
+@pytest.mark.parametrize("loop", [lax.map, lambda f, xs: ft.vmap(f)(xs)])
+def test_errors_of_many_inside_another_checkify(loop):
+    """`check_error` of errors with axes is an error of the checkify around it, and raises in compiled code."""
+
+    def f(xs):
+        ck.check_error(loop(lambda x: ck.checkify(root)(x)[0], xs))
+        return xs
+
+    good, bad = np.array([1.0, 2.0]), np.array([1.0, -4.0])
+    for run in (ck.checkify(f), ft.jit(ck.checkify(f)), ck.checkify(ft.jit(f))):
+        assert run(good)[0].get() is None
+        assert first_line(run(bad)[0]) == BAD
+    for run in (f, ft.jit(f)):
+        run(good)
+        with pytest.raises(CheckError, match="got -4"):
+            run(bad)
+
+
 def test_an_error_in_the_carry_of_a_loop():
     def body(error, x):
         now, out = ck.checkify(root)(x)
@@ -287,12 +305,19 @@ def test_what_is_not_selected_stays_as_it_was():
     out = ck.checkify(fnp.log)(-1.0)
     assert out[0].get() is None
     assert np.isnan(out[1])
-    with pytest.raises(CheckError, match="got -4"):
-        ck.checkify(root, errors=ck.float_checks)(-4.0)
     with pytest.raises(IndexOutOfBoundsError):
         ft.jit(ck.checkify(lambda x, i: x[i]))(np.ones(3), np.int64(5))
     with pytest.raises(LinAlgError):
         ck.checkify(fnp.linalg.cholesky)(-np.eye(2))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_checks_that_are_not_selected_are_ignored():
+    """As in JAX; also inside of a checkify that selects them."""
+    for run in (ck.checkify(root, errors=ck.nan_checks), ft.jit(ck.checkify(root, errors=ck.index_checks))):
+        assert run(-4.0)[0].get() is None or "nan generated" in run(-4.0)[0].get()
+    error, (inner, _) = ck.checkify(ck.checkify(root, errors=ck.index_checks))(-4.0)
+    assert error.get() is inner.get() is None
 
 
 @pytest.mark.parametrize("f", [lambda x, y: x / y, lambda x, y: x // y, lambda x, y: x % y])
@@ -328,6 +353,21 @@ def test_index_checks(name):
         assert found == [message]
     if name not in ("scan", "two axes"):
         assert ft.jit(ck.checkify(f, errors=ck.index_checks))(np.arange(3.0), np.int64(-3))[0].get() is None
+
+
+@pytest.mark.parametrize("start", [0, 1, 2, -1, -4])
+def test_slices_that_are_clamped(start):
+    """Negative starts count from the end."""
+    f = lambda x, i: (lax.dynamic_slice(x, [i], (2,)), lax.dynamic_update_slice(x, x[:2], [i]))
+    place = start + 3 if start < 0 else start
+    wanted = f"dynamic_slice: start {place} is out of bounds for a slice of 2 in axis 0 with size 3"
+    for wrap in (lambda g: g, ft.jit):
+        error, out = wrap(ck.checkify(f, errors=ck.index_checks))(np.arange(3.0), start)
+        assert first_line(error) == wanted if not 0 <= place <= 1 else error.get() is None
+        for got, expected in zip(out, f(np.arange(3.0), start)):
+            np.testing.assert_array_equal(got, expected)
+        update = ck.checkify(lambda x, i: lax.dynamic_update_slice(x, x[:2], [i]), errors=ck.all_checks)
+        assert (wrap(update)(np.arange(3.0), start)[0].get() is None) == (0 <= place <= 1)
 
 
 def test_an_axis_of_size_zero():

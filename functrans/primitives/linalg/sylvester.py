@@ -99,7 +99,10 @@ def _sqrtm_impl(x: Any) -> np.ndarray:
     dtype = np.result_type(x.dtype, np.complex64)
     if not x.size:
         return np.zeros(x.shape, dtype)
-    return np.asarray(scipy.linalg.sqrtm(x)).astype(dtype)
+    try:
+        return np.asarray(scipy.linalg.sqrtm(x)).astype(dtype)
+    except np.linalg.LinAlgError as error:
+        raise LinAlgError(f"sqrtm: SciPy finds no square root, also where the matrix has NaN: {error}") from None
 
 
 def _sqrtm_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

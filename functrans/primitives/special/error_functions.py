@@ -171,6 +171,19 @@ erf_complex_p: Primitive = of_scipy_complex("erf", lambda ans, z: scaled(2 / _RO
 erfc_complex_p: Primitive = of_scipy_complex("erfc", lambda ans, z: scaled(-2 / _ROOT_PI, _bell(z)))
 
 
+def _half_square(z: Any) -> Any:
+    return scaled(-0.5, integer_pow_p.bind(z, y=2))
+
+
+ndtr_complex_p: Primitive = of_scipy_complex(
+    "ndtr", lambda ans, z: scaled(1 / math.sqrt(2 * math.pi), exp_p.bind(_half_square(z)))
+)
+log_ndtr_complex_p: Primitive = of_scipy_complex(
+    "log_ndtr",
+    lambda ans, z: scaled(1 / math.sqrt(2 * math.pi), exp_p.bind(sub_p.bind(_half_square(z), ans))),
+)
+
+
 def _wofz_slope(ans: Any, z: Any) -> Any:
     return sub_p.bind(convert(2j / _ROOT_PI, dtype_of(z)), scaled(2.0, mul_p.bind(z, ans)))
 

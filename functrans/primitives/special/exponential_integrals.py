@@ -10,11 +10,11 @@ import numpy as np
 
 from ...core import FLOAT64, Primitive, quietly
 from ...core.libraries import scipy
-from ..elementwise.arithmetic import div_p, max_p, mul_p, neg_p, sub_p
+from ..elementwise.arithmetic import div_p, eq_p, max_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.exp_log import exp_p, integer_pow_p, log1p_p, log_p, pow_p
 from ..elementwise.trig import cos_p, cosh_p
 from ..families import elementwise, literal
-from ..structure.linear import Rule, add_p, dtype_of
+from ..structure.linear import Rule, add_p, broadcast_to, dtype_of, shape_of
 from .error_functions import part_of
 from .from_scipy import of_scipy, of_scipy_complex, refused
 
@@ -161,6 +161,26 @@ def _spence_slope(ans: Any, x: Any) -> Any:
 
 #: The dilogarithm of 1 - x (DLMF 25.12.2): its derivative is ``log(x) / (1 - x)``.
 spence_p: Primitive = of_scipy("spence", _spence_slope)
+
+
+def _complex_spence_slope(ans: Any, z: Any) -> Any:
+    one = literal(1.0, z)
+    at_one = eq_p.bind(z, one)
+    other = select_p.bind(at_one, broadcast_to(literal(2.0, z), shape_of(z)), z)
+    slope = div_p.bind(log_p.bind(other), sub_p.bind(one, other))
+    return select_p.bind(at_one, broadcast_to(literal(-1.0, z), shape_of(z)), slope)
+
+
+#: First derivatives at 1 are right there, higher ones are 0.
+spence_complex_p: Primitive = of_scipy_complex("spence", _complex_spence_slope)
+xlogy_complex_p: Primitive = of_scipy_complex(
+    "xlogy", lambda ans, x, y: log_p.bind(y), lambda ans, x, y: div_p.bind(x, y)
+)
+xlog1py_complex_p: Primitive = of_scipy_complex(
+    "xlog1py",
+    lambda ans, x, y: log1p_p.bind(y),
+    lambda ans, x, y: div_p.bind(x, add_p.bind(y, literal(1.0, y))),
+)
 
 # --- sine and cosine integrals: DLMF 6.2.9, 6.2.11, 6.2.15, 6.2.16 ----------------------------------------------
 

@@ -17,7 +17,8 @@ from ...core.ir import Atom, Eqn, Literal
 from ...passes.rewind import Back, variables
 from ...passes.rewriter import Rewriter
 from ...passes.toolkit import new_equation
-from ..elementwise.arithmetic import convert, max_p, min_p
+from ..elementwise.arithmetic import convert, ge_p, le_p, max_p, min_p
+from ..elementwise.bits import and_p
 from ..indexing.gather_scatter import gather_p, scatter_p
 from ..series import of_jointly_linear
 from .linear import (
@@ -43,6 +44,20 @@ def _check(name: str, x: Aval, starts: Sequence[Aval], sizes: tuple[int, ...]) -
     for s in starts:
         if s.dtype.kind not in "iu":
             raise DtypeError(f"{name}: starts must be integers, got {s.dtype}")
+
+
+def _guard_starts(
+    name: str, categories: Sequence[str], shape: Sequence[int], sizes: Sequence[int], starts: Sequence[Any]
+) -> list[Any]:
+    """What ``checkify`` reports: starts that are clamped."""
+    failures = []
+    for d, (s, n, m) in enumerate(zip(starts, shape, sizes)):
+        if "index" in categories and m:
+            start = convert(s, INT64)
+            ok = and_p.bind(ge_p.bind(start, np.int64(0)), le_p.bind(start, np.int64(n - m)))
+            text = f"{name}: start {{}} is out of bounds for a slice of {m} in axis {d} with size {n}"
+            failures.append(("index", ok, text, [start]))
+    return failures
 
 
 def _clamped(starts: Sequence[Any], shape: Sequence[int], sizes: Sequence[int]) -> tuple[slice, ...]:
@@ -142,6 +157,13 @@ def _dynamic_slice_simplify(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     return eqn.replace(primitive=slice_p, invars=[x], params=params)
 
 
+def _dynamic_slice_guard(
+    categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    x, *starts = args
+    return _guard_starts("dynamic_slice", categories, shape_of(x), params["slice_sizes"], starts), params
+
+
 dynamic_slice_p: Primitive = Primitive(
     "dynamic_slice",
     _dynamic_slice_abstract,
@@ -152,6 +174,7 @@ dynamic_slice_p: Primitive = Primitive(
     accumulate=_dynamic_slice_accumulate,
     simplify=_dynamic_slice_simplify,
     batch=_dynamic_slice_batch,
+    guard=_dynamic_slice_guard,
     kernel=Indexed(_dynamic_slice_kernel),
 )
 
@@ -260,6 +283,13 @@ def _written(x: Any, update: Any, *starts: Any) -> tuple[Along, ...]:
     return tuple(along)
 
 
+def _dynamic_update_slice_guard(
+    categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    x, update, *starts = args
+    return _guard_starts("dynamic_update_slice", categories, shape_of(x), shape_of(update), starts), params
+
+
 dynamic_update_slice_p: Primitive = Primitive(
     "dynamic_update_slice",
     _dynamic_update_slice_abstract,
@@ -269,6 +299,7 @@ dynamic_update_slice_p: Primitive = Primitive(
     taylor=of_jointly_linear,
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
+    guard=_dynamic_update_slice_guard,
     kernel=Block(_dynamic_update_slice_kernel, reuse=0, streamed_from=1, written=_written, ascending=True),
     moves_data=True,
 )

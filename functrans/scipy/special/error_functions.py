@@ -10,7 +10,7 @@ import scipy.special as sp
 from ...core import operators
 from ...frontend.checked import checked
 from ...primitives import ops, special_ops
-from ...primitives.ops import binary, finish, literal, unary
+from ...primitives.ops import binary, dtype_of, finish, literal, unary
 from .arguments import by_kind, real_float
 
 __all__ = [
@@ -72,6 +72,8 @@ wofz = unary(
 
 
 def _ndtr(x: Any) -> Any:
+    if dtype_of(x).kind == "c":
+        return special_ops.ndtr_complex_p.bind(x)
     half = literal(0.5, x)
     return ops.mul_p.bind(half, ops.erfc_p.bind(ops.mul_p.bind(literal(-math.sqrt(0.5), x), x)))
 
@@ -80,7 +82,7 @@ ndtr = unary(sp.ndtr, _ndtr, "Normal distribution function, ``erfc(-x / sqrt(2))
 ndtri = unary(sp.ndtri, special_ops.ndtri_p.bind, "The inverse of `ndtr`.")
 log_ndtr = unary(
     sp.log_ndtr,
-    special_ops.log_ndtr_p.bind,
+    by_kind(special_ops.log_ndtr_p, special_ops.log_ndtr_complex_p),
     "Logarithm of the normal distribution function, accurate in both tails.",
     ("[-30.0, 0.0]", "Array([-454.32124396,   -0.69314718])"),
 )

@@ -27,8 +27,12 @@ log_expit = unary(
     "Logarithm of `expit`.",
     ("[-800.0, 0.0]", "Array([-8.00000000e+02, -6.93147181e-01])"),
 )
-xlogy = binary(sp.xlogy, ops.xlogy_p.bind, "``x * log(y)``, and 0 where `x` is 0.")
-xlog1py = binary(sp.xlog1py, ops.xlog1py_p.bind, "``x * log(1 + y)``, and 0 where `x` is 0.")
+xlogy = binary(sp.xlogy, by_kind(ops.xlogy_p, special_ops.xlogy_complex_p), "``x * log(y)``, and 0 where `x` is 0.")
+xlog1py = binary(
+    sp.xlog1py,
+    by_kind(ops.xlog1py_p, special_ops.xlog1py_complex_p),
+    "``x * log(1 + y)``, and 0 where `x` is 0.",
+)
 entr = unary(sp.entr, ops.entr_p.bind, "Entropy ``-x * log(x)``, 0 at 0, ``-inf`` for negative `x`.")
 rel_entr = binary(
     sp.rel_entr,
@@ -65,7 +69,7 @@ expn = binary(
 )
 spence = unary(
     sp.spence,
-    special_ops.spence_p.bind,
+    by_kind(special_ops.spence_p, special_ops.spence_complex_p),
     "Dilogarithm: the integral of ``log(t) / (1 - t)`` from 1 to `x`.",
     ("[0.0, 2.0]", "Array([ 1.64493407, -0.82246703])"),
 )
