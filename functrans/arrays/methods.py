@@ -14,6 +14,7 @@ import numpy as np
 from ..core import PYTHON_NUMBERS, Tracer, is_held, is_inexact, is_low, operators
 from ..core.autocast import casts_here
 from ..core.casts import cast, numpy_agrees
+from ..core.debug_nans import looks_for_faults
 from ..core.low_precision import autocast_or_low, bfloat16
 from .array import (
     Array,
@@ -41,10 +42,11 @@ _SUMS = frozenset(("sum", "prod", "mean", "std", "var", "cumsum", "cumprod", "do
 
 
 def _by_functrans(called: str, *operands: Any) -> bool:
-    """Whether functrans computes an operator, not NumPy: for autocast, and for float16 and bfloat16, beside which
-    Python numbers are not weak in ml_dtypes, and of which NumPy has slow products.
+    """Whether functrans computes an operator, not NumPy: for autocast, to look for NaN and infinities, and for float16
+    and bfloat16, beside which Python numbers are not weak in ml_dtypes, and of which NumPy has slow products.
     """
-    if casts_here(called) and all(type(x) in _KNOWN or isinstance(x, np.generic | Tracer) for x in operands):
+    asked = casts_here(called) or looks_for_faults()
+    if asked and all(type(x) in _KNOWN or isinstance(x, np.generic | Tracer) for x in operands):
         return True
     return any(is_low(x.dtype) for x in operands if isinstance(x, _ndarray | np.generic))
 
@@ -198,7 +200,10 @@ def _plain_method(name: str) -> Callable[..., Any]:
         if (
             has_tracer(args)
             or (kwargs and has_tracer(kwargs))
-            or (autocast_or_low.used and (casts_here(name) or (sums and is_low(self.dtype))))
+            or (
+                autocast_or_low.used
+                and (casts_here(name) or (sums and (is_low(self.dtype) or looks_for_faults())))
+            )
         ):
             return operators.method[name](self, *args, **kwargs)
         check_out(name, kwargs)

@@ -181,6 +181,7 @@ class Config:
         "operation outside `jit`, in the results of a compiled function (which is then evaluated again, equation by "
         "equation, to locate it), and in the gradients that your own rules return. Operations that only move numbers "
         "(indexing, ``where``, ``sort``) pass an existing NaN on; arithmetic with it raises.",
+        watches_operators=True,
     )
     debug_key_reuse = Option(
         False,
@@ -190,6 +191,7 @@ class Config:
     debug_infs = Option(
         False,
         "Raise `InfError` when an infinity appears, as `debug_nans` does for NaN.",
+        watches_operators=True,
     )
     check_tracer_leaks = Option(
         False,

@@ -22,8 +22,8 @@ LOW = frozenset(("e", _BFLOAT16))
 
 
 class _Special:
-    """Whether this process has ever used autocast or arrays of float16 or bfloat16. Until then, operators and methods
-    of an `Array` are NumPy's, and look at nothing.
+    """Whether this process has ever used autocast, arrays of float16 or bfloat16, or an option such as ``debug_nans``.
+    Until then, operators and methods of an `Array` are NumPy's, and look at nothing.
     """
 
     __slots__ = ("used",)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from .errors import ConfigError, FunctransError, MissingLibraryError
+from .low_precision import autocast_or_low
 
 if TYPE_CHECKING:
     from .config import Config
@@ -38,6 +39,8 @@ class Option(Generic[T]):
         Whether it affects tracing or compilation.
     fixed : str
         Why it cannot have another value than the default, if so.
+    watches_operators : bool
+        Whether functrans computes operators of Arrays, not NumPy, while it has another value.
 
     Attributes
     ----------
@@ -59,6 +62,7 @@ class Option(Generic[T]):
         shown: str = "",
         traced: bool = True,
         fixed: str = "",
+        watches_operators: bool = False,
     ):
         self.default = default
         self.__doc__ = doc
@@ -68,6 +72,7 @@ class Option(Generic[T]):
         self.shown = shown or repr(default)
         self.traced = traced
         self.fixed = fixed
+        self.watches_operators = watches_operators
         self.ever_changed = False
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -117,7 +122,10 @@ class Option(Generic[T]):
             raise ConfigError(f"{where or f'config.{self.name}'} must be {self.allowed}, got {value!r}")
         if self.fixed and value != self.default:
             raise ConfigError(f"{where or f'config.{self.name}'} can only be {self.default!r}: {self.fixed}")
-        self.ever_changed = self.ever_changed or value != self.default
+        if value != self.default:
+            self.ever_changed = True
+            if self.watches_operators:
+                autocast_or_low.used = True
         return value if type(value) is type(self.default) else float(value)  # type: ignore[return-value]
 
     def parsed(self, text: str) -> Any:

@@ -88,7 +88,9 @@ class EvalTrace(Trace):
             raise errors.ArrayTooLargeError(f"{prim.name}: {error}") from None
         except (TypeError, ValueError) as error:
             if not isinstance(error, errors.FunctransError) and not prim.effects(**params).on_host:
-                prim.abstract(*map(aval_of, args), **params)  # raises what tracing raises, if it refuses the operands
+                prim.abstract(
+                    *map(aval_of, args), **params
+                )  # raises what tracing raises, if it refuses the operands
             raise
         if weak and args:
             out = out.item()

@@ -19,16 +19,20 @@ from ..core import dtype_kind, errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.config import config
 from ..core.dtypes import is_float0, is_inexact
-from ..core.source import last_line
+from ..core.failures import Failure
+from ..core.source import Source, last_line
 from ..core.trace import PYTHON_KEYS, concrete
 from ..frontend.arguments import given
 from ..frontend.partition import NUMBERS, Layout, Part, Static, is_array, own_value
 from ..frontend.pytree import PyTree, PyTreeDef, leaf_path, tree_leaves, tree_structure
 from ..frontend.pytree.nodes import KeyPath, SequenceKey, keystr
 from ..frontend.tree_spec import Mismatch, derivative_leaves, leaf_mismatch, real_for_real
+from ..primitives.checks import check_p
+from ..primitives.elementwise.arithmetic import eq_p
 from ..primitives.elementwise.complexes import conj_p
 from ..primitives.elementwise.identities import check_nans
 from ..primitives.operands import strong
+from ..primitives.reductions.reduce import reduce_and_p
 from ..primitives.structure.linear import instantiate, unbroadcast
 
 
@@ -193,16 +197,23 @@ class DerivativeCheck:
     def _check_integer(self, x: Any, aval: Aval, path: Callable[[], KeyPath]) -> None:
         """Refuse a derivative in an integer; gradients are ignored: rules for floats are also called with integers."""
         nonzero = _is_nonzero(x)
-        if (
+        refused = (
             nonzero
             if self.strict
             else self.kind is not GRADIENT and (nonzero or is_inexact(aval_of(x).dtype))
-        ):
-            self.fail(
-                self.kind.value,
-                f"returned a {self.kind.name} {'that is not zero ' if nonzero else ''}for {self.place(path())}, which "
-                f"is of dtype {aval.dtype} and has no derivative: return None there",
-            )
+        )
+        if not (refused or (self.strict and nonzero is None)):
+            return
+        text = (
+            f"returned a {self.kind.name} {'' if refused and not nonzero else 'that is not zero '}for "
+            f"{self.place(path())}, which is of dtype {aval.dtype} and has no derivative: return None there"
+        )
+        if refused:
+            self.fail(self.kind.value, text)
+        zero = eq_p.bind(x, aval_of(x).dtype.type(0))  # known when the program runs
+        ok = reduce_and_p.bind(zero, axes=tuple(range(len(aval_of(x).shape))))
+        error = _Refused(self.kind.value, f"{self.title} {text}", last_line(self.rule))
+        check_p.bind(ok, check=Failure("user", text, exception=error), debug=False)
 
     def _refuse_leaf(self, aspect: str, own: Aval, aval: Aval, path: KeyPath) -> NoReturn:
         place = self.place(path)
@@ -225,10 +236,22 @@ class DerivativeCheck:
         )
 
 
-def _is_nonzero(x: Any) -> bool:
-    """Whether there is a number in it that is known not to be zero."""
+@dataclass(frozen=True)
+class _Refused:
+    """Makes the error of a derivative that turned out to be none when the program ran."""
+
+    kind: type[errors.FunctionError]
+    message: str
+    source: Source | None
+
+    def __call__(self, values: Sequence[Any]) -> BaseException:
+        return self.kind(self.message, self.source)
+
+
+def _is_nonzero(x: Any) -> bool | None:
+    """Whether there is a number in it that is not zero; None if that is not known."""
     numbers = concrete(x)
-    return numbers is not None and bool(np.any(numbers))
+    return None if numbers is None else bool(np.any(numbers))
 
 
 def output_place(path: KeyPath) -> str:

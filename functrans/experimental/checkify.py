@@ -177,7 +177,8 @@ def checkify(fun: Callable[..., Any], errors: Any = user_checks) -> Callable[...
 
     With `nan_checks`, failed matrix decompositions give NaN, and so an error, instead of raising. With `index_checks`,
     a ``lax.dynamic_slice`` that begins outside of the array, or ends there, is an error, although it is clamped (not
-    under a `vmap` inside, if its starts are mapped); where you choose what happens (``x.at[i].get(mode="clip")``), there is none.
+    under a `vmap` inside, if its starts are mapped). Where you choose what happens, as in
+    ``x.at[i].get(mode="clip")``, there is none.
 
     Examples
     --------

@@ -170,8 +170,8 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     b : array_like, shape (..., n, k)
         All have one dtype.
     perturb_singular : bool
-        Whether to add a number of the size of rounding errors to the diagonal, so that the solution of a singular
-        system is large, but finite.
+        Whether to add a number of the size of rounding errors to the diagonal of singular matrices, so that the
+        solution is large, but finite. Systems are solved twice then.
 
     Returns
     -------
@@ -195,20 +195,24 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     given = [operands("linalg.tridiagonal_solve", x)[0] for x in (dl, d, du, b)]
     ops.tridiagonal_solve_p.abstract(*map(aval_of, given))
     if perturb_singular and shape_of(given[1])[-1]:
-        given[1] = _regularized(*given[:3])
+        given[1] = _regularized(*given)
     return finish(ops.tridiagonal_solve_p.bind(*given))
 
 
-def _regularized(dl: Any, d: Any, du: Any) -> Any:
-    """The diagonal, moved by about one rounding error of the largest element."""
+def _regularized(dl: Any, d: Any, du: Any, b: Any) -> Any:
+    """The diagonal; that of a singular matrix moved by about one rounding error of the largest element."""
     axis = len(shape_of(d)) - 1
-    sizes = [
-        ops.reduce_max_p.bind(ops.abs_p.bind(ops.stop_gradient_p.bind(x)), axes=(axis,)) for x in (dl, d, du)
-    ]
+    dl, at, du, b = [ops.stop_gradient_p.bind(x) for x in (dl, d, du, b)]
+    sizes = [ops.reduce_max_p.bind(ops.abs_p.bind(x), axes=(axis,)) for x in (dl, at, du)]
     largest = ops.max_p.bind(ops.max_p.bind(sizes[0], sizes[1]), sizes[2])
     real = dtype_of(largest)
-    step = ops.mul_p.bind(ops.as_column(largest), real.type(np.finfo(real).eps))
-    return ops.add_p.bind(d, ops.cast(ops.broadcast_to(step, shape_of(d)), dtype_of(d)))
+    one = ops.broadcast_to(real.type(1), shape_of(largest))
+    largest = ops.select_p.bind(ops.eq_p.bind(largest, real.type(0)), one, largest)
+    finite = ops.is_finite_p.bind(ops.tridiagonal_solve_p.bind(dl, at, du, b))
+    regular = ops.reduce_and_p.bind(finite, axes=(axis, axis + 1))
+    none = ops.broadcast_to(real.type(0), shape_of(largest))
+    step = ops.select_p.bind(regular, none, ops.mul_p.bind(largest, real.type(np.finfo(real).eps)))
+    return ops.add_p.bind(d, ops.cast(ops.broadcast_to(ops.as_column(step), shape_of(d)), dtype_of(d)))
 
 
 @checked

@@ -155,6 +155,7 @@ def polygamma(m: Any, x: Any) -> Any:
     if order == 0:
         return digamma(x)
     (value,) = operands("polygamma", x)
+    ops.same_dtype("lax.polygamma", [aval_of(value)], "f")
     return finish(ops.polygamma_p.bind(value, m=order))
 
 

@@ -12,6 +12,7 @@ from ..core import (
     ArgumentValueError,
     NoRuleError,
     ShapeError,
+    complex_dtype,
     concrete,
     is_abstract,
     is_inexact,
@@ -20,11 +21,14 @@ from ..primitives import ufuncs
 from ..primitives.ops import dtype_of, finish, shape_of
 from . import linalg
 from .creation.filled import asarray, eye, ones, zeros, zeros_like
+from .creation.ranges import arange
 from .dispatch import array_operand, implements, owned
 from .elementwise import selection
 from .products import outer
 from .reductions import reductions
+from .reductions.cumulative import cumprod
 from .shaping.joining import concatenate, stack
+from .sorting.sorting import argsort
 
 __all__ = [
     "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval",
@@ -298,32 +302,52 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
 
     Notes
     -----
+    The roots are complex numbers, as in JAX (NumPy makes real ones of them if all are real).
+
     As in NumPy, leading and trailing zeros are removed if the values are known. Under ``jit``, or without
-    `strip_zeros`, they are not: the first coefficient must not be 0, and the roots are complex under ``jit``.
+    `strip_zeros`, there is a root for each coefficient after the first: for each leading zero a NaN at the end.
 
     Examples
     --------
     >>> import functrans.numpy as fnp
     >>> fnp.roots([1.0, -3.0, 2.0])
-    Array([2., 1.])
+    Array([2.+0.j, 1.+0.j])
+    >>> fnp.roots([0.0, 1.0, -3.0, 2.0], strip_zeros=False)
+    Array([ 2. +0.j,  1. +0.j, nan+nanj])
     """
     c = coefficients(p, "roots")
-    zero_roots = 0
-    if not is_abstract(c) and strip_zeros:
-        (places,) = np.nonzero(np.asarray(concrete(c)))
-        if not len(places):
-            return zeros(0)
-        zero_roots = c.shape[0] - int(places[-1]) - 1
-        c = c[int(places[0]) : int(places[-1]) + 1]
     if not is_inexact(c.dtype):
         c = asarray(c, float)
+    dtype = complex_dtype(c.dtype)
+    if is_abstract(c) or not strip_zeros:
+        return _all_roots(c) if c.shape[0] > 1 else zeros(0, dtype)
+    (places,) = np.nonzero(np.asarray(concrete(c)))
+    if not len(places):
+        return zeros(0, dtype)
+    zero_roots = c.shape[0] - int(places[-1]) - 1
+    c = c[int(places[0]) : int(places[-1]) + 1]
+    if c.shape[0] < 2:
+        return zeros(zero_roots, dtype)
+    found = linalg.eigvals(_companion(c))
+    return concatenate([found, zeros(zero_roots, dtype)]) if zero_roots else found
+
+
+def _companion(c: Any) -> Any:
     n = c.shape[0]
-    if n < 2:
-        return zeros(zero_roots)
-    companion = concatenate([(-c[1:] / c[0])[None], eye(n - 2, n - 1, dtype=c.dtype)])
-    nonzero_roots = _eigenvalues(companion)
-    return (
-        concatenate([nonzero_roots, zeros(zero_roots, nonzero_roots.dtype)]) if zero_roots else nonzero_roots
+    return concatenate([(-c[1:] / c[0])[None], eye(n - 2, n - 1, dtype=c.dtype)])
+
+
+def _all_roots(c: Any) -> Any:
+    """The roots for coefficients of which any may be zero; NaN for each leading zero."""
+    n = c.shape[0]
+    leading = reductions.sum(cumprod(c == 0, dtype=int))
+    c = selection.where(leading == n, ones(n, c.dtype), c)
+    places = (arange(n) + leading) % n  # the leading zeros become trailing ones, whose roots are 0
+    found = linalg.eigvals(_companion(c[places]))
+    zeros_last = found[argsort(found == 0, stable=True)]
+    found = selection.where(leading > 0, zeros_last, found)
+    return selection.where(
+        arange(n - 1) < n - 1 - leading, found, asarray(complex(np.nan, np.nan), found.dtype)
     )
 
 

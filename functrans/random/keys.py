@@ -13,7 +13,7 @@ from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import finish, operand, positive_shape
 from . import stream
-from .arguments import U64, as_given, compiled, is_raw, keys, one_key, raw, typed, words
+from .arguments import U32, U64, as_given, compiled, is_raw, keys, one_key, raw, typed, words
 
 __all__ = [
     "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data",
@@ -53,6 +53,8 @@ def _seed(seed: Any, name: str) -> Any:
         raise ShapeError(
             f"random.{name}: seed must be one integer, got shape {aval.shape}: map over seeds with vmap"
         )
+    if aval.dtype.itemsize < 8:  # as JAX does: the high word is 0, also of negative numbers
+        value = ops.convert_element_type_p.bind(value, dtype=U32)
     return ops.convert_element_type_p.bind(value, dtype=U64)
 
 

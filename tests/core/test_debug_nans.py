@@ -1,6 +1,7 @@
 """``config.debug_nans`` outside of `jit`: what raises, and what it says."""
 
 import contextvars
+import operator
 import threading
 
 import numpy as np
@@ -88,6 +89,37 @@ def test_nan_that_are_there_may_be_moved_and_dropped(program):
 def test_arithmetic_with_nan_names_the_operand_that_contained_it():
     with raises(r"add returned NaN \(1 of 2 elements, the first at \(1,\)\)", "there before: in operand 1"):
         fnp.add(1.0, np.array([1.0, NAN]))
+
+
+A = fnp.array([0.0, 1.0])
+OPERATORS = {
+    "div": lambda: A / 0.0,
+    "of numbers": lambda: 0.0 / A,
+    "mul": lambda: A * np.inf,
+    "add": lambda: A + np.array([NAN, 1.0]),
+    "pow": lambda: (-1.0 - A) ** 0.5,
+    "remainder": lambda: A % 0.0,
+    "0-d": lambda: fnp.array(0.0) / 0.0,
+    "weak": lambda: ft.jit(lambda x: x)(0.0) / 0.0,
+    "method": lambda: A[:0].mean(),
+    "in place": lambda: operator.itruediv(A, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_operators_and_methods_of_arrays(name, looking):
+    with pytest.raises(ft.errors.NaNError) as found:
+        OPERATORS[name]()
+    assert "test_debug_nans.py" in str(found.value)
+    np.testing.assert_array_equal(A + 1.0, [1.0, 2.0])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_infinities_from_operators():
+    with config.patch(debug_infs=True), pytest.raises(ft.errors.InfError, match="div returned inf"):
+        A / np.zeros(2) + A
+    assert np.isinf((1.0 / A)[0])
 
 
 def test_off_by_default():

@@ -119,6 +119,21 @@ def test_gradient_of_an_integer_array(dtype):
             pull(lambda ctx, g, bad=bad: (g, bad), X, k)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.bool_])
+def test_gradient_of_an_integer_array_that_is_known_when_the_program_runs(dtype):
+    """The same error from compiled code."""
+    k = np.array([1, 0, 1], dtype)
+    f = op(
+        lambda ctx, g: (g, g * ctx.saved_tensors[0]), lambda ctx, x, k: (ctx.save_for_backward(x), x * 1.0)[1]
+    )
+    of_x = ft.grad(lambda x: fnp.sum(f(x, k)))
+    for run, wide in ((of_x, 1), (ft.jit(of_x), 1), (ft.jit(ft.vmap(of_x)), 2)):
+        x = np.zeros((2, 3)) if wide > 1 else np.zeros(3)
+        np.testing.assert_array_equal(run(x), np.ones(x.shape))
+        with pytest.raises(errors.BackwardError, match=r"not zero for argument 1 .'k'., which is of dtype"):
+            run(x + 1.0)
+
+
 def test_none_is_zero():
     x, _y = pull(lambda ctx, g: (None, g), X.astype(np.float32), X, forward=lambda ctx, x, y: y * 1.0)
     assert x.dtype == np.float32

@@ -27,6 +27,22 @@ def test_a_key_prints_as_its_number():
     assert str(ft.make_jaxpr(lambda k: k[0])(KEYS)).startswith("lambda a:key<fry>[4].")
 
 
+@pytest.mark.parametrize(
+    ("seed", "expected"),
+    [
+        (np.int32(-1), [0, 2**32 - 1]),
+        (np.int8(-3), [0, 2**32 - 3]),
+        (np.uint8(3), [0, 3]),
+        (np.int64(-1), [2**32 - 1, 2**32 - 1]),
+        (np.int64(2**40 + 3), [256, 3]),
+        (-1, [2**32 - 1, 2**32 - 1]),
+    ],
+)
+def test_the_words_of_a_seed(seed, expected):
+    """JAX's: of fewer than 64 bits the high word is 0."""
+    assert words(random.key(seed)).tolist() == words(ft.jit(random.key)(seed)).tolist() == expected
+
+
 MOVES = {
     "index": (lambda k: k[1], lambda w: w[1]),
     "slice": (lambda k: k[1:3], lambda w: w[1:3]),

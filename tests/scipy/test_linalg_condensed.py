@@ -68,6 +68,24 @@ def test_singular_tridiagonal_systems():
     assert lax.linalg.tridiagonal_solve(ones[:1], 2 * ones[:1], ones[:1], b[:1]) == 0.5
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_only_singular_tridiagonal_systems_are_perturbed(wrap, dtype):
+    solve = wrap(lambda *a: lax.linalg.tridiagonal_solve(*a, perturb_singular=True))
+    lower, main, upper = (RANDOM.normal(size=(2, 6)).astype(dtype) + shift for shift in (0, 3, 0))
+    b = RANDOM.normal(size=(2, 6, 2)).astype(dtype)
+    np.testing.assert_array_equal(
+        solve(lower, main, upper, b), wrap(lax.linalg.tridiagonal_solve)(lower, main, upper, b)
+    )
+    zero, ones = np.zeros(3, dtype), np.ones(3, dtype)
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(solve(zero, zero, zero, ones[:, None]), np.full((3, 1), 1 / eps), rtol=1e-5)
+    stiffness = np.array([1.0, 2.0, 1.0], dtype)  # of a rod that nothing holds: singular
+    x = solve(-ones, stiffness, -ones, np.array([[1.0], [0.0], [0.0]], dtype))
+    assert np.isfinite(x).all()
+    assert np.abs(x).max() > 0.01 / eps
+
+
 def test_selected_eigenvalues():
     d, e = RANDOM.normal(size=6), RANDOM.normal(size=5)
     w, v = scipy.linalg.eigh_tridiagonal(d, e)

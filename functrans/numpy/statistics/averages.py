@@ -182,7 +182,7 @@ def std(
 
     Notes
     -----
-    The derivative is infinite or NaN if the variance is 0.
+    The derivative is infinite or NaN if the variance is 0; of a single element, it is 0.
 
     Examples
     --------
@@ -192,7 +192,10 @@ def std(
     """
     refuse_out("std", out)
     ddof = degrees_less(ddof, correction, "std")
-    variance = _variance(_floating(a, dtype, "std"), axis, ddof, bool(keepdims), where, mean, "std")
+    x = _floating(a, dtype, "std")
+    variance = _variance(x, axis, ddof, bool(keepdims), where, mean, "std")
+    if prod(shape_of(x)) == prod(shape_of(variance)) > 0:
+        variance = ops.stop_gradient_p.bind(variance)  # of one element: constant, where the root has no slope
     return finish(ops.sqrt_p.bind(variance))
 
 

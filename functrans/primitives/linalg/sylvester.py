@@ -102,7 +102,9 @@ def _sqrtm_impl(x: Any) -> np.ndarray:
     try:
         return np.asarray(scipy.linalg.sqrtm(x)).astype(dtype)
     except np.linalg.LinAlgError as error:
-        raise LinAlgError(f"sqrtm: SciPy finds no square root, also where the matrix has NaN: {error}") from None
+        raise LinAlgError(
+            f"sqrtm: SciPy finds no square root, also where the matrix has NaN: {error}"
+        ) from None
 
 
 def _sqrtm_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

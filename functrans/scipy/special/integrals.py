@@ -27,7 +27,9 @@ log_expit = unary(
     "Logarithm of `expit`.",
     ("[-800.0, 0.0]", "Array([-8.00000000e+02, -6.93147181e-01])"),
 )
-xlogy = binary(sp.xlogy, by_kind(ops.xlogy_p, special_ops.xlogy_complex_p), "``x * log(y)``, and 0 where `x` is 0.")
+xlogy = binary(
+    sp.xlogy, by_kind(ops.xlogy_p, special_ops.xlogy_complex_p), "``x * log(y)``, and 0 where `x` is 0."
+)
 xlog1py = binary(
     sp.xlog1py,
     by_kind(ops.xlog1py_p, special_ops.xlog1py_complex_p),

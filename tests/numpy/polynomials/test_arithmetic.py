@@ -81,6 +81,28 @@ def test_poly_and_roots(same):
     np.testing.assert_allclose(np.sort_complex(ft.jit(np.roots)(P)), np.sort_complex(np.roots(P)), rtol=1e-10)
 
 
+def test_roots_are_complex_eagerly_and_compiled():
+    for p in ([1.0, -3.0, 2.0], np.float32([1, 0, -4]), [1, 2, 1], [2.0]):
+        own, compiled = fnp.roots(p), ft.jit(fnp.roots)(np.asarray(p))
+        assert own.dtype == compiled.dtype == (np.complex64 if np.asarray(p).dtype == np.float32 else complex)
+        np.testing.assert_allclose(own, compiled, rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit])
+def test_roots_that_nothing_is_stripped_of(wrap):
+    """For each leading zero a NaN at the end, as in JAX."""
+    roots = wrap(lambda p: fnp.roots(p, strip_zeros=False))
+    for zeros_, p in ((0, [1.0, -3.0, 2.0]), (1, [0.0, 1.0, -3.0, 2.0]), (2, [0.0, 0.0, 1.0, 2.0, 0.0])):
+        found = roots(np.array(p))
+        number = len(p) - 1 - zeros_
+        np.testing.assert_allclose(
+            np.sort_complex(found[:number]), np.sort_complex(np.roots(p)), rtol=1e-12, atol=1e-14
+        )
+        assert np.isnan(found[number:]).all()
+        assert len(found) == len(p) - 1
+    assert np.isnan(roots(np.zeros(4))).all()
+
+
 def test_vander(same):
     for x in (P, [1, 2, 3], np.float32([1, 2]), [True, False], P + 1j, np.zeros(0), [[1.0]]):
         for n in (None, 0, 1, 4):

@@ -222,3 +222,18 @@ def test_what_is_masked_takes_no_part(name, hidden):
         np.testing.assert_allclose(ft.jacfwd(g)(x), slope, rtol=1e-13, atol=1e-15)
         np.testing.assert_allclose(ft.hessian(g)(x), bend, rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(ft.jacrev(ft.grad(g))(x), bend, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit])
+def test_std_of_one_element_is_constant(wrap):
+    for x, axis in (
+        (np.array([1.5]), None),
+        (np.ones((2, 1)), 1),
+        (np.float32([[3.0]]), (0, 1)),
+        (np.array([1j]), 0),
+    ):
+        f = wrap(lambda x, axis=axis: fnp.sum(fnp.std(x, axis)))
+        assert f(x) == 0
+        np.testing.assert_array_equal(ft.grad(f)(x), np.zeros(x.shape))
+    assert np.isnan(wrap(lambda x: fnp.std(x, ddof=1))(np.ones(1)))
+    np.testing.assert_allclose(ft.grad(wrap(fnp.std))(np.array([1.0, 2.0])), [-0.5, 0.5])

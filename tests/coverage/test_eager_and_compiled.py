@@ -1,0 +1,198 @@
+"""Every public function eagerly and under `jit`: values, dtypes, weak types and errors agree, on special values too."""
+
+import re
+import sys
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import functrans as ft
+from functrans.core.trace import Tracer
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import coverage_table as table
+from two_ways import DTYPES, BothWays, difference, inputs, odd_shapes, retyped, steps_of
+
+ENTRIES = table.load()
+
+#: Ulps of a function of one operation (docs/accuracy.md: NumPy's maths and the kernels' are each within 2).
+ONE_OPERATION = 4
+#: Ulps for each operation of others.
+EACH_OPERATION = 4
+
+#: LAPACK's routines need not end for matrices with NaN or infinities (that is what SciPy's `check_finite` is for).
+TAME = re.compile(r"(numpy|lax|scipy)\.linalg\..*|scipy\.stats\.multivariate.*|numpy\.(roots|polyfit)")
+
+#: Larger differences of elementwise functions, in ulps, with the reason.
+ULPS = [
+    (
+        r"scipy\.stats\..*",
+        5000,
+        "differences of large terms, and tails, which magnify a rounding of their argument",
+    ),
+    (r"nn\.gelu|scipy\.special\.ndtr", 2000, "tails, which magnify the rounding of x / sqrt(2)"),
+    (r"numpy\.logaddexp2?", 64, "near zero two terms cancel"),
+    (r"numpy\.(power|float_power)|lax\.pow", 64, "of complex numbers: exp(y * log(x))"),
+    (r"scipy\.special\.(inv_)?boxcox.*", 256, "exp(log(x * lmbda + 1) / lmbda) magnifies roundings"),
+    (
+        r"lax\.(random_gamma_grad|igamma_grad_a)|scipy\.special\.gammainc.*",
+        256,
+        "iterations, which NumPy and kernels round differently",
+    ),
+    (r"(numpy|lax)\.expm1", 8, "of complex numbers: two terms cancel"),
+    (
+        r"numpy\.exp2|lax\.exp2",
+        2e8,
+        "of complex numbers: the imaginary part times log(2) is an angle, which may be huge",
+    ),
+]
+
+#: Differences that are right: entry, kinds (error, message, type, NaN, infinity, signs, numbers), reason.
+ALLOWED = [
+    (
+        r".*(mul|multiply|dot|matmul|matvec|vecmat|einsum|conv\w*|correlate\w*|power|pow|symmetric_product|outer|square)",
+        "NaN infinity signs",
+        "complex products near infinity: where a kernel rounds a product and a sum once, no inf - inf appears",
+    ),
+    (
+        r"numpy\.(unravel_index|ravel_multi_index|choose)",
+        "error",
+        "documented: IndexOutOfBoundsError in compiled code",
+    ),
+    (r"numpy\.power|lax\.pow", "error", "documented: a kernel truncates negative powers of integers"),
+    (
+        r"numpy\.(real_if_close|poly\w*|lstsq|geomspace)|numpy\.linalg\.lstsq",
+        "type error",
+        "documented: dtype, size or an error that depends on numbers, which are not known while tracing",
+    ),
+    (
+        r"scipy\.linalg\..*|scipy\.cluster\.vq\.vq|scipy\.signal\.lfilter",
+        "error",
+        "documented: checks of numbers (`check_finite`, a leading zero) are made where the numbers are known",
+    ),
+    (
+        r"scipy\.stats\.multivariate_normal\..*",
+        "message",
+        "the eager message names cov, which the kernel does not know",
+    ),
+    (
+        r"scipy\.stats\..*",
+        "NaN infinity numbers",
+        "differences of infinite terms; steps of quantiles of integers",
+    ),
+    (
+        r"nn\.scaled_(matmul|dot_general)",
+        "numbers NaN infinity",
+        "complex numbers, which are scaled in another order",
+    ),
+    (
+        r"image\.scale_and_translate",
+        "error",
+        "the eager one needs the scale as a number to choose the window",
+    ),
+]
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def leaves(x):
+    """The arrays and numbers of a result."""
+    if isinstance(x, (tuple, list)):
+        return [leaf for part in x for leaf in leaves(part)]
+    if isinstance(x, dict):
+        return [leaf for k in x for leaf in leaves(x[k])]
+    return [x] if isinstance(x, (np.ndarray, np.generic, Tracer, bool, int, float, complex)) else []
+
+
+def allowed(entry, kind):
+    return any(re.fullmatch(name, entry.id) and kind in kinds.split() for name, kinds, _ in ALLOWED)
+
+
+def limit_of(entry, steps):
+    """How many ulps the results may differ by; None for functions that are not elementwise."""
+    if steps is None:
+        return None
+    larger = [n for name, n, _ in ULPS if re.fullmatch(name, entry.id)]
+    return max([ONE_OPERATION if steps < 2 else EACH_OPERATION * steps, *larger])
+
+
+def differences(entry, call, dtype, seed, rounds, forms):
+    """What differs for a call in a dtype, for special numbers and odd forms of the arguments."""
+    both = BothWays(entry, call, leaves)
+    random = np.random.default_rng(seed)
+    values = [retyped(x, dtype) for x in call.values(seed)]
+    steps = steps_of(both.eager, values)
+    limit = limit_of(entry, steps)
+    tame = TAME.fullmatch(entry.id) is not None
+    points = [
+        *inputs(values, steps is not None, random, rounds, tame),
+        *[list(odd_shapes(values))[k] for k in forms],
+    ]
+    found = []
+    for point in points:
+        apart = both.compare(point, limit)
+        if apart is not None and not allowed(entry, apart[0]):
+            shown = ", ".join(f"{np.asarray(x).dtype}{np.shape(x)}" for x in point)
+            found.append(f"{entry.id}, {dtype} ({shown}): {apart[0]}: {apart[1]}")
+    return found
+
+
+def compiled_calls(entry):
+    return [c for c in entry.calls if not c.eager and c.drawn]
+
+
+CASES = [
+    pytest.param(e, id=e.id, marks=[pytest.mark.slow] if e.slow else [])
+    for e in ENTRIES.values()
+    if "jit" not in e.skip and compiled_calls(e)
+]
+
+
+@pytest.mark.parametrize("entry", CASES)
+def test_eager_and_compiled(entry):
+    """Each function in one dtype and one odd form, which its name chooses."""
+    number = zlib.crc32(entry.id.encode())
+    call = compiled_calls(entry)[0]
+    dtype = DTYPES[number % len(DTYPES)]
+    assert not differences(entry, call, dtype, entry.seed(), rounds=2, forms=[number // 8 % 6])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", CASES)
+@settings(max_examples=3)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_all_dtypes_and_forms(entry, seed):
+    found = []
+    for call in compiled_calls(entry):
+        for dtype in DTYPES:
+            found += differences(entry, call, dtype, seed, rounds=6, forms=range(6))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", CASES)
+def test_one_lane(entry):
+    """Under jit and vmap of one example, as under jit."""
+    for call in compiled_calls(entry)[:1]:
+        both = BothWays(entry, call, leaves)
+        lane = ft.jit(ft.vmap(both.eager))
+        for values in inputs(call.values(entry.seed()), False, np.random.default_rng(entry.seed()), 1, True):
+            try:
+                expected = both.compiled(*values)
+            except Exception:
+                continue
+            got = lane(*[np.asarray(x)[None] for x in values])
+            for a, b in zip(expected, got, strict=True):
+                found = difference(ft.numpy.asarray(np.asarray(a)), b[0], None, both.rtol)
+                assert found is None or allowed(entry, found.split(" ")[0]), found
