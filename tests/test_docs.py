@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import special
 
+import functrans as ft
 from functrans.core.config import config
 
 ROOT = Path(__file__).parents[1]
@@ -82,6 +84,25 @@ def test_readme_states_its_output():
     assert languages.index("text") == languages.index("python") + 1
     assert len(blocks(text)[languages.index("python")][1].splitlines()) < 20
     assert all(f"<!-- ci: {name} -->" in text for name in ("example", "tests", "slow tests", "docs"))
+
+
+def test_the_rule_in_readme_works_under_every_transformation():
+    page = ROOT / "README.md"
+    body, line = next((b, n) for _, b, n in blocks(page.read_text()) if "class Digamma" in b)
+    names = {"__name__": "__page__", "ft": ft, "np": np}
+    run_session(body, names, page, line)
+    f, x = names["Digamma"].apply, np.array([1.0, 2.0])
+    values, slopes, curves = special.digamma(x), special.polygamma(1, x), special.polygamma(2, x)
+    of_each = lambda g: [ft.vmap(g)(x), ft.jit(ft.vmap(g))(x), ft.vmap(ft.jit(g))(x), [g(a) for a in x]]
+    for results, expected in (
+        ([*of_each(f), f(x), ft.jit(f)(x)], values),
+        ([*of_each(ft.grad(f)), *of_each(ft.grad(ft.jit(f))), *of_each(ft.jacfwd(f))], slopes),
+        ([*of_each(lambda a: ft.jvp(f, (a,), (1.0,))[1]), np.diag(ft.jacrev(f)(x))], slopes),
+        ([ft.jit(ft.grad(lambda x: ft.lax.scan(lambda c, a: (c + f(a), c), 0.0, x)[0]))(x)], slopes),
+        (of_each(ft.hessian(f)), curves),
+    ):
+        for result in results:
+            np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 def anchors(page):

@@ -144,6 +144,13 @@ def _integer(x: Any) -> int:
     return number
 
 
+def _place(x: Any) -> int:
+    """An integer in a sequence: a shape, axes. True and False are no extents, nor axes."""
+    if isinstance(x, bool | np.bool_):
+        raise Unfit
+    return _integer(x)
+
+
 def _real(x: Any) -> Any:
     """Numbers, including arrays without axes and traced values."""
     if isinstance(x, Tracer):
@@ -208,6 +215,7 @@ def _array_like(x: Any) -> Any:
 
 FLAG = ArgumentKind("True or False", _flag)
 _INTEGER = ArgumentKind("an integer", _integer)
+_PLACE = ArgumentKind("an integer", _place)
 _REAL = ArgumentKind("a real number", _real)
 _NOTHING = ArgumentKind("None", _nothing)
 _FUNCTION = ArgumentKind("a function", _callable)
@@ -328,10 +336,10 @@ def _kind(hint: Any) -> ArgumentKind:
     if origin is collections.abc.Callable or hint is collections.abc.Callable:
         return _FUNCTION
     if origin in (collections.abc.Sequence, collections.abc.Iterable):
-        return _sequence(_kind(parts[0]))
+        return _sequence(_PLACE if parts[0] is int else _kind(parts[0]))
     if origin is tuple:
         if parts[-1] is Ellipsis:
-            return _sequence(_kind(parts[0]))
+            return _sequence(_PLACE if parts[0] is int else _kind(parts[0]))
         same = _kind(parts[0]) if len(set(parts)) == 1 else _ANYTHING
         return _sequence(same, len(parts))
     if origin is None and isinstance(hint, type) and not getattr(hint, "_is_protocol", False):

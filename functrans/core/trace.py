@@ -202,7 +202,8 @@ _ARRAY_ATTRIBUTES = ("at", "dtype", "ndim", "shape", "size")
 _CONVERTERS = ("numpy", "scipy", "pandas")
 _SCALAR_CURE = (
     "Use functions of functrans.numpy instead of float(), the math module or C code, `.astype` to change the dtype, "
-    "`x = x.at[i].set(v)` instead of `x[i] = v` to write it into an array"
+    "`x = x.at[i].set(v)` instead of `x[i] = v` to write it into an array, a `functrans.pure_callback` or a "
+    "`functrans.Function` with `host = True` for code that needs numbers"
 )
 
 
@@ -376,7 +377,8 @@ class Tracer(OperatorMethods, Unportable):
             "",
             " cannot become a NumPy array. Build arrays with `functrans.numpy.stack`/`asarray` instead of "
             "`np.array`, write into them with `x.at[i].set(v)` instead of `x[i] = v`, index a NumPy array `X` as "
-            "`functrans.numpy.asarray(X)[i]`, and call functions of functrans instead of SciPy's",
+            "`functrans.numpy.asarray(X)[i]`, and call functions of functrans instead of SciPy's. Code that needs "
+            "numbers runs in a `functrans.pure_callback`, or in a `functrans.Function` with `host = True`",
         )
 
     def __setitem__(self, index: Any, value: Any) -> None:

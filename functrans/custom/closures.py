@@ -15,6 +15,8 @@ from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core import errors
 from ..core.aval import PYTHON_NUMBERS, Aval, aval_of
 from ..core.evaluation import evaluate
@@ -82,6 +84,9 @@ class StandInTracer(Tracer):
 
     def describe(self) -> str:
         return "a custom rule"
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.value, dtype)
 
 
 class StandInTrace(SubstitutedTrace):

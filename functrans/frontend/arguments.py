@@ -16,7 +16,7 @@ from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval, state_value
 from ..core.dtypes import HELD, is_held, native
 from ..core.errors import ArgumentError, BackwardStateError, DtypeError, RefError
-from ..core.trace import Tracer, current_trace, eval_trace, leaked
+from ..core.trace import Tracer, leaked
 from ..primitives.operands import PYTHON_KEYS, plain
 from .pytree import LEAF, PyTree, PyTreeDef, leaf_path, tree_flatten, tree_flatten_with_path, tree_unflatten
 from .pytree.nodes import KeyPath, SequenceKey, keystr
@@ -233,7 +233,7 @@ def result(x: Any, inputs: Collection[int] = ()) -> Any:
     if type(x) is np.ndarray and (x.base is not None or id(x) in inputs):
         x = x.copy()
     if type(x) in PYTHON_KEYS:
-        return wrap(x) if current_trace.get() is eval_trace else x
+        return wrap(x)
     return given(x)
 
 

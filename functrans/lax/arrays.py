@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ..core import ArgumentError, ShapeError, aval_of, canonical
+from ..core import ArgumentError, ArgumentValueError, ShapeError, aval_of, canonical
 from ..frontend.checked import checked
 from ..frontend.structs import described
 from ..numpy.dispatch import owned
@@ -177,15 +177,15 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     """
     x = single("collapse", operand)
     shape = shape_of(x)
-    first, stop, _ = bounds(start_dimension, stop_dimension, len(shape))
+    first, stop, _ = builtins.slice(start_dimension, stop_dimension).indices(len(shape))
+    if first > stop:
+        raise ArgumentValueError(
+            f"lax.collapse: start_dimension {start_dimension} comes after stop_dimension {stop_dimension} in "
+            f"shape {shape}"
+        )
     return owned(
         ops.reshape_p.bind(x, shape=(*shape[:first], prod(shape[first:stop]), *shape[stop:])), operand
     )
-
-
-def bounds(start: int | None, stop: int | None, n: int) -> tuple[int, int, int]:
-    """Start, stop and length of ``start:stop``, as Python reads it."""
-    return builtins.slice(start, stop).indices(n)
 
 
 @checked
@@ -266,13 +266,15 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
     Array([[0, 1, 2],
            [0, 1, 2]])
     """
+    if dtype is None:
+        raise ArgumentError("lax.iota: dtype must be given, got None")
     to, extents = canonical(dtype, "lax.iota: dtype"), positive_shape(shape, "lax.iota")
     ops.iota_p.abstract(dtype=to, shape=extents, dimension=dimension)
     return finish(ops.iota(extents, dimension, to))
 
 
 @checked
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     """An array filled with one number.
 
     Examples

@@ -16,7 +16,7 @@ from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops
 from ..primitives.operands import operand as value_of
 from ..primitives.ops import as_shape, dtype_of, finish, one_axis, shape_of, strong
-from .arrays import bounds, full, ints, single, squeeze
+from .arrays import full, ints, single, squeeze
 from .elementwise import operands
 
 __all__ = [
@@ -69,8 +69,15 @@ def slice_in_dim(
     shape = shape_of(single("slice_in_dim", operand))
     d = one_axis(axis, len(shape), "lax.slice_in_dim")
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
-    starts[d], stop, _ = bounds(start_index, limit_index, shape[d])
-    limits[d], strides[d] = max(stop, starts[d]), operator.index(stride)
+    n = shape[d]
+    start, limit = 0 if start_index is None else start_index, n if limit_index is None else limit_index
+    starts[d], limits[d] = (i + n if i < 0 else i for i in (start, limit))
+    if not 0 <= starts[d] <= limits[d] <= n:
+        raise ArgumentValueError(
+            f"lax.slice_in_dim: start_index and limit_index must be ascending and from {-n} to {n}, the extent of axis "
+            f"{d}, got {start} and {limit}"
+        )
+    strides[d] = stride
     return slice(operand, starts, limits, strides)
 
 
@@ -110,7 +117,7 @@ def _starts(
     )
     resolved = []
     for k, (s, n, from_end) in enumerate(zip(start_indices, shape, allowed, strict=True)):
-        s = value_of(s, name)
+        s = value_of(s, f"lax.{name}: start {k}")
         if shape_of(s):
             raise ShapeError(f"lax.{name}: start {k} has shape {shape_of(s)}; a start is one integer")
         if dtype_of(s).kind not in "iu":

@@ -293,7 +293,7 @@ def public(namespace: str) -> dict[str, Callable[..., Any]]:
         name: f
         for name in sorted(module.__all__)
         if callable(f := getattr(module, name))
-        and not isinstance(f, (type, np.dtype, GenericAlias))
+        and not isinstance(f, (type, np.dtype, GenericAlias, ModuleType))
         and f is not getattr(theirs, name, None)
         and name not in SOLVERS.get(namespace, ())
     }

@@ -324,8 +324,8 @@ def _broadcast_abstract(x: Aval, *, shape: tuple[int, ...], broadcast_dimensions
     one_each = len(broadcast_dimensions) == x.ndim == len({*broadcast_dimensions})
     if not one_each or not all(0 <= d < len(shape) for d in broadcast_dimensions):
         raise ShapeError(
-            f"broadcast: broadcast_dimensions must name a different axis of shape {shape} for each of the {x.ndim} "
-            f"axes of the array, got {broadcast_dimensions}"
+            f"broadcast_in_dim: broadcast_dimensions must name a different axis of shape {shape} for each of the "
+            f"{x.ndim} axes of the array, got {broadcast_dimensions}"
         )
     if not all(n in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions)):
         raise ShapeError(f"broadcast: cannot broadcast array of shape {x.shape} to shape {shape}")
