@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.context import pass_on
 from . import looks
 from .looks import PACKAGE, Same, is_fixed
 
@@ -260,7 +261,8 @@ class _Builder:
         held = of_attributes(x)  # creates the dictionary that some kinds pickle
         try:
             pickled = looks.pickled(x)
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             return self._refused(x, path, _UNSEEN)
         if isinstance(pickled, str):  # it stands for a global variable
             return looks.identical(x)
@@ -269,7 +271,8 @@ class _Builder:
         def same(y: Any) -> bool:
             try:
                 return type(y) is kind and inside((of_attributes(y), looks.pickled(y)))
-            except Exception:
+            except Exception as error:
+                pass_on(error)
                 return False
 
         if not isinstance(x, Collection):

@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from ..core import Tracer, dtype_kind, errors
+from ..core.context import pass_on
 
 _NO_VALUE = getattr(np, "_NoValue", None)
 _LARGEST = 2**63 - 1
@@ -82,7 +83,8 @@ def shown(value: Any) -> str:
         return f"an array of shape {value.shape}"
     try:
         text = repr(value)
-    except Exception:  # a user's object may raise anything
+    except Exception as error:  # a user's object may raise anything
+        pass_on(error)
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -137,7 +139,8 @@ def _integer(x: Any) -> int:
         raise Unfit
     try:
         number = operator.index(x)
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         raise Unfit from None
     if abs(number) > _LARGEST:
         raise Unfit
@@ -165,7 +168,8 @@ def _real(x: Any) -> Any:
         return x
     try:
         return float(x)
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         raise Unfit from None
 
 
@@ -274,7 +278,8 @@ def _sequence(element: ArgumentKind, length: int | None = None) -> ArgumentKind:
 def _iterable(x: Any) -> bool:
     try:
         iter(x)
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         return False
     return True
 

@@ -39,6 +39,7 @@ from ..core import (
     operators,
 )
 from ..core.autocast import casts_here
+from ..core.context import pass_on
 from ..core.low_precision import as_dtype, autocast_or_low
 from . import refusals
 from .protocols import has_buffer, is_jax_array, is_sequence, taken_over
@@ -156,7 +157,8 @@ def _elements(x: Any) -> Sequence[Any]:
         return ()
     try:
         return list(x)
-    except Exception:  # a user's class with keys of its own
+    except Exception as error:  # a user's class with keys of its own
+        pass_on(error)
         return ()
 
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core import ArrayTooLargeError, FunctransError, ImmutableArrayError, InvalidIndexError, operators
+from ..core.context import pass_on
 
 
 def refuse(what: str, instead: str) -> NoReturn:
@@ -55,7 +56,8 @@ def refused(error: Exception, by: str, function: Callable[..., Any], *args: Any,
         function(*args, **kwargs)
     except FunctransError as own:
         return own.with_traceback(None)
-    except Exception:
+    except Exception as second:
+        pass_on(second)
         return InvalidIndexError(str(error)) if type(error) is IndexError else error
     return error
 

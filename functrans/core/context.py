@@ -14,11 +14,13 @@ from __future__ import annotations
 import functools
 import logging  # noqa: F401  its handler of forks must be registered before the one of this module
 import os
+import signal
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar, copy_context
+from types import CodeType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,6 +66,29 @@ def _quiet(
 ) -> Any:
     with np.errstate(**kinds):
         return f(*args, **kwargs)
+
+
+def pass_on(error: BaseException) -> None:
+    """Raise an exception again if a signal handler raised it.
+
+    For blocks that replace, or ignore, whatever a call of a user's object raises.
+    """
+    traceback = error.__traceback__
+    if traceback is None or traceback.tb_next is None:  # it was not raised in another frame, as mostly
+        return
+    handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()}
+    while traceback is not None:
+        if traceback.tb_frame.f_code in handlers:
+            raise error
+        traceback = traceback.tb_next
+
+
+def _code(handler: Any) -> CodeType | None:
+    if not callable(handler):
+        return None
+    handler = getattr(handler, "func", handler)  # of a partial
+    code = getattr(handler, "__code__", None)  # also of a method
+    return getattr(type(handler).__call__, "__code__", None) if code is None else code
 
 
 class Override:
@@ -116,7 +141,29 @@ class Override:
         return overridden  # type: ignore[return-value]
 
 
-_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+class Living:
+    """A set of objects that are alive, compared by identity.
+
+    Objects leave it without Python code, unlike a `weakref.WeakSet`: what a signal handler raises in that is lost.
+    """
+
+    __slots__ = ("_references",)
+
+    def __init__(self) -> None:
+        self._references: dict[weakref.ref[Any], None] = {}
+
+    def add(self, x: Any) -> None:
+        """Note an object, which must be hashed by identity."""
+        self._references[weakref.ref(x, self._references.pop)] = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([x for r in list(self._references) if (x := r()) is not None])
+
+    def __len__(self) -> int:
+        return len(self._references)
+
+
+_locks = Living()
 
 
 def new_lock() -> Any:
@@ -134,7 +181,7 @@ def new_rlock() -> Any:
 
 
 def _open_all() -> None:
-    for lock in list(_locks):
+    for lock in _locks:
         # The forking thread continues in the child, and releases its own locks.
         if not (hasattr(lock, "_is_owned") and lock._is_owned()):
             lock._at_fork_reinit()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .context import pass_on
 from .errors import (
     DtypeError,
     FunctransError,
@@ -252,6 +253,7 @@ def canonical(dtype: Any, what: str = "dtype argument") -> np.dtype:
     except MissingLibraryError:
         raise
     except Exception as error:  # NumPy raises several classes, and reads attributes of the user's object
+        pass_on(error)
         raise UnsupportedDtypeError(
             f"{what}: {dtype!r} is not a dtype ({error}); use one of {', '.join(map(str, SUPPORTED))}"
         ) from None

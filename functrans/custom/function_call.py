@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ..core import Aval, Linear, Zero, aval_of, blamed, debug_nans_active, errors, is_inexact, last_line
+from ..core.context import pass_on
 from ..frontend.arguments import given
 from ..frontend.partition import SIMPLE, Arguments, Outputs, own_value
 from ..frontend.pytree import flatten_axes, tree_structure
@@ -193,6 +194,7 @@ class FunctionCall(CustomRule):
             if not stage(nonzero, avals).outvars:
                 raise errors.GradientError(f"{self.name}: transpose returned None for all of them")
         except Exception as error:
+            pass_on(error)
             parts = enumerate(self.arguments.layout.parts)
             names = [self.place(i) for i, p in parts if any(moving[p.first : p.last])]
             raise errors.MissingRuleError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arrays.protocols import has_protocol
 from ..core.aval import Aval, Zero
+from ..core.context import pass_on
 from ..core.device import CPU
 from ..core.dtypes import canonical
 from ..core.errors import ArgumentError, MissingLibraryError
@@ -51,6 +52,7 @@ class ShapeDtypeStruct:
         except MissingLibraryError:
             raise
         except Exception as error:  # NumPy raises several classes
+            pass_on(error)
             raise ArgumentError(f"ShapeDtypeStruct: {self.dtype!r} is not a dtype: {error}") from None
 
     @property

@@ -12,7 +12,7 @@ from numba.core import ir, types
 from numba.np.numpy_support import as_dtype
 
 from .. import numpy as fnp
-from ..core.context import run_quietly
+from ..core.context import pass_on, run_quietly
 from ..core.errors import NumbaTranslationError
 from .flow import ControlFlow
 from .functions import Callables
@@ -389,6 +389,7 @@ class Expressions(Callables, Slices):
         try:
             return self.result(fnp.asarray(self.content(value)).at[self.content(index)].get(mode="clip"))
         except Exception as error:
+            pass_on(error)
             raise self.unsupported(
                 f"this index ({error})", "use an index whose result has a known shape"
             ) from error

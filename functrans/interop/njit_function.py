@@ -14,12 +14,12 @@ from numba.core.dispatcher import Dispatcher, OmittedArg
 from numba.core.registry import CPUDispatcher
 from numba.np.numpy_support import as_dtype
 
+from ..api.caches import Recent
 from ..api.jit import jit
 from ..arrays.array import Array, WeakArray
 from ..core import Aval, Tracer, aval_of, is_low
 from ..core.config import config
 from ..core.errors import ArgumentError, DtypeError, GradientStructureError
-from ..core.recent import Recent
 from ..custom.custom_function import custom_jvp, custom_vjp
 from ..frontend.pytree import tree_flatten, tree_map, tree_unflatten
 from ..passes.toolkit import lift_constants

@@ -11,6 +11,7 @@ from ..arrays.arguments import too_large
 from ..arrays.array import Array, WeakArray, has_tracer, holds_tracers, wrap
 from ..arrays.protocols import has_protocol, is_array_like, is_jax_array
 from ..core import HELD, PYTHON_KEYS, Tracer, aval_of, check_supported, native, promote
+from ..core.context import pass_on
 from ..core.errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
 from .elementwise.arithmetic import convert, convert_element_type_p
 from .structure.linear import broadcast_in_dim_p, shape_of
@@ -93,6 +94,7 @@ def plain(x: Any, where: str) -> np.ndarray:
     except FunctransError:
         raise
     except Exception as error:  # whatever the user's object does
+        pass_on(error)
         raise ArgumentError(
             f"{where} of type {type(x).__name__} cannot be converted to an array: {type(error).__name__}: {error}"
         ) from error

@@ -10,6 +10,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn
 
+from ...core.context import pass_on
 from ...core.errors import PytreeError
 from .held import CONTAINERS, Held
 from .nodes import (
@@ -213,6 +214,7 @@ def same_aux(a: Any, b: Any) -> bool:
     try:
         return bool(a == b)
     except Exception as error:
+        pass_on(error)
         with suppress(TypeError):
             return Held(a) == Held(b)  # arrays
         raise PytreeError(

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functrans.core.recent import Recent
+from functrans.api.caches import Recent
 
 
 @given(st.lists(st.integers(0, 30)), st.integers(2, 12))
