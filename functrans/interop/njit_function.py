@@ -175,29 +175,26 @@ class NumbaCall(CPUDispatcher):
             known = dict(static)
             return tuple([x for k, x in enumerate(found) if k not in known])
 
-        if self._vjp is not None:
-            ruled = custom_vjp(primal)
+        def forward(*dynamic: Any) -> Any:
+            out = primal(*dynamic)
+            return out, (dynamic, out)
 
-            def forward(*dynamic: Any) -> Any:
-                out = primal(*dynamic)
-                return out, (dynamic, out)
+        def backward(saved: Any, ct: Any) -> tuple[Any, ...]:
+            dynamic, out = saved
+            return parts(self._vjp(arguments_of(tree, static, dynamic), out, ct), dynamic)
 
-            def backward(saved: Any, ct: Any) -> tuple[Any, ...]:
-                dynamic, out = saved
-                return parts(self._vjp(arguments_of(tree, static, dynamic), out, ct), dynamic)
-
-            ruled.defvjp(forward, backward)
-            return ruled
-        pushed = custom_jvp(primal)
-
-        @pushed.defjvp
         def forward_mode(dynamic: Any, tangents: Any) -> Any:
             out = primal(*dynamic)
             known = tuple([(k, None) for k, _ in static])
             args = arguments_of(tree, static, dynamic)
             return out, self._jvp(args, out, arguments_of(tree, known, tangents))
 
-        return pushed
+        ruled = (custom_jvp if self._vjp is None else custom_vjp)(primal)
+        if self._vjp is not None:
+            ruled.defvjp(forward, backward)
+        if self._jvp is not None:
+            ruled.defjvp(forward_mode)
+        return ruled
 
     def _result_of(self, args: Any, avals: Any, tree: Any, static: Any) -> tuple[tuple[Aval, ...], Any]:
         """The types and structure of the result."""
@@ -288,7 +285,8 @@ def numba_call(
         ``jvp(args, out, tangents)`` returns the tangent of the result. `args` and `tangents` are tuples with one entry
         for each parameter.
     vjp : callable, optional
-        ``vjp(args, out, ct)`` returns a tuple with one cotangent for each parameter; None stands for zero.
+        ``vjp(args, out, ct)`` returns a tuple with one cotangent for each parameter; None stands for zero. If only one
+        rule is given, the other mode follows from it.
     result_shape_dtypes : pytree of ShapeDtypeStruct, or callable, optional
         The shapes and dtypes of the result, or a function of the arguments that returns them. Needed with a rule if
         `fn` returns arrays.
@@ -347,8 +345,6 @@ def numba_call(
             f"numba_call: fn must be a function compiled by numba.njit, got {type(fn).__name__}. Decorate it with "
             "numba.njit, or use functrans.njit"
         )
-    if vjp is not None and jvp is not None:
-        raise ArgumentError("numba_call: give vjp= or jvp=, not both: functrans derives the other mode")
     for name, rule in (("vjp", vjp), ("jvp", jvp)):
         if rule is not None and not callable(rule):
             raise ArgumentError(f"numba_call: {name} must be a function, got {type(rule).__name__}")

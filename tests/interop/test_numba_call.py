@@ -383,11 +383,33 @@ def test_refused(f):
     assert f.__name__ in str(error.value)
 
 
+def test_a_rule_for_each_mode():
+    called = []
+
+    def vjp(args, out, ct):
+        called.append("vjp")
+        return (ct * 3 * args[0] ** 2,)
+
+    def jvp(args, out, tangents):
+        called.append("jvp")
+        return tangents[0] * 3 * args[0] ** 2
+
+    f = ft.numba_call(cube, vjp=vjp, jvp=jvp)
+    x = np.array([2.0, 3.0])
+    for derivative, rule in (
+        (ft.grad(f), "vjp"),
+        (lambda x: ft.jvp(f, (x,), (1.0,))[1], "jvp"),
+        (ft.jacfwd(f), None),
+    ):
+        called.clear()
+        assert derivative(2.0) == ft.jit(derivative)(2.0) == 12
+        assert rule is None or set(called) == {rule}
+        np.testing.assert_allclose(ft.jit(ft.vmap(derivative))(x), 3 * x**2)
+
+
 def test_bad_arguments():
     with pytest.raises(ft.errors.ArgumentError, match="njit"):
         ft.numba_call(math.sin)
-    with pytest.raises(ft.errors.ArgumentError, match="not both"):
-        ft.numba_call(cube, vjp=abs, jvp=abs)
     with pytest.raises(ft.errors.ArgumentError, match="vjp"):
         ft.numba_call(cube, vjp=3)
 
