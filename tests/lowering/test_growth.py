@@ -8,6 +8,8 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.lowering.backend import Options
+from functrans.lowering.lower import lower
 
 X = np.linspace(0.1, 1, 5)
 
@@ -99,4 +101,39 @@ def test_equations_that_a_loop_does_not_change():
 
     work(10)
     first, second, third = work(200), work(400), work(800)
+    assert third - second <= 2.3 * (second - first)
+
+
+def shifts(x, n):
+    for _ in range(n):
+        x = fnp.concatenate([x[1:], x[:1] * 1.1])
+    return x
+
+
+def products(x, n):
+    w = fnp.eye(5) * 0.9
+    for _ in range(n):
+        x = fnp.tanh(w @ x) + x
+    return x
+
+
+def writes(x, n):
+    y = fnp.zeros(100)
+    for i in range(n):
+        y = y.at[i].set(fnp.sin(y[i - 1]) + x[0])
+    return y
+
+
+@pytest.mark.parametrize("transformation", ["jit", "grad"])
+@pytest.mark.parametrize("program", [shifts, products, writes], ids=lambda f: f.__name__)
+def test_an_operation_more_costs_what_the_last_one_did(program, transformation):
+    """Working copies and memory were looked for in the whole kernel, for each of them."""
+
+    def work(n):
+        f = lambda x: program(x, n)
+        jaxpr = ft.jit(f if transformation == "jit" else ft.grad(lambda x: fnp.sum(f(x)))).lower(X).jaxpr
+        return calls_of(lambda: lower(jaxpr, Options()))
+
+    work(2)
+    first, second, third = work(20), work(40), work(80)
     assert third - second <= 2.3 * (second - first)

@@ -16,7 +16,7 @@ those of which this file can do without.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import ir
@@ -32,31 +32,51 @@ def overwrite(kernel: ir.Kernel) -> ir.Kernel:
     LoopIRError
         If it is not certain which element a statement reads.
     """
-    for copy in kernel.copies:
-        _overwrite_in(kernel.body, copy)
-        copy.buffer.role, copy.buffer.storage = copy.original.role, copy.original.place
+    copies = kernel.copies
+    chained = not {c.buffer.place for c in copies}.isdisjoint(c.original.place for c in copies)
+    for group in [[c] for c in copies] if chained else [copies]:
+        _overwrite_in(kernel.body, group)
+        for copy in group:
+            copy.buffer.role, copy.buffer.storage = copy.original.role, copy.original.place
     kernel.copies = []
     return kernel
 
 
-def _overwrite_in(body: ir.StatementList, copy: ir.WorkingCopy) -> None:
-    """Look for the block whose statements write a copy, and replace these."""
-    using = [n for n, s in enumerate(body.statements) if _uses(s, copy)]
-    if len(using) == 1:
-        for inner in ir.bodies_of(body.statements[using[0]]):
-            _overwrite_in(inner, copy)
-    elif using:
-        first, end = using[0], using[-1] + 1
-        reads = _LateReads(copy)
-        for s in body.statements[:first]:
-            reads.offsets.note(s)
-        body.statements[first:end] = reads.body(
-            [s for s in body.statements[first:end] if not _copies(s, copy)]
-        )
+def _overwrite_in(body: ir.StatementList, copies: Sequence[ir.WorkingCopy]) -> None:
+    """Look for the blocks whose statements write copies, in one walk for all, and replace these."""
+    places: dict[ir.BufferDecl, list[int]] = {c.buffer: [] for c in copies}
+    for n, s in enumerate(body.statements):
+        for buffer in {t.buffer for t in ir.touches(ir.StatementList([s]))} & places.keys():
+            places[buffer].append(n)
+    inside: dict[int, list[ir.WorkingCopy]] = {}
+    for c in copies:
+        if len(places[c.buffer]) == 1:
+            inside.setdefault(places[c.buffer][0], []).append(c)
+    for n, some in inside.items():
+        for inner in ir.bodies_of(body.statements[n]):
+            _overwrite_in(inner, some)
+    here = [c for c in copies if len(places[c.buffer]) > 1]
+    if here:
+        _replace_in(body, {c: places[c.buffer] for c in sorted(here, key=lambda c: places[c.buffer][0])})
 
 
-def _uses(s: ir.Statement, copy: ir.WorkingCopy) -> bool:
-    return any(t.buffer is copy.buffer for t in ir.touches(ir.StatementList([s])))
+def _replace_in(body: ir.StatementList, places: Mapping[ir.WorkingCopy, Sequence[int]]) -> None:
+    """Replace statements of a block that write copies; `places` has their numbers, in the order of the first ones."""
+    pieces = [[s] for s in body.statements]
+    starts = list(range(len(pieces)))  # the piece that has what became of each statement
+    offsets, noted = Offsets(), 0
+    for copy, using in places.items():
+        first, end = starts[using[0]], using[-1] + 1
+        while end < len(starts) and starts[end] < end:
+            end += 1
+        for piece in pieces[noted:first]:
+            for s in piece:
+                offsets.note(s)
+        noted = max(noted, first)
+        found = [s for piece in pieces[first:end] for s in piece if not _copies(s, copy)]
+        pieces[first:end] = [_LateReads(copy, offsets).body(found), *[[] for _ in range(first + 1, end)]]
+        starts[first:end] = [first] * (end - first)
+    body.statements[:] = [s for piece in pieces for s in piece]
 
 
 def _copies(s: ir.Statement, copy: ir.WorkingCopy) -> bool:
@@ -77,11 +97,11 @@ def _copies(s: ir.Statement, copy: ir.WorkingCopy) -> bool:
 class _LateReads:
     """Replaces loops over consecutive elements, which count as one loop; each stores each element at most once."""
 
-    def __init__(self, copy: ir.WorkingCopy):
+    def __init__(self, copy: ir.WorkingCopy, offsets: Offsets):
         self.buffer = copy.original
         self.copy = copy.buffer
         self.prefix = list(copy.prefix)
-        self.offsets = Offsets()
+        self.offsets = offsets
 
     def is_inside(self, s: ir.Load | ir.Store) -> bool:
         """Whether a statement reads an old element, or writes a new one."""

@@ -73,9 +73,12 @@ class _UnionFind:
         self.parent: dict[Any, Any] = {}
 
     def find(self, x: Any) -> Any:
-        while (up := self.parent.get(x, x)) is not x:
-            x = up
-        return x
+        root = x
+        while (up := self.parent.get(root, root)) is not root:
+            root = up
+        while x is not root:  # shorter ways for the next ones
+            self.parent[x], x = root, self.parent[x]
+        return root
 
     def join(self, x: Any, y: Any) -> None:
         x, y = self.find(x), self.find(y)

@@ -6,7 +6,10 @@ share the same storage (not just the same bytes), which preserves this.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 
 from ...core.config import config
 from ...core.passes import SCRATCH
@@ -19,15 +22,53 @@ STACK_BYTES = 2048
 
 @dataclass(slots=True)
 class _Life:
-    """A scratch storage: its declarations, and the first and last statement of the kernel that use them."""
+    """A scratch storage: its declarations, the first and last statement of the kernel that use them, its size."""
 
     buffers: list[ir.BufferDecl]
     first: int
     last: int
+    nbytes: int = 0
 
-    @property
-    def nbytes(self) -> int:
-        return max(b.size * b.dtype.itemsize for b in self.buffers)
+
+class _Slots:
+    """Storages that serve one life after the other."""
+
+    def __init__(self, lives: Iterable[_Life]):
+        self.starts: dict[int, list[int]] = {}
+        for life in lives:
+            self.starts.setdefault(life.nbytes, []).append(life.first)
+        self.count = 0
+        #: Those in use, by their last statement and when they were made; the free ones of each size, last used last.
+        self.used: list[tuple[int, int, _Life]] = []
+        self.free: dict[int, list[tuple[int, int, _Life]]] = {}
+
+    def take(self, life: _Life) -> None:
+        """Give a life, the next one by its first statement, a storage."""
+        while self.used and self.used[0][0] < life.first:
+            entry = heappop(self.used)
+            self.free.setdefault(entry[2].nbytes, []).append(entry)
+        # A small buffer in a large slot must not live on when the next large one needs a slot.
+        sizes = [life.nbytes] if self.free.get(life.nbytes) else self.sizes_not_needed(life)
+        if not sizes:
+            self.count += 1
+            heappush(self.used, (life.last, -self.count, replace(life)))
+            return
+        # The most recently used one is warm in the cache. Which size is larger must not decide: each batch size would
+        # be a new kernel.
+        _, number, slot = self.free[max(sizes, key=lambda n: self.free[n][-1][:2])].pop()
+        for b in life.buffers:
+            b.storage = slot.buffers[0].place
+        slot.nbytes = max(slot.nbytes, life.nbytes)
+        heappush(self.used, (life.last, number, slot))
+
+    def sizes_not_needed(self, life: _Life) -> list[int]:
+        """The sizes of free slots that no life of this size needs while this one lasts."""
+        return [n for n, slots in self.free.items() if slots and not self.begins(n, life)]
+
+    def begins(self, nbytes: int, life: _Life) -> bool:
+        """Whether a life of this size begins after another one has, and before it ends."""
+        starts = self.starts[nbytes]
+        return bisect_right(starts, life.first) < bisect_right(starts, life.last)
 
 
 def plan(kernel: ir.Kernel, specialize_below: int) -> ir.Kernel:
@@ -50,29 +91,13 @@ def plan(kernel: ir.Kernel, specialize_below: int) -> ir.Kernel:
     _drop_untouched(kernel)
     if not config.runs(SCRATCH):
         return kernel
-    starts: dict[int, list[int]] = {}
-    for life in lives.values():
-        starts.setdefault(life.nbytes, []).append(life.first)
-    slots: list[_Life] = []
-    for life in sorted(lives.values(), key=lambda life: life.first):
+    ordered = sorted(lives.values(), key=lambda life: life.first)
+    slots = _Slots(ordered)
+    for life in ordered:
         if _on_stack(life, specialize_below):
             life.buffers[0].role = "stack"
-            continue
-        free = [s for s in slots if s.last < life.first]
-        # A small buffer in a large slot must not live on when the next large one needs a slot.
-        free = [s for s in free if s.nbytes == life.nbytes] or [
-            s for s in free if not any(life.first < start <= life.last for start in starts[s.nbytes])
-        ]
-        if not free:
-            slots.append(_Life(life.buffers, life.first, life.last))
-            continue
-        # The most recently used one is warm in the cache. Which size is larger must not decide: each batch size would
-        # be a new kernel.
-        slot = max(free, key=lambda s: s.last)
-        for b in life.buffers:
-            b.storage = slot.buffers[0].place
-        slot.buffers = slot.buffers + life.buffers
-        slot.last = life.last
+        else:
+            slots.take(life)
     if config.verify:
         verify_plan(kernel, before)
     return kernel
@@ -158,6 +183,7 @@ def _lives(kernel: ir.Kernel) -> dict[str, _Life]:
             life.last = time
             if buffer not in life.buffers:
                 life.buffers.append(buffer)
+                life.nbytes = max(life.nbytes, buffer.size * buffer.dtype.itemsize)
     return lives
 
 
