@@ -142,6 +142,10 @@ def _check_input(what: str, where: str, aval: Aval, holomorphic: bool) -> None:
 def _check_output(
     what: str, fun: Callable[..., Any], flat: Flat, outs: Sequence[Any], holomorphic: bool
 ) -> None:
+    if not outs and flat.out_tree == tree_structure(None):
+        raise errors.GradientError(
+            f"{what} of {name_of(fun)}: it must return one scalar, but returned None. Is a `return` missing?"
+        )
     if len(outs) != 1 or flat.out_tree != tree_structure(0):
         raise errors.GradientError(
             f"{what} of {name_of(fun)}: it must return one scalar, but returned the structure {flat.out_tree}"

@@ -307,8 +307,9 @@ class Tracer(OperatorMethods, Unportable):
             self._need(
                 errors.TracerBoolConversionError,
                 "truth value",
-                "its number is not known while tracing. Choose with `where(condition, a, b)`, combine conditions with "
-                "& | ~, or mark the argument static (`jit(f, static_argnums=...)`)",
+                "its number is not known while tracing. Choose with `where(condition, a, b)`, or with "
+                "`lax.cond(condition, f, g, *operands)` if only one side may run; combine conditions with & | ~; loop "
+                "with `lax.while_loop`; or mark the argument static (`jit(f, static_argnums=...)`)",
             )
         )
 
@@ -317,9 +318,10 @@ class Tracer(OperatorMethods, Unportable):
         if captured is not None and not isinstance(captured, Tracer):
             return value
         if value is None:
-            cure = _cure(asker(frame)[0])
-            why = f": its number is not known while tracing. {cure}, or mark the argument static"
-            raise self._unknown(errors.TracerScalarConversionError, f"{kind}() of", why)
+            taker = asker(frame)[0]
+            asked = f"x.{taker}" if taker in ("item()", "tolist()") else f"{kind}()"
+            why = f": its number is not known while tracing. {_cure(taker)}, or mark the argument static"
+            raise self._unknown(errors.TracerScalarConversionError, f"{asked} of", why)
         if self.differentiated and not is_explicit(frame):
             raise self._lost(kind, frame)
         return value
@@ -349,7 +351,8 @@ class Tracer(OperatorMethods, Unportable):
             errors.TracerIntegerConversionError,
             "integer value",
             "its number is not known while tracing. To index a NumPy array `X` with it, write "
-            "`functrans.numpy.asarray(X)[i]`; for `range` and shapes, mark the argument static",
+            "`functrans.numpy.asarray(X)[i]`; instead of `for i in range(n)`, write "
+            "`lax.fori_loop(0, n, lambda i, c: ..., start)`, or mark the argument static, as for shapes",
         )
         return operator.index(value)
 

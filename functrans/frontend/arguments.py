@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -23,6 +24,9 @@ from .pytree.nodes import KeyPath, SequenceKey, keystr
 from .structs import described
 
 _ARRAYS = (np.ndarray, np.generic)
+_RESULT = "the result of "
+#: A place that ends in the field of an object: ``argument 0 ('d').name``.
+_FIELD = re.compile(r"\.[A-Za-z_]\w*$")
 _KINDS = (*_ARRAYS, Tracer, BackwardState, Ref)
 
 
@@ -94,10 +98,15 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
     if has_protocol(x):
         return value_of(x.__jax_array__() if is_jax_array(x) else plain(x, where()), where)
     cure = "Bind other values with functools.partial, or make the argument static under jit"
+    place = where()
+    if place.startswith(_RESULT):
+        cure = "A transformed function returns arrays; keep what is no array outside of it"
+    elif _FIELD.search(place):
+        cure = "If it belongs to the structure, as names and options do: register_dataclass(..., meta_fields=[...])"
     if dataclasses.is_dataclass(x):
         cure = "Register the class: @functrans.tree_util.register_dataclass above @dataclass"
     raise ArgumentError(
-        f"{where()} is {str(x)[:60]!r} of type {kind.__name__}; expected an array, a number, or a tree "
+        f"{place} is {str(x)[:60]!r} of type {kind.__name__}; expected an array, a number, or a tree "
         f"(tuple, list, dict, registered class) of them. {cure}"
     )
 
@@ -147,7 +156,7 @@ def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], P
     """The leaves of a traced function's result, as values; arrays that the function still holds are copied."""
     if type(tree) is Array:
         return [unwrap(tree)], LEAF
-    leaves, treedef = flatten_values(tree, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
+    leaves, treedef = flatten_values(tree, lambda path: f"{_RESULT}{name_of(fun)}{keystr(path)}")
     if any(type(aval_of(x)) is StateAval for x in leaves):
         raise BackwardStateError(f"{name_of(fun)} returns its BackwardState; only arguments are one")
     return [read_only_copy(x) for x in leaves], treedef

@@ -341,6 +341,8 @@ def _holds_keys(value: Any) -> bool:
 
 
 def _given(value: Any) -> bool:
+    if type(value) is object:  # stands for an argument that is absent
+        return False
     return not (value is None or value is False or (type(value) in (tuple, dict) and not value))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...arrays.arguments import too_large
 from ...arrays.array import Array, weak, wrap
 from ...control.callback import made_before
 from ...core.aval import Aval
@@ -37,7 +38,12 @@ LARGE = 1 << 12
 
 def tidy(x: Any, dtype: np.dtype) -> np.ndarray:
     """`x` as a C-contiguous, aligned ndarray with the given dtype; copied only if necessary."""
-    a = np.asarray(x, dtype, order="C")
+    try:
+        a = np.asarray(x, dtype, order="C")
+    except OverflowError:
+        if isinstance(x, int):
+            raise too_large(x, "an argument of a compiled function: ") from None
+        raise
     return a if a.flags.num & TIDY == TIDY else a.copy(order="C")
 
 
