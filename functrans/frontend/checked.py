@@ -304,6 +304,8 @@ def _class_for(error: Exception) -> type[errors.FunctransError]:
         return errors.ArrayTooLargeError
     if isinstance(error, OverflowError):
         return errors.IntegerRangeError
+    if isinstance(error, np.exceptions.AxisError):
+        return errors.AxisError
     if isinstance(error, IndexError):
         return errors.InvalidIndexError
     if isinstance(error, np.linalg.LinAlgError):

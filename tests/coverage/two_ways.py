@@ -153,8 +153,8 @@ def error_or(f: Callable[[], Any]) -> Any:
 
 
 def first_line(error: Exception) -> str:
-    """Without the user's line."""
-    return str(error).split("\n")[0]
+    """Without the user's line, and without the arguments, which are shown as they are."""
+    return str(error).split("\n")[0].split(". It was called with")[0]
 
 
 def difference(eager: Any, compiled: Any, ulps: float | None, slack: float) -> str | None:

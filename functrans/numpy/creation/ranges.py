@@ -126,6 +126,8 @@ def linspace(
     x, y = operand(start, "linspace", 0), operand(stop, "linspace", 1)
     if not staging() and _is_numpys(x) and _is_numpys(y):
         to = None if dtype is None else canonical(dtype, "linspace: dtype")
+        if axis:
+            one_axis(axis, 1 + max(np.ndim(x), np.ndim(y)), "linspace")
         values, step = np.linspace(x, y, count, endpoint, True, to, axis)  # type: ignore[call-overload]
         return (finish(values), finish(np.asarray(step))) if retstep else finish(values)
     inner, _ = promote([(FLOAT64, True), *[(a.dtype, a.weak) for a in (aval_of(x), aval_of(y))]])

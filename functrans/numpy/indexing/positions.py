@@ -187,7 +187,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
                     "the result depends on its values; pass positions, or use where"
                 )
             (x,) = np.nonzero(concrete(x))
-        elif not isinstance(x, Tracer) and not x.size:
+        elif not x.size:
             x = x.astype(np.intp)
         shape = [1] * len(args)
         shape[d] = shape_of(x)[0]
