@@ -55,7 +55,7 @@ def _indexed_shape(
     if mode not in ("fill", "drop") and 0 not in common:
         for d in axes:
             if shape[d] == 0:
-                raise IndexOutOfBoundsError(f"{name}: index is out of bounds for axis {d} with size 0")
+                raise IndexOutOfBoundsError(f"index is out of bounds for axis {d} with size 0")
     return common + rest_of(shape, axes)
 
 
