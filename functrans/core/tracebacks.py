@@ -59,5 +59,7 @@ def _filtered(traceback: TracebackType | None, keep_last: bool) -> TracebackType
         traceback = traceback.tb_next
     filtered = None
     for part in reversed(parts):
-        filtered = TracebackType(filtered, part.tb_frame, part.tb_lasti, part.tb_lineno)
+        line: int | None = part.tb_lineno
+        # None for an instruction without a line, at which an interrupt may arrive: -1 says so.
+        filtered = TracebackType(filtered, part.tb_frame, part.tb_lasti, -1 if line is None else line)
     return filtered

@@ -2,6 +2,7 @@
 
 import importlib.util
 import traceback
+import types
 from pathlib import Path
 
 import numpy as np
@@ -204,3 +205,16 @@ def test_a_library_that_is_built_on_functrans_is_named(tmp_path, imported):
     assert named == ("functrans" in imported)
     if not named:
         assert line_of(caught.value) == "library.apply(library.shown, fnp.zeros(2))"
+
+
+def test_instructions_without_a_line():
+    """An interrupt may arrive at one; Python's own modules have some."""
+
+    def fails(x):
+        raise ZeroDivisionError
+
+    parts = len(fails.__code__.co_code) // 16 + 1  # each of up to eight instructions without a place
+    without = fails.__code__.replace(co_linetable=b"\xff" * parts)
+    lineless = types.FunctionType(without, {"ZeroDivisionError": ZeroDivisionError})
+    with pytest.raises(ZeroDivisionError):
+        ft.jit(lineless)(1.0)
