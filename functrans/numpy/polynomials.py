@@ -313,7 +313,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     >>> fnp.roots([1.0, -3.0, 2.0])
     Array([2.+0.j, 1.+0.j])
     >>> fnp.roots([0.0, 1.0, -3.0, 2.0], strip_zeros=False)
-    Array([ 2. +0.j,  1. +0.j, nan+nanj])
+    Array([ 1. +0.j,  2. +0.j, nan+nanj])
     """
     c = coefficients(p, "roots")
     if not is_inexact(c.dtype):
