@@ -15,6 +15,7 @@ COMMANDS = {
     "cache": "first calls in a second process, with the cache on disk",
     "run": "compiled value and gradient of typical workloads",
     "loops": "loops inside compiled functions, forward and gradient; those that write arrays",
+    "growth": "what a step costs by the number of steps, and compiling an operation by their number",
     "research": "programs that a researcher writes, warm and cold",
     "custom_rules": "what a custom derivative rule costs, compiled and not",
     "hooks": "hooks on cotangents in a backward pass, and an update in place of donated arrays",
@@ -49,7 +50,7 @@ def main() -> int:
                 "commands", nargs="*", default=["run"], metavar="command", help="default: run"
             )
         command.add_argument("--repeats", type=int, help="samples of each measurement (default: its own)")
-        if name in ("compile", "run", "loops", "passes", "research", "threads"):
+        if name in ("compile", "run", "loops", "passes", "research", "threads", "growth"):
             command.add_argument("--only", default="", help="only the workloads with this text in their name")
         if name == "compile":
             command.add_argument("--long", action="store_true", help="also the 500-op programs (a minute)")

@@ -60,6 +60,10 @@ def _numbers(rng, n):
     return (rng.normal(size=n),)
 
 
+def _returns(rng, n):
+    return rng.normal(size=n), *map(numpy.array, (0.1, 0.7, 0.1))
+
+
 def _lanes(rng, n):
     return (rng.normal(size=(64, n)),)
 
@@ -155,6 +159,17 @@ ARRAY_LOOPS = [
         _numbers,
         1000,
         _same,
+        jax_size=1000,
+        grows=True,
+    ),
+    ArrayLoop(
+        "GARCH with leverage",
+        written.leverage,
+        by_hand.leverage,
+        _returns,
+        1000,
+        _same,
+        argnums=(0, 1, 2, 3),
         jax_size=1000,
         grows=True,
     ),

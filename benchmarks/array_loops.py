@@ -65,6 +65,16 @@ def recursion_with_cond(x, *, np, lax):
     return lax.fori_loop(1, x.shape[0], step, x)
 
 
+def leverage(r, a, b, c, *, np, lax):
+    """Variances of a GARCH model with leverage: a branch changes the element that was just written."""
+
+    def step(t, h):
+        h = h.at[t].set(0.1 + a * r[t - 1] ** 2 + b * h[t - 1])
+        return lax.cond(r[t] < 0, lambda: h.at[t].add(c * r[t] ** 2), lambda: h)
+
+    return lax.fori_loop(1, r.shape[0], step, np.ones(r.shape[0]))
+
+
 def recursion_in_lanes(x, *, api, np, lax):
     """The recursion under `vmap`."""
     return api.vmap(partial(recursion, np=np, lax=lax))(x)

@@ -39,6 +39,16 @@ def recursion_with_cond(x):
 
 
 @fast
+def leverage(r, a, b, c):
+    h = np.ones(r.size)
+    for t in range(1, r.size):
+        h[t] = 0.1 + a * r[t - 1] ** 2 + b * h[t - 1]
+        if r[t] < 0:
+            h[t] = h[t] + c * r[t] ** 2
+    return h
+
+
+@fast
 def recursion_in_lanes(x):
     y = np.empty_like(x)
     for k in range(x.shape[0]):

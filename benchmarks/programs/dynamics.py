@@ -195,7 +195,7 @@ DYNAMICS = [
         value_and_grad(neural_ode),
         _flow((3, 64, 64, 64, 64, 3), None),
     ),
-    Program("neural ODE 3-8-8-3, gradient", value_and_grad(neural_ode), _flow((3, 8, 8, 3), None)),
+    Program("neural ODE 3-8-8-3, gradient", value_and_grad(neural_ode), _flow((3, 8, 8, 3), None), rows=(2,)),
     Program(
         "quantum circuit, 6 qubits, gradient",
         value_and_grad(circuit),
@@ -208,7 +208,7 @@ DYNAMICS = [
     ),
     Program("molecular dynamics, 64 particles, 200 steps", molecular_dynamics, _crystal, 1e-6),
     Program("diffusion, 64x64, 100 steps, gradient", value_and_grad(diffusion), _plate),
-    Program("wave equation, 200 points, 400 steps, gradient", value_and_grad(wave), _seismogram),
+    Program("wave equation, 200 points, 400 steps, gradient", value_and_grad(wave), _seismogram, rows=(1,)),
     Program(
         "optimal control, 50 torques, Newton step",
         optimal_control,

@@ -222,7 +222,7 @@ NETWORKS = [
     Program("CNN, 3 layers, float32, gradient", value_and_grad(cnn), _cnn_data, 1e-3),
     Program("graph network, 16000 edges, gradient", value_and_grad(graph_network), _graph),
     Program("transformer block, gradient", value_and_grad(attention), _sequence),
-    Program("LSTM, 60 steps, gradient", value_and_grad(lstm), _recurrent),
+    Program("LSTM, 60 steps, gradient", value_and_grad(lstm), _recurrent, rows=(1,)),
     Program("variational autoencoder, gradient", value_and_grad(autoencoder), _pixels),
     Program("contrastive loss, gradient", value_and_grad(contrastive), _pairs),
     Program("deep equilibrium, 30 rounds, gradient", value_and_grad(equilibrium), _equilibrium_data),

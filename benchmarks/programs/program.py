@@ -24,12 +24,15 @@ class Program:
         Makes the arguments from a seeded generator.
     tolerance : float
         How far the contestants' results may differ, relative to the largest element.
+    rows : tuple of int
+        The arguments whose rows are the steps of a loop: `growth` repeats them.
     """
 
     name: str
     f: Callable[..., Any]
     data: Callable[[numpy.random.Generator], tuple[Any, ...]]
     tolerance: float = 1e-8
+    rows: tuple[int, ...] = ()
 
     def arguments(self) -> tuple[Any, ...]:
         """Fresh data, the same at each call."""
