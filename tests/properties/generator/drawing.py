@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -157,6 +157,7 @@ class Program:
     outs: tuple[int, ...]
     flags: frozenset[str] = frozenset()
     late: tuple[tuple[int, float, int], ...] = ()
+    known: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def run(self, lib: Any, *xs: Any) -> tuple[Any, ...]:
         """The outputs, by a library."""

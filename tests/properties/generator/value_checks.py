@@ -13,7 +13,16 @@ import functrans.numpy as fnp
 from functrans import tree
 
 from .comparing import compare
-from .conditions import Points, floats_of, in_floats, places_of_floats, sensitive, tolerance_of
+from .conditions import (
+    Points,
+    check_unchanged,
+    floats_of,
+    in_floats,
+    known,
+    places_of_floats,
+    sensitive,
+    tolerance_of,
+)
 from .drawing import LAYOUTS, Program, laid_out
 from .settings import Setting, under
 from .stacks import moves
@@ -24,10 +33,8 @@ def check_values(program: Program, points: Points) -> None:
     jitted, outer = ft.jit(program), ft.jit(ft.jit(program))
     at = places_of_floats(program.inputs)
     for number, seed in enumerate(points):
-        xs = program.point(seed)
-        before = [x.copy() for x in xs]
-        expected = program.reference(*xs)
-        skip, tolerance = sensitive(program, xs, expected), tolerance_of(program)
+        xs, expected, skip = known(program, seed)
+        before, tolerance = [x.copy() for x in xs], tolerance_of(program)
         compare(jitted(*xs), expected, tolerance, "jit", skip)
         if number < 3:
             compare(outer(*xs), expected, tolerance, "jit of jit", skip)
@@ -44,20 +51,18 @@ def check_values(program: Program, points: Points) -> None:
                 "vjp",
                 {n for n, k in enumerate(kept) if k in skip},
             )
-        compare(xs, before, 0, "an argument afterwards")
+        check_unchanged(xs, before)
 
 
 def check_layouts(program: Program, points: Points) -> None:
     """Memory makes no difference."""
     jitted = ft.jit(program)
     for seed in points:
-        xs = program.point(seed)
-        expected = program.reference(*xs)
-        skip = sensitive(program, xs, expected)
+        xs, expected, skip = known(program, seed)
         moved = [laid_out(x, LAYOUTS[(seed + k) % len(LAYOUTS)]) for k, x in enumerate(xs)]
         found = jitted(*moved)
         compare(found, expected, tolerance_of(program), "jit of other layouts", skip)
-        compare(moved, xs, 0, "an argument afterwards")
+        check_unchanged(moved, xs)
         for y in found:
             shared = [x for x in moved if type(x) is np.ndarray and np.shares_memory(np.asarray(y), x)]
             assert not shared, "a result in the memory of an argument"
@@ -99,9 +104,7 @@ def check_memory(program: Program, points: Points) -> None:
     """Arguments that are donated, and kernels in Python."""
     donating = quietly(ft.jit(lambda *xs: program(*xs), donate_argnums=tuple(range(len(program.inputs)))))
     for number, seed in enumerate(points):
-        xs = program.point(seed)
-        expected = program.reference(*xs)
-        skip = sensitive(program, xs, expected)
+        xs, expected, skip = known(program, seed)
         compare(donating(*tree.map(fnp.array, xs)), expected, tolerance_of(program), "donated", skip)
         if number == 0:
             with ft.config.patch(backend="python"):
@@ -113,8 +116,7 @@ def check_threads(program: Program, points: Points) -> None:
     one, two = [Setting((("num_threads", n),), ("short chunks",)) for n in (1, 2)]
     alone, together = ft.jit(lambda *xs: program(*xs)), ft.jit(lambda *xs: program(*xs))
     for seed in points:
-        xs = program.point(seed)
-        skip = sensitive(program, xs, program.reference(*xs))
+        xs, _, skip = known(program, seed)
         with under(two):
             first, second = together(*xs), together(*xs)
         compare(second, first, 0, "two threads once more", skip)
