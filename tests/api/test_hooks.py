@@ -254,6 +254,15 @@ def test_a_number_is_a_cotangent_of_rank_0(form):
     assert FORMS[form](lambda x: 5.0 * ft.cotangent_hook(x, lambda ct: min(float(ct), 2.0)))(1.0) == 2.0
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_a_python_number_takes_the_dtype_of_the_cotangent(form, dtype):
+    x = np.array(1.0, dtype)
+    grad = FORMS[form](lambda x: fnp.real(5.0 * ft.cotangent_hook(x, lambda ct: 2.0)))(x)
+    assert grad == 2.0
+    assert grad.dtype == dtype
+
+
 def test_a_hook_gets_a_read_only_array():
     stored = []
     f = identity_with(stored.append)
