@@ -88,3 +88,31 @@ def test_captured_tracers_become_operands():
     (eqn,) = jaxpr.eqns
     assert eqn.invars[0] is jaxpr.invars[0]
     assert eqn.params["jaxpr"].consts == ()
+
+
+@pytest.mark.parametrize("which", ["first", "second", "both", "none"])
+def test_large_operands_of_a_call_receive_what_others_have_added(which):
+    """Cotangents of large arrays are handed to the call, which adds to them in place."""
+    n = 4096
+    inner = ft.jit(lambda x, y: fnp.sin(x[1:]) * y[:-1] + x[3] * y[5])
+
+    def f(x, y):
+        inside = fnp.sum(inner(x, y))
+        beside = fnp.sum(x[10:20] ** 2) * (which in ("first", "both"))
+        beside += fnp.sum(y[30:50] ** 3) * (which in ("second", "both"))
+        return inside * 0.5 + beside if which != "none" else inside * 0.5
+
+    x, y = np.linspace(-1, 1, n), np.linspace(0.5, 2, n)
+    dx, dy = np.zeros(n), np.zeros(n)
+    dx[1:], dy[:-1] = 0.5 * np.cos(x[1:]) * y[:-1], 0.5 * np.sin(x[1:])
+    dx[3] += 0.5 * (n - 1) * y[5]
+    dy[5] += 0.5 * (n - 1) * x[3]
+    if which in ("first", "both"):
+        dx[10:20] += 2 * x[10:20]
+    if which in ("second", "both"):
+        dy[30:50] += 3 * y[30:50] ** 2
+    for g in (ft.grad(f, (0, 1)), ft.jit(ft.grad(f, (0, 1)))):
+        for found, expected in zip(g(x, y), (dx, dy), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+    for k, expected in enumerate((dx, dy)):
+        np.testing.assert_allclose(ft.grad(f, k)(x, y), expected, rtol=1e-12)

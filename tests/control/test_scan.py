@@ -143,3 +143,22 @@ def test_what_does_not_vary_is_computed_once_also_from_a_broadcast(loop):
         text = text_of(f, a, c)
         assert text.index("sin") < text.index("for ")
     ft.test_util.check_grads(f, (a, c), order=1, modes=["fwd"] if loop == "while" else ["fwd", "rev"])
+
+
+@pytest.mark.parametrize("count", [-3, 0, 2])
+def test_inner_loops_without_iterations_leave_no_records(count):
+    def f(x, n):
+        def outer(c, r):
+            return lax.fori_loop(0, n, lambda i, c: fnp.sin(c) * r, c), None
+
+        return lax.scan(outer, 0.5, x)[0]
+
+    x = np.array([1.5, -0.7, 0.9])
+    c, dc = 0.5, np.zeros(3)
+    for k in range(3):
+        for _ in range(count):
+            dc = np.cos(c) * x[k] * dc + np.sin(c) * np.eye(3)[k]
+            c = np.sin(c) * x[k]
+    value, grad = ft.jit(ft.value_and_grad(f))(x, count)
+    np.testing.assert_allclose(value, c, rtol=1e-14)
+    np.testing.assert_allclose(grad, dc, rtol=1e-13)
