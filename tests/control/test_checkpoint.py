@@ -83,7 +83,7 @@ def test_derivatives_are_those_of_the_function(policy):
     equal(ft.jit(ft.jacrev(ft.grad(f)))(W, X), hessian)
 
 
-def backward(policy):
+def backward(policy, layer=layer):
     """The linear half of one checkpointed layer, transposed."""
     f = ft.checkpoint(layer, policy=policy)
     jaxpr = ft.make_jaxpr(ft.grad(lambda w: fnp.sum(f(w, X))))(W)
@@ -95,9 +95,10 @@ def backward(policy):
     [("none", 1, 2), ("nothing", 1, 2), ("everything", 0, 0), ("dots", 1, 0), ("only", 0, 1), ("but", 0, 1)],
 )
 def test_stored_values_are_not_recomputed(policy, tanhs, products):
-    actual = backward(EVERY_POLICY[policy])
-    assert count(actual, "tanh") == tanhs
-    assert count(actual, "dot_general") == products + 3  # those of the backward pass itself
+    for f in (layer, ft.jit(layer)):
+        actual = backward(EVERY_POLICY[policy], f)
+        assert count(actual, "tanh") == tanhs
+        assert count(actual, "dot_general") == products + 3  # those of the backward pass itself
 
 
 def test_products_with_batch_axes():
