@@ -109,6 +109,7 @@ def test_the_cache_of_bodies_is_bounded():
 
 
 def test_the_cache_on_a_body_is_bounded(monkeypatch):
+    ft.clear_caches()  # bodies of other tests may hold more
     monkeypatch.setattr(ir, "MOST_DERIVED", 8)
     body, sine = lambda c: (c[0] + 1, 0.5 * c[1]), lambda x: fnp.sin(x)
     for n in range(1, 20):
