@@ -317,6 +317,17 @@ def test_counters_that_start_far_out_may_wrap():
     assert counting((0, 0), (0, LARGEST_STEP + 1)).after[0][1] == HIGHEST
 
 
+def test_a_number_that_doubles_leaves_its_limit():
+    for sign in (1, -1):
+
+        def step(carry):
+            return [Facts(combined("mul", carry[0].range, (2, 2)), COUNTER, 2)]
+
+        limit = (1, 100) if sign == 1 else (-100, -1)
+        most = of_loop([COUNTER], [Facts((sign, sign))], step, lambda _, limit=limit: [limit]).most
+        assert 7 <= most <= 100  # 1, 2, 4, 8, 16, 32, 64
+
+
 def test_what_does_not_settle_is_unknown_and_what_does_is_kept():
     def step(carry):
         grown = combined("mul", carry[0].range, (-2, 2)) or UNKNOWN

@@ -181,9 +181,6 @@ def test_captured_tracers_become_operands_and_arrays_stay():
     np.testing.assert_array_equal(kept, array)
     result = evaluate(lifted, [np.full(3, 2.0), np.ones(3)])[0]
     np.testing.assert_array_equal(result, 2.0 + np.arange(3.0))
-    scalar = []
-    traced(lambda x: [scalar.append(constants_to_literals(traced(lambda y: y * x[0]))), x][1])
-    assert len(scalar[0].constants) == 1  # a number that is not known yet
     same, none = lift_tracers(lifted)
     assert same is lifted  # what is cached on it stays
     assert none == ()
@@ -196,6 +193,18 @@ def test_numbers_among_the_constants_become_literals():
     assert [c.shape for c in jaxpr.consts] == [(3,)]
     assert [a.value for e in jaxpr.eqns for a in e.invars if isinstance(a, Literal)] == [2.0]
     assert constants_to_literals(jaxpr) is jaxpr
+
+
+def test_a_number_that_is_not_known_yet_stays_a_constant():
+    found = []
+
+    def f(x):
+        number = x[0]
+        found.append(constants_to_literals(traced(lambda y: y * number)))
+        return x
+
+    traced(f)
+    assert len(found[0].constants) == 1
 
 
 def test_dead_code_goes_and_effects_stay():

@@ -120,3 +120,27 @@ def test_results_of_a_call_that_no_tangent_reaches_have_none():
     actual = linearize(lambda x, c: list(inner(x, c)), [X, X], [True, False])
     assert [type(v) is Linear for v in actual.tangents] == [True, False]
     np.testing.assert_allclose(replay(actual, [np.ones(3), None])[0], np.cos(X))
+
+
+def test_a_compiled_rule_that_computes_the_value_as_well():
+    """Its value does not depend on the tangent, and is no linear variable."""
+
+    @ft.custom_jvp
+    def f(x):
+        return fnp.sin(x)
+
+    @ft.jit
+    def rule(x, t):
+        y = fnp.sin(x)
+        return y, fnp.cos(x) * t, fnp.exp(y) * fnp.cos(x) * t, 2.0 * y
+
+    @f.defjvp
+    def _(primals, tangents):
+        y, t, _, twice = rule(primals[0], tangents[0])
+        return y, t * twice / (2.0 * y)
+
+    for g in (ft.grad(lambda x: f(x) ** 2), ft.jit(ft.grad(lambda x: f(x) ** 2))):
+        np.testing.assert_allclose(g(0.3), np.sin(0.6), rtol=1e-14)
+    np.testing.assert_allclose(ft.grad(ft.grad(lambda x: f(x) ** 2))(0.3), 2 * np.cos(0.6), rtol=1e-13)
+    linear = ft.linearize(f, 0.3)[1]
+    np.testing.assert_allclose(linear(1.0), np.cos(0.3), rtol=1e-14)
