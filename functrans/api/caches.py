@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from types import MethodType
 from typing import Any, NamedTuple, TypeVar
@@ -143,7 +144,7 @@ class Cache:
     """The traces of one function under one set of options, shared by its `Jitted` objects."""
 
     def __init__(self, stats: Stats | None = None) -> None:
-        self.traced: Recent[Hashable, Traced] = Recent(_most, self._unmet)
+        self.traced: Recent[Hashable, Traced] = Recent(_most, partial(_unmet, weakref.ref(self)))
         self.runners: Recent[Hashable, Runner] = Recent(_most)
         self.latest = self.earlier = NO_CALL
         self.stats = Stats() if stats is None else stats
@@ -218,12 +219,6 @@ class Cache:
         self._dropped()
         self.snapshot = None
 
-    def _unmet(self, dropped: dict[Hashable, Traced]) -> None:
-        """Programs need not be dropped any more when blocks that they used change."""
-        for key, traced in dropped.items():
-            for block in traced.blocks:
-                block.unmet(self, key)
-
     def drop_calls(self) -> None:
         """Drop the short ways to call the programs."""
         self.runners.clear()
@@ -233,6 +228,18 @@ class Cache:
         self.drop_calls()
         for do in self.on_drop:
             do()
+
+
+def _unmet(cache: weakref.ref[Cache], dropped: dict[Hashable, Traced]) -> None:
+    """Programs need not be dropped any more when blocks that they used change.
+
+    The reference is weak: a cycle would keep a function's arrays alive until a garbage collection.
+    """
+    owner = cache()
+    if owner is not None:
+        for key, traced in dropped.items():
+            for block in traced.blocks:
+                block.unmet(owner, key)
 
 
 def _most() -> int:
