@@ -15,8 +15,8 @@ import numpy
 
 import functrans as ft
 from functrans import checkpoint_policies
-from functrans.control.partitioner import partitioned
-from functrans.core.config import config
+from functrans.control.residuals.partitioner import partitioned
+from functrans.runtime.config import config
 from functrans.transforms.linearize_jaxpr import linearize_jaxpr
 
 from .measure import alternate, disagreement, number, ratio, table

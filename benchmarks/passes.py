@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from time import process_time
 from typing import Any
 
-from functrans.core.config import config
-from functrans.core.passes import PASSES
+from functrans.runtime.config import config
+from functrans.runtime.passes import PASSES
 
 from . import backends
 from .array_loop_workloads import ARRAY_LOOPS

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from functrans.core import errors
+from functrans import errors
 
 PAGE = Path(__file__).with_name("errors.md")
 HEAD = """# Errors

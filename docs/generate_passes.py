@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from functrans.core.passes import PASSES, STAGES
+from functrans.runtime.passes import PASSES, STAGES
 
 PAGE = Path(__file__).with_name("passes.md")
 PICTURE = Path(__file__).with_name("passes.svg")
@@ -29,8 +29,8 @@ If you suspect an optimisation, `python -m functrans.bisect script.py` runs a sc
 names the first that changes what it prints. What each is worth, in time and in compile time, is measured by
 `python -m benchmarks passes` ([results](../benchmarks/README.md)).
 
-To add one, add its record to `core/passes.py`, and test `config.runs(RECORD)` where it begins. `tests/properties` runs
-random programs without it. *Exact* ones change no bit of a result; the others change its rounding.
+To add one, add its record to `runtime/passes.py`, and test `config.runs(RECORD)` where it begins. `tests/properties`
+runs random programs without it. *Exact* ones change no bit of a result; the others change its rounding.
 
 ![The stages and their optimisations](passes.svg)
 """

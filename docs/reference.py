@@ -145,7 +145,7 @@ def rest(module, constants, foreign):
     if module.__name__ == "functrans":
         constants.remove("config")
         parts.append(
-            heading("config", "-") + "\n.. autoclass:: functrans.core.config.Config\n   :members: patch\n"
+            heading("config", "-") + "\n.. autoclass:: functrans.runtime.config.Config\n   :members: patch\n"
         )
     if constants:
         parts.append(f"Constants and types: {', '.join(f'``{name}``' for name in constants)}.\n")

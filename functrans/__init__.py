@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from numpy import float16
 
-from . import numpy, scipy  # they also register NumPy's functions and SciPy's ufuncs for traced values
+from . import (  # they also register NumPy's functions and SciPy's ufuncs for traced values
+    errors,
+    numpy,
+    scipy,
+)
 from .api.callback import io_callback, pure_callback
 from .api.checkpoint import checkpoint, checkpoint_name, remat
+from .api.compiled.jit import clear_caches, disable_jit, jit
+from .api.compiled.numba_door import set_numba_door as _set_numba_door
+from .api.compiled.stages import eval_shape, make_jaxpr
 from .api.derivatives import jvp, linear_transpose, linearize, vjp
 from .api.devices import (
     block_until_ready,
@@ -43,8 +50,8 @@ from .api.flags import (
     numpy_rank_promotion,
 )
 from .api.grad import grad, value_and_grad
-from .api.hookable import MultiHandle, hookable, register_group_hooks
-from .api.hooks import (
+from .api.hooks.hookable import MultiHandle, hookable, register_group_hooks
+from .api.hooks.hooks import (
     RemovableHandle,
     cotangent_hook,
     post_accumulate_hook,
@@ -52,21 +59,15 @@ from .api.hooks import (
     register_multi_grad_hook,
 )
 from .api.jacobian import fwd_and_bwd, hessian, jacfwd, jacobian, jacrev
-from .api.jit import clear_caches, disable_jit, jit
 from .api.key_reuse import debug_key_reuse
-from .api.numba_door import set_numba_door as _set_numba_door
 from .api.progress import progress
 from .api.refs import empty_ref, free_ref, freeze, new_ref
-from .api.stages import eval_shape, make_jaxpr
 from .api.vmap import vmap
 from .arrays.array import Array
 from .arrays.donation import donate
 from .arrays.ref import Ref
-from .core import BackwardState, Device, FunctionError, Zero, errors, float0
-from .core.config import config
+from .core import BackwardState, Device, FunctionError, Zero, float0
 from .core.low_precision import low_dtype as _low_dtype
-from .core.module_getattr import lazy_import as _lazy_import
-from .core.module_getattr import module_attributes as _module_attributes
 from .core.operators import operators as _operators
 from .custom.closures import closure_convert
 from .custom.custom_function import custom_gradient, custom_jvp, custom_vjp
@@ -75,8 +76,11 @@ from .custom.function import Function, once_differentiable
 from .custom.linear_call import linear_call
 from .custom.saving import saved_values_hooks
 from .frontend.structs import ShapeDtypeStruct
+from .runtime.config import config
+from .runtime.module_getattr import lazy_import as _lazy_import
+from .runtime.module_getattr import module_attributes as _module_attributes
 
-_set_numba_door(_lazy_import("functrans.interop.jitted_type"))
+_set_numba_door(_lazy_import("functrans.interop.jitted.type"))
 
 __version__ = "0.1.0"
 

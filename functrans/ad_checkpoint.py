@@ -9,10 +9,10 @@ from typing import Any
 from . import checkpoint_policies
 from .api.checkpoint import checkpoint, checkpoint_name, remat
 from .core import Jaxpr, Var, aval_of, is_inexact
-from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.arguments import Flat, argument_at, argument_place, check_function, flatten_values, name_of
 from .frontend.checked import checked
 from .frontend.pytree import tree_flatten_with_path
+from .runtime.module_getattr import module_attributes as _module_attributes
 from .transforms.linearize_jaxpr import linearize_jaxpr
 from .transforms.stage import stage
 

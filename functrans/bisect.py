@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from .core.passes import PASSES, Pass
+from .runtime.passes import PASSES, Pass
 
 __all__ = ("main",)
 

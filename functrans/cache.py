@@ -11,9 +11,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from .core.config import config
 from .lowering.disk import Disk, DiskEntry
 from .lowering.llvm.store import default_directory, unpacked
+from .runtime.config import config
 
 __all__ = ("main",)
 

@@ -21,11 +21,11 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .core import ArgumentError, Primitive
-from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.checked import checked
 from .primitives.elementwise.identities import name_p
 from .primitives.products.dot import dot_general_p
 from .primitives.windows.conv import conv_p
+from .runtime.module_getattr import module_attributes as _module_attributes
 
 Policy = Callable[..., bool]
 
@@ -185,7 +185,7 @@ def offload_dot_with_no_batch_dims(*args: Any, **kwargs: Any) -> NoReturn:
     >>> ft.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
     Traceback (most recent call last):
     ...
-    functrans.core.errors.ArgumentError: checkpoint_policies.offload_dot_with_no_batch_dims: moves residuals ...
+    functrans.errors.ArgumentError: checkpoint_policies.offload_dot_with_no_batch_dims: moves residuals ...
     """
     raise _no_second_memory("offload_dot_with_no_batch_dims", "dots_with_no_batch_dims_saveable")
 
@@ -199,7 +199,7 @@ def save_and_offload_only_these_names(*args: Any, **kwargs: Any) -> NoReturn:
     >>> ft.checkpoint_policies.save_and_offload_only_these_names()
     Traceback (most recent call last):
     ...
-    functrans.core.errors.ArgumentError: checkpoint_policies.save_and_offload_only_these_names: moves residuals ...
+    functrans.errors.ArgumentError: checkpoint_policies.save_and_offload_only_these_names: moves residuals ...
     """
     raise _no_second_memory("save_and_offload_only_these_names", "save_only_these_names")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .core.module_getattr import module_attributes as _module_attributes
 from .custom.custom_vmap import custom_vmap
 from .frontend.checked import checked
 from .frontend.pytree import PyTree, tree_flatten, tree_leaves, tree_unflatten
 from .lax.loops import map as map_rows
+from .runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 

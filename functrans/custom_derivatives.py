@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .core.aval import Zero as SymbolicZero
-from .core.module_getattr import module_attributes as _module_attributes
 from .custom.closures import closure_convert
 from .custom.custom_function import custom_gradient, custom_jvp, custom_vjp
 from .custom.jax_call import CustomVJPPrimal, custom_vjp_primal_tree_values, zero_from_primal
 from .custom.linear_call import linear_call
+from .runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = [
     "CustomVJPPrimal",

@@ -11,10 +11,10 @@ from .core import DtypeError as TypePromotionError
 from .core import aval_of, canonical, dtype_kind, extended, float0, prng_key
 from .core import promote as _promote
 from .core.low_precision import low_dtype as _low_dtype
-from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.checked import checked
 from .numpy.types import finfo, issubdtype
 from .primitives.ops import operand
+from .runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = [
     "TypePromotionError", "canonicalize_dtype", "extended", "finfo", "float0", "float16", "iinfo", "issubdtype",

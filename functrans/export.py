@@ -22,13 +22,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from .api.compiled.jit import Jitted, jit
+from .api.compiled.lowered import Compiled, Traced
 from .api.encoding import decode_jaxpr, decode_tree, encode_jaxpr, encode_tree
-from .api.jit import Jitted, jit
-from .api.lowered import Compiled, Traced
 from .core import Jaxpr, current_trace, eval_trace, has_subjaxprs, run_with, subjaxprs
-from .core.config import config
-from .core.errors import ArgumentError, ArgumentValueError, ExportError, FunctransError
-from .core.module_getattr import module_attributes as _module_attributes
+from .errors import ArgumentError, ArgumentValueError, ExportError, FunctransError
 from .frontend.arguments import check_function
 from .frontend.pytree import tree_structure, tree_unflatten
 from .lowering.jaxpr.simplify import inlined
@@ -37,6 +35,8 @@ from .lowering.llvm.store import fingerprint, shipped
 from .lowering.processor import LEVELS, host, processor
 from .lowering.run.executable import Executable
 from .passes.check import check_jaxpr
+from .runtime.config import config
+from .runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = ("Exported", "load", "save")
 

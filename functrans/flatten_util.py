@@ -10,11 +10,11 @@ import numpy as np
 
 from . import numpy as fnp
 from .core import FLOAT64, aval_of, check_supported, is_complex, promote
-from .core.errors import ArgumentError, DtypeError, ShapeError
-from .core.module_getattr import module_attributes as _module_attributes
+from .errors import ArgumentError, DtypeError, ShapeError
 from .frontend.checked import checked
 from .frontend.pytree import PyTree, PyTreeDef, tree_flatten_with_path
 from .frontend.pytree.nodes import keystr
+from .runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = ["ravel_pytree"]
 __getattr__, __dir__ = _module_attributes("functrans.flatten_util", globals())

@@ -10,12 +10,12 @@ import numpy as np
 
 from . import numpy as fnp
 from .core import INT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete, is_float
-from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.checked import checked
 from .numpy.dispatch import array_operand
 from .numpy.indexing.nonzero import need_size
 from .primitives import ops as _ops
 from .primitives.ops import dtype_of, finish, shape_of
+from .runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from .api.refs import addupdate, empty_ref, free_ref, freeze, get, new_ref, set, swap
 from .arrays.ref import Ref
-from .core.module_getattr import module_attributes as _module_attributes
+from .runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = ["Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]
 __getattr__, __dir__ = _module_attributes("functrans.ref", globals())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .core import Device
 from .core import Device as Sharding
-from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.checked import checked
+from .runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = ["Sharding", "SingleDeviceSharding"]
 

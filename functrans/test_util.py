@@ -12,8 +12,8 @@ import numpy as np
 
 from .arrays.arguments import one_of
 from .core import finfo, is_inexact, is_low
-from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.checked import checked
+from .runtime.module_getattr import module_attributes as _module_attributes
 from .testing import check
 from .testing.finite_difference import directional_derivative
 from .testing.report import LawViolation

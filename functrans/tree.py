@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from .core.module_getattr import module_attributes as _module_attributes
 from .frontend.checked import checked
 from .frontend.pytree import PyTree
+from .runtime.module_getattr import module_attributes as _module_attributes
 from .tree_util import tree_all as all
 from .tree_util import tree_broadcast as broadcast
 from .tree_util import tree_flatten as flatten

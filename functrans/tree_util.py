@@ -6,8 +6,7 @@ import functools
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
-from .core.errors import PytreeError
-from .core.module_getattr import module_attributes as _module_attributes
+from .errors import PytreeError
 from .frontend import pytree as _unchecked
 from .frontend.checked import checked
 from .frontend.pytree import PyTree, PyTreeDef
@@ -33,6 +32,7 @@ from .frontend.pytree.register import (
     register_pytree_with_keys_class,
     register_static,
 )
+from .runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = [
     "DictKey",

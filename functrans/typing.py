@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy.typing as npt
 
 from .arrays.array import Array
-from .core.module_getattr import module_attributes as _module_attributes
+from .runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = ["Array", "ArrayLike", "DTypeLike"]
 

@@ -44,7 +44,7 @@ os.environ.setdefault("FUNCTRANS_CACHE", "1" if AS_SHIPPED else "0")
 # The generator of random programs, for all that test with them.
 sys.path.append(str(Path(__file__).with_name("properties")))
 
-from functrans.core.config import config  # noqa: E402  it reads the environment when imported
+from functrans.runtime.config import config  # noqa: E402  it reads the environment when imported
 
 settings.register_profile("functrans", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("functrans-slow", settings.get_profile("functrans"), derandomize=False)

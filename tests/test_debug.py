@@ -10,7 +10,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.arrays.array import Array
-from functrans.core.errors import ArgumentError, FormatError
+from functrans.errors import ArgumentError, FormatError
 
 X = np.array([0.5, -1.0])
 

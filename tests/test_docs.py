@@ -16,7 +16,7 @@ import pytest
 from scipy import special
 
 import functrans as ft
-from functrans.core.config import config
+from functrans.runtime.config import config
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)]
@@ -26,7 +26,7 @@ MODULES = sorted(
     for p in PACKAGE.rglob("*.py")
     if ">>> " in p.read_text()
 )
-MODULES.append("functrans.core.errors")  # gives the classes in its files its own name
+MODULES.append("functrans.errors")  # gives the classes in its files its own name
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -224,7 +224,7 @@ def test_page_of_passes_is_current():
 
 
 def test_each_error_has_a_failing_program():
-    from functrans.core import errors
+    from functrans import errors
 
     for name, actual in vars(errors).items():
         if isinstance(actual, type) and issubclass(actual, errors.FunctransError):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedDtypeError
+from functrans.errors import ArgumentError, DtypeError, ShapeError, UnsupportedDtypeError
 from functrans.flatten_util import ravel_pytree
 
 

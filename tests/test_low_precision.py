@@ -19,7 +19,6 @@ import functrans.numpy as fnp
 from functrans import errors, lax, nn, random
 from functrans.core import (
     Primitive,
-    autocast_or_low,
     complex_dtype,
     dtype_kind,
     finfo,
@@ -27,6 +26,7 @@ from functrans.core import (
     is_inexact,
     is_low,
     promote,
+    unusual,
 )
 from functrans.core.dtypes import SUPPORTED, resolve_ufunc
 from functrans.testing import gradcheck
@@ -138,7 +138,7 @@ def test_the_first_operation_of_a_process_adds_in_float32(use):
 def test_a_process_without_them_does_not_ask_for_them():
     x = np.array([[0.5, 2.0], [1.5, 0.25]])
     with (
-        mock.patch.object(autocast_or_low, "used", False),
+        mock.patch.object(unusual, "used", False),
         mock.patch.object(Primitive, "impl_for", side_effect=AssertionError),
     ):
         assert fnp.sum(fnp.power(x, x) @ x) == np.sum(np.power(x, x) @ x)

@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax, ops
-from functrans.core.errors import ArgumentValueError, ConcretizationTypeError, DtypeError, ShapeError
+from functrans.errors import ArgumentValueError, ConcretizationTypeError, DtypeError, ShapeError
 
 IDS = np.array([0, 3, -1, 1, 3, 7])
 X = np.array([2.0, 3.0, 5.0, 7.0, 11.0, 13.0])

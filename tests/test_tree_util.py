@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from functrans import tree, tree_util
-from functrans.core.errors import PytreeError
+from functrans.errors import PytreeError
 from functrans.tree_util import tree_leaves, tree_map, tree_structure
 
 Point = namedtuple("Point", "x y")

@@ -4,9 +4,9 @@
 backward one is chosen by a partitioner: `min_cut`, `save_all`, `recompute_all`, ``by_policy(policy)``, or your own.
 """
 
-from ..control.partitioner import Joint, min_cut, recompute_all, save_all
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..control.residuals.partitioner import Joint, min_cut, recompute_all, save_all
 from ..lowering.run.executable import compile_jaxpr
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .function import aot_function
 from .pair import Pair, SavedValue, by_policy, trace_pair
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..api.jit import Jitted, bound
-from ..api.static import DonatedArguments, StaticArguments
-from ..control.compiled_pair import Compile, PairPlan, aot_p
-from ..control.partitioner import Partitioner, checked_choice, partition
+from ..api.compiled.jit import Jitted, bound
+from ..api.compiled.static import DonatedArguments, StaticArguments
+from ..control.residuals.compiled_pair import Compile, PairPlan, aot_p
+from ..control.residuals.partitioner import Partitioner, checked_choice, partition
 from ..core import Transformed, aval_of
-from ..core.config import config
 from ..frontend.arguments import argument_at, check_function, flatten_values
 from ..frontend.checked import checked
+from ..runtime.config import config
 
 
 class AotFunction(Transformed):

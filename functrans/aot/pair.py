@@ -8,8 +8,8 @@ from os import PathLike
 from typing import Any
 
 from ..control.checkpoint import Policy
-from ..control.partitioner import Joint, Partitioner, checked_choice, cut_in_two, partition
-from ..control.rematerialize import selected
+from ..control.residuals.partitioner import Joint, Partitioner, checked_choice, cut_in_two, partition
+from ..control.residuals.rematerialize import selected
 from ..core import Aval, Eqn, Jaxpr, Var, boundary, evaluate
 from ..core.dtypes import is_inexact
 from ..frontend.arguments import Flat, argument_place, check_function, name_of, struct_aval

@@ -13,12 +13,12 @@ import numpy as np
 
 from ..core.autocast import ambient, ambient_scope, autocasting
 from ..core.autocast_rules import AutocastScope, checked_rules, target
-from ..core.config import Patch, config
-from ..core.context import Override
 from ..core.dtypes import FLOAT32
-from ..core.errors import ArgumentError
-from ..core.low_precision import autocast_or_low
+from ..errors import ArgumentError
 from ..frontend.checked import checked
+from ..runtime.config import Patch, config
+from ..runtime.context import Override
+from ..runtime.unusual import unusual
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,7 +27,7 @@ def patch_of(
     dtype: np.dtype, enabled: bool, rules: Iterable[tuple[str, str]], cached: bool, outer: Patch | None
 ) -> Patch:
     """The overrides of a block within the blocks that `outer` stands for."""
-    autocasting.used = autocast_or_low.used = True
+    autocasting.used = unusual.used = True
     around = None if outer is None else outer.overrides.get("autocast_scope")
     scope = AutocastScope(dtype, rules, cached, around)
     return Patch({"autocast": scope.state() if enabled else None, "autocast_scope": scope}, outer)

@@ -25,7 +25,7 @@ from ..core import (
     user_source,
 )
 from ..core.autocast import made
-from ..core.errors import CarryTypeError
+from ..errors import CarryTypeError
 from ..frontend.arguments import Flat, name_of, result
 from ..frontend.pytree import PyTreeDef
 from ..frontend.tree_spec import TreeSpec

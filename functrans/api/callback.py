@@ -9,7 +9,7 @@ import numpy as np
 
 from ..control.callback import VMAP_METHODS, FlatCallback, io_callback_p, pure_callback_p
 from ..core import PYTHON_KEYS, Aval, Tracer, boundary, canonical, is_held
-from ..core.errors import ArgumentError, ArgumentValueError
+from ..errors import ArgumentError, ArgumentValueError
 from ..frontend.arguments import name_of, result, value_of
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten

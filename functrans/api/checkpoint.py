@@ -23,8 +23,8 @@ from ..frontend.pytree import tree_map
 from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.identities import name_p
 from ..transforms.stage import Uses, attach_to, stage
+from .compiled.static import StaticArguments
 from .refs import has_refs, put_back, with_values
-from .static import StaticArguments
 
 
 @checked

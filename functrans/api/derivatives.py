@@ -5,20 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import errors
 from ..arrays.array import unwrap
 from ..control.call import call_p
-from ..core import (
-    PYTHON_KEYS,
-    Aval,
-    StateAval,
-    Unportable,
-    Zero,
-    aval_of,
-    boundary,
-    errors,
-    is_float0,
-    is_inexact,
-)
+from ..core import PYTHON_KEYS, Aval, StateAval, Unportable, Zero, aval_of, boundary, is_float0, is_inexact
 from ..frontend.arguments import (
     Flat,
     argument_name,

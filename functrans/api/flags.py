@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from ..core import Attachment, Primitive, Trace, Tracer, boundary
-from ..core.config import config
-from ..core.context import Override
 from ..core.trace import current_trace, eval_trace, tracing
 from ..frontend.checked import checked
+from ..runtime.config import config
+from ..runtime.context import Override
 
 
 @checked
@@ -23,7 +23,7 @@ def debug_nans(new_val: bool = True) -> Override:
     ...     ft.jit(lambda x: fnp.sqrt(x) + 1.0)(-1.0)
     Traceback (most recent call last):
     ...
-    functrans.core.errors.NaNError: sqrt returned NaN...
+    functrans.errors.NaNError: sqrt returned NaN...
     """
     return config.patch(debug_nans=new_val)
 
@@ -39,7 +39,7 @@ def debug_infs(new_val: bool = True) -> Override:
     ...     ft.jit(lambda x: 1.0 / x)(0.0)
     Traceback (most recent call last):
     ...
-    functrans.core.errors.InfError: div returned inf...
+    functrans.errors.InfError: div returned inf...
     """
     return config.patch(debug_infs=new_val)
 
@@ -70,7 +70,7 @@ def check_tracer_leaks(new_val: bool = True) -> Override:
     ...     ft.jit(lambda x: kept.append(x * 2.0))(1.0)
     Traceback (most recent call last):
     ...
-    functrans.core.errors.UnexpectedTracerError: a traced value of type f64[]* (traced by jit of <lambda>) outlives...
+    functrans.errors.UnexpectedTracerError: a traced value of type f64[]* (traced by jit of <lambda>) outlives...
     """
     return config.patch(check_tracer_leaks=new_val)
 
@@ -145,7 +145,7 @@ def numpy_dtype_promotion(new_val: str) -> Override:
     ...     fnp.add(fnp.ones(2), fnp.ones(2, "float32"))
     Traceback (most recent call last):
     ...
-    functrans.core.errors.DtypeError: add: no promotion from float64, float32...
+    functrans.errors.DtypeError: add: no promotion from float64, float32...
     """
     return config.patch(numpy_dtype_promotion=new_val)
 
@@ -172,7 +172,7 @@ def numpy_rank_promotion(new_val: str) -> Override:
     ...     fnp.add(fnp.ones((2, 3)), fnp.ones(3))
     Traceback (most recent call last):
     ...
-    functrans.core.errors.ShapeError: add: operands of shapes (2, 3) and (3,) have different ranks...
+    functrans.errors.ShapeError: add: operands of shapes (2, 3) and (3,) have different ranks...
     """
     return config.patch(numpy_rank_promotion=new_val)
 

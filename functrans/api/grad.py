@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import errors
+from .. import errors
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval
-from ..core.config import config
 from ..core.debug_nans import looks_for_faults
 from ..core.dtypes import dtype_name, float0, is_complex, is_inexact
-from ..core.portable import Transformed
 from ..core.trace import current_trace, eval_trace
 from ..frontend.arguments import (
     Flat,
@@ -31,9 +29,11 @@ from ..frontend.pytree import PyTreeDef, tree_flatten_with_path, tree_structure
 from ..frontend.pytree.nodes import KeyPath, keystr
 from ..primitives.elementwise.arithmetic import weakly
 from ..primitives.structure.linear import instantiate
+from ..runtime.config import config
+from ..runtime.portable import Transformed
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
-from .jit import Jitted
+from .compiled.jit import Jitted
 
 Argnums = int | Sequence[int]
 

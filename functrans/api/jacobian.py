@@ -15,9 +15,9 @@ from ..primitives.structure.shape import eye
 from ..transforms.batch import batch
 from ..transforms.linearize import Linearized, linearize, replay
 from ..transforms.transpose import backward
+from .compiled.jit import jit
 from .derivatives import VJP, vjp
 from .grad import Argnums, Differentiated, checked_argnums, derivative_in, select
-from .jit import jit
 
 
 @checked

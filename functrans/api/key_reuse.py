@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..arrays.arguments import FLAG
-from ..core.config import config
-from ..core.module_getattr import lazy_import
+from ..runtime.config import config
+from ..runtime.module_getattr import lazy_import
 
 _uses = lazy_import("functrans.control.key_uses")
 

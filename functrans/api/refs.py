@@ -13,7 +13,7 @@ from typing import Any
 from ..arrays.array import unwrap, wrap
 from ..arrays.ref import Ref, own_value, refs_among, refused
 from ..core import Aval, aval_of, canonical
-from ..core.errors import ArgumentError, RefError
+from ..errors import ArgumentError, RefError
 from ..frontend.arguments import argument_place, name_of
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import errors
 from ..arrays.ref import refs_among
-from ..core import AxisSize, StateAval, Tracer, Transformed, aval_of, errors
+from ..core import AxisSize, StateAval, Tracer, Transformed, aval_of
 from ..frontend.arguments import (
     Flat,
     argument_at,

@@ -17,8 +17,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..core import Tracer, dtype_kind, errors
-from ..core.context import pass_on
+from .. import errors
+from ..core import Tracer, dtype_kind
+from ..runtime.context import pass_on
 
 _NO_VALUE = getattr(np, "_NoValue", None)
 _LARGEST = 2**63 - 1
@@ -316,7 +317,7 @@ def kind_of(hint: Any) -> ArgumentKind | None:
     >>> kind_of(bool).check("no", "sum", "keepdims")
     Traceback (most recent call last):
     ...
-    functrans.core.errors.ArgumentError: sum: keepdims must be True or False, got 'no' of type str...
+    functrans.errors.ArgumentError: sum: keepdims must be True or False, got 'no' of type str...
     """
     kind = _kind(hint)
     return None if kind is _ANYTHING else kind

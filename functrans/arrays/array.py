@@ -39,8 +39,9 @@ from ..core import (
     operators,
 )
 from ..core.autocast import casts_here
-from ..core.context import pass_on
-from ..core.low_precision import as_dtype, autocast_or_low
+from ..core.low_precision import as_dtype
+from ..runtime.context import pass_on
+from ..runtime.unusual import unusual
 from . import refusals
 from .protocols import has_buffer, is_jax_array, is_sequence, taken_over
 
@@ -234,7 +235,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
     # --- NumPy's protocols ----------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if autocast_or_low.used and _taken_over(ufunc, method, inputs, kwargs):
+        if unusual.used and _taken_over(ufunc, method, inputs, kwargs):
             out = _by_functrans(ufunc, method, inputs, kwargs)
             of_number = isinstance(inputs[0], np.generic) and refusals.calls_operator(sys._getframe(1))
             return out if of_number else _as_of_numpy(out)
@@ -271,11 +272,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         if func in refusals.WRITERS and args and is_immutable(args[0]):
             refusals.refuse(f"np.{func.__name__}(x, ...)", f"{refusals.WRITERS[func]}. {refusals.COPY}")
         check_out(func.__name__, kwargs)
-        if (
-            autocast_or_low.used
-            and func in operators.function
-            and (casts_here(func.__name__) or _has_bfloat16(args))
-        ):
+        if unusual.used and func in operators.function and (casts_here(func.__name__) or _has_bfloat16(args)):
             return _as_of_numpy(operators.function[func](*args, **kwargs))
         if func in refusals.PRINTERS:
             return func(np.asarray(args[0]), *args[1:], **kwargs)

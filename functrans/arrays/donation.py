@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core import Consumer, Place, is_held, new_rlock, stale, stale_dtype
-from ..core.errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
+from ..errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
 from .array import Array, wrap
 
 _base: Callable[[Any], Any] = vars(np.ndarray)["base"].__get__

@@ -15,7 +15,8 @@ from ..core import PYTHON_NUMBERS, Tracer, is_held, is_inexact, is_low, operator
 from ..core.autocast import casts_here
 from ..core.casts import cast, numpy_agrees
 from ..core.debug_nans import looks_for_faults
-from ..core.low_precision import autocast_or_low, bfloat16
+from ..core.low_precision import bfloat16
+from ..runtime.unusual import unusual
 from .array import (
     Array,
     WeakArray,
@@ -63,7 +64,7 @@ def _unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
     called = OPERATIONS.get(stem, stem)
 
     def method(self: Array) -> Any:
-        if autocast_or_low.used and _by_functrans(called, self):
+        if unusual.used and _by_functrans(called, self):
             return operators.operator[stem](self)
         plain = _view(self, _ndarray)
         try:
@@ -81,7 +82,7 @@ def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., A
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
-        if autocast_or_low.used and _by_functrans(called, self, other):
+        if unusual.used and _by_functrans(called, self, other):
             return operators.operator[stem](*((other, self) if swapped else (self, other)))
         if not (swapped or kind in _KNOWN):
             out = taken_over(reflected, self, other)
@@ -121,7 +122,7 @@ def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable
 
     def method(self: Array, other: Any) -> Any:
         kind = type(other)
-        if autocast_or_low.used and _by_functrans(called, self, other):
+        if unusual.used and _by_functrans(called, self, other):
             return operators.operator[stem](*((other, self) if swapped else (self, other)))
         if kind not in _KNOWN and is_jax_array(other):
             return operators.operator[stem](*((other, self) if swapped else (self, other)))
@@ -200,10 +201,7 @@ def _plain_method(name: str) -> Callable[..., Any]:
         if (
             has_tracer(args)
             or (kwargs and has_tracer(kwargs))
-            or (
-                autocast_or_low.used
-                and (casts_here(name) or (sums and (is_low(self.dtype) or looks_for_faults())))
-            )
+            or (unusual.used and (casts_here(name) or (sums and (is_low(self.dtype) or looks_for_faults()))))
         ):
             return operators.method[name](self, *args, **kwargs)
         check_out(name, kwargs)

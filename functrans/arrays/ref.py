@@ -14,18 +14,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core import (
-    Aval,
-    Trace,
-    Tracer,
-    Unportable,
-    aval_of,
-    current_trace,
-    errors,
-    eval_trace,
-    operators,
-    user_source,
-)
+from .. import errors
+from ..core import Aval, Trace, Tracer, Unportable, aval_of, current_trace, eval_trace, operators, user_source
 from .array import Array, has_tracer, unwrap, unwrap_all, wrap
 
 #: The region whose function is being traced.

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core import ArrayTooLargeError, FunctransError, ImmutableArrayError, InvalidIndexError, operators
-from ..core.context import pass_on
+from ..runtime.context import pass_on
 
 
 def refuse(what: str, instead: str) -> NoReturn:

@@ -11,20 +11,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.aval import Aval
-from ..core.config import config
 from ..core.dtypes import is_low
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from ..core.kernel import Reduction
-from ..core.passes import HOISTING
 from ..core.primitive import Primitive
-from ..core.source import user_source
 from ..core.tape import TapeAval
+from ..errors.source import user_source
 from ..passes.check import verified
 from ..passes.masks import Mask
 from ..passes.toolkit import new_equation, variables_read
 from ..primitives.elementwise.arithmetic import convert_element_type_p
 from ..primitives.elementwise.rounding import nextafter_p
 from ..primitives.structure.linear import broadcast_in_dim_p, zeros
+from ..runtime.config import config
+from ..runtime.passes import HOISTING
 
 
 def fixpoint(start: Sequence[bool], step: Callable[[Mask], Sequence[bool]]) -> Mask:

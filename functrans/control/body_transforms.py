@@ -10,12 +10,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.aval import Aval
-from ..core.config import config
 from ..core.dtypes import INT64
 from ..core.ir import Atom, Jaxpr, Var
-from ..core.module_getattr import lazy_import
 from ..core.named_axes import axis_key
-from ..core.passes import COUNTING, READ_BACK
 from ..passes.check import verified
 from ..passes.int_ranges import Range
 from ..passes.masks import Mask, Masks, chosen, scatter, split, terms_mask
@@ -23,6 +20,9 @@ from ..passes.toolkit import lift_constants, substitute, variables_read
 from ..primitives.elementwise.arithmetic import select_p
 from ..primitives.structure.linear import reshape_p, shape_of
 from ..primitives.tape import sum_primitive
+from ..runtime.config import config
+from ..runtime.module_getattr import lazy_import
+from ..runtime.passes import COUNTING, READ_BACK
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_body, linearize_jaxpr
@@ -30,11 +30,11 @@ from ..transforms.transpose import sums_in_place, transpose_jaxpr
 from .bodies import JaxprBuilder, fixpoint, invariant_part
 
 taylor = lazy_import("functrans.transforms.jet")
-partitioner = lazy_import("functrans.control.partitioner")
-rewinding = lazy_import("functrans.control.rewinding")
-counting = lazy_import("functrans.control.counting")
-read_back = lazy_import("functrans.control.read_back")
-overwritten = lazy_import("functrans.control.overwritten")
+partitioner = lazy_import("functrans.control.residuals.partitioner")
+rewinding = lazy_import("functrans.control.residuals.rewinding")
+counting = lazy_import("functrans.control.indices.counting")
+read_back = lazy_import("functrans.control.residuals.read_back")
+overwritten = lazy_import("functrans.control.indices.overwritten")
 
 
 def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, reverse: bool) -> Mask:

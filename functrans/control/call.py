@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from ..core import Aval, CallRules, Effect, Jaxpr, Linear, Primitive, Zero, eval_trace, subjaxprs, tracing
-from ..core.config import config
-from ..core.errors import JaxprTypeError
 from ..core.evaluation import evaluate
-from ..core.module_getattr import lazy_import
+from ..errors import JaxprTypeError
 from ..passes.masks import Mask, chosen, chosen_terms, nested, perturbed, scatter, terms_mask, with_zeros
 from ..primitives.structure.linear import instantiate
+from ..runtime.config import config
+from ..runtime.module_getattr import lazy_import
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
 
 taylor = lazy_import("functrans.transforms.jet")
-partitioner = lazy_import("functrans.control.partitioner")
+partitioner = lazy_import("functrans.control.residuals.partitioner")
 Compiler = Callable[[Jaxpr], Callable[..., list[np.ndarray]]]
 _compiler: list[Compiler] = []
 

@@ -40,7 +40,7 @@ from ..core import (
     tracing,
     user_source,
 )
-from ..core.errors import CallbackError, NoRuleError
+from ..errors import CallbackError, NoRuleError
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..frontend.tree_spec import Mismatch, TreeSpec

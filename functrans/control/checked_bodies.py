@@ -7,7 +7,6 @@ from typing import Any
 
 from ..core.aval import aval_of
 from ..core.evaluation import evaluate
-from ..core.failures import OneOf
 from ..core.ir import Jaxpr
 from ..passes.masks import split
 from ..passes.toolkit import lift_constants
@@ -15,6 +14,7 @@ from ..primitives.checks import check_p
 from ..primitives.elementwise.arithmetic import eq_p
 from ..primitives.elementwise.bits import and_p, not_p, or_p
 from ..primitives.structure.linear import batched_first
+from ..runtime.failures import OneOf
 from ..transforms.checks import NONE, CheckedJaxpr, Errors, checked_jaxpr
 from ..transforms.stage import stage
 

@@ -13,9 +13,9 @@ from typing import Any
 from ..core.ir import Eqn, Jaxpr
 from ..passes.masks import Mask
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_body, linearize_jaxpr
-from . import read_back
 from .call import call_primitive, evaluate_call
-from .rematerialize import inline_calls, selected
+from .residuals import read_back
+from .residuals.rematerialize import inline_calls, selected
 
 #: ``policy(primitive, *avals, **params)``: whether to store the results of an equation.
 Policy = Callable[..., bool]

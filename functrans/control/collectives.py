@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..core import INT64, Aval, Linear, Primitive, Zero, aval_of
-from ..core.errors import UnboundAxisError
 from ..core.named_axes import axis_name as name_of_axis
+from ..errors import UnboundAxisError
 from ..primitives.elementwise.arithmetic import convert, div_p, eq_p, mul_p, select_p
 from ..primitives.indexing.gather_scatter import gather_p
 from ..primitives.reductions.reduce import reduce_max_p, reduce_min_p

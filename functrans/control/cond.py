@@ -26,7 +26,6 @@ from ..core import (
     aval_of,
 )
 from ..core.evaluation import evaluate
-from ..core.module_getattr import lazy_import
 from ..core.trace import Tracer
 from ..passes.masks import (
     Mask,
@@ -42,6 +41,7 @@ from ..passes.masks import (
 from ..passes.toolkit import lift_constants, live_equations, narrowed, substitute, variables_read
 from ..primitives.elementwise.arithmetic import eq_p
 from ..primitives.structure.linear import instantiate
+from ..runtime.module_getattr import lazy_import
 from ..transforms.batch import batch_jaxpr, mentions_axis
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_jaxpr
@@ -50,15 +50,15 @@ from .bodies import JaxprBuilder, handed_on
 from .body_cache import derive_from_all
 from .body_transforms import chosen_lanes
 from .call import effects_of_bodies
-from .carry_memory import sources_of
-from .carry_ranges import of_branches
+from .indices.carry_ranges import of_branches
+from .loops.carry_memory import sources_of
 from .run_body import computed
 from .scan import over_lanes
 
 checking = lazy_import("functrans.control.checked_bodies")
-rewinding = lazy_import("functrans.control.rewinding")
-partitioner = lazy_import("functrans.control.partitioner")
-read_back = lazy_import("functrans.control.read_back")
+rewinding = lazy_import("functrans.control.residuals.rewinding")
+partitioner = lazy_import("functrans.control.residuals.partitioner")
+read_back = lazy_import("functrans.control.residuals.read_back")
 taylor = lazy_import("functrans.transforms.jet")
 Branches = tuple[Jaxpr, ...]
 

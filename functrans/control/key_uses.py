@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..core import Aval, Effect, Primitive, Zero, user_source
-from ..core.config import Config, config
-from ..core.errors import KeyReuseError
+from ..errors import KeyReuseError
+from ..runtime.config import Config, config
 
 _option = Config.debug_key_reuse
 #: By the number of a key: how many more uses are allowed (one, for numbers that are not here), and where it was used.

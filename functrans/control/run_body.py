@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import Jaxpr, Primitive, aval_of, eval_trace, subjaxprs, tracing
-from ..core.config import config
 from ..core.evaluation import evaluate
 from ..passes.check import verified
 from ..passes.toolkit import single_equation
+from ..runtime.config import config
 from .body_cache import derive_from_all
 from .call import executable
 

@@ -34,14 +34,14 @@ from ..core import (
     axis_key,
     subjaxprs,
 )
-from ..core.config import config
 from ..core.evaluation import evaluate
-from ..core.module_getattr import lazy_import
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import single_equation, variables_read
 from ..primitives.elementwise.arithmetic import lt_p
 from ..primitives.reductions.reduce import reduce_max_p
 from ..primitives.structure.linear import add_p, batched_first, instantiate, move_axis
+from ..runtime.config import config
+from ..runtime.module_getattr import lazy_import
 from ..transforms.batch import mentions_axis
 from ..transforms.stage import stage
 from .bodies import invariant_part
@@ -57,14 +57,14 @@ from .body_transforms import (
     transposed_body,
 )
 from .call import call_p, effects_of_bodies
-from .carried_values import carry_values
-from .carry_ranges import of_scan
+from .indices.carry_ranges import of_scan
+from .loops.scan_lanes import carrying_counters, copies_lanes, no_common_tape
+from .loops.scan_loops import carry_places, head_of, in_python, kernel, narrow
+from .residuals.carried_values import carry_values
 from .run_body import run_compiled
-from .scan_lanes import carrying_counters, copies_lanes, no_common_tape
-from .scan_loops import carry_places, head_of, in_python, kernel, narrow
 
 checking = lazy_import("functrans.control.checked_bodies")
-rewinding = lazy_import("functrans.control.rewinding")
+rewinding = lazy_import("functrans.control.residuals.rewinding")
 
 
 def bind(

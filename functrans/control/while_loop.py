@@ -23,9 +23,7 @@ from ..core import (
     aval_of,
     subjaxprs,
 )
-from ..core.config import config
 from ..core.evaluation import evaluate
-from ..core.module_getattr import lazy_import
 from ..passes.int_ranges import UNKNOWN, Facts
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, split, with_zeros
 from ..passes.toolkit import depending, lift_constants
@@ -33,6 +31,8 @@ from ..primitives.elementwise.arithmetic import convert
 from ..primitives.reductions.reduce import reduce_or_p
 from ..primitives.structure.linear import add_p, batched_first, instantiate, zeros
 from ..primitives.tape import write_tape
+from ..runtime.config import config
+from ..runtime.module_getattr import lazy_import
 from ..transforms.batch import batch_jaxpr, mentions_axis, shared_results
 from ..transforms.stage import stage
 from .bodies import JaxprBuilder, fixpoint, handed_on, invariant_part
@@ -46,15 +46,15 @@ from .body_transforms import (
     pushed_body,
 )
 from .call import effects_of_bodies
-from .carry_ranges import claimed, of_while
+from .indices.carry_ranges import claimed, of_while
+from .loops.scan_lanes import no_common_tape
+from .loops.vectorized_while import in_step
+from .loops.while_kernel import carry_places, kernel
 from .run_body import computed, run_compiled
 from .scan import over_lanes, push, scan_p
-from .scan_lanes import no_common_tape
-from .vectorized_while import in_step
-from .while_kernel import carry_places, kernel
 
 checking = lazy_import("functrans.control.checked_bodies")
-rewinding = lazy_import("functrans.control.rewinding")
+rewinding = lazy_import("functrans.control.residuals.rewinding")
 
 
 def bind(

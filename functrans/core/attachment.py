@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .errors import HookError
+from ..errors import HookError
 
 if TYPE_CHECKING:
     from .primitive import Primitive

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .config import Patch, config
-from .context import run_with
-from .module_getattr import lazy_import
-from .options import AutocastOption
+from ..runtime.config import Patch, config
+from ..runtime.context import run_with
+from ..runtime.module_getattr import lazy_import
+from ..runtime.options import AutocastOption
 
 if TYPE_CHECKING:
     from .autocast_rules import Autocast

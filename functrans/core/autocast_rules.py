@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
 from .dtypes import FLOAT32, FLOAT64, canonical, is_float, promote
-from .errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
 from .operators import operators
 
 #: What becomes of an operation's real floating-point operands.

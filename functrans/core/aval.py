@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .device import CPU
+from ..errors import ShapeError
+from ..runtime.device import CPU
 from .dtypes import dtype_name, float0, is_inexact
-from .errors import ShapeError
 
 #: Python's numbers, which are weak values (a bool is not), and all Python scalars.
 PYTHON_NUMBERS = frozenset((int, float, complex))

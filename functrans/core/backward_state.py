@@ -14,9 +14,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from ..errors import BackwardStateError
 from .aval import Aval
 from .dtypes import INT64
-from .errors import BackwardStateError
 from .trace import Tracer, current_trace, eval_trace
 
 

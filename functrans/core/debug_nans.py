@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .config import Config, config
+from ..errors import InfError, NaNError
+from ..errors.source import Source
+from ..runtime.config import Config, config
 from .dtypes import is_inexact
-from .errors import InfError, NaNError
 from .kernel import Indexed, Reshape
-from .source import Source
 
 if TYPE_CHECKING:
     from .primitive import Primitive

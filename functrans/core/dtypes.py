@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .context import pass_on
-from .errors import (
+from ..errors import (
     DtypeError,
     FunctransError,
     InplaceModificationError,
@@ -22,18 +21,10 @@ from .errors import (
     StaleValueError,
     UnsupportedDtypeError,
 )
-from .low_precision import (
-    FLOAT16,
-    FLOAT32,
-    LOW,
-    as_dtype,
-    autocast_or_low,
-    bfloat16,
-    is_bfloat16,
-    is_low,
-    loop_dtypes,
-)
-from .source import Place
+from ..errors.source import Place
+from ..runtime.context import pass_on
+from ..runtime.unusual import unusual
+from .low_precision import FLOAT16, FLOAT32, LOW, as_dtype, bfloat16, is_bfloat16, is_low, loop_dtypes
 
 BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)
@@ -132,7 +123,7 @@ def is_held(dtype: np.dtype) -> bool:
     elif not is_bfloat16(dtype) or dtype != bfloat16():
         return False
     _CANONICAL[dtype] = dtype
-    autocast_or_low.used = True
+    unusual.used = True
     return True
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequen
 from contextlib import contextmanager
 from typing import Any
 
+from ..errors.source import replayed
 from .aval import Aval
 from .dtypes import canonical
 from .ir import Atom, Eqn, Jaxpr, Literal
-from .source import replayed
 from .trace import current_trace, eval_trace
 
 __all__ = [

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from ..errors.source import Source
+from ..runtime.config import trace_key
+from ..runtime.context import new_rlock
+from ..runtime.portable import Unportable
 from .aval import Aval, aval_of
-from .config import trace_key
-from .context import new_rlock
 from .dtypes import dtype_name
-from .portable import Unportable
 from .primitive import Effect, Primitive
-from .source import Source
 
 #: The most derived objects cached on one jaxpr. Beyond it all are dropped, and derived again when needed.
 MOST_DERIVED = 256

@@ -11,28 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from . import libraries
-from .errors import MissingLibraryError
+from ..errors import MissingLibraryError
+from ..runtime import libraries
 
 FLOAT16 = np.dtype(np.float16)
 FLOAT32 = np.dtype(np.float32)
 _BFLOAT16 = "E"
 #: ``dtype.char`` of both.
 LOW = frozenset(("e", _BFLOAT16))
-
-
-class _Special:
-    """Whether this process has ever used autocast, arrays of float16 or bfloat16, or an option such as ``debug_nans``.
-    Until then, operators and methods of an `Array` are NumPy's, and look at nothing.
-    """
-
-    __slots__ = ("used",)
-
-    def __init__(self) -> None:
-        self.used = False
-
-
-autocast_or_low = _Special()
 
 
 def is_low(dtype: np.dtype) -> bool:

@@ -54,11 +54,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
 
+from ..errors import NoRuleError
+from ..errors.source import Source
 from .aval import PYTHON_NUMBERS, Aval
-from .errors import NoRuleError
 from .kernel import KernelRule
 from .low_precision import LOW, run_in_float32
-from .source import Source
 from .trace import current_trace
 
 

@@ -9,7 +9,7 @@ for a loop of unknown length inside another one): its type is then a `TapeAval`,
 In a program a tape is a value like any other: only loops make, read, stack and add them. In memory it is the array of
 spans and the headers of the pools; a pool's memory is freed with the last header that refers to it.
 
-Guard words (see `core.guards`) surround the memory of a pool; the first of them holds its size in bytes. They are
+Guard words (see `runtime.guards`) surround the memory of a pool; the first of them holds its size in bytes. They are
 always present, since one kernel may fill a pool and another one inspect it, but only checked mode inspects them.
 """
 
@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.config import config
+from ..runtime.guards import GUARD, fill, memory, words
 from .aval import Aval
-from .config import config
 from .dtypes import INT64
-from .guards import GUARD, fill, memory, words
 
 _libc = ctypes.CDLL(None)
 _free, _malloc, _realloc = _libc.free, _libc.malloc, _libc.realloc

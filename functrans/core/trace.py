@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy import ndarray  # a global name: `EvalTrace` looks it up for each operand
 
-from . import errors
+from .. import errors
+from ..errors.source import Source
+from ..runtime.config import Config, config
+from ..runtime.explicit_float import asker, is_explicit
+from ..runtime.module_getattr import nearest_names
+from ..runtime.portable import Unportable
+from ..runtime.unusual import unusual
 from .aval import PYTHON_NUMBERS, Aval, aval_of
-from .config import Config, config
 from .debug_nans import check_results, looks_for_faults
 from .dtypes import dtype_kind
-from .explicit_float import asker, is_explicit
-from .low_precision import autocast_or_low
-from .module_getattr import nearest_names
 from .operators import OperatorMethods, asked_to_join, operators, traced_row
-from .portable import Unportable
-from .source import Source
 
 if TYPE_CHECKING:
     from .attachment import Attachment
@@ -80,7 +80,7 @@ class EvalTrace(Trace):
                 if isinstance(a, Tracer):
                     raise leaked(a)
         try:
-            impl = prim.impl_for(args) if autocast_or_low.used else prim.impl
+            impl = prim.impl_for(args) if unusual.used else prim.impl
             out = impl(*args, **params)
         except MemoryError as error:
             if isinstance(error, errors.FunctransError) or prim.effects(**params):

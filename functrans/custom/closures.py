@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import errors
+from .. import errors
 from ..core.aval import PYTHON_NUMBERS, Aval, aval_of
 from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array
-from ..core.config import config
-from ..core.errors import ContextAttributeError, FunctionContractError, FunctionDefinitionError
+from ..errors import ContextAttributeError, FunctionContractError, FunctionDefinitionError
 from ..frontend.partition import NUMBERS, is_array
 from ..frontend.pytree import tree_leaves
 from ..frontend.pytree.nodes import kind_of
+from ..runtime.config import config
 from .dirty import Marks
 
 #: Types of what is saved as it is.

@@ -22,16 +22,16 @@ import numpy as np
 from ..control.call import call_p, effects_of_bodies
 from ..core.autocast import ambient, autocasting
 from ..core.aval import Aval, Zero, aval_of
-from ..core.errors import CapturedTracerError, GradientError, MissingRuleError
 from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
-from ..core.module_getattr import lazy_import
 from ..core.primitive import CallRules, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
+from ..errors import CapturedTracerError, GradientError, MissingRuleError
 from ..passes.masks import chosen, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.arithmetic import stop_gradient_p
 from ..primitives.structure.linear import instantiate, zeros
+from ..runtime.module_getattr import lazy_import
 from ..transforms import batch as batching
 from ..transforms import jvp as forward
 from ..transforms.linearize import LinearizeTrace, LinearTracer, TangentTrace

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays.array import Array, WeakArray
 from ..core import Tracer, aval_of, boundary, current_trace, eval_trace, last_line
-from ..core.errors import ArgumentError, FunctionDefinitionError, MissingRuleError
+from ..errors import ArgumentError, FunctionDefinitionError, MissingRuleError
 from ..frontend.arguments import flatten_values, given, name_of, results, returned_values
 from ..frontend.binding import RuledFunction
 from ..frontend.checked import checked

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core import errors
+from .. import errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
-from ..core.source import last_line
 from ..core.trace import current_trace, eval_trace, is_abstract
-from ..core.tracebacks import boundary
+from ..errors.source import last_line
 from ..frontend.arguments import check_function, given, name_of, results, returned_values
 from ..frontend.binding import RuledFunction
 from ..frontend.pytree import PyTree, PyTreeDef, flatten_axes, tree_unflatten
@@ -28,6 +27,7 @@ from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.operands import strong
 from ..primitives.reductions.reduce import reduce_sum_p
 from ..primitives.structure.linear import batched_first, instantiate
+from ..runtime.tracebacks import boundary
 from ..transforms import jvp as forward
 from ..transforms.linearize import linearize
 from ..transforms.stage import stage

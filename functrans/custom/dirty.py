@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays.array import Array, wrap
 from ..arrays.donation import Donation, modified
 from ..core import Consumer, FunctionContractError, Source, Tracer, aval_of, consume, user_source, warn_user
-from ..core.config import config
+from ..runtime.config import config
 from ..transforms.linearize import Entry, TangentTrace
 
 

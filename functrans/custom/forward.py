@@ -19,7 +19,7 @@ import numpy as np
 from ..arrays.array import Array, unwrap, wrap
 from ..control.callback import FlatCallback, pure_callback_p
 from ..core import PYTHON_KEYS, Aval, aval_of, canonical, concrete, eval_trace, last_line, tracing
-from ..core.errors import CallbackError, FunctionContractError, FunctionDefinitionError
+from ..errors import CallbackError, FunctionContractError, FunctionDefinitionError
 from ..frontend.arguments import given
 from ..frontend.partition import SINGLE, Arguments, Outputs, own_value
 from ..frontend.pytree import tree_map, tree_structure

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core import Aval, Linear, Zero, aval_of, blamed, debug_nans_active, errors, is_inexact, last_line
-from ..core.context import pass_on
+from .. import errors
+from ..core import Aval, Linear, Zero, aval_of, blamed, debug_nans_active, is_inexact, last_line
 from ..frontend.arguments import given
 from ..frontend.partition import SIMPLE, Arguments, Outputs, own_value
 from ..frontend.pytree import flatten_axes, tree_structure
 from ..frontend.pytree.nodes import KeyPath, keystr
 from ..passes.masks import chosen, perturbed, scatter
 from ..primitives.structure.linear import instantiate
+from ..runtime.context import pass_on
 from ..transforms.stage import stage
 from .closures import Apart, StandInTracer
 from .context import Phase

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from ..arrays.arguments import Parameters
 from ..control.callback import VMAP_METHODS
-from ..core.errors import FunctionDefinitionError, MissingRuleError
+from ..errors import FunctionDefinitionError, MissingRuleError
 from ..frontend.binding import Binder
 from .closures import may_capture
 from .context import Context

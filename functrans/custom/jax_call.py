@@ -9,18 +9,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from .. import errors
 from ..arrays.array import Array, unwrap
-from ..core import (
-    PYTHON_KEYS,
-    Aval,
-    Tracer,
-    Zero,
-    aval_of,
-    debug_nans_active,
-    errors,
-    is_inexact,
-    last_line,
-)
+from ..core import PYTHON_KEYS, Aval, Tracer, Zero, aval_of, debug_nans_active, is_inexact, last_line
 from ..frontend.arguments import given, name_of, returned_values, value_of
 from ..frontend.binding import Positions
 from ..frontend.checked import checked

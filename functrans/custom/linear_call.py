@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core import Linear, Zero, aval_of, boundary, current_trace, errors, eval_trace, is_inexact
+from .. import errors
+from ..core import Linear, Zero, aval_of, boundary, current_trace, eval_trace, is_inexact
 from ..frontend.arguments import check_function, flatten_values, given, name_of, results, returned_values
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, tree_unflatten

@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from .. import errors
 from ..control.body_cache import UserCode
-from ..core import errors, is_inexact
+from ..core import is_inexact
 from ..core.autocast import autocasting, under
 from ..core.aval import Aval, Zero, aval_of
-from ..core.config import config
-from ..core.context import run_quietly
 from ..core.evaluation import bind_equation, evaluate, run_equations
 from ..core.ir import Atom, Jaxpr, Var
-from ..core.low_precision import autocast_or_low
-from ..core.module_getattr import lazy_import
 from ..core.primitive import Linear
 from ..core.trace import Tracer, concrete, current_trace, eval_trace, is_staged, tracing
 from ..passes.masks import Mask, chosen, scatter, split, with_zeros
 from ..passes.toolkit import backward_slice, forward_slice, variables_read
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
 from ..primitives.structure.linear import add_p, instantiate
+from ..runtime.config import config
+from ..runtime.context import run_quietly
+from ..runtime.module_getattr import lazy_import
+from ..runtime.unusual import unusual
 from ..transforms.linearize import Entry, Linearized, LinearTracer, TangentTrace, replay
 from ..transforms.stage import StagedTracer, stage
 from ..transforms.transpose import backward
@@ -167,7 +168,7 @@ def _assumed(rule: Applied) -> Autocast | None:
         return None
     state = autocast_rules.state_after(map(autocast_rules.block_of, setting))
     if state is not None:
-        autocasting.used = autocast_or_low.used = True
+        autocasting.used = unusual.used = True
     return state
 
 

@@ -14,14 +14,13 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from .. import errors
 from ..arrays.array import Array, unwrap, wrap
-from ..core import dtype_kind, errors
+from ..core import dtype_kind
 from ..core.aval import Aval, Zero, aval_of
-from ..core.config import config
 from ..core.dtypes import is_float0, is_inexact
-from ..core.failures import Failure
-from ..core.source import Source, last_line
 from ..core.trace import PYTHON_KEYS, concrete
+from ..errors.source import Source, last_line
 from ..frontend.arguments import given
 from ..frontend.partition import NUMBERS, Layout, Part, Static, is_array, own_value
 from ..frontend.pytree import PyTree, PyTreeDef, leaf_path, tree_leaves, tree_structure
@@ -34,6 +33,8 @@ from ..primitives.elementwise.identities import check_nans
 from ..primitives.operands import strong
 from ..primitives.reductions.reduce import reduce_and_p
 from ..primitives.structure.linear import instantiate, unbroadcast
+from ..runtime.config import config
+from ..runtime.failures import Failure
 
 
 def sum_to_shape(x: Any, aval: Aval) -> Any:

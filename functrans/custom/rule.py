@@ -17,10 +17,10 @@ import numpy as np
 from ..control.body_cache import UserCode
 from ..core.autocast import autocasting, under
 from ..core.aval import PYTHON_NUMBERS, PYTHON_SCALARS, Aval, Zero, aval_of
-from ..core.errors import CapturedTracerError, UnexpectedTracerError
 from ..core.primitive import Linear
-from ..core.source import replayed
 from ..core.trace import current_trace, tracing
+from ..errors import CapturedTracerError, UnexpectedTracerError
+from ..errors.source import replayed
 from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.reductions.reduce import reduce_sum_p
 from ..primitives.structure.linear import batched_first, move_axis

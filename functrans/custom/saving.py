@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from .. import errors
 from ..arrays.array import Array, read_only_copy, unwrap
-from ..core import Aval, Override, Tracer, errors
+from ..core import Aval, Override, Tracer
 from ..frontend.arguments import given, name_of
 from ..frontend.checked import checked
 from ..frontend.partition import Outputs, is_array, own_value

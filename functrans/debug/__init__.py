@@ -13,7 +13,7 @@ y = 6.0
 Array(7.)
 """
 
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .host import debug_breakpoint as breakpoint
 from .host import debug_callback as callback
 from .host import debug_print as print

@@ -14,9 +14,9 @@ import numpy as np
 
 from ..api.callback import host_call
 from ..control.callback import debug_callback_p
-from ..core.errors import ArgumentError, FormatError, FunctransError
-from ..core.source import is_internal
 from ..core.trace import Tracer
+from ..errors import ArgumentError, FormatError, FunctransError
+from ..errors.source import is_internal
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_leaves
 

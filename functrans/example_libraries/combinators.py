@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import numpy as fnp
 from .. import random
-from ..core.errors import ArgumentError, ArgumentValueError, AxisError
+from ..errors import ArgumentError, ArgumentValueError, AxisError
 from ..frontend.checked import checked
 
 #: The most inputs of a layer.

@@ -29,10 +29,10 @@ from typing import Any
 
 from .. import numpy as fnp
 from ..core import aval_of
-from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.arguments import flatten_values
 from ..frontend.pytree import tree_map
 from ..frontend.pytree.nodes import keystr
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .schedules import (
     check_numbers,
     constant,

@@ -10,7 +10,7 @@ import numpy as np
 from .. import numpy as fnp
 from ..arrays.arguments import shown
 from ..core import Tracer, aval_of, concrete, dtype_kind
-from ..core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..frontend.checked import checked
 
 Schedule = Callable[[Any], Any]

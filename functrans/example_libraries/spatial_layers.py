@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import lax, random
 from .. import numpy as fnp
-from ..api.stages import eval_shape
-from ..core.errors import ArgumentValueError
+from ..api.compiled.stages import eval_shape
+from ..errors import ArgumentValueError
 from ..frontend.checked import checked
 from ..frontend.structs import ShapeDtypeStruct
 from ..nn.initializers import glorot_normal, normal

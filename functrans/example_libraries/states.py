@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .. import numpy as fnp
 from ..arrays.arguments import shown
 from ..core import aval_of
-from ..core.errors import ArgumentError, PytreeError
+from ..errors import ArgumentError, PytreeError
 from ..frontend.arguments import name_of
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten, tree_unflatten

@@ -24,11 +24,11 @@ from typing import Any
 
 from .. import numpy as fnp
 from .. import random
-from ..core.errors import ArgumentValueError
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..errors import ArgumentValueError
 from ..frontend.checked import checked
 from ..nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
 from ..nn.initializers import glorot_normal, normal, ones, zeros
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .combinators import (
     FanInConcat,
     FanInSum,

@@ -1,7 +1,7 @@
 """Tools that JAX keeps under ``jax.experimental``: an ODE solver, Taylor mode, checks, calls of Python with effects."""
 
 from ..api.callback import io_callback
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = ["checkify", "io_callback", "jet", "ode"]
 __getattr__, __dir__ = _module_attributes(

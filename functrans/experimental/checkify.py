@@ -13,20 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Tracer, aval_of, boundary, errors
+from .. import errors
+from ..core import Tracer, aval_of, boundary
 from ..core.dtypes import BOOL
-from ..core.errors import CheckError
-from ..core.failures import CATEGORIES, Failure, OneOf
-from ..core.module_getattr import module_attributes as _module_attributes
-from ..core.source import user_source
 from ..core.trace import concrete, current_trace, eval_trace
 from ..debug.host import check_format
+from ..errors import CheckError
+from ..errors.source import user_source
 from ..frontend.arguments import Flat, check_function, flatten_values, name_of, results, value_of
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import keystr, register_kind
 from ..primitives.checks import Check, check_p
 from ..primitives.elementwise.arithmetic import eq_p
+from ..runtime.failures import CATEGORIES, Failure, OneOf
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from ..transforms.checks import NONE
 from ..transforms.checks import checkify as checkify_flat
 
@@ -198,7 +199,7 @@ def checkify(fun: Callable[..., Any], errors: Any = user_checks) -> Callable[...
     >>> error.throw()
     Traceback (most recent call last):
     ...
-    functrans.core.errors.CheckError: index 5 is out of bounds for axis 0 with size 2...
+    functrans.errors.CheckError: index 5 is out of bounds for axis 0 with size 2...
     """
     check_function("checkify", fun)
     categories = _categories(errors)
@@ -274,7 +275,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     >>> f(-4.0)
     Traceback (most recent call last):
     ...
-    functrans.core.errors.CheckError: x must be positive, got -4.0...
+    functrans.errors.CheckError: x must be positive, got -4.0...
     """
     _bind(pred, msg, fmt_args, fmt_kwargs, debug)
 
@@ -345,7 +346,7 @@ def check_error(error: Error) -> None:
     >>> g(-1.0)
     Traceback (most recent call last):
     ...
-    functrans.core.errors.CheckError: x must be positive...
+    functrans.errors.CheckError: x must be positive...
     """
     leaves, (checks, counts) = _flatten(error)
     code, *values = [value_of(x, lambda: "check_error: error") for x in leaves]

@@ -9,15 +9,16 @@ from collections.abc import Callable, Sequence
 from math import factorial
 from typing import Any
 
+from .. import errors
 from ..api.derivatives import fit_tree, flatten_primals
 from ..api.grad import as_typed
-from ..core import Zero, aval_of, boundary, errors
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..core import Zero, aval_of, boundary
 from ..frontend.arguments import Flat, argument_name, name_of, result, results
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten, tree_structure, tree_unflatten
 from ..primitives.elementwise.arithmetic import div_p, mul_p
 from ..primitives.families import literal
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from ..transforms.jet import jet as jet_flat
 
 __all__ = ["jet"]

@@ -24,11 +24,10 @@ from ..core import (
     is_float,
     last_line,
 )
-from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..core.evaluation import evaluate
-from ..core.module_getattr import module_attributes as _module_attributes
 from ..custom.closures import Sealed
 from ..custom.function import Function
+from ..errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..flatten_util import ravel_pytree
 from ..frontend.arguments import flatten_values, given, name_of, value_of
 from ..frontend.checked import checked
@@ -38,6 +37,7 @@ from ..frontend.tree_spec import same_kind
 from ..lax.solution import SolutionSpec
 from ..passes.toolkit import lift_tracers
 from ..primitives import ops
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from ..scipy.callbacks import is_differentiable
 from ..scipy.flows import OdeSystem, TangentOde
 from ..transforms.linearize import linearize

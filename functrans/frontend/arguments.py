@@ -16,8 +16,8 @@ from ..arrays.ref import Ref, refused
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval, state_value
 from ..core.dtypes import HELD, is_held, native
-from ..core.errors import ArgumentError, BackwardStateError, DtypeError, RefError
 from ..core.trace import Tracer, leaked
+from ..errors import ArgumentError, BackwardStateError, DtypeError, RefError
 from ..primitives.operands import PYTHON_KEYS, plain
 from .pytree import LEAF, PyTree, PyTreeDef, leaf_path, tree_flatten, tree_flatten_with_path, tree_unflatten
 from .pytree.nodes import KeyPath, SequenceKey, keystr

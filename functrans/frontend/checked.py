@@ -17,10 +17,11 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from .. import errors
 from ..arrays.arguments import FLAG, kind_of, shown, too_large
-from ..core import KEY, Tracer, errors, is_internal, new_rlock, refused_keys, show_users_frames
+from ..core import KEY, Tracer, is_internal, new_rlock, refused_keys, show_users_frames
 from ..core.autocast import ambient, autocasting, without
-from ..core.module_getattr import lazy_import
+from ..runtime.module_getattr import lazy_import
 
 #: Loads at the first call.
 jax_keywords = lazy_import("functrans.arrays.jax_keywords")
@@ -56,7 +57,7 @@ def checked(function: F) -> F:
     >>> doubled(1.0, twice="yes")
     Traceback (most recent call last):
     ...
-    functrans.core.errors.ArgumentError: doubled: twice must be True or False, got 'yes' of type str...
+    functrans.errors.ArgumentError: doubled: twice must be True or False, got 'yes' of type str...
     """
     return cast(F, functools.update_wrapper(_Front(function).front, function))
 

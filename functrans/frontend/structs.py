@@ -9,13 +9,13 @@ import numpy as np
 
 from ..arrays.protocols import has_protocol
 from ..core.aval import Aval, Zero
-from ..core.context import pass_on
-from ..core.device import CPU
 from ..core.dtypes import canonical
-from ..core.errors import ArgumentError, MissingLibraryError
 from ..core.low_precision import as_dtype
 from ..core.trace import Tracer
+from ..errors import ArgumentError, MissingLibraryError
 from ..primitives.axes import positive_shape
+from ..runtime.context import pass_on
+from ..runtime.device import CPU
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """``functrans.image``: images resized, scaled and translated, as in `jax.image`."""
 
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .kernels import ResizeMethod
 from .resampling import resize, scale_and_translate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.libraries import llvmlite, numba
+from ..runtime.libraries import llvmlite, numba
 
 ir = llvmlite.ir
 cgutils = numba.core.cgutils

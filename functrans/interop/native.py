@@ -16,13 +16,13 @@ from numba.np.numpy_support import from_dtype
 from ..control.body_cache import UserCode
 from ..control.call import call_p, effects_of_bodies
 from ..core import Aval, Block, BlockEmitter, Buffer, Effect, Jaxpr, Primitive, new_lock
-from ..core.errors import ArgumentValueError, NoRuleError
+from ..errors import ArgumentValueError, NoRuleError
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..lax.loops import map as map_rows
 from ..lowering.host.host_calls import note_native
 from ..primitives.structure.linear import batched_first
+from .calls.typed_ir import typed_function
 from .native_code import EntryCode, compiled_entry
-from .typed_ir import typed_function
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ from numba.core import callconv, cgutils, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np.numpy_support import from_dtype
 
-from ..core.errors import ArgumentValueError
+from ..errors import ArgumentValueError
 from .emitter import ArrayEmitter, word
-from .jitted_arguments import result_leaves
+from .jitted.arguments import result_leaves
 
 if TYPE_CHECKING:
     from .native import NativeFunction

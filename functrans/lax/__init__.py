@@ -13,7 +13,7 @@ Array([3., 6.])
 
 # fmt: off
 # isort: off
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from . import (
     arrays, associative, bitwise, branching, collectives, convolution, elementwise, exchanges, gathering,
     linalg, loops, patches, reducing, scattering, shapes, slicing, solving, sorting, special, while_loops, windows,

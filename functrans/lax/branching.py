@@ -11,14 +11,14 @@ from ..api.bodies import Body, carry_out, trace_body
 from ..api.refs import put_back
 from ..control import cond as cond_primitive
 from ..core import INT64, Aval, aval_of, boundary, concrete, is_abstract, is_float, last_line, promote
-from ..core.config import config
-from ..core.errors import ArgumentError, ArgumentValueError, BranchTypeError, ConditionTypeError, HookError
+from ..errors import ArgumentError, ArgumentValueError, BranchTypeError, ConditionTypeError, HookError
 from ..frontend.arguments import check_function, flatten_values, name_of, value_of
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, first_difference, leaf_path, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..primitives import ops
 from ..primitives.operands import strong
+from ..runtime.config import config
 from ..transforms.stage import Uses
 
 __all__ = ["cond", "switch"]

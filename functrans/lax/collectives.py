@@ -13,7 +13,7 @@ from ..arrays.arguments import shown
 from ..control import collectives as prims
 from ..control.collectives import Groups
 from ..core import ArgumentError, ArgumentValueError, Tracer, named_axes
-from ..core.errors import UnboundAxisError
+from ..errors import UnboundAxisError
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten, tree_unflatten
 from ..primitives import ops

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..core import INT64, DtypeError, LinAlgError, aval_of, is_inexact
-from ..core.config import config
-from ..core.errors import ArgumentError
+from ..errors import ArgumentError
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of
+from ..runtime.config import config
 from .elementwise import operands
 
 

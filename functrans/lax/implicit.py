@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ..core import Aval, Jaxpr, Linear, Zero, current_trace, errors, eval_trace, tracing
+from .. import errors
+from ..core import Aval, Jaxpr, Linear, Zero, current_trace, eval_trace, tracing
 from ..core.evaluation import evaluate
 from ..custom.custom_call import bind_rule
 from ..custom.rule import Again, CustomRule, Pushed, Values

@@ -6,11 +6,11 @@ import operator
 from typing import Any
 
 from ..core import LinAlgError, aval_of
-from ..core.config import config
-from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import finish, shape_of
+from ..runtime.config import config
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .condensed import hessenberg, ormqr, qdwh, schur, tridiagonal, tridiagonal_solve
 from .elementwise import operands
 from .spectra import (

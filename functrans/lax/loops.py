@@ -8,7 +8,7 @@ from typing import Any
 
 from ..api.vmap import vmap
 from ..core import aval_of, boundary, is_abstract, last_line
-from ..core.errors import ArgumentError, ArgumentValueError, TracerIntegerConversionError
+from ..errors import ArgumentError, ArgumentValueError, TracerIntegerConversionError
 from ..frontend.arguments import check_function, flatten_values, given, name_of
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, tree_flatten_with_path, tree_map, tree_structure, tree_unflatten

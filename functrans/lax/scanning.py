@@ -14,13 +14,13 @@ from ..control import checkpointed_scan
 from ..control import scan as scan_primitive
 from ..core import Aval, PytreeError, aval_of, last_line
 from ..core.autocast import made
-from ..core.config import config
 from ..debug.host import debug_callback
 from ..frontend.arguments import flatten_values, given, name_of, result
 from ..frontend.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..numpy.elementwise.selection import where
 from ..primitives.operands import stack
+from ..runtime.config import config
 from .branching import cond
 
 

@@ -12,8 +12,8 @@ from ..arrays.array import read_only_copy
 from ..control.body_cache import interned
 from ..core import Aval, Jaxpr, Source, Tracer, aval_of, is_inexact, last_line
 from ..core.autocast import ambient
-from ..core.errors import ArgumentError, DtypeError, ShapeError
 from ..core.evaluation import evaluate
+from ..errors import ArgumentError, DtypeError, ShapeError
 from ..frontend.arguments import flatten_values, given, name_of, result, results, value_of
 from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import keystr

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.tracebacks import boundary
 from ..frontend.checked import checked
+from ..runtime.tracebacks import boundary
 from .implicit import linear_solve, root
 
 __all__ = ["custom_linear_solve", "custom_root"]

@@ -24,7 +24,7 @@ from ..core import (
     is_inexact,
     is_low,
 )
-from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops, special_ops
 from ..primitives.ops import broadcast_shapes, finish, shape_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from ..core.config import config
-from ..core.errors import ArgumentValueError
+from ..errors import ArgumentValueError
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, literal, shape_of
+from ..runtime.config import config
 from .elementwise import operands
 
 

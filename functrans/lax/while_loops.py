@@ -11,14 +11,14 @@ from ..api.progress import Progress
 from ..control import scan as scan_primitive
 from ..control import while_loop as while_primitive
 from ..core import Aval, Source, aval_of, boundary, concrete, is_abstract, last_line
-from ..core.config import config
-from ..core.errors import ArgumentError, ArgumentValueError, ConditionTypeError
+from ..errors import ArgumentError, ArgumentValueError, ConditionTypeError
 from ..frontend.arguments import check_function, flatten_values, name_of, value_of
 from ..frontend.checked import checked
 from ..frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..primitives import ops
 from ..primitives.operands import strong
+from ..runtime.config import config
 from ..transforms.stage import Uses, attach_to
 from .loops import name_of_any, unrolled
 from .scanning import COUNTER, START, Carry, ScanLoop, pair, reporting

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from ..core.passes import Pass
+from ..runtime.passes import Pass
 from .loops import ir
 
 #: Where code comes from; see `Code`.
@@ -39,7 +39,8 @@ class Options:
     cpu : str
         The processor, as `processor.processor` takes it.
     without : frozenset of str
-        The names of the optimisations of the stage ``'code'`` that are off; others change the text (see `core.passes`).
+        The names of the optimisations of the stage ``'code'`` that are off (see `runtime.passes`); others change the
+        text.
     """
 
     strict: bool = False

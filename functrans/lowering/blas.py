@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core import passes
-from ..core.config import config
 from ..core.scalar_functions import FUNCTIONS
+from ..runtime import passes
+from ..runtime.config import config
 from .processor import processor
 
 PREFIX = "functrans."

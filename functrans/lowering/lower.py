@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ..core.config import config
 from ..core.ir import Atom, Jaxpr, Var
-from ..core.passes import BLOCKS, COLLAPSING, TEAMS
+from ..runtime.config import config
+from ..runtime.passes import BLOCKS, COLLAPSING, TEAMS
 from .backend import Options
 from .host.host_calls import HostEquation, with_host_calls
 from .jaxpr.partition import HostStep, KernelStep, partition

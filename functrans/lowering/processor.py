@@ -6,7 +6,7 @@ import functools
 import os
 from dataclasses import dataclass
 
-from ..core.libraries import llvm
+from ..runtime.libraries import llvm
 
 #: From the x86-64 psABI: the features that each level adds, as far as they matter to kernels.
 _ADDED = {

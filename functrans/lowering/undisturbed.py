@@ -22,7 +22,7 @@ from contextvars import copy_context
 from itertools import starmap
 from typing import Any
 
-from ..core.context import compiling
+from ..runtime.context import compiling
 
 #: Stack size in bytes; LLVM recurses deeply, and threads have small stacks on some systems.
 _STACK = 1 << 24

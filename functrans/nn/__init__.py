@@ -1,6 +1,6 @@
 """``functrans.nn``: activations, softmax and its like, attention, initial values of parameters."""
 
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .attention import dot_product_attention
 from .normalizing import log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize
 from .rectifiers import (

@@ -31,9 +31,9 @@ from ..core import (
     is_inexact,
     is_low,
 )
-from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..primitives.ops import as_shape, finish, one_axis
+from ..runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",

@@ -14,7 +14,7 @@ import numpy as np
 # fmt: off
 # isort: off
 from ..arrays.array import Array as ndarray
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from ..primitives.products.matmul import matmul, matvec, vecdot, vecmat
 from ..primitives.ufuncs import (
     absolute, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, bitwise_and, bitwise_or,

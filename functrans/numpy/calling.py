@@ -12,7 +12,7 @@ import numpy as np
 
 from ..api.vmap import vmap
 from ..core import INT64, Transformed, canonical, concrete, is_abstract
-from ..core.errors import ArgumentError, ArgumentValueError, InvalidIndexError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, InvalidIndexError, ShapeError
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..primitives import ops

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..core.errors import ArgumentError, ArgumentValueError, ImmutableArrayError
+from ..errors import ArgumentError, ArgumentValueError, ImmutableArrayError
 from ..frontend.arguments import check_function, name_of
 from ..frontend.checked import checked
 from .calling import vectorize

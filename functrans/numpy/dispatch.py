@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays.array import Array, WeakArray
 from ..core import PYTHON_KEYS, Tracer, aval_of, canonical, current_trace, eval_trace, operators, promote
-from ..core.errors import ArgumentValueError, NoRuleError
+from ..errors import ArgumentValueError, NoRuleError
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import WEAK_DTYPES, finish, key_of, one_axis, operand, shape_of, strong

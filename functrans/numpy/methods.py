@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core import CPU, canonical, errors, is_abstract, operators
+from .. import errors
+from ..core import CPU, canonical, is_abstract, operators
 from ..primitives import ops
 from ..primitives.operands import finish
 from . import linalg

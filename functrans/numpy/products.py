@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer, aval_of, operators
-from ..core.module_getattr import lazy_import
 from ..primitives import ops
 from ..primitives.ops import finish, many_axes, matmul, matvec, one_axis, operand, refuse_out, vecdot, vecmat
 from ..primitives.structure.linear import shape_of
+from ..runtime.module_getattr import lazy_import
 from .dispatch import implements, in_one_dtype, owned
 
 #: Loads at the first call.

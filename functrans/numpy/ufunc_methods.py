@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from .. import errors
 from ..arrays.array import OF_UFUNCS
-from ..core import Primitive, canonical, concrete, dtype_kind, errors, is_abstract, operators
+from ..core import Primitive, canonical, concrete, dtype_kind, is_abstract, operators
 from ..core.autocast import autocasting
-from ..core.module_getattr import lazy_import
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, operand, reduced_axes, refuse_out, shape_of
+from ..runtime.module_getattr import lazy_import
 from .dispatch import NO_VALUE, array_operand, given
 from .reductions import reductions
 from .shaping.joining import stack

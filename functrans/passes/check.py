@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ..core import Atom, Aval, BackwardState, Eqn, Jaxpr, Literal, Source, Tracer, Var, aval_of, subjaxprs
-from ..core.config import config
-from ..core.errors import FunctransError, JaxprTypeError
+from ..errors import FunctransError, JaxprTypeError
+from ..runtime.config import config
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 
@@ -48,7 +48,7 @@ def check_jaxpr(jaxpr: Jaxpr, stage: str = "") -> None:
     >>> check_jaxpr(Jaxpr([], [], [Var(aval_of(1.0))]))
     Traceback (most recent call last):
     ...
-    functrans.core.errors.JaxprTypeError: jaxpr 'f': output 0: variable Var:f64[]* is used but not defined...
+    functrans.errors.JaxprTypeError: jaxpr 'f': output 0: variable Var:f64[]* is used but not defined...
     """
     _Checker(jaxpr, stage).run()
 

@@ -12,12 +12,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from ..core.aval import Aval, aval_of
-from ..core.config import config
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs, subjaxprs
-from ..core.passes import NARROWING
 from ..core.primitive import Primitive
-from ..core.source import Source, user_source
 from ..core.trace import Tracer
+from ..errors.source import Source, user_source
+from ..runtime.config import config
+from ..runtime.passes import NARROWING
 
 # --- construction -------------------------------------------------------------------------------------------
 

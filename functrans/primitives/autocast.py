@@ -11,7 +11,7 @@ from ..arrays.array import Array, is_immutable, unwrap
 from ..arrays.protocols import is_array_like
 from ..core import PYTHON_KEYS, FunctransError, Tracer, is_staged
 from ..core.autocast import ambient, ambient_scope, made
-from ..core.config import Config, config
+from ..runtime.config import Config, config
 from .elementwise.arithmetic import convert_element_type_p
 from .operands import Key, key_of, operand
 from .structure.linear import shape_of

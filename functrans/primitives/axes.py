@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import errors
 from ..arrays.protocols import is_sequence
-from ..core import KEY, Aval, Tracer, dtype_kind, errors, is_abstract, refused_keys
+from ..core import KEY, Aval, Tracer, dtype_kind, is_abstract, refused_keys
 
 
 def one_axis(axis: Any, ndim: int, name: str) -> int:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core import Aval, Block, BlockEmitter, Buffer, Effect, Primitive
-from ..core.errors import CheckError, IndexOutOfBoundsError
-from ..core.failures import Failure, OneOf
+from ..errors import CheckError, IndexOutOfBoundsError
+from ..runtime.failures import Failure, OneOf
 from .structure.linear import batched_first
 
 Check = Failure | OneOf

@@ -32,7 +32,7 @@ from ..core import (
     Zero,
     current_trace,
 )
-from ..core.errors import NoRuleError
+from ..errors import NoRuleError
 from ..passes.rewriter import Rewriter, is_number
 from .axes import broadcast_shapes, same_dtype
 from .structure.linear import (

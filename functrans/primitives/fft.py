@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ..core import Aval, Linear, Primitive, complex_dtype, dtype_kind, is_inexact, real_dtype
-from ..core.errors import ArgumentValueError, DtypeError, ShapeError
-from ..core.libraries import scipy
+from ..errors import ArgumentValueError, DtypeError, ShapeError
+from ..runtime.libraries import scipy
 from .axes import check_axes
 from .elementwise.arithmetic import eq_p, ge_p, le_p, mul_p, select_p
 from .elementwise.bits import and_p, or_p

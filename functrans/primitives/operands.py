@@ -11,8 +11,8 @@ from ..arrays.arguments import too_large
 from ..arrays.array import Array, WeakArray, has_tracer, holds_tracers, wrap
 from ..arrays.protocols import has_protocol, is_array_like, is_jax_array
 from ..core import HELD, PYTHON_KEYS, Tracer, aval_of, check_supported, native, promote
-from ..core.context import pass_on
-from ..core.errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
+from ..errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
+from ..runtime.context import pass_on
 from .elementwise.arithmetic import convert, convert_element_type_p
 from .structure.linear import broadcast_in_dim_p, shape_of
 from .structure.shape import concatenate_p

@@ -17,7 +17,6 @@ from ..arrays.array import wrap
 from ..arrays.protocols import is_array_like
 from ..core import dtype_kind
 from ..core.autocast import autocasting, without
-from ..core.config import Config, config
 from ..core.dtypes import (
     FLOAT64,
     KEY,
@@ -28,11 +27,12 @@ from ..core.dtypes import (
     promote,
     resolve_ufunc,
 )
-from ..core.errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
-from ..core.module_getattr import lazy_import
 from ..core.operators import operators
-from ..core.source import warn_user
 from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
+from ..errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
+from ..errors.source import warn_user
+from ..runtime.config import Config, config
+from ..runtime.module_getattr import lazy_import
 from .axes import broadcast_shapes
 from .elementwise.arithmetic import convert_element_type_p
 from .elementwise.bits import bitcast_p

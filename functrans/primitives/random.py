@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core import FLOAT64, Aval, Indexed, Primitive, quietly
-from ..core.libraries import scipy
+from ..runtime.libraries import scipy
 from .elementwise.arithmetic import div_p, lt_p, mul_p, select_p, sub_p
 from .elementwise.exp_log import exp_p, sqrt_p
 from .families import elementwise, literal

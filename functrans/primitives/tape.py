@@ -21,8 +21,8 @@ from ..core import (
     Zero,
     records,
 )
-from ..core.config import config
-from ..core.errors import TapeLimitError
+from ..errors import TapeLimitError
+from ..runtime.config import config
 from .series import of_jointly_linear
 from .structure.linear import add_p
 from .structure.shape import loops

@@ -1,6 +1,6 @@
 """Random numbers from keys: `key`, `split`, and a function for each distribution, with JAX's names and numbers."""
 
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..runtime.module_getattr import module_attributes as _module_attributes
 
 # The order is that of the page of functions: see docs/generate_coverage.py.
 # isort: off

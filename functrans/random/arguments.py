@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..api.jit import jit
+from ..api.compiled.jit import jit
 from ..control import key_uses
 from ..core import FLOAT32, FLOAT64, INT64, KEY, Aval, Tracer, aval_of, canonical, dtype_kind, is_low
-from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, FunctransError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, DtypeError, FunctransError, ShapeError
 from ..primitives import ops
 from ..primitives.ops import finish, operand, positive_shape
 

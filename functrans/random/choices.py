@@ -11,7 +11,7 @@ from .. import lax
 from .. import numpy as fnp
 from ..arrays.array import wrap
 from ..core import FLOAT64, Tracer, aval_of, is_float
-from ..core.errors import ArgumentError, ArgumentValueError, ShapeError, TracerIntegerConversionError
+from ..errors import ArgumentError, ArgumentValueError, ShapeError, TracerIntegerConversionError
 from ..frontend.checked import checked
 from ..primitives.ops import one_axis, operand
 from . import stream

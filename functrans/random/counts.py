@@ -9,7 +9,7 @@ import numpy as np
 from .. import lax
 from .. import numpy as fnp
 from ..core import FLOAT32, FLOAT64, aval_of, is_float
-from ..core.errors import ShapeError
+from ..errors import ShapeError
 from ..frontend.checked import checked
 from . import stream
 from .arguments import (

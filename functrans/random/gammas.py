@@ -11,7 +11,7 @@ from .. import lax
 from .. import numpy as fnp
 from ..arrays.array import unwrap
 from ..core import aval_of
-from ..core.errors import ArgumentValueError, ShapeError
+from ..errors import ArgumentValueError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives import random as random_ops

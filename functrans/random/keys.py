@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import KEY, aval_of
-from ..core.errors import ArgumentError, ArgumentValueError, DtypeError, IntegerRangeError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, DtypeError, IntegerRangeError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import finish, operand, positive_shape

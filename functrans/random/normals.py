@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..core import FLOAT64, aval_of, finfo, is_float
-from ..core.errors import ArgumentValueError, ShapeError
+from ..errors import ArgumentValueError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.special.inverse_erf import quick_erfinv_p

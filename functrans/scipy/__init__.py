@@ -1,6 +1,6 @@
 """SciPy's functions for arrays and traced values: `special`, `linalg`, `signal`, `integrate`, `optimize` and others."""
 
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .patched import patch, unpatch
 
 __all__ = [

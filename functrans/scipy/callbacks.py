@@ -14,8 +14,8 @@ import numpy as np
 
 from ..arrays.array import unwrap
 from ..core import Trace, Tracer, Zero, aval_of, concrete, current_trace, eval_trace, is_inexact, tracing
-from ..core.errors import ArgumentError, CapturedTracerError, UnexpectedTracerError
 from ..custom.closures import Sealed, StandInTrace, captured_tracers
+from ..errors import ArgumentError, CapturedTracerError, UnexpectedTracerError
 from ..numpy.creation.filled import asarray
 from ..primitives import ops
 from ..transforms.jvp import jvp

@@ -8,12 +8,12 @@ import numpy as np
 
 from ..arrays.arguments import one_of
 from ..core import ArgumentError, ArgumentValueError, Aval, LinAlgError, aval_of, concrete
-from ..core.config import config
 from ..frontend.checked import checked
 from ..lax.linalg import qr as lax_qr
 from ..numpy.indexing.nonzero import need_size
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of
+from ..runtime.config import config
 from .arguments import inexact
 
 _SORTS = ("lhp", "rhp", "iuc", "ouc")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
+from ..api.compiled.jit import jit
 from ..api.derivatives import jvp
 from ..api.grad import grad, value_and_grad
 from ..api.jacobian import hessian, jacfwd, jacrev
-from ..api.jit import jit
 from ..arrays.arguments import shown
-from ..core.errors import ArgumentError
-from ..core.libraries import scipy
+from ..errors import ArgumentError
+from ..runtime.libraries import scipy
 from .callbacks import Callback, is_traced, numbers_only
 from .patched import unpatched
 from .roots import FindRoot, MinimumProblem, check_found, results_of

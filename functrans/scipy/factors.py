@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import ArgumentValueError, Aval, real_dtype
-from ..core.config import config
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, operand, shape_of
+from ..runtime.config import config
 from .arguments import inexact, matched
 
 

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..core import FLOAT32, FLOAT64, ArgumentError, ArgumentValueError, AxisError, is_inexact, is_low
-from ..core.libraries import scipy
-from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, owned
 from ..numpy.fft import (
@@ -38,6 +36,8 @@ from ..numpy.fft import (
 from ..numpy.fft.steps import length, places_and_sizes, resized, scaling
 from ..primitives import ops
 from ..primitives.ops import dtype_of, one_axis, shape_of, strong
+from ..runtime.libraries import scipy
+from ..runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = [
     "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "idct", "idctn", "idst",

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..api.jit import jit
+from ..api.compiled.jit import jit
 from ..arrays.arguments import one_of
 from ..core import boundary, current_trace, eval_trace
-from ..core.libraries import scipy
 from ..frontend.checked import checked
+from ..runtime.libraries import scipy
 from .callbacks import Callback, is_traced, numbers_only
 from .drivers import Wrap, as_it_is, compiled_jacobian, numbers
 from .patched import unpatched

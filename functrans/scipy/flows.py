@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from ..core import ArgumentError, ShapeError, SolverError, Zero, aval_of
-from ..core.libraries import scipy
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.structs import ShapeDtypeStruct
@@ -29,6 +28,7 @@ from ..numpy.shaping.joining import concatenate, stack
 from ..numpy.shaping.reshaping import broadcast_to
 from ..passes.masks import scatter
 from ..primitives import ops
+from ..runtime.libraries import scipy
 from ..transforms.jvp import jvp
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward

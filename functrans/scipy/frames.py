@@ -12,10 +12,10 @@ import numpy as np
 from .. import numpy as fnp
 from ..core import FLOAT64, ArgumentValueError, DtypeError, ShapeError, Tracer, concrete, is_inexact
 from ..core.dtypes import complex_dtype, real_dtype
-from ..core.libraries import scipy
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of
+from ..runtime.libraries import scipy
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import ArgumentError, aval_of, is_abstract, is_inexact
-from ..core.libraries import scipy
-from ..core.module_getattr import module_attributes as _module_attributes
 from ..numpy.creation.filled import asarray
 from ..numpy.shaping.joining import concatenate
 from ..numpy.signal.differences import trapezoid
 from ..primitives import ops
+from ..runtime.libraries import scipy
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from . import quadrature
 from .callbacks import Callback, as_array, is_traced, known, numbers_only
 from .flows import Flow, Problem, UserOde

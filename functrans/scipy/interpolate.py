@@ -21,12 +21,12 @@ from ..core import (
     is_float,
     is_inexact,
 )
-from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..frontend.pytree.register import register_pytree_node_class
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of
+from ..runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = ["RegularGridInterpolator"]
 __getattr__, __dir__ = _module_attributes("functrans.scipy.interpolate", globals())

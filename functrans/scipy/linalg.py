@@ -4,7 +4,7 @@
 inside compiled functions NaN propagates.
 """
 
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .condensed import eigh_tridiagonal, eigvalsh_tridiagonal, hessenberg, qr_multiply, rsf2csf, schur
 from .factors import cho_factor, cho_solve, cholesky, lu, lu_factor, lu_solve, qr
 from .matrix_calculus import expm_frechet, funm

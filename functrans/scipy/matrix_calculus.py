@@ -11,7 +11,6 @@ import numpy as np
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
 from ..core import LinAlgError, ShapeError, complex_dtype, finfo
-from ..core.config import config
 from ..custom.closures import closure_convert
 from ..custom.custom_function import custom_jvp
 from ..frontend.checked import checked
@@ -19,6 +18,7 @@ from ..frontend.structs import ShapeDtypeStruct
 from ..lax.while_loops import fori_loop
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of
+from ..runtime.config import config
 from ..transforms import jvp as forward
 from .arguments import inexact
 from .matrix_functions import expm

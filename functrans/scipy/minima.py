@@ -13,8 +13,8 @@ from ..api.grad import grad, value_and_grad
 from ..api.vmap import vmap
 from ..arrays.arguments import one_of, shown
 from ..core import aval_of, boundary, current_trace, eval_trace
-from ..core.errors import ArgumentError
 from ..core.evaluation import evaluate
+from ..errors import ArgumentError
 from ..frontend.arguments import name_of
 from ..frontend.checked import checked
 from ..numpy.linalg import solve

@@ -12,12 +12,12 @@ import numpy as np
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
 from ..core import BOOL, FLOAT64, ArgumentValueError, DtypeError, ShapeError, finfo, is_float, is_inexact
-from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..lax.loops import scan
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of
+from ..runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = ["map_coordinates"]
 __getattr__, __dir__ = _module_attributes("functrans.scipy.ndimage", globals())

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ..api.compiled.jit import jit
 from ..api.grad import grad
-from ..api.jit import jit
 from ..core import ArgumentError, SolverError, boundary, current_trace, eval_trace
-from ..core.libraries import scipy
-from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..primitives import ops
+from ..runtime.libraries import scipy
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .callbacks import Callback, as_array, is_traced, numbers_only
 from .drivers import compiled_jacobian, numbers
 from .fitting import least_squares

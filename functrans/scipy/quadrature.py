@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
-from ..core.libraries import scipy
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.structs import ShapeDtypeStruct, struct_of
 from ..passes.masks import scatter
+from ..runtime.libraries import scipy
 from .callbacks import Callback, as_array, is_differentiable, pulled, pushed
 from .patched import unpatched
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from ..api.jacobian import jacfwd
 from ..core import ArgumentError, SolverError, is_abstract
-from ..core.libraries import scipy
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.structs import ShapeDtypeStruct
 from ..numpy.elementwise.selection import where
 from ..numpy.linalg import diagonal, solve
 from ..passes.masks import scatter
+from ..runtime.libraries import scipy
 from .callbacks import Callback, as_array, is_differentiable, pulled, pushed
 
 

@@ -11,12 +11,12 @@ import numpy as np
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
 from ..core import BOOL, ArgumentValueError, DtypeError, ShapeError, is_float, is_inexact
-from ..core.module_getattr import module_attributes as _module_attributes
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, in_one_dtype
 from ..numpy.linalg.norms import all_inexact
 from ..primitives import ops
 from ..primitives.ops import axes_or_all, dtype_of, finish, shape_of
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .fft import next_fast_len
 from .filters import detrend, lfilter
 from .spectral import csd, istft, periodogram, stft, welch

@@ -10,10 +10,10 @@ import numpy as np
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
 from ..core import ArgumentValueError, ShapeError, canonical, concrete
-from ..core.libraries import scipy
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives.ops import finish, shape_of
+from ..runtime.libraries import scipy
 from .matrix_functions import toeplitz
 
 

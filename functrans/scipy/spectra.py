@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..core import FLOAT64, INT64, ArgumentValueError, LinAlgError, aval_of
-from ..core.config import config
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import finish, operand, shape_of, strong
+from ..runtime.config import config
 from .arguments import inexact
 
 # --- symmetric and Hermitian matrices -----------------------------------------------------------------------

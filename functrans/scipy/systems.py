@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import COMPLEX128, FLOAT64, ArgumentValueError
-from ..core.config import config
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of
+from ..runtime.config import config
 from .arguments import inexact, matched
 from .factors import lower_factor
 

@@ -11,7 +11,7 @@ import numpy as np
 from .. import numpy as fnp
 from ..arrays.arguments import shown
 from ..core import Tracer, aval_of, is_complex, last_line
-from ..core.errors import ArgumentError, DtypeError, PytreeError, ShapeError
+from ..errors import ArgumentError, DtypeError, PytreeError, ShapeError
 from ..flatten_util import ravel_pytree
 from ..frontend.arguments import flatten_values, name_of
 from ..frontend.pytree import LEAF, tree_structure

@@ -5,7 +5,7 @@ and so on (`LAWS`). `check_primitive` derives the tests of a primitive from its 
 `operands` are for property tests with Hypothesis.
 """
 
-from ..core.module_getattr import module_attributes as _module_attributes
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .checking import LAWS, check
 from .custom_checking import RULE_LAWS, check_custom_rule
 from .domain import Bools, Case, Distinct, Domain, Indices, Interval, Numbers, PositiveDefinite, Triangular

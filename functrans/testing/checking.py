@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..api.derivatives import jvp, vjp
-from ..core.errors import ArgumentValueError
+from ..errors import ArgumentValueError
 from ..frontend.arguments import name_of
 from ..frontend.checked import checked
 from . import laws as _laws

@@ -15,9 +15,9 @@ import numpy as np
 from ..api.derivatives import jvp, vjp
 from ..control.call import call_p
 from ..core import Eqn, Jaxpr, Primitive, Trace, current_trace, tracing
-from ..core.errors import CallbackError, MissingRuleError, NoRuleError, OnceDifferentiableError, TangentError
 from ..core.evaluation import evaluate
 from ..custom.custom_call import custom_call_p
+from ..errors import CallbackError, MissingRuleError, NoRuleError, OnceDifferentiableError, TangentError
 from ..passes.toolkit import map_subjaxprs
 from . import laws as _laws
 from .finite_difference import directional_derivative, jacobian

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from functrans.core.errors import ArgumentError, DtypeError, ShapeError
+from functrans.errors import ArgumentError, DtypeError, ShapeError
 
 from ..core import finfo, is_inexact
-from ..core.context import quietly, run_quietly
 from ..frontend.checked import checked
+from ..runtime.context import quietly, run_quietly
 
 ArrayFunction = Callable[[list[np.ndarray]], Sequence[ArrayLike]]
 _Side = tuple[float, np.ndarray, np.ndarray]

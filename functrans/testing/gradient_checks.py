@@ -9,7 +9,7 @@ import numpy as np
 
 from ..api.derivatives import vjp
 from ..api.vmap import vmap
-from ..core.errors import ArgumentValueError
+from ..errors import ArgumentValueError
 from ..frontend.arguments import check_function, name_of
 from ..frontend.checked import checked
 from . import laws as _laws

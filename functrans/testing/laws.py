@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
+from ..api.compiled.jit import jit
 from ..api.derivatives import jvp, vjp
-from ..api.jit import jit
 from ..api.vmap import vmap
 from ..arrays.array import unwrap
 from ..core import is_inexact
-from ..core.config import config
 from ..frontend.checked import checked
+from ..runtime.config import config
 from .finite_difference import directional_derivative, is_kink
 from .report import Margin
 from .setting import Setting, Wrt, pairing, proving

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..api.jit import jit
+from ..api.compiled.jit import jit
 from ..arrays.array import unwrap
 from ..core import Linear, Primitive, Zero, aval_of, dtype_kind, finfo, is_inexact, run_quietly
-from ..core.config import config
+from ..runtime.config import config
 from ..transforms.jet import jet
 from ..transforms.jvp import jvp
 from . import laws

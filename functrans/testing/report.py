@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ..core import is_inexact
-from ..core.context import quietly
+from ..runtime.context import quietly
 
 
 class LawViolation(AssertionError):

@@ -20,11 +20,11 @@ from ..core import (
     is_low,
     run_quietly,
 )
-from ..core.config import config
 from ..frontend.arguments import name_of
 from ..frontend.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..primitives.operands import plain
+from ..runtime.config import config
 from .report import Margin, Report
 
 Wrt = int | Sequence[int] | None

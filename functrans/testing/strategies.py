@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError
+from ..errors import ArgumentError
 from ..frontend.checked import checked
 from . import laws
 from .domain import MARGIN, Interval

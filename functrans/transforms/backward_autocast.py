@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core import AutocastError, Jaxpr, is_staged, subjaxprs, warn_user
 from ..core.autocast import ambient
-from ..core.config import Config, config
+from ..runtime.config import Config, config
 from .linearize import Entry
 
 _check = Config.check_backward_autocast

@@ -15,15 +15,13 @@ import numpy as np
 
 from ..core.attachment import Attachment
 from ..core.aval import PYTHON_SCALARS, Aval, aval_of
-from ..core.context import run_with
 from ..core.debug_nans import only_moves, title
 from ..core.dtypes import is_inexact
 from ..core.evaluation import evaluate
-from ..core.failures import Failure
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
-from ..core.source import user_source
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, concrete, current_trace, tracing
+from ..errors.source import user_source
 from ..passes.masks import split
 from ..primitives.checks import Check, check_p
 from ..primitives.elementwise.arithmetic import convert_element_type_p, eq_p, ne_p, select_p
@@ -31,6 +29,8 @@ from ..primitives.elementwise.bits import not_p
 from ..primitives.indexing.gather_scatter import gather_p
 from ..primitives.reductions.reduce import argmax_p, reduce_and_p
 from ..primitives.structure.linear import add_p, flat, reshape_p, shape_of, zeros
+from ..runtime.context import run_with
+from ..runtime.failures import Failure
 from .stage import stage
 
 NONE = np.int64(0)
@@ -153,7 +153,7 @@ class CheckTrace(Trace):
     ----------
     parent : Trace
     categories : tuple of str
-        See `functrans.core.failures.CATEGORIES`. Failures of others stay as they are.
+        See `functrans.runtime.failures.CATEGORIES`. Failures of others stay as they are.
     """
 
     __slots__ = ("categories", "errors")

@@ -19,7 +19,6 @@ from typing import Any
 
 from ..core.attachment import Attachment
 from ..core.aval import PYTHON_SCALARS, Aval, Zero, aval_of
-from ..core.context import run_with
 from ..core.dtypes import is_inexact
 from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr, has_subjaxprs
@@ -31,6 +30,7 @@ from ..primitives.elementwise.arithmetic import div_p
 from ..primitives.families import literal, mul_p
 from ..primitives.series import of_linear
 from ..primitives.structure.linear import instantiate
+from ..runtime.context import run_with
 from .stage import stage
 
 

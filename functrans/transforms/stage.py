@@ -16,18 +16,18 @@ from ..arrays.ref import Ref, Region, current_region
 from ..core.attachment import Attachment
 from ..core.aval import PYTHON_SCALARS, Aval
 from ..core.backward_state import BackwardState, StateAval, stand_in
-from ..core.config import Config, config
-from ..core.context import run_with
 from ..core.dtypes import check_supported, native
-from ..core.errors import HookError, NoTracingError
 from ..core.evaluation import evaluate
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Primitive
-from ..core.source import user_source
 from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, leaked, refuse_leaks, tracing
+from ..errors import HookError, NoTracingError
+from ..errors.source import user_source
 from ..passes.check import verified
 from ..passes.toolkit import backward_slice, live_equations, new_equation, substitute, variables_read
+from ..runtime.config import Config, config
+from ..runtime.context import run_with
 from .attached import Insertion, Late
 
 _no_tracing = Config.no_tracing

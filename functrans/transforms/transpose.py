@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import Atom, Aval, Block, Effect, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, looks_for_faults
-from ..core.config import config
 from ..core.evaluation import bind_equation, evaluate
 from ..core.ir import has_subjaxprs
-from ..core.passes import TOTALS
 from ..passes.masks import with_zeros
 from ..passes.toolkit import forward_slice
 from ..primitives.tape import sum_primitive
+from ..runtime.config import config
+from ..runtime.passes import TOTALS
 from .backward_autocast import compare_autocast
 from .linearize import Entry
 from .stage import stage

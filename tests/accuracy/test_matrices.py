@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 import functrans.scipy.linalg as fsl
-from functrans.core.errors import LinAlgError
+from functrans.errors import LinAlgError
 
 linalg = fnp.linalg
 STEP = 1e-5

@@ -6,8 +6,8 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import aot
-from functrans.core.errors import ArgumentError, ArgumentValueError, PartitionError
 from functrans.core.ir import Literal
+from functrans.errors import ArgumentError, ArgumentValueError, PartitionError
 
 X = np.linspace(0.1, 1.0, 5)
 

@@ -9,8 +9,8 @@ from scipy.special import expit
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import aot
-from functrans.core.config import config
-from functrans.core.errors import ArgumentError, ArgumentValueError, PartitionError
+from functrans.errors import ArgumentError, ArgumentValueError, PartitionError
+from functrans.runtime.config import config
 
 X, W = np.linspace(-1.0, 1.0, 6), np.linspace(-0.5, 0.5, 36).reshape(6, 6)
 PARTITIONERS = {

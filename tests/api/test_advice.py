@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans import lax
-from functrans.core import errors
+from functrans import errors, lax
 
 
 @dataclasses.dataclass

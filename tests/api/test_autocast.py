@@ -9,7 +9,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax, nn
-from functrans.core.errors import ArgumentError, ArgumentValueError, CarryTypeError
+from functrans.errors import ArgumentError, ArgumentValueError, CarryTypeError
 
 F32, F64 = np.dtype("float32"), np.dtype("float64")
 rng = np.random.default_rng(0)

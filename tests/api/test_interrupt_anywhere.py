@@ -25,11 +25,11 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.control.callback import made_before
-from functrans.core.config import config
-from functrans.core.source import replayed
 from functrans.core.trace import current_trace, eval_trace
 from functrans.custom.saving import _hooks as saved_values
+from functrans.errors.source import replayed
 from functrans.lowering.undisturbed import undisturbed
+from functrans.runtime.config import config
 from functrans.scipy.special import polygamma
 
 #: Where instants are counted: functrans's code, and that of the context managers and threads of others in it.

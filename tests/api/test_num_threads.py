@@ -14,7 +14,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.errors import ConfigError
+from functrans.errors import ConfigError
 from functrans.lowering.blas import has_own_products
 from functrans.lowering.loops import parallel
 from functrans.lowering.loops.show import show

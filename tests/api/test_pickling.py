@@ -18,7 +18,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import errors, tree_util
-from functrans.core.portable import Portable
+from functrans.runtime.portable import Portable
 
 
 def square(x):

@@ -16,8 +16,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core import context
 from functrans.core.trace import current_trace, eval_trace
+from functrans.runtime import context
 
 PROGRAM = '''
 import dataclasses, functools, multiprocessing, os, sys

@@ -15,9 +15,9 @@ import scipy.special
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans import errors
 from functrans.arrays.array import Array, unwrap, wrap
-from functrans.core import errors
-from functrans.core.errors import ArgumentError, ArrayTooLargeError, FunctransError, ImmutableArrayError
+from functrans.errors import ArgumentError, ArrayTooLargeError, FunctransError, ImmutableArrayError
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 

@@ -12,7 +12,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans.arrays import donation
 from functrans.arrays.donation import _KeptMemory
-from functrans.core.config import config
+from functrans.runtime.config import config
 
 #: Functions, the arguments that they consume, and what they compute.
 STEPS = [

@@ -28,7 +28,7 @@ from base_calls import Base, bases, parameters, places
 
 import functrans as ft
 from functrans.arrays.array import Array
-from functrans.core.errors import ConcretizationTypeError, FunctransError, ImmutableArrayError, LinAlgError
+from functrans.errors import ConcretizationTypeError, FunctransError, ImmutableArrayError, LinAlgError
 from functrans.testing import LawViolation
 
 SECONDS = 5.0

@@ -10,15 +10,15 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.arrays.array import Array
-from functrans.core.errors import (
+from functrans.core.primitive import Primitive
+from functrans.core.trace import current_trace, eval_trace
+from functrans.errors import (
     ArgumentError,
     CallbackError,
     ImmutableArrayError,
     NoRuleError,
     UnsupportedDtypeError,
 )
-from functrans.core.primitive import Primitive
-from functrans.core.trace import current_trace, eval_trace
 
 SCALAR = ft.ShapeDtypeStruct((), float)
 X = np.array([0.5, -1.0, 2.0])

@@ -10,7 +10,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.errors import BackwardStateError
+from functrans.errors import BackwardStateError
 from functrans.transforms.linearize_jaxpr import linearize_jaxpr
 
 FORMS = {"eager": ft.grad, "grad jit": lambda f: ft.grad(ft.jit(f)), "jit grad": lambda f: ft.jit(ft.grad(f))}

@@ -11,7 +11,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core import casts
-from functrans.core.config import config
+from functrans.runtime.config import config
 
 INTEGERS = [np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)]
 FLOATS = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]

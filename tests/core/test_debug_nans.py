@@ -9,9 +9,9 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.config import Option, config
 from functrans.core.debug_nans import blamed, describe, has_nan
 from functrans.primitives.elementwise.identities import check_nans
+from functrans.runtime.config import Option, config
 
 NAN = np.nan
 

@@ -19,7 +19,7 @@ from functrans.core.dtypes import (
     real_dtype,
     resolve_ufunc,
 )
-from functrans.core.errors import DtypeError, UnsupportedDtypeError
+from functrans.errors import DtypeError, UnsupportedDtypeError
 
 SCALARS = [True, 1, 1.0, 1j]
 # What an operand is, as NumPy sees it and as functrans describes it.

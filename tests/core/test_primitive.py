@@ -9,13 +9,13 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.aval import Aval, aval_of
-from functrans.core.config import config
-from functrans.core.errors import NoRuleError
 from functrans.core.kernel import Block
 from functrans.core.primitive import Effect, Linear, Primitive
 from functrans.core.trace import current_trace, eval_trace
+from functrans.errors import NoRuleError
 from functrans.lowering.jaxpr.simplify import simplify
 from functrans.primitives.families import elementwise, mul_p
+from functrans.runtime.config import config
 from functrans.transforms.batch import batch
 from functrans.transforms.jvp import jvp
 from functrans.transforms.transpose import backward

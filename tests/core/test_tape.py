@@ -12,8 +12,8 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.aval import Aval
-from functrans.core.errors import TapeLimitError
 from functrans.core.tape import FEWEST, Tape, TapeAval, TapeWriter, new_pool, records, reserve
+from functrans.errors import TapeLimitError
 from functrans.primitives.tape import write_tape
 
 F64 = np.dtype(np.float64)

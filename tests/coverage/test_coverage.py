@@ -10,8 +10,8 @@ import pytest
 
 import functrans as ft
 from functrans.arrays.array import Array
-from functrans.core.errors import FunctransError
 from functrans.core.trace import Tracer
+from functrans.errors import FunctransError
 from functrans.testing import check
 from functrans.testing.finite_difference import directional_derivative
 

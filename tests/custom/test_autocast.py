@@ -6,14 +6,8 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.config import config
-from functrans.core.errors import (
-    ArgumentError,
-    ArgumentValueError,
-    AutocastError,
-    ConfigError,
-    UnknownOptionError,
-)
+from functrans.errors import ArgumentError, ArgumentValueError, AutocastError, ConfigError, UnknownOptionError
+from functrans.runtime.config import config
 
 F32, F64 = np.dtype("float32"), np.dtype("float64")
 W = fnp.asarray(np.random.default_rng(0).normal(size=(3, 3)))

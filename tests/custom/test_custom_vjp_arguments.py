@@ -9,8 +9,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans import lax
-from functrans.core import errors
+from functrans import errors, lax
 from functrans.custom_derivatives import (
     CustomVJPPrimal,
     SymbolicZero,

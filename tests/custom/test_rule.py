@@ -9,16 +9,16 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.errors import (
+from functrans.custom.custom_call import bind_rule
+from functrans.custom.function_call import once
+from functrans.custom.rule import CustomRule, Forward
+from functrans.errors import (
     CapturedTracerError,
     GradientError,
     MissingRuleError,
     OnceDifferentiableError,
     TangentError,
 )
-from functrans.custom.custom_call import bind_rule
-from functrans.custom.function_call import once
-from functrans.custom.rule import CustomRule, Forward
 from functrans.frontend.arguments import given, result
 
 X = np.linspace(0.2, 1.0, 4)

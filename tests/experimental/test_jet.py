@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.errors import ArgumentError, CallbackError, GradientError, ShapeError
+from functrans.errors import ArgumentError, CallbackError, GradientError, ShapeError
 from functrans.experimental.jet import jet
 
 ORDER = 9

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentError
+from functrans.errors import ArgumentError
 from functrans.frontend.checked import checked
 
 

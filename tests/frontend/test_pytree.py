@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import FunctransError, PytreeError
+from functrans.errors import FunctransError, PytreeError
 from functrans.frontend.pytree import (
     flatten_axes,
     tree_flatten,

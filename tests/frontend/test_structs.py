@@ -8,8 +8,8 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import ShapeDtypeStruct, lax
-from functrans.core.errors import ArgumentError
 from functrans.custom_derivatives import SymbolicZero
+from functrans.errors import ArgumentError
 
 
 class Foreign:

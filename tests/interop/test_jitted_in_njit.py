@@ -244,7 +244,7 @@ def test_machine_code_of_the_users_in_a_kernel_is_called_without_python(monkeypa
         return value(x, shift), slope(x, shift)
 
     call(x, 0.0)
-    monkeypatch.setattr("functrans.interop.jitted_tables.CallTable.run", python)
+    monkeypatch.setattr("functrans.interop.jitted.tables.CallTable.run", python)
     assert same(call(x, 0.0), expected)
     monkeypatch.undo()
     with pytest.raises(ValueError, match="negative"):

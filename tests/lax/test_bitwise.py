@@ -6,7 +6,7 @@ import scipy.special as sp
 
 import functrans as ft
 from functrans import lax
-from functrans.core.errors import ArgumentError, ArgumentValueError, DtypeError, NoRuleError, ShapeError
+from functrans.errors import ArgumentError, ArgumentValueError, DtypeError, NoRuleError, ShapeError
 
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
 

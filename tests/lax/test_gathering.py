@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 import functrans as ft
 from functrans import lax
-from functrans.core.errors import (
-    ArgumentError,
-    ArgumentValueError,
-    DtypeError,
-    IndexOutOfBoundsError,
-    ShapeError,
-)
+from functrans.errors import ArgumentError, ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
 from functrans.testing import check
 
 # --- the oracle ---------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from functrans import lax
-from functrans.core.errors import FunctransError
+from functrans.errors import FunctransError
 
 X, M, V = np.arange(24.0).reshape(2, 3, 4), np.arange(12.0).reshape(3, 4), np.arange(5.0)
 IMAGE, FILTER = np.ones((2, 3, 8, 8)), np.ones((4, 3, 3, 3))

@@ -7,14 +7,7 @@ from scipy import special
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.errors import (
-    ArgumentError,
-    ArgumentValueError,
-    AxisError,
-    DtypeError,
-    LinAlgError,
-    ShapeError,
-)
+from functrans.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError, LinAlgError, ShapeError
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(0.1, 0.9, (3, 4)), RNG.uniform(0.1, 0.9, (3, 4))

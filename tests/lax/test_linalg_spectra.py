@@ -6,7 +6,7 @@ import scipy.linalg
 
 import functrans as ft
 from functrans import lax
-from functrans.core.errors import ArgumentValueError
+from functrans.errors import ArgumentValueError
 from functrans.testing import jvp_is_slope, vjp_is_adjoint
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax
-from functrans.core.errors import ArgumentError, ArgumentValueError, AxisError, ShapeError
+from functrans.errors import ArgumentError, ArgumentValueError, AxisError, ShapeError
 from functrans.testing import check
 
 RANDOM = np.random.default_rng(8)

@@ -7,13 +7,13 @@ import pytest
 
 import functrans as ft
 from functrans.core.aval import aval_of
-from functrans.core.config import config
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var
 from functrans.core.trace import Trace, Tracer, eval_trace, tracing
 from functrans.lowering.backend import Options
 from functrans.lowering.llvm import store
 from functrans.lowering.loops import ir
 from functrans.lowering.lower import lower
+from functrans.runtime.config import config
 
 
 class _Staged(Tracer):

@@ -9,7 +9,6 @@ from generator.drawing import NUMPY, STRAIGHT, draw_program
 from generator.records import KINDS, Block
 
 import functrans as ft
-from functrans.core.config import config
 from functrans.lowering.host.explain_failure import evaluate_on_host
 from functrans.lowering.jaxpr.partition import partition
 from functrans.lowering.jaxpr.simplify import simplify
@@ -20,6 +19,7 @@ from functrans.lowering.loops.collapse import collapse
 from functrans.lowering.loops.outline import outline
 from functrans.lowering.loops.plan import plan
 from functrans.lowering.run.executable import compile_jaxpr
+from functrans.runtime.config import config
 
 SHAPES = [
     (), (1,), (3,), (5,), (30,), (0,), (2, 3), (5, 3), (5, 1), (1, 3), (5, 5), (6, 5), (0, 3), (3, 0),

@@ -7,7 +7,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import nn
-from functrans.core.errors import ArgumentValueError, AxisError, DtypeError
+from functrans.errors import ArgumentValueError, AxisError, DtypeError
 
 FAR = [-np.inf, -1e300, -1e3, -40.0, 40.0, 1e3, 1e300, np.inf]
 #: Of each function: its limits at -inf and inf, and those of its derivative.

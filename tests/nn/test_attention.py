@@ -8,7 +8,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import nn
-from functrans.core.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
+from functrans.errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from functrans.nn import attention
 from functrans.testing.finite_difference import directional_derivative
 

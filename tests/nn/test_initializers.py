@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 from functrans import nn, random
-from functrans.core.errors import ArgumentError, ArgumentValueError, DtypeError
+from functrans.errors import ArgumentError, ArgumentValueError, DtypeError
 from functrans.nn import initializers as init
 
 KEY = random.key(3)

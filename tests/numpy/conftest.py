@@ -8,7 +8,7 @@ import pytest
 
 import functrans.numpy as fnp
 from functrans.arrays.array import Array
-from functrans.core.errors import FunctransError
+from functrans.errors import FunctransError
 
 
 def _equal(got, expected):

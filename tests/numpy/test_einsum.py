@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentValueError, DtypeError, FunctransError
+from functrans.errors import ArgumentValueError, DtypeError, FunctransError
 from functrans.testing import check
 
 RNG = np.random.default_rng(0)

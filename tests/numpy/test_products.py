@@ -8,7 +8,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.errors import ArgumentValueError, ShapeError
+from functrans.errors import ArgumentValueError, ShapeError
 
 RNG = np.random.default_rng(0)
 A1, A2, A3 = RNG.standard_normal(4), RNG.standard_normal((3, 4)), RNG.standard_normal((2, 3, 4))

@@ -8,7 +8,7 @@ import functrans as ft
 import functrans.numpy as fnp
 import functrans.scipy.special as fsp
 from functrans import lax
-from functrans.core.errors import ImmutableArrayError, NoRuleError, ShapeError, TracerScalarConversionError
+from functrans.errors import ImmutableArrayError, NoRuleError, ShapeError, TracerScalarConversionError
 from functrans.testing.finite_difference import directional_derivative
 
 rng = np.random.default_rng(0)

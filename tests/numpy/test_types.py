@@ -8,7 +8,7 @@ import pytest
 
 import functrans.numpy as fnp
 from functrans.core.dtypes import SUPPORTED
-from functrans.core.errors import UnsupportedDtypeError
+from functrans.errors import UnsupportedDtypeError
 from functrans.numpy.dispatch import nearest
 from functrans.numpy.types import ScalarType
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from functrans.api.stages import make_jaxpr
+from functrans.api.compiled.stages import make_jaxpr
 from functrans.control.call import call_p
 from functrans.core.aval import Aval, aval_of
-from functrans.core.config import config
-from functrans.core.errors import JaxprTypeError
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var
 from functrans.core.primitive import Effect
+from functrans.errors import JaxprTypeError
 from functrans.passes.check import check_jaxpr, verified
 from functrans.primitives.structure.linear import add_p, reshape_p
+from functrans.runtime.config import config
 
 VECTOR = Aval((3,), np.dtype(float))
 NARROW = Aval((3,), np.dtype("f4"))

@@ -10,15 +10,15 @@ import pytest
 import functrans
 import functrans as ft
 from functrans import lax
-from functrans.api.caches import Stats
+from functrans.api.compiled.caches import Stats
 from functrans.control.call import call_p
 from functrans.core.aval import Aval, Zero, aval_of
 from functrans.core.evaluation import bind_equation, evaluate
 from functrans.core.ir import Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from functrans.core.primitive import Primitive
-from functrans.core.source import user_source
 from functrans.core.tape import Tape, TapeAval
 from functrans.core.trace import current_trace, eval_trace
+from functrans.errors.source import user_source
 from functrans.passes.check import check_jaxpr
 from functrans.passes.toolkit import (
     backward_slice,

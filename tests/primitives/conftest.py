@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from functrans.core.aval import Zero, aval_of
-from functrans.core.config import config
 from functrans.core.ir import Eqn, Jaxpr, Var
 from functrans.core.primitive import Linear
 from functrans.lowering.run.executable import compile_jaxpr
+from functrans.runtime.config import config
 from functrans.testing.domain import _shapes
 from functrans.testing.finite_difference import directional_derivative
 

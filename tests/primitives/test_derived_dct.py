@@ -5,7 +5,7 @@ import pytest
 
 from functrans.core import Linear
 from functrans.core.aval import aval_of
-from functrans.core.errors import FunctransError
+from functrans.errors import FunctransError
 from functrans.primitives.fft import dct_p
 from functrans.testing import Case, Domain, Numbers, check_primitive
 

@@ -7,7 +7,7 @@ import pytest
 
 from functrans.core.aval import aval_of
 from functrans.core.dtypes import complex_dtype, real_dtype
-from functrans.core.errors import FunctransError
+from functrans.errors import FunctransError
 from functrans.primitives import fft
 from functrans.testing import Case, Domain, Interval, Numbers, check_primitive
 

@@ -9,7 +9,8 @@ import pytest
 import functrans.numpy as fnp
 from functrans.arrays.array import Array
 from functrans.core.dtypes import SUPPORTED
-from functrans.core.errors import (
+from functrans.core.operators import operators
+from functrans.errors import (
     ArgumentError,
     DtypeError,
     FunctransError,
@@ -17,7 +18,6 @@ from functrans.core.errors import (
     ShapeError,
     UnsupportedDtypeError,
 )
-from functrans.core.operators import operators
 from functrans.primitives import ufuncs
 
 UNARY = [u for u in operators.ufunc if u.nin == 1 and u.nout == 1 and hasattr(np, u.__name__)]

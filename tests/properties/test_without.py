@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import functrans as ft
-from functrans.core.passes import PASSES
+from functrans.runtime.passes import PASSES
 
 QUIET = [
     HealthCheck.too_slow,

@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 from functrans import lax, random
-from functrans.core.errors import KeyReuseError
+from functrans.errors import KeyReuseError
 
 
 def twice(key):

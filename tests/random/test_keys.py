@@ -8,8 +8,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans import lax, random
-from functrans.core import errors
+from functrans import errors, lax, random
 
 KEY = random.key(0)
 KEYS = random.split(KEY, 4)

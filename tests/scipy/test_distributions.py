@@ -15,7 +15,7 @@ import pytest
 import scipy.stats
 
 import functrans as ft
-from functrans.core.errors import ArgumentError, DtypeError, NoAttributeError, ShapeError
+from functrans.errors import ArgumentError, DtypeError, NoAttributeError, ShapeError
 from functrans.scipy import stats
 from functrans.testing.finite_difference import directional_derivative
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.linalg
 
 import functrans as ft
-from functrans.core.config import config
-from functrans.core.errors import ArgumentValueError, LinAlgError, ShapeError
+from functrans.errors import ArgumentValueError, LinAlgError, ShapeError
+from functrans.runtime.config import config
 from functrans.scipy.linalg import cho_factor, cho_solve, cholesky, solve_sylvester, solve_triangular
 from functrans.testing import check
 

@@ -7,7 +7,7 @@ import scipy.linalg
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.errors import ArgumentValueError, LinAlgError, NoRuleError, ShapeError
+from functrans.errors import ArgumentValueError, LinAlgError, NoRuleError, ShapeError
 from functrans.scipy import linalg
 from functrans.testing import gradcheck
 

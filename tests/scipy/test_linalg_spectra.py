@@ -8,8 +8,8 @@ import scipy.linalg
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.config import config
-from functrans.core.errors import ArgumentValueError, LinAlgError
+from functrans.errors import ArgumentValueError, LinAlgError
+from functrans.runtime.config import config
 from functrans.scipy import linalg
 from functrans.testing import jvp_is_slope, vjp_is_adjoint
 

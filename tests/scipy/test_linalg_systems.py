@@ -9,8 +9,8 @@ import scipy.linalg
 
 import functrans as ft
 import functrans.scipy.linalg as fsl
-from functrans.core.config import config
-from functrans.core.errors import ArgumentValueError
+from functrans.errors import ArgumentValueError
+from functrans.runtime.config import config
 from functrans.testing import check
 
 RNG = np.random.default_rng(0)

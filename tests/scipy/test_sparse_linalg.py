@@ -7,7 +7,7 @@ import scipy.sparse.linalg
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentError, ArgumentValueError, LinAlgError, ShapeError
+from functrans.errors import ArgumentError, ArgumentValueError, LinAlgError, ShapeError
 from functrans.scipy.sparse import linalg
 
 RANDOM = np.random.default_rng(3)

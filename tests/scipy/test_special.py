@@ -9,7 +9,7 @@ import functrans.numpy as fnp
 import functrans.scipy.special as fsp
 from functrans import lax
 from functrans.arrays.array import Array
-from functrans.core.errors import ArgumentError, ArgumentValueError, AxisError
+from functrans.errors import ArgumentError, ArgumentValueError, AxisError
 
 UNARY = ("erf", "erfc", "gammaln", "digamma", "psi", "expit", "logit", "entr")
 X = np.array([-2.5, -0.7, -1e-9, 0.0, 1e-9, 0.3, 0.5, 1.0, 2.5, 40.0, np.inf, -np.inf, np.nan])

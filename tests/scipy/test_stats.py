@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 import functrans as ft
-from functrans.core.errors import ArgumentError, ArgumentValueError, LinAlgError, ShapeError
+from functrans.errors import ArgumentError, ArgumentValueError, LinAlgError, ShapeError
 from functrans.scipy import stats
 
 RANDOM = np.random.default_rng(0)

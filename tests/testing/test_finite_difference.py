@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from functrans.core.errors import ArgumentError, DtypeError, ShapeError
+from functrans.errors import ArgumentError, DtypeError, ShapeError
 from functrans.testing.finite_difference import directional_derivative, is_kink, jacobian
 
 

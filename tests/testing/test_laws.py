@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentError
+from functrans.errors import ArgumentError
 from functrans.primitives.elementwise import trig
 from functrans.primitives.structure import linear
 from functrans.testing import (

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from functrans.core.aval import Zero, aval_of
-from functrans.core.config import config
 from functrans.core.evaluation import evaluate
 from functrans.passes.check import check_jaxpr
 from functrans.primitives.elementwise.arithmetic import gt_p, mul_p, select_p, stop_gradient_p
 from functrans.primitives.elementwise.exp_log import exp_p
 from functrans.primitives.elementwise.trig import sin_p
 from functrans.primitives.structure.linear import add_p, reduce_sum_p
+from functrans.runtime.config import config
 from functrans.testing.finite_difference import directional_derivative
 from functrans.transforms.jvp import jvp, jvp_jaxpr
 from functrans.transforms.stage import stage

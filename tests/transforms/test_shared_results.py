@@ -9,7 +9,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.errors import ArgumentError, ArgumentValueError
+from functrans.errors import ArgumentError, ArgumentValueError
 
 XS = np.array([1.0, 2.0, 3.0])
 SHARED = 2.5

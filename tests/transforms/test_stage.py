@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from functrans.core.aval import Aval, aval_of
-from functrans.core.errors import UnexpectedTracerError
 from functrans.core.ir import Literal
 from functrans.core.primitive import Effect
 from functrans.core.trace import current_trace, eval_trace
+from functrans.errors import UnexpectedTracerError
 from functrans.primitives.elementwise.arithmetic import mul_p
 from functrans.primitives.elementwise.exp_log import exp_p
 from functrans.primitives.elementwise.trig import cos_p, sin_p

@@ -10,8 +10,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn
 
-from ...core.context import pass_on
-from ...core.errors import PytreeError
+from ...errors import PytreeError
+from ...runtime.context import pass_on
 from .held import CONTAINERS, Held
 from .nodes import (
     TUPLE,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import PytreeError
+from ...errors import PytreeError
 from ..checked import checked
 
 

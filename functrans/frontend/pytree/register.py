@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from ...core.errors import ArgumentError, PytreeError
+from ...errors import ArgumentError, PytreeError
 from ..checked import checked
 from .nodes import GetAttrKey, KeyEntry, register_kind
 

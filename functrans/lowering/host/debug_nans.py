@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any
 
 from ...control.callback import Replay, made_before
-from ...core.config import config
-from ...core.context import run_quietly, run_with
 from ...core.debug_nans import describe, fault_in, fault_of, only_moves, title
-from ...core.errors import InfError, NaNError
 from ...core.evaluation import run_equations
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, has_subjaxprs
+from ...errors import InfError, NaNError
+from ...runtime.config import config
+from ...runtime.context import run_quietly, run_with
 from .explain_failure import call_host, inputs
 
 

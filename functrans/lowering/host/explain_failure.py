@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ... import errors
 from ...control.callback import CALLBACKS, is_from_callback, made_before
-from ...control.hook_calls import run_hook_p
-from ...control.inline_hooks import inline_hook_p
-from ...core import Eqn, Jaxpr, Source, Tape, errors, has_subjaxprs, replayed, run_quietly, run_with
-from ...core.config import config
+from ...control.hooks.hook_calls import run_hook_p
+from ...control.hooks.inline_hooks import inline_hook_p
+from ...core import Eqn, Jaxpr, Source, Tape, has_subjaxprs, replayed, run_quietly, run_with
 from ...core.evaluation import evaluate
 from ...primitives.checks import check_p
+from ...runtime.config import config
 
 _CALLS_OF_USERS = CALLBACKS | {run_hook_p, inline_hook_p}
 

@@ -1,7 +1,7 @@
 """Two scans as one, where the second reads what the first stacks.
 
-The way back through a loop (see `control.rewinding`) is a scan whose rows are arrays as they were, and the transposed
-loop reads these rows. As one loop, they are one array that is updated in place, and nothing is stacked.
+The way back through a loop (see `control.residuals.rewinding`) is a scan whose rows are arrays as they were, and the
+transposed loop reads these rows. As one loop, they are one array that is updated in place, and nothing is stacked.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...control.body_cache import derive_from_all
+from ...control.loops.scan_loops import head_of
 from ...control.scan import scan_p
-from ...control.scan_loops import head_of
 from ...core import Atom, Eqn, Jaxpr, Var, evaluate
 from ...passes.masks import split
 from ...transforms.stage import stage

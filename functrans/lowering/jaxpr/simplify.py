@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 
 from ...core import Atom, Eqn, Jaxpr, Literal, Pointwise, Var, run_quietly
-from ...core.config import config
-from ...core.passes import (
+from ...passes import toolkit
+from ...passes.check import check_jaxpr, verified
+from ...passes.rewriter import Rewriter
+from ...primitives.elementwise.identities import barrier_p
+from ...runtime.config import config
+from ...runtime.passes import (
     ALGEBRA,
     COMMON,
     COUNTERS,
@@ -25,10 +29,6 @@ from ...core.passes import (
     SUMS_OF_WINDOWS,
     WINDOWS,
 )
-from ...passes import toolkit
-from ...passes.check import check_jaxpr, verified
-from ...passes.rewriter import Rewriter
-from ...primitives.elementwise.identities import barrier_p
 from .counters import with_counters
 from .fused_scans import fuse_scans
 from .low_precision import widened

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.libraries import llvmlite, numba
+from ...runtime.libraries import llvmlite, numba
 from ..backend import Options, Run, UnsupportedKernelError
 from ..blas import MissingRoutineError
 from ..loops import ir

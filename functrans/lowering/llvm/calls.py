@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.guards import GUARD, WORD
-from ...core.passes import OWN_PRODUCTS
+from ...runtime.guards import GUARD, WORD
+from ...runtime.passes import OWN_PRODUCTS
 from ..blas import C_PREFIX, NOT_OWN, symbol
 from ..loops import ir
 from . import ops

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import FLOAT64
-from ...core.passes import PARTS
+from ...runtime.passes import PARTS
 from ..backend import DEFAULT_OPTIONS, Options
 from ..loops import ir
 from ..loops.check import verified

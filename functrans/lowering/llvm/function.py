@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.guards import WORD
-from ...core.passes import VECTOR_MATHS
+from ...runtime.guards import WORD
+from ...runtime.passes import VECTOR_MATHS
 from ..backend import Options
 from ..loops import ir
 from ..processor import processor

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ...core.context import new_lock
+from ...runtime.context import new_lock
 from ..blas import GET_THREADS, address, thread_function
 from ..processor import processor
 from .objects import LoadedCode, compile_object, load_object

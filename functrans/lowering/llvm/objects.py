@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.context import new_lock
-from ...core.libraries import llvm
+from ...runtime.context import new_lock
+from ...runtime.libraries import llvm
 from ..processor import Processor
 from ..undisturbed import Disposal
 

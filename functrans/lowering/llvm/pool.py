@@ -21,7 +21,7 @@ import functools
 import platform
 import sys
 
-from ...core.context import new_lock
+from ...runtime.context import new_lock
 from ..loops import ir
 from ..processor import processor
 from .objects import compile_object, keep_for_ever, load_object

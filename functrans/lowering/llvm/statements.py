@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.passes import PARTS, UNROLLING
+from ...runtime.passes import PARTS, UNROLLING
 from ..loops import ir
 from ..loops.split_functions import PartCall, shared
 from . import ops

@@ -20,9 +20,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from ...core.config import config
-from ...core.context import new_lock
-from ...core.libraries import llvm, llvmlite
+from ...runtime.config import config
+from ...runtime.context import new_lock
+from ...runtime.libraries import llvm, llvmlite
 from ..backend import Origin
 from ..blas import MissingRoutineError
 from ..disk import Disk, UntrustedDirectoryError
@@ -33,7 +33,7 @@ from .objects import LoadedCode, ObjectCode
 _KEPT = 1 << 24
 #: Packages whose source determines the LLVM text, besides the text of a kernel.
 _SOURCES = (
-    "lowering/llvm", "lowering/loops", "lowering/processor.py", "lowering/blas.py", "core/guards.py",
+    "lowering/llvm", "lowering/loops", "lowering/processor.py", "lowering/blas.py", "runtime/guards.py",
     "core/scalar_functions.py", "primitives/special/formulas.py",
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import functools
 
-from ...core.libraries import llvm
+from ...runtime.libraries import llvm
 from ..blas import (
     C_PREFIX,
     GET_THREADS,

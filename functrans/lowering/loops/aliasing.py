@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ...core import Along, Jaxpr, Var
-from ...core.config import config
-from ...core.passes import LATE_READS, SHARING
+from ...runtime.config import config
+from ...runtime.passes import LATE_READS, SHARING
 from . import ir
 from .check import LoopIRError
 from .fuse import Fusion, Loop, fuse

@@ -14,10 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.casts import cast
-from ...core.config import config
-from ...core.context import run_quietly
 from ...core.dtypes import FLOAT16, FLOAT32, FLOAT64, KEY, is_low, memory_dtype, real_dtype
-from ...core.passes import RANGES
 from ...core.scalar_functions import COMPARISONS, result_dtype
 from ...passes.int_ranges import (
     HIGHEST,
@@ -31,6 +28,9 @@ from ...passes.int_ranges import (
     hull,
     narrowed,
 )
+from ...runtime.config import config
+from ...runtime.context import run_quietly
+from ...runtime.passes import RANGES
 from . import ir
 from .handles import Known, ScalarHandle
 from .ir import BOOL, INT64

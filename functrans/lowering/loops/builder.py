@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.config import config
 from ...core.dtypes import memory_dtype, real_dtype, register_dtype
 from ...core.tape import TapeAval
+from ...runtime.config import config
 from ..blas import LETTERS, RETURNS, has_own_products
 from . import ir
 from .arithmetic import Arithmetic, make_const

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ...core.config import config
 from ...core.dtypes import real_dtype
 from ...core.scalar_functions import OPERATIONS, result_dtype
+from ...runtime.config import config
 from . import ir
 from .offsets import Offsets
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...core.config import config
 from ...core.ir import Var
-from ...core.passes import FUSION
+from ...runtime.config import config
+from ...runtime.passes import FUSION
 from .materialize import LARGEST, Root, Roots
 
 

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.config import config
-from ...core.passes import HAND_ON, HOLDING
+from ...runtime.config import config
+from ...runtime.passes import HAND_ON, HOLDING
 from . import ir
 from .hand_on import hand_on
 from .offsets import Offsets

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ...core.config import config
 from ...core.dtypes import memory_dtype, register_dtype
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ...core.tape import TapeAval
 from ...passes.int_ranges import UNKNOWN, Facts, Range, ranges_of
+from ...runtime.config import config
 from ..jaxpr.low_precision import reads_rounded
 from ..jaxpr.reshapes import reshape_index
 from . import ir

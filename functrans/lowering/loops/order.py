@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core import Atom, Aval, Block, Eqn, Jaxpr, Literal, Pointwise, Reduction, Reshape, TapeAval, Var
-from ...core.config import config
-from ...core.passes import READS_FIRST
+from ...runtime.config import config
+from ...runtime.passes import READS_FIRST
 from .read_patterns import Accesses, IndexMap, accesses, lag, streamed_from, through
 
 #: For each input whose memory may become an output's, the outputs that may have it.

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
-from ...core.config import config
-from ...core.passes import SCRATCH
+from ...runtime.config import config
+from ...runtime.passes import SCRATCH
 from . import ir
 from .check import verify_plan
 

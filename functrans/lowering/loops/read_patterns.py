@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import Along, Aval, Block, Eqn, Indexed, Pointwise, Reduction, Reshape, Shifted
-from ...core.config import config
-from ...core.passes import INTERIOR
 from ...passes.costs import CountedScalar, CountingEmitter, count_indexed, element_cost
+from ...runtime.config import config
+from ...runtime.passes import INTERIOR
 from ..jaxpr.reshapes import reshape_groups
 
 #: Nests that meet conditions along more axes have no interior.

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.config import config
+from ...runtime.config import config
 from . import ir
 from .check import verify_parts
 from .mapping import Mapping

@@ -25,9 +25,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...core.config import config
-from ...core.passes import VERSIONS
 from ...passes.int_ranges import HIGHEST, LOWEST, UNKNOWN, Range, combined, common
+from ...runtime.config import config
+from ...runtime.passes import VERSIONS
 from . import ir
 from .handles import ScalarHandle
 

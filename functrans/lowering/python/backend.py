@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.context import run_quietly
 from ...core.dtypes import is_low
-from ...core.libraries import numba
+from ...runtime.context import run_quietly
+from ...runtime.libraries import numba
 from ..backend import Options, Origin, Run, UnsupportedKernelError
 from ..loops import ir
 from . import runtime

@@ -15,9 +15,9 @@ import numpy as np
 from ...core import FUNCTIONS, records, reserve
 from ...core.casts import cast
 from ...core.dtypes import real_dtype
-from ...core.libraries import numba, scipy
 from ...primitives.special.formulas import FORMULAS, on_arrays
 from ...primitives.special.inverse_erf import quick_erfinv
+from ...runtime.libraries import numba, scipy
 from ..blas import LETTERS, RETURNS, python_routine
 from ..host.host_calls import from_python
 from ..loops import ir

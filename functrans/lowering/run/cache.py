@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Any
 from weakref import WeakValueDictionary
 
-from ...core.context import new_lock
+from ...runtime.context import new_lock
 from ..backend import Options, Origin
 from ..llvm.objects import libraries
 from ..llvm.store import forget

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core.context import new_lock
+from ...runtime.context import new_lock
 from ..backend import DEFAULT_OPTIONS, Backend, Code, Options, Run, UnsupportedKernelError
 from ..llvm.backend import LLVM
 from ..loops import ir

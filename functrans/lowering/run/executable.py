@@ -13,7 +13,7 @@ import numpy as np
 
 from ...control.body_cache import interned
 from ...control.callback import Replay, made_before
-from ...control.traced_hooks import Form, TracedHooks, sites, specialized, state_among
+from ...control.hooks.traced_hooks import Form, TracedHooks, sites, specialized, state_among
 from ...core import (
     Eqn,
     Jaxpr,
@@ -27,13 +27,13 @@ from ...core import (
     show,
     subjaxprs,
 )
-from ...core.config import config
 from ...core.debug_nans import looks_for_faults
-from ...core.passes import OF_CODE
 from ...frontend.pytree import PyTreeDef
 from ...passes.toolkit import eliminate_dead_code, extract
 from ...primitives.checks import check_p
 from ...primitives.tape import tape_is_full
+from ...runtime.config import config
+from ...runtime.passes import OF_CODE
 from ..backend import Options
 from ..host.debug_nans import look
 from ..host.explain_failure import call_host, evaluate_on_host, inputs

@@ -14,11 +14,11 @@ from ...arrays.array import Array, weak, wrap
 from ...control.callback import made_before
 from ...core.aval import Aval
 from ...core.backward_state import StateAval, state_number
-from ...core.context import run_with
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.tape import Tape, TapeAval, new_pool
 from ...frontend.pytree import PyTreeDef
 from ...frontend.pytree.generated import tree_expression
+from ...runtime.context import run_with
 from ..backend import Run
 from ..host.debug_nans import any_fault
 from ..host.explain_failure import call_host, out_of_memory

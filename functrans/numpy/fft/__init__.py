@@ -11,7 +11,7 @@ Array([1.+0.j, 1.+0.j, 1.+0.j])
 Array([ 9., 12., 15.])
 """
 
-from ...core.module_getattr import module_attributes as _module_attributes
+from ...runtime.module_getattr import module_attributes as _module_attributes
 from .steps import fftfreq, fftshift, ifftshift, rfftfreq
 from .transforms import (
     fft,

@@ -19,7 +19,7 @@ from ...core.dtypes import (
     is_inexact,
     is_low,
 )
-from ...core.errors import ArgumentError, ArgumentValueError, AxisError, DtypeError, ShapeError
+from ...errors import ArgumentError, ArgumentValueError, AxisError, DtypeError, ShapeError
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, finish, one_axis, shape_of, strong

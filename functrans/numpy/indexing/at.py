@@ -16,12 +16,12 @@ from ...arrays.array import has_tracer, unwrap, wrap
 from ...control import scan
 from ...core import INT64, Aval, Tracer, aval_of, concrete, is_abstract, is_inexact, operators
 from ...core.autocast import autocasting
-from ...core.errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError
-from ...core.module_getattr import lazy_import
+from ...errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError
 from ...frontend.pytree import tree_structure
 from ...primitives import ops
 from ...primitives.ops import dtype_of
 from ...primitives.structure.linear import shape_of
+from ...runtime.module_getattr import lazy_import
 from ...transforms.stage import attach_to
 
 #: Loads when autocast is first used.

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core import INT64, Tracer, concrete, operators
-from ...core.errors import ArgumentValueError, ConcretizationTypeError, InvalidIndexError
+from ...errors import ArgumentValueError, ConcretizationTypeError, InvalidIndexError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, operand, refuse_out, shape_of, stack
 from ..dispatch import along, array_operand, implements

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import ArgumentError, ArgumentValueError, NonConcreteBooleanIndexError, ShapeError
 from ...core.trace import Tracer, concrete, is_abstract
+from ...errors import ArgumentError, ArgumentValueError, NonConcreteBooleanIndexError, ShapeError
 from ...primitives import ops, ufuncs
 from ...primitives.ops import as_shape, finish, operand, positive_shape, shape_of
 from ..dispatch import array_operand, implements, owned

@@ -1,8 +1,8 @@
 """``functrans.numpy.linalg``: NumPy's linear algebra, batched and differentiable."""
 
-from ...core.errors import LinAlgError
-from ...core.module_getattr import module_attributes as _module_attributes
+from ...errors import LinAlgError
 from ...primitives.products.matmul import matmul, vecdot
+from ...runtime.module_getattr import module_attributes as _module_attributes
 from ..products import cross, tensordot
 from ..shaping.reshaping import matrix_transpose
 from .least_squares import cond, lstsq, matrix_rank, pinv

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, INT64, aval_of, concrete, is_inexact, promote, real_dtype
-from ...core.config import config
-from ...core.errors import ArgumentValueError, LinAlgError
+from ...errors import ArgumentValueError, LinAlgError
 from ...primitives import ops
 from ...primitives.ops import finish, operand, shape_of, strong
+from ...runtime.config import config
 from ..dispatch import implements
 from .norms import inexact, norm
 from .spectra import singular_values

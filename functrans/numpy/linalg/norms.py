@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import FLOAT64, ArgumentValueError, aval_of, is_inexact, promote, real_dtype
-from ...core.config import config
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, finish, many_axes, operand, shape_of, strong
+from ...runtime.config import config
 from ..dispatch import implements
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import ArgumentValueError, LinAlgError, ShapeError
+from ...errors import ArgumentValueError, LinAlgError, ShapeError
 from ...primitives.ops import operand, shape_of
 from ..dispatch import implements
 from ..indexing.take import diagonal as diagonal_of

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.config import config
-from ...core.errors import ArgumentValueError
+from ...errors import ArgumentValueError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, shape_of
+from ...runtime.config import config
 from ..dispatch import implements
 from .norms import inexact
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import ArgumentValueError, LinAlgError, ShapeError, aval_of
-from ...core.config import config
 from ...primitives import ops
 from ...primitives.ops import finish, operand, shape_of, strong
+from ...runtime.config import config
 from ..dispatch import implements, owned
 from .norms import all_inexact, inexact
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, Tracer, concrete, is_abstract
-from ...core.errors import ArgumentValueError, ConcretizationTypeError, IndexOutOfBoundsError, ShapeError
+from ...errors import ArgumentValueError, ConcretizationTypeError, IndexOutOfBoundsError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, positive_shape, shape_of
 from ..dispatch import along, array_operand, implements, owned

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of, strong
 from ..calling import apply_along_axis

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core import INT64, Tracer, canonical, concrete, operators
-from ...core.errors import ArgumentError, ArgumentValueError, ImmutableArrayError, ShapeError
+from ...errors import ArgumentError, ArgumentValueError, ImmutableArrayError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import along, array_operand, implements

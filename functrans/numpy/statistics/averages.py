@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, INT64, canonical, concrete, is_abstract, is_inexact, real_dtype, run_quietly
-from ...core.errors import ArgumentError, ArgumentValueError, ShapeError
+from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...primitives import ops, ufuncs
 from ...primitives.ops import axes_or_all, common, finish, literal, operand, refuse_out, strong
 from ...primitives.structure.linear import dtype_of, shape_of

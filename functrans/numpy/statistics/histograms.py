@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, INT64, Tracer, concrete, is_abstract, is_inexact
-from ...core.errors import ArgumentError, ArgumentValueError, ConcretizationTypeError, DtypeError, ShapeError
+from ...errors import ArgumentError, ArgumentValueError, ConcretizationTypeError, DtypeError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import common, common_dtype, dtype_of, finish, literal, operand, shape_of, strong
 from ..dispatch import array_operand, implements

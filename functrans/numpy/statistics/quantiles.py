@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import FLOAT64, INT64, Tracer, concrete, dtype_kind, is_float, quietly
-from ...core.errors import ArgumentError, ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
+from ...errors import ArgumentError, ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, finish, literal, many_axes, operand, refuse_out, strong
 from ...primitives.structure.linear import dtype_of, shape_of

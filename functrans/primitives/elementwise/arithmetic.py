@@ -29,7 +29,7 @@ from ...core import (
     refused_keys,
 )
 from ...core.casts import cast
-from ...core.errors import DtypeError
+from ...errors import DtypeError
 from ...passes.rewriter import Rewriter, identity, inverse_pair, is_number
 from ..axes import MOVED, broadcast_shapes, same_dtype
 from ..families import elementwise, literal

@@ -25,7 +25,7 @@ from ...core import (
     is_inexact,
 )
 from ...core.autocast import autocasting
-from ...core.module_getattr import lazy_import
+from ...runtime.module_getattr import lazy_import
 from ..axes import broadcast_shapes
 from ..families import literal
 from ..operands import WEAK_DTYPES, finish, key_of, operand, strong

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.aval import Aval, Zero, aval_of
-from ...core.context import run_with
 from ...core.debug_nans import describe, has_nan
 from ...core.dtypes import is_inexact
-from ...core.errors import NaNError
 from ...core.kernel import Indexed, Reshape
 from ...core.primitive import Effect, Primitive
-from ...core.source import Source, replayed
+from ...errors import NaNError
+from ...errors.source import Source, replayed
 from ...passes.rewriter import identity
+from ...runtime.context import run_with
 from ..series import of_linear
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Primitive, quietly
-from ...core.libraries import scipy
+from ...runtime.libraries import scipy
 from ..families import elementwise, literal
 from ..structure.linear import Rule, add_p, dtype_of
 from .arithmetic import div_p, eq_p, mul_p, neg_p, select_p, sub_p

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import errors
 from ...arrays.array import unwrap
-from ...core import INT64, Tracer, errors, is_abstract, operators
+from ...core import INT64, Tracer, is_abstract, operators
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import mul_p
 from ..structure.linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p

@@ -20,10 +20,10 @@ import numpy as np
 
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import INT64
-from ...core.errors import ShapeError
 from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, Pointwise
 from ...core.primitive import Linear, Primitive
+from ...errors import ShapeError
 from ...passes.rewind import Back, variables
 from ...passes.toolkit import new_equation
 from ..elementwise.arithmetic import eq_p, lt_p, select_p

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import errors
 from ...arrays.array import has_tracer, holds_tracers, unwrap
 from ...arrays.protocols import is_jax_array
-from ...core import INT64, Tracer, dtype_kind, errors
+from ...core import INT64, Tracer, dtype_kind
 from ..elementwise.arithmetic import convert
 from ..structure.linear import reshape_p, shape_of
 from ..structure.shape import concatenate_p

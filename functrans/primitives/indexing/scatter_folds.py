@@ -10,10 +10,10 @@ import numpy as np
 
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import INT64
-from ...core.errors import ShapeError
 from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Primitive
 from ...core.trace import Tracer, eval_trace, tracing
+from ...errors import ShapeError
 from ..elementwise.arithmetic import (
     Pair,
     convert_element_type_p,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, Aval, Primitive, Zero, aval_of, complex_dtype, is_float, is_inexact, real_dtype
-from ...core.errors import LinAlgError, NoRuleError
-from ...core.libraries import scipy
+from ...errors import LinAlgError, NoRuleError
+from ...runtime.libraries import scipy
 from ..structure.linear import batched_first
 from . import spectral
 from .matrices import check_kind, check_square, not_of_low

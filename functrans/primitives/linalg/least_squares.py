@@ -9,9 +9,9 @@ import numpy as np
 
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import FLOAT64, INT32, real_dtype
-from ...core.errors import LinAlgError
 from ...core.kernel import Block, BlockEmitter, Buffer, Scalar
 from ...core.primitive import Primitive
+from ...errors import LinAlgError
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..structure.linear import add_p, batched_first, shape_of

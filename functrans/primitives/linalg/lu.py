@@ -19,7 +19,7 @@ from ...core import (
     Zero,
     is_float,
 )
-from ...core.libraries import scipy
+from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import sub_p
 from ..indexing.gather_scatter import gather_p
 from ..structure.linear import add_p, dtype_of, move_axis, shape_of

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...core import INT32, Atom, Aval, Block, BlockEmitter, Buffer, Eqn, Primitive, Zero, real_dtype
-from ...core.errors import LinAlgError
-from ...core.libraries import scipy
+from ...errors import LinAlgError
+from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import eq_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.complexes import complex_p, imag_p
 from ..families import literal

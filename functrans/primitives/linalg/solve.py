@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT32, Aval, Block, BlockEmitter, Buffer, Effect, Linear, Primitive, Zero
-from ...core.errors import LinAlgError, NoRuleError
+from ...errors import LinAlgError, NoRuleError
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, stop_gradient_p, sub_p
 from ..structure.linear import batched_first, move_axis, reshape_p, shape_of

@@ -22,7 +22,7 @@ from ...core import (
     Scalar,
     is_inexact,
 )
-from ...core.errors import LinAlgError
+from ...errors import LinAlgError
 from ..elementwise.arithmetic import convert_element_type_p, div_p, le_p, mul_p, select_p, sub_p
 from ..elementwise.complexes import abs_p, conj_p, real_p
 from ..reductions.reduce import reduce_max_p

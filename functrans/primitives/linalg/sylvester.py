@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Aval, LinAlgError, Linear, Primitive, Zero, complex_dtype
-from ...core.libraries import scipy
+from ...runtime.libraries import scipy
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..structure.linear import batched_first, dtype_of, shape_of

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Aval, Block, BlockEmitter, Buffer, Effect, LinAlgError, Linear, Primitive, Zero
-from ...core.libraries import scipy
+from ...runtime.libraries import scipy
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..elementwise.complexes import conj_p

@@ -20,8 +20,8 @@ from ...core import (
     is_float,
     quietly,
 )
-from ...core.errors import DtypeError, ShapeError
-from ...core.libraries import scipy
+from ...errors import DtypeError, ShapeError
+from ...runtime.libraries import scipy
 from ..axes import same_dtype
 from ..elementwise.arithmetic import mul_p, sub_p
 from ..structure.linear import add_p, batched_first, dtype_of, instantiate, shape_of, zeros

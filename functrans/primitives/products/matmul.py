@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core import ShapeError, Tracer, aval_of, canonical, operators, promote
 from ...core.autocast import autocasting, without
-from ...core.module_getattr import lazy_import
+from ...runtime.module_getattr import lazy_import
 from ..axes import broadcast_shapes, one_axis
 from ..elementwise.arithmetic import mul_p
 from ..elementwise.composed import conjugate

@@ -30,7 +30,7 @@ from ...core import (
     is_inexact,
     refused_keys,
 )
-from ...core.errors import DtypeError, ShapeError
+from ...errors import DtypeError, ShapeError
 from ..axes import check_axes, same_dtype
 from ..elementwise.arithmetic import Pair, max_p, min_p, mul_p, share_p, sub_p
 from ..elementwise.exp_log import exp_p

@@ -15,10 +15,10 @@ import numpy as np
 from ...core import dtype_kind, is_float
 from ...core.aval import Aval, Zero
 from ...core.dtypes import BOOL, INT64, KEY, refused_keys
-from ...core.errors import DtypeError, ShapeError
 from ...core.ir import Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Reduction, Scalar
 from ...core.primitive import Primitive
+from ...errors import DtypeError, ShapeError
 from ...passes.rewriter import Rewriter
 from ..axes import reduced_shape
 from ..elementwise.arithmetic import Pair, convert, convert_element_type_p, div_p, dual_product, eq_p, mul_p

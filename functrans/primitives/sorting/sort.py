@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Scalar, Zero, is_inexact
-from ...core.errors import ArgumentValueError, ShapeError
+from ...errors import ArgumentValueError, ShapeError
 from ..axes import check_axes, same_dtype
 from ..indexing.gather_scatter import gather_p
 from ..structure.linear import batched_first, move_axis, shape_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import Primitive
-from ...core.libraries import scipy
+from ...runtime.libraries import scipy
 from ..families import elementwise
 from .from_scipy import refused
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, Primitive, quietly
-from ...core.libraries import scipy
+from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import convert, div_p, ge_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.exp_log import exp_p, integer_pow_p
 from ..elementwise.trig import cos_p, sin_p

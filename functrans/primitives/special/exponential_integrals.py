@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, Primitive, quietly
-from ...core.libraries import scipy
+from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import div_p, eq_p, max_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.exp_log import exp_p, integer_pow_p, log1p_p, log_p, pow_p
 from ..elementwise.trig import cos_p, cosh_p

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core import FUNCTIONS, quietly
-from ...core.libraries import scipy
+from ...runtime.libraries import scipy
 from .functions import positive_gap, positive_polygamma
 
 #: Abscissas and weights of Gauss's and Legendre's rule with 48 points, those with positive abscissas (DLMF 3.5(v)).

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core import NoRuleError, Primitive, is_float
-from ...core.libraries import scipy
+from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import mul_p, neg_p
 from ..elementwise.exp_log import exp_p, integer_pow_p
 from ..families import elementwise, literal

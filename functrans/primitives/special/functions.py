@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, Primitive, quietly
-from ...core.libraries import scipy
+from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import div_p, ge_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.complexes import abs_p
 from ..elementwise.exp_log import log1p_p, log_p, multiplied

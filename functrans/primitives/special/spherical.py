@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, Primitive, complex_dtype, quietly
-from ...core.libraries import scipy
+from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import convert, mul_p, neg_p, sub_p
 from ..elementwise.complexes import complex_p
 from ..elementwise.exp_log import sqrt_p

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, Along, Aval, Block, BlockEmitter, Buffer, Indexed, Linear, Primitive, Shifted
-from ...core.errors import DtypeError, ShapeError
 from ...core.ir import Atom, Eqn, Literal
+from ...errors import DtypeError, ShapeError
 from ...passes.rewind import Back, variables
 from ...passes.rewriter import Rewriter
 from ...passes.toolkit import new_equation

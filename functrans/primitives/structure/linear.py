@@ -16,12 +16,12 @@ import numpy as np
 from ...core import is_inexact
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import KEY, refused_keys
-from ...core.errors import ShapeError
 from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Indexed, Pointwise, Reduction, Reshape
 from ...core.primitive import Linear, Primitive
 from ...core.tape import Tape, TapeAval, new_pool
 from ...core.trace import current_trace, eval_trace
+from ...errors import ShapeError
 from ...passes.rewriter import Rewriter, is_number
 from ..axes import broadcast_shapes, reduced_shape, same_dtype
 from ..series import of_jointly_linear

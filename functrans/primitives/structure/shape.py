@@ -13,11 +13,11 @@ import numpy as np
 
 from ...core.aval import Aval, Zero
 from ...core.dtypes import INT64
-from ...core.errors import ArgumentValueError, DtypeError, ShapeError
 from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Scalar
 from ...core.primitive import Linear, Primitive
 from ...core.trace import current_trace, eval_trace
+from ...errors import ArgumentValueError, DtypeError, ShapeError
 from ...passes.rewriter import Rewriter
 from ..axes import MOVED, check_axes, same_dtype
 from ..elementwise.arithmetic import convert_element_type_p, eq_p, select_p, sub_p

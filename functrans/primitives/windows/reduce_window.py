@@ -28,7 +28,7 @@ from ...core import (
     Zero,
     dtype_kind,
 )
-from ...core.errors import ArgumentValueError, DtypeError
+from ...errors import ArgumentValueError, DtypeError
 from ..elementwise.arithmetic import Pair, dual_product, max_p, min_p, mul_p, sub_p
 from ..indexing.gather_scatter import gather_p
 from ..structure.linear import Rule, dtype_of, flat, linear_jvp, move_axis, shape_of, zeros

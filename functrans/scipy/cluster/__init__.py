@@ -1,6 +1,6 @@
 """``functrans.scipy.cluster``: vector quantization, in `vq`."""
 
-from ...core.module_getattr import module_attributes as _module_attributes
+from ...runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = ["vq"]
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from ... import numpy as fnp
 from ...core import DtypeError, ShapeError
-from ...core.module_getattr import module_attributes as _module_attributes
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, shape_of
+from ...runtime.module_getattr import module_attributes as _module_attributes
 from ..arguments import inexact
 
 __all__ = ["vq"]

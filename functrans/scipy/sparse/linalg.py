@@ -13,10 +13,10 @@ from typing import Any
 from ... import numpy as fnp
 from ...arrays.arguments import one_of
 from ...core import ArgumentValueError, boundary, is_float
-from ...core.module_getattr import module_attributes as _module_attributes
 from ...frontend.checked import checked
 from ...lax.elementwise import stop_gradient
 from ...lax.solving import custom_linear_solve
+from ...runtime.module_getattr import module_attributes as _module_attributes
 from . import krylov
 from .operators import Vectors, in_dtype_of, matvec_of
 

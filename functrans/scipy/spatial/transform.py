@@ -8,10 +8,10 @@ import numpy as np
 
 from ... import numpy as fnp
 from ...core import ArgumentError, ArgumentValueError, ShapeError, concrete
-from ...core.module_getattr import module_attributes as _module_attributes
 from ...frontend.checked import checked
 from ...frontend.pytree.register import register_pytree_node_class
 from ...primitives import ops
+from ...runtime.module_getattr import module_attributes as _module_attributes
 from .rotation import Rotation
 
 __all__ = ["Rotation", "Slerp"]

@@ -3,7 +3,7 @@
 SciPy's own ufuncs work on traced values too: ``scipy.special.erf(t)`` calls the function defined here.
 """
 
-from ...core.module_getattr import module_attributes as _module_attributes
+from ...runtime.module_getattr import module_attributes as _module_attributes
 from .bessel import (
     bessel_jn,
     ellipe,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from ...core.errors import ArgumentError, ArgumentValueError
+from ...errors import ArgumentError, ArgumentValueError
 from ...frontend.checked import checked
 from ...primitives import ops, special_ops
 from ...primitives.ops import binary, dtype_of, finish, quaternary, shape_of, ternary, unary

@@ -10,7 +10,7 @@ import scipy.special as sp
 
 from ...arrays.arguments import shown
 from ...core import concrete
-from ...core.errors import ArgumentError, ArgumentValueError
+from ...errors import ArgumentError, ArgumentValueError
 from ...frontend.checked import checked
 from ...numpy.dispatch import array_operand
 from ...primitives import ops, special_ops

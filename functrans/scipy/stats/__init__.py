@@ -5,7 +5,7 @@ A distribution is a namespace of functions: ``stats.norm.logpdf(x, loc, scale)``
 arguments, shape parameters included.
 """
 
-from ...core.module_getattr import module_attributes as _module_attributes
+from ...runtime.module_getattr import module_attributes as _module_attributes
 from .betas import beta, f, t
 from .circular import vonmises, wrapcauchy
 from .counts import bernoulli, betabinom, binom, geom, nbinom, poisson

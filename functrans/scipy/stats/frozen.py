@@ -11,11 +11,11 @@ from types import ModuleType
 from typing import Any
 
 from ...core import ArgumentError
-from ...core.module_getattr import module_attributes
-from ...core.tracebacks import boundary
 from ...frontend.pytree.nodes import GetAttrKey
 from ...frontend.pytree.register import register_pytree_with_keys
 from ...numpy.creation.filled import asarray
+from ...runtime.module_getattr import module_attributes
+from ...runtime.tracebacks import boundary
 
 PACKAGE = "functrans.scipy.stats"
 _HINTS = {"rvs": "functrans.random draws samples, from keys", "fit": "Minimize -sum(logpdf(data, ...))"}

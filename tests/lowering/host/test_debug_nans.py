@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.config import config
+from functrans.runtime.config import config
 
 NAN = np.nan
 

@@ -11,8 +11,8 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.config import config
 from functrans.lowering.host import host_calls
+from functrans.runtime.config import config
 
 NUMBER = ft.ShapeDtypeStruct((), float)
 XS = np.arange(1.0, 6.0)

@@ -5,13 +5,13 @@ import re
 import numpy as np
 import pytest
 
-from functrans.core.libraries import llvm
 from functrans.lowering.llvm import maths, objects
 from functrans.lowering.llvm.inline_maths import FASTER, FUNCTIONS
 from functrans.lowering.llvm.symbols import has_libmvec, is_in_process
 from functrans.lowering.loops.builder import Builder
 from functrans.lowering.processor import processor
 from functrans.lowering.run.compile import compile_kernel
+from functrans.runtime.libraries import llvm
 
 F8, F4 = np.dtype("f8"), np.dtype("f4")
 RANGES = {

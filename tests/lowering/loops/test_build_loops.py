@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import special
 
-from functrans.core.config import config
 from functrans.lowering.jaxpr.simplify import simplify
 from functrans.lowering.loops.aliasing import schedule
 from functrans.lowering.loops.build_loops import build_loops
@@ -40,6 +39,7 @@ from functrans.primitives.structure.linear import (
     transpose_p,
 )
 from functrans.primitives.structure.shape import concatenate_p, pad_p, rev_p, slice_p
+from functrans.runtime.config import config
 
 RNG = np.random.default_rng(3)
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from functrans.core.config import config
 from functrans.lowering.loops import ir
 from functrans.lowering.loops.check import LoopIRError, verified, verify, verify_plan
+from functrans.runtime.config import config
 
 F8, F4, C16 = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.complex128)
 I8, I4 = ir.INT64, ir.INT32

@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.config import config
+from functrans.runtime.config import config
 
 N = 10
 X = np.random.default_rng(3).uniform(0.1, 1.0, (N, N))

@@ -6,9 +6,9 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.config import config
 from functrans.lowering.backend import Options
 from functrans.lowering.lower import lower
+from functrans.runtime.config import config
 
 STEPS = 7
 RNG = np.random.default_rng(5)

@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from functrans.core.config import config
 from functrans.core.ir import Literal
 from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir
@@ -17,6 +16,7 @@ from functrans.lowering.loops.outline import Literals, outline
 from functrans.lowering.loops.plan import plan, scratch_bytes
 from functrans.lowering.loops.show import show
 from functrans.lowering.run.compile import compile_kernel
+from functrans.runtime.config import config
 
 F8 = np.dtype("f8")
 ROLES = ("in", "scratch", "scratch", "out")

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.control.carry_ranges import in_while
-from functrans.core.config import config
+from functrans.control.indices.carry_ranges import in_while
 from functrans.lowering.loops import ir
 from functrans.lowering.loops.builder import Builder
 from functrans.passes.int_ranges import HIGHEST, LOWEST, Facts, combined, decided
+from functrans.runtime.config import config
 
 N = 40
 X = np.random.default_rng(2).normal(size=(N, N))

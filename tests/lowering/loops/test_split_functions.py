@@ -7,9 +7,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans import lax
-from functrans.core import errors
-from functrans.core.config import config
+from functrans import errors, lax
 from functrans.lowering.backend import Options
 from functrans.lowering.loops import check, ir, split_functions
 from functrans.lowering.loops.builder import Builder
@@ -21,6 +19,7 @@ from functrans.primitives.elementwise.exp_log import exp_p
 from functrans.primitives.elementwise.trig import tanh_p
 from functrans.primitives.indexing.gather_scatter import gather_p
 from functrans.primitives.structure.linear import add_p, broadcast_in_dim_p, reduce_sum_p, transpose_p
+from functrans.runtime.config import config
 
 F8, F4, INT = np.dtype("f8"), np.dtype("f4"), np.dtype("i8")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.config import config
+from functrans.runtime.config import config
 
 N = 11
 X = np.random.default_rng(7).normal(size=N)

@@ -7,9 +7,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core import tape
-from functrans.core.config import config
-from functrans.core.errors import MemoryDamageError
-from functrans.core.guards import GUARD, WORD, memory
+from functrans.errors import MemoryDamageError
 from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir, split_functions
 from functrans.lowering.loops.builder import Builder
@@ -17,6 +15,8 @@ from functrans.lowering.run import executable
 from functrans.lowering.run.cache import KernelCache
 from functrans.lowering.run.compile import compile_kernel
 from functrans.lowering.run.executable import compile_jaxpr
+from functrans.runtime.config import config
+from functrans.runtime.guards import GUARD, WORD, memory
 
 F8, F4 = np.dtype("f8"), np.dtype("f4")
 CHECKED = Options(checked=True)

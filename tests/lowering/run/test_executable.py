@@ -7,12 +7,11 @@ import weakref
 import numpy as np
 import pytest
 
-from functrans.core import errors
+from functrans import errors
 from functrans.core.aval import Aval
-from functrans.core.config import config
 from functrans.core.ir import Eqn, Jaxpr
 from functrans.core.primitive import Effect, Primitive
-from functrans.core.source import user_source
+from functrans.errors.source import user_source
 from functrans.lowering.jaxpr.partition import HostStep, KernelStep, partition
 from functrans.lowering.run.executable import compile_jaxpr
 from functrans.primitives.elementwise.arithmetic import mul_p, neg_p
@@ -20,6 +19,7 @@ from functrans.primitives.elementwise.exp_log import exp_p
 from functrans.primitives.indexing.gather_scatter import gather_p
 from functrans.primitives.structure.linear import add_p, broadcast_in_dim_p, reduce_sum_p
 from functrans.primitives.structure.shape import slice_p
+from functrans.runtime.config import config
 from functrans.transforms.stage import stage
 
 sort_p = Primitive("sort", lambda x: x, lambda x: np.sort(x))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans.core.config import config
+from functrans.runtime.config import config
 
 LONG = np.linspace(0.0, 1.0, 200_000)
 

@@ -5,7 +5,7 @@ import pytest
 
 import functrans.numpy as fnp
 from functrans.arrays.array import Array
-from functrans.core.errors import ArgumentValueError, UnsupportedDtypeError
+from functrans.errors import ArgumentValueError, UnsupportedDtypeError
 
 A1 = np.linspace(-1, 1, 4)
 A2 = np.arange(12.0).reshape(3, 4)

@@ -9,7 +9,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans.arrays.array import Array
 from functrans.core.dtypes import SUPPORTED
-from functrans.core.errors import ArgumentError, ArgumentValueError, ImmutableArrayError
+from functrans.errors import ArgumentError, ArgumentValueError, ImmutableArrayError
 
 rng = np.random.default_rng(0)
 X = np.array([[1.25, -2.5, np.nan, np.inf], [-np.inf, 0.0, -0.0, 3.75]])

@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.arrays.array import Array
-from functrans.core.errors import FunctransError, ImmutableArrayError
+from functrans.errors import FunctransError, ImmutableArrayError
 from functrans.testing import check
 
 ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")

@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.errors import InvalidIndexError, NonConcreteBooleanIndexError
+from functrans.errors import InvalidIndexError, NonConcreteBooleanIndexError
 from functrans.testing import check
 
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentValueError, ConcretizationTypeError
+from functrans.errors import ArgumentValueError, ConcretizationTypeError
 
 RANDOM = np.random.default_rng(9)
 CASES = [

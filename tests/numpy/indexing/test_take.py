@@ -8,7 +8,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentError, IndexOutOfBoundsError, InvalidIndexError
+from functrans.errors import ArgumentError, IndexOutOfBoundsError, InvalidIndexError
 
 RNG = np.random.default_rng(0)
 CUBE = RNG.standard_normal((2, 3, 4))

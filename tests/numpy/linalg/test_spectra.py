@@ -6,7 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.errors import ArgumentValueError, LinAlgError
+from functrans.errors import ArgumentValueError, LinAlgError
 from functrans.scipy import linalg
 from functrans.testing import hessian_is_symmetric, jvp_is_slope, vjp_is_adjoint
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.config import config
-from functrans.core.errors import LinAlgError
+from functrans.errors import LinAlgError
+from functrans.runtime.config import config
 from functrans.testing import check
 
 RNG = np.random.default_rng(0)

@@ -9,13 +9,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans.arrays.array import Array
 from functrans.core.dtypes import SUPPORTED
-from functrans.core.errors import (
-    ArgumentValueError,
-    AxisError,
-    FunctransError,
-    ImmutableArrayError,
-    ShapeError,
-)
+from functrans.errors import ArgumentValueError, AxisError, FunctransError, ImmutableArrayError, ShapeError
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(2, 3, 4))

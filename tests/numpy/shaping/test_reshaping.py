@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentValueError, AxisError, ShapeError
+from functrans.errors import ArgumentValueError, AxisError, ShapeError
 
 RNG = np.random.default_rng(0)
 CUBE = RNG.standard_normal((2, 3, 4))

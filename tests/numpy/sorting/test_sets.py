@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as arrays
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentValueError, ConcretizationTypeError
+from functrans.errors import ArgumentValueError, ConcretizationTypeError
 
 RANDOM = np.random.default_rng(2)
 FLAGS = [

@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentValueError, ConcretizationTypeError, ShapeError
+from functrans.errors import ArgumentValueError, ConcretizationTypeError, ShapeError
 from functrans.testing import check
 
 RANDOM = np.random.default_rng(6)

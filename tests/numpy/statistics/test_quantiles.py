@@ -7,7 +7,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import ArgumentValueError, DtypeError
+from functrans.errors import ArgumentValueError, DtypeError
 from functrans.testing import check
 
 RANDOM = np.random.default_rng(11)

@@ -10,8 +10,8 @@ from functrans.api.derivatives import jvp
 from functrans.api.grad import grad
 from functrans.core.aval import Aval, Zero, aval_of
 from functrans.core.dtypes import SUPPORTED
-from functrans.core.errors import DtypeError
 from functrans.core.primitive import Linear
+from functrans.errors import DtypeError
 from functrans.primitives.elementwise.arithmetic import convert_element_type_p, select_p, stop_gradient_p
 
 C = np.array([[True, False, True], [False, False, True]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from functrans.arrays.array import Array, wrap
-from functrans.core.errors import (
+from functrans.errors import (
     ArgumentValueError,
     DtypeError,
     IndexOutOfBoundsError,

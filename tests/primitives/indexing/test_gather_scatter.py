@@ -6,9 +6,9 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.core.aval import Aval, aval_of
-from functrans.core.errors import DtypeError, IndexOutOfBoundsError, ShapeError
 from functrans.core.ir import Eqn, Jaxpr, Var
 from functrans.core.primitive import Effect, Linear
+from functrans.errors import DtypeError, IndexOutOfBoundsError, ShapeError
 from functrans.lowering.run.executable import compile_jaxpr
 from functrans.primitives.indexing.gather_scatter import gather_p, scatter_add_p, scatter_p
 from functrans.primitives.indexing.scatter_folds import scatter_max_p, scatter_min_p, scatter_mul_p

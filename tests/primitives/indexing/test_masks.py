@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core.errors import NonConcreteBooleanIndexError, ShapeError
+from functrans.errors import NonConcreteBooleanIndexError, ShapeError
 
 RANDOM = np.random.default_rng(4)
 X = RANDOM.normal(size=(3, 4))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from functrans.core.aval import aval_of
-from functrans.core.errors import DtypeError, LinAlgError
 from functrans.core.ir import Eqn, Jaxpr, Var
+from functrans.errors import DtypeError, LinAlgError
 from functrans.lowering.run.executable import compile_jaxpr
 from functrans.primitives.linalg.cholesky import cholesky_p, triangular_solve_p
 from functrans.testing.finite_difference import directional_derivative

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from functrans.core.aval import Aval
-from functrans.core.errors import DtypeError, ShapeError
+from functrans.errors import DtypeError, ShapeError
 from functrans.primitives.products.dot import dot_general_p
 from functrans.primitives.products.matmul import contract, matmul, matvec, vecdot, vecmat
 

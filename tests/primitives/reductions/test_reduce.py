@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from functrans.core.aval import Aval
-from functrans.core.errors import DtypeError, ShapeError
+from functrans.errors import DtypeError, ShapeError
 from functrans.primitives.reductions import reduce as r
 from functrans.primitives.structure.linear import reduce_sum_p
 from functrans.testing.finite_difference import directional_derivative

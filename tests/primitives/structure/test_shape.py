@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from functrans.core.aval import Aval
-from functrans.core.errors import ArgumentValueError, DtypeError, ShapeError
+from functrans.errors import ArgumentValueError, DtypeError, ShapeError
 from functrans.primitives.structure.dynamic import dynamic_slice_p, dynamic_update_slice_p
 from functrans.primitives.structure.shape import concatenate_p, eye, full, iota, iota_p, pad_p, rev_p, slice_p
 

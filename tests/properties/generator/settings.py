@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import functrans as ft
-from functrans.control import read_back
-from functrans.core.passes import PASSES
+from functrans.control.residuals import read_back
 from functrans.lowering.loops import parallel, split_functions
+from functrans.runtime.passes import PASSES
 
 from .choices import Choices, drawn_by
 

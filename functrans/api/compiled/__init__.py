@@ -1,0 +1,1 @@
+"""``jit``: tracing, caches, jitted methods, donation, the quick way of a call."""

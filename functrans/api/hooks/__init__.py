@@ -1,0 +1,1 @@
+"""Hooks on cotangents and blocks with hooks, as users register them."""

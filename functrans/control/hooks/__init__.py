@@ -1,0 +1,1 @@
+"""Hooks on cotangents: how they are attached, and how they run."""

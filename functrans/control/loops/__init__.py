@@ -1,0 +1,1 @@
+"""The kernels of loops, and the memory of what they carry."""

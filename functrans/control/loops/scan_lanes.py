@@ -1,0 +1,66 @@
+"""What `vmap` of a scan finds in the body, and makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...core import Eqn, Jaxpr, NoRuleError, Primitive, has_subjaxprs, subjaxprs
+from ...primitives.structure.linear import add_p
+from ...runtime.config import config
+from ...runtime.passes import LANES
+from ..bodies import JaxprBuilder
+
+
+def carrying_counters(jaxpr: Jaxpr, counters: int) -> Jaxpr:
+    """A body that carries its counters, which are its rows."""
+
+    def build() -> Jaxpr:
+        new = JaxprBuilder(jaxpr)
+        following = [new.bind(add_p, v, np.int64(1)) for v in jaxpr.invars[-counters:]]
+        return new.finish("counters in the carry", [*jaxpr.outvars, *following])
+
+    return jaxpr.derive("counters in the carry", build)
+
+
+def copies_lanes(scan: Primitive, jaxpr: Jaxpr, body: Jaxpr, size: int, num_carry: int) -> bool:
+    """Whether the batched body goes through the lanes of a carried array in each iteration, as for a branch that each
+    lane takes or not. This copies them all, while a loop for each lane in turn writes in place. Products of matrices
+    are worth more in a batch.
+    """
+    if not config.runs(LANES) or body.effects.ordered or _multiplies(jaxpr):
+        return False
+    carried = {(v.aval.shape, v.aval.dtype) for v in body.outvars[:num_carry] if len(v.aval.shape) > 1}
+    return any(
+        (v.aval.shape, v.aval.dtype) in carried
+        for e in _equations(body)
+        if e.primitive is scan and e.params["length"] == size and not e.params["num_carry"]
+        if any(has_subjaxprs(one.params) for one in e.params["jaxpr"].eqns)
+        for v in e.outvars
+    )
+
+
+def _equations(jaxpr: Jaxpr) -> Iterator[Eqn]:
+    """The equations of a jaxpr and of those inside of it."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for inner in subjaxprs(eqn.params):
+            yield from _equations(inner)
+
+
+def _multiplies(jaxpr: Jaxpr) -> bool:
+    """Whether a jaxpr, or one inside of it, multiplies matrices or convolves."""
+    return any(
+        e.primitive.name in ("dot_general", "conv_general_dilated")
+        or any(map(_multiplies, subjaxprs(e.params)))
+        for e in jaxpr.eqns
+    )
+
+
+def no_common_tape() -> NoRuleError:
+    """The error for loops whose lanes would have to write or read their tapes together."""
+    return NoRuleError(
+        "vmap of the reverse-mode derivative of a loop of unknown length with a collective in its body: differentiate "
+        "outside vmap, as in grad(lambda x: sum(vmap(f, axis_name=...)(x))), or use scan or fori_loop with known bounds"
+    )

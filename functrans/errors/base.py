@@ -1,0 +1,136 @@
+"""The base of every error; options and names that do not exist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .source import Place, user_source
+
+
+class FunctransError(Exception):
+    """Base class of every error that functrans raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, the actual value or shape, and how to fix it.
+    source : Place, optional
+        The user's line; by default the innermost frame outside functrans.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> try:
+    ...     ft.grad(lambda x: x * 2)(3)
+    ... except ft.errors.FunctransError as error:
+    ...     print(type(error).__name__)
+    GradientError
+    """
+
+    def __init__(self, message: str, source: Place | None = None):
+        self.message = message
+        self.source = source if source is not None else user_source()
+        place = f"\n  at {self.source.describe()}" if self.source is not None else ""
+        super().__init__(message + place)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrived, (type(self), self.message, self.source, self.args), vars(self)
+
+
+def _arrived(
+    kind: type[FunctransError], message: str, source: Place | None, args: tuple[Any, ...]
+) -> FunctransError:
+    """A pickled error from another process, with its source line there."""
+    error = kind(message, source)
+    error.args = args
+    return error
+
+
+class JAXTypeError(FunctransError, TypeError):
+    """Base class of the errors that are a ``jax.errors.JAXTypeError`` in JAX: traced values in the wrong place.
+
+    >>> import functrans as ft
+    >>> try:
+    ...     ft.jit(lambda x: list(range(x)))(3)
+    ... except ft.errors.JAXTypeError as error:
+    ...     print(type(error).__name__)
+    TracerIntegerConversionError
+    """
+
+
+class JAXIndexError(FunctransError, IndexError):
+    """Base class of the errors that are a ``jax.errors.JAXIndexError`` in JAX: traced values as indices.
+
+    >>> import numpy as np, functrans as ft
+    >>> try:
+    ...     ft.jit(lambda x: x[x > 0])(np.ones(3))
+    ... except ft.errors.JAXIndexError as error:
+    ...     print(type(error).__name__)
+    NonConcreteBooleanIndexError
+    """
+
+
+class JaxRuntimeError(FunctransError, RuntimeError):
+    """Base class of the errors that are a ``jax.errors.JaxRuntimeError`` in JAX: a compiled program failed.
+
+    >>> import numpy as np, functrans as ft
+    >>> try:
+    ...     ft.jit(lambda x: ft.pure_callback(np.sin, ft.ShapeDtypeStruct((2,), float), x))(1.0)
+    ... except ft.errors.JaxRuntimeError as error:
+    ...     print(type(error).__name__)
+    CallbackError
+    """
+
+
+class ConfigError(FunctransError, ValueError):
+    """An option was set to an invalid value, in code or by an environment variable (``FUNCTRANS_BACKEND=gpu``).
+
+    >>> import functrans as ft
+    >>> ft.config.backend = "gpu"
+    Traceback (most recent call last):
+    ...
+    functrans.errors.ConfigError: config.backend must be 'llvm' or 'python', got 'gpu'...
+
+    The message names the option and its valid values.
+    """
+
+
+class UnknownOptionError(FunctransError, AttributeError):
+    """No option has this name.
+
+    >>> import functrans as ft
+    >>> ft.config.strickt = True
+    Traceback (most recent call last):
+    ...
+    functrans.errors.UnknownOptionError: config has no option 'strickt': did you mean 'strict'?...
+
+    The message suggests the nearest one.
+    """
+
+
+class NoAttributeError(FunctransError, AttributeError):
+    """A module of functrans, or a traced value, does not have this name.
+
+    >>> import functrans.numpy as fnp
+    >>> fnp.sine
+    Traceback (most recent call last):
+    ...
+    functrans.errors.NoAttributeError: functrans.numpy has no 'sine'. Nearest: ...
+
+    The message suggests the nearest existing name, or what to write instead.
+    """
+
+
+class MissingLibraryError(FunctransError, ImportError):
+    """An optional library is not installed: ml_dtypes, which has the dtype bfloat16.
+
+    >>> from unittest import mock
+    >>> import functrans as ft
+    >>> with mock.patch.dict("sys.modules", ml_dtypes=None):  # as if it were not installed
+    ...     ft.bfloat16
+    Traceback (most recent call last):
+    ...
+    functrans.errors.MissingLibraryError: bfloat16 is a dtype of the package ml_dtypes, which is not installed...
+
+    Install it, as the message says.
+    """

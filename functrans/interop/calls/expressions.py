@@ -1,0 +1,476 @@
+"""Statements and expressions of a jitted function, on traced values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numba.core import ir, types
+from numba.np.numpy_support import as_dtype
+
+from ... import numpy as fnp
+from ...errors import NumbaTranslationError
+from ...runtime.context import pass_on, run_quietly
+from .flow import ControlFlow
+from .functions import Callables
+from .slices import Slices
+from .state import Flag, Frame, Passed, State, dtype_of, views_in
+from .typed_ir import TypedFunction
+from .values import (
+    ArrayView,
+    Counted,
+    Elements,
+    RowsOf,
+    Storage,
+    cast,
+    is_known,
+    is_number,
+    is_slice,
+    read,
+    whole,
+    written,
+)
+
+_PLAIN = {
+    operator.iadd: operator.add,
+    operator.isub: operator.sub,
+    operator.imul: operator.mul,
+    operator.itruediv: operator.truediv,
+    operator.ifloordiv: operator.floordiv,
+    operator.imod: operator.mod,
+    operator.ipow: operator.pow,
+    operator.iand: operator.and_,
+    operator.ior: operator.or_,
+    operator.ixor: operator.xor,
+    operator.ilshift: operator.lshift,
+    operator.irshift: operator.rshift,
+    operator.imatmul: operator.matmul,
+}
+_DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
+_UNARY = {"-": operator.neg, "+": operator.pos, "~": operator.invert, "not": operator.not_}
+_CURE = "write it with loops over ranges, branches, arrays and numbers"
+
+
+class Expressions(Callables, Slices):
+    """Statements and expressions; `Machine` adds control flow."""
+
+    fail: Callable[[Any, type[BaseException], tuple[Any, ...]], None]
+
+    def __init__(self) -> None:
+        self.state = State(Frame(None, {}))  # type: ignore[arg-type]
+        self.plans: dict[Any, Passed] = {}
+        self.path: tuple[Any, ...] = ()
+        self.iterations: dict[str | None, tuple[Any, bool]] = {}
+        self.failures: dict[Any, tuple[int, type[BaseException], tuple[Any, ...]]] = {}
+        self.here: Any = None
+        self.offsets: dict[int, tuple[Any, int]] = {}
+        self._kept: list[Any] = []
+        self._numbers = 0
+
+    @property
+    def function(self) -> TypedFunction:
+        """The function that is being translated."""
+        return self.state.frame.function
+
+    @property
+    def flow(self) -> ControlFlow:
+        """Its control flow."""
+        return self.function.flow
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """Its variables."""
+        return self.state.frame.variables
+
+    def type_of(self, var: Any) -> Any:
+        """Numba's type of a variable."""
+        return self.function.typemap[var.name]
+
+    def unsupported(self, construct: str, cure: str = _CURE) -> Exception:
+        """The error for a construct at the current line."""
+        line = f"{self.here.filename}:{self.here.line}" if self.here else self.function.file
+        return NumbaTranslationError(
+            f"numba_call of {self.function.name}: {construct} has no translation ({line}). For derivatives and vmap, "
+            f"{cure}; or give numba_call a rule: vjp=, or jvp="
+        )
+
+    # ---------------------------------------------------------------- memory
+
+    def new_number(self) -> int:
+        """A number for a new storage."""
+        self._numbers += 1
+        return self._numbers
+
+    def fresh(self, array: Any, argument: str | None = None) -> ArrayView:
+        """A new array that holds the elements of `array`."""
+        key = self.new_number()
+        self.state.heap[key] = Storage(array, argument)
+        return whole(key, array.shape)
+
+    def load(self, view: ArrayView) -> Any:
+        """The element that a view selects; or the view, if it has axes."""
+        return view if view.order else self.content(view)
+
+    def content(self, value: Any) -> Any:
+        """A value with the elements of arrays instead of the arrays."""
+        if isinstance(value, ArrayView):
+            return read(self.state.heap[value.storage].value, value)
+        if isinstance(value, list):
+            return [self.content(v) for v in value]
+        if isinstance(value, tuple):
+            parts = [self.content(v) for v in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        return value
+
+    def store(self, view: ArrayView, value: Any) -> None:
+        """Write to an array."""
+        if is_slice(view) or is_slice(value):
+            self.store_slice(view, value)
+            return
+        storage = self.state.heap[view.storage]
+        value = self.content(value)
+        if storage.argument is not None:
+            raise self.unsupported(
+                f"the write to {storage.argument}", "copy the array before you write to it: y = x.copy()"
+            )
+        if storage.tied:
+            raise self.unsupported(
+                "the write to an array that may be one of several, depending on a condition or an earlier iteration",
+                "copy the array before the write: y = y.copy()",
+            )
+        self.state.heap[view.storage] = replace(storage, value=written(storage.value, view, value))
+
+    def tie(self, *views: ArrayView) -> None:
+        """Forbid writes to arrays that may be the same memory."""
+        for view in views:
+            old = self.state.heap[view.storage]
+            self.state.heap[view.storage] = replace(old, tied=True)
+
+    # ---------------------------------------------------------------- statements
+
+    def statement(self, statement: Any) -> None:
+        """Run one statement."""
+        self.here = statement.loc
+        if isinstance(statement, ir.Assign):
+            name = statement.target.name
+            value = self.typed(self.expression(statement.value, name), self.function.typemap[name])
+            self.variables[name] = value
+            self.note_offset(statement.value, value)
+        elif isinstance(statement, ir.SetItem):
+            self.assign(statement, self.variables[statement.index.name])
+        elif isinstance(statement, ir.StaticSetItem):
+            self.assign(statement, statement.index)
+        elif not isinstance(statement, ir.Del):
+            raise self.unsupported(_NAMES.get(type(statement).__name__, type(statement).__name__))
+
+    def assign(self, statement: Any, index: Any) -> None:
+        """``target[index] = value``."""
+        target, value = self.variables[statement.target.name], self.variables[statement.value.name]
+        if not isinstance(target, ArrayView):
+            raise self.unsupported(f"a write to a {self.type_of(statement.target)}")
+        taken = self.indexed(target, index)
+        if taken is not None:
+            if isinstance(value, (tuple, list)):
+                value = fnp.asarray(self.content(tuple(value)))
+            self.store(taken, value)
+            return
+        array, place = self.content(target), self.content(index)
+        if getattr(place, "dtype", None) == np.dtype(bool) and np.ndim(value) == 0:
+            self.store(target, fnp.where(place, cast(value, array.dtype), array))
+        else:
+            self.store(target, fnp.asarray(array).at[place].set(self.content(value), mode="clip"))
+
+    def typed(self, value: Any, kind: Any) -> Any:
+        """A value with the dtype that Numba infers."""
+        if isinstance(value, ArrayView):
+            array = self.state.heap[value.storage].value
+            if isinstance(kind, types.Array) and array.dtype != as_dtype(kind.dtype):
+                return self.elementwise(lambda x: x.astype(as_dtype(kind.dtype)), value)
+            return value
+        if is_number(value) and isinstance(kind, (types.Number, types.Boolean)):
+            return cast(value, np.dtype(as_dtype(kind)))
+        if type(value) is tuple and isinstance(kind, types.BaseTuple):
+            parts = [self.typed(v, k) for v, k in zip(value, kind.types, strict=True)]
+            return kind.instance_class(*parts) if isinstance(kind, types.BaseNamedTuple) else tuple(parts)
+        return value
+
+    # ---------------------------------------------------------------- expressions
+
+    def expression(self, value: Any, name: str) -> Any:
+        """The value of the right-hand side of an assignment."""
+        if isinstance(value, ir.Var):
+            return self.variables[value.name]
+        if isinstance(value, ir.Arg):
+            return self.variables[f"arg.{value.name}"]
+        if isinstance(value, (ir.Const, ir.Global, ir.FreeVar)):
+            return self.constant(value.value, value)
+        if not isinstance(value, ir.Expr):
+            raise self.unsupported(_NAMES.get(type(value).__name__, f"'{value}'"))
+        method = getattr(self, f"_{value.op}", None)
+        if method is None:
+            raise self.unsupported(_NAMES.get(value.op, f"'{value.op}'"))
+        return method(value)
+
+    def constant(self, value: Any, node: Any = None) -> Any:
+        """A global, a closure variable or a literal."""
+        if isinstance(value, np.ndarray):
+            return self.fresh(np.array(value), f"the global array '{getattr(node, 'name', '?')}'")
+        if isinstance(value, tuple):
+            parts = [self.constant(v, node) for v in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        return value.item() if isinstance(value, np.generic) else value
+
+    def truth(self, var: Any) -> Any:
+        """A condition."""
+        value = self.variables[var.name]
+        if is_number(value):
+            return cast(value, np.dtype(bool))
+        return bool(value)
+
+    def _cast(self, expr: Any) -> Any:
+        return self.variables[expr.value.name]
+
+    def _build_tuple(self, expr: Any) -> Any:
+        return tuple([self.variables[v.name] for v in expr.items])
+
+    def _build_list(self, expr: Any) -> Any:
+        """A list literal, which only functions like ``np.array`` read."""
+        return [self.variables[v.name] for v in expr.items]
+
+    def _exhaust_iter(self, expr: Any) -> Any:
+        value = self.variables[expr.value.name]
+        if isinstance(value, tuple):
+            return value
+        if isinstance(value, ArrayView) and is_known(value.shape[0]) and value.shape[0] == expr.count:
+            return tuple([self.load(value.taken([k])) for k in range(expr.count)])
+        raise self.unsupported("unpacking of this value")
+
+    def _getiter(self, expr: Any) -> Any:
+        return self.counted_of(self.variables[expr.value.name])
+
+    def counted_of(self, value: Any) -> Counted:
+        """What a ``for`` loop goes over."""
+        if isinstance(value, Counted):
+            return value
+        if isinstance(value, ArrayView):
+            return RowsOf(value.shape[0], value)
+        if isinstance(value, tuple):
+            return Elements(len(value), value)
+        raise self.unsupported("a loop over this value")
+
+    def _iternext(self, expr: Any) -> Any:
+        if expr.value.name not in self.iterations:
+            raise self.unsupported("next()")
+        return self.iterations.pop(expr.value.name)
+
+    def _pair_first(self, expr: Any) -> Any:
+        return self.variables[expr.value.name][0]
+
+    def _pair_second(self, expr: Any) -> Any:
+        return self.variables[expr.value.name][1]
+
+    def element_of(self, items: tuple[Any, ...], k: Any) -> Any:
+        """An element of a tuple at a place known only at run time."""
+        if is_known(k):
+            return items[k]
+        if all(type(i) is tuple and len(i) == len(items[0]) for i in items):
+            return tuple([self.element_of(parts, k) for parts in zip(*items, strict=True)])
+        if all(isinstance(i, ArrayView) and i.shape == items[0].shape and not is_slice(i) for i in items):
+            stacked = self.fresh(fnp.stack(list(map(self.content, items))))
+            self.tie(stacked, *items)
+            return self.load(stacked.taken([k]))
+        if not all(map(is_number, items)):
+            raise self.unsupported("a loop over a tuple of arrays of several shapes")
+        return fnp.stack([fnp.asarray(i) for i in items]).at[k].get(mode="clip")
+
+    # ---------------------------------------------------------------- operators
+
+    def _binop(self, expr: Any) -> Any:
+        a, b = self.variables[expr.lhs.name], self.variables[expr.rhs.name]
+        return self.operate(expr.fn, a, b, self.function.calltypes[expr])
+
+    def _inplace_binop(self, expr: Any) -> Any:
+        a, b = self.variables[expr.lhs.name], self.variables[expr.rhs.name]
+        value = self.operate(_PLAIN[expr.fn], a, b, self.function.calltypes[expr])
+        if not isinstance(a, ArrayView):
+            return value
+        self.store(a, value)
+        return a
+
+    def operate(self, f: Any, a: Any, b: Any, signature: Any) -> Any:
+        """A binary operator."""
+        if f in (operator.is_, operator.is_not) or a is None or b is None:
+            return f(a is None, b is None) if a is None or b is None else f(a, b)
+        if isinstance(a, (tuple, str)) or isinstance(b, (tuple, str)):
+            return self._on_tuples(f, a, b)
+        if is_slice(a) or is_slice(b):
+            if f is operator.matmul:
+                return self.contracted(a, b)
+            kinds = signature.args
+            return self.elementwise(f, *[self.operand(v, k) for v, k in zip((a, b), kinds, strict=True)])
+        x, y = self.operand(a, signature.args[0]), self.operand(b, signature.args[1])
+        if f in _DIVISIONS and not isinstance(a, ArrayView) and not isinstance(b, ArrayView):
+            self.check_divisor(y)
+            if is_known(y) and y == 0:
+                x = np.float64(x) if is_known(x) else x
+                y = np.float64(y)
+        if is_known(x) and is_known(y):
+            value = run_quietly(f, x, y)
+        elif f is operator.pow and is_known(b) and isinstance(b, int):
+            value = x**b
+        else:
+            value = f(x, y)
+        return self.result(value)
+
+    def result(self, value: Any) -> Any:
+        """An array result is a new array."""
+        if is_number(value):
+            return value.item() if isinstance(value, np.generic) else value
+        return self.fresh(value) if hasattr(value, "shape") else value
+
+    def operand(self, value: Any, kind: Any) -> Any:
+        """An operand as the operator takes it."""
+        if isinstance(value, ArrayView):
+            return value if is_slice(value) else self.content(value)
+        if is_number(value):
+            return cast(value, dtype_of(kind, value))
+        return value
+
+    def check_divisor(self, y: Any) -> None:
+        """Fail if the divisor is zero and the function raises then."""
+        if self.function.raises_on_zero and not (is_known(y) and y != 0):
+            self.fail(y == 0, ZeroDivisionError, ("division by zero",))
+
+    def _on_tuples(self, f: Any, a: Any, b: Any) -> Any:
+        known = (operator.eq, operator.ne, operator.add, operator.mul)
+        flat = [*(a if isinstance(a, tuple) else [a]), *(b if isinstance(b, tuple) else [b])]
+        if f in known and (f is operator.add or all(is_known(v) or isinstance(v, str) for v in flat)):
+            return f(a, b)
+        raise self.unsupported(f"'{f.__name__}' of tuples or strings")
+
+    def _unary(self, expr: Any) -> Any:
+        value = self.variables[expr.value.name]
+        f = _UNARY.get(expr.fn, expr.fn)
+        if not isinstance(value, ArrayView) and not is_number(value):
+            return f(value)
+        if is_slice(value):
+            return self.elementwise(f if f is not operator.not_ else fnp.logical_not, value)
+        x = self.operand(value, self.function.calltypes[expr].args[0])
+        if f is operator.not_:
+            return not x if is_known(x) else fnp.logical_not(cast(x, np.dtype(bool)))
+        return self.result(f(x))
+
+    # ---------------------------------------------------------------- indexing
+
+    def _getitem(self, expr: Any) -> Any:
+        return self.item(self.variables[expr.value.name], self.variables[expr.index.name])
+
+    def _static_getitem(self, expr: Any) -> Any:
+        index = expr.index
+        return self.item(self.variables[expr.value.name], index)
+
+    _typed_getitem = _getitem
+
+    def item(self, value: Any, index: Any) -> Any:
+        """``value[index]``."""
+        if isinstance(value, (tuple, list)):
+            if isinstance(index, slice) or is_known(index):
+                return value[index]
+            self.check_index(index, len(value))
+            return self.element_of(tuple(value), fnp.where(index < 0, index + len(value), index))
+        if not isinstance(value, ArrayView):
+            raise self.unsupported("an index of this value")
+        taken = self.indexed(value, index)
+        if taken is not None:
+            return self.load(taken)
+        try:
+            return self.result(fnp.asarray(self.content(value)).at[self.content(index)].get(mode="clip"))
+        except Exception as error:
+            pass_on(error)
+            raise self.unsupported(
+                f"this index ({error})", "use an index whose result has a known shape"
+            ) from error
+
+    def indexed(self, view: ArrayView, index: Any) -> ArrayView | None:
+        """The view of a basic index; None for an index with arrays."""
+        places = list(index) if isinstance(index, tuple) else [index]
+        if any(isinstance(p, (ArrayView, list)) or p is None for p in places):
+            return None
+        if Ellipsis in [p for p in places if not hasattr(p, "aval")]:
+            k = next(n for n, p in enumerate(places) if p is Ellipsis)
+            places[k : k + 1] = [slice(None)] * (len(view.order) - len(places) + 1)
+        return view.taken([self.place(p, n) for p, n in zip(places, view.shape, strict=False)])
+
+    def place(self, index: Any, size: Any) -> Any:
+        """One index, counted from the start."""
+        if isinstance(index, slice):
+            return self.span(index, size)
+        if is_known(index) and is_known(size):
+            self.check_index(index, size)
+            return min(max(int(index) + (size if index < 0 else 0), 0), max(size - 1, 0))
+        self.check_index(index, size)
+        if is_known(index) and index < 0:
+            return index + size
+        return index
+
+    def check_index(self, index: Any, size: int) -> None:
+        """Fail if an index is out of bounds and the function checks them."""
+        if self.function.checks_bounds:
+            outside = (index < -size) | (index >= size)
+            self.fail(outside, IndexError, ("index is out of bounds",))
+
+    # ---------------------------------------------------------------- failures
+
+    def failure(self, kind: type[BaseException], args: tuple[Any, ...]) -> tuple[int, list[tuple[Flag, Any]]]:
+        """The number of a failure, and the flags that hold the values of its arguments."""
+        values = [self.content(a) for a in args]
+        known = all(is_known(v) or isinstance(v, str) for v in values)
+        key = (kind, tuple(values)) if known else (kind, self.path, str(self.here))
+        number = self.failures[key][0] if key in self.failures else len(self.failures) + 1
+        places: list[tuple[Flag, Any]] = []
+        template: list[Any] = []
+        for k, value in enumerate(values):
+            if is_number(value) and not is_known(value):
+                flag = ("argument", number, k, np.dtype(value.dtype))
+                places.append((flag, value))
+                template.append(flag)
+            else:
+                template.append(value)
+        self.failures[key] = (number, kind, tuple(template))
+        return number, places
+
+    def exception(self, statement: Any) -> tuple[type[BaseException], tuple[Any, ...]]:
+        """The class and arguments that a ``raise`` raises."""
+        if isinstance(statement, (ir.StaticRaise, ir.DynamicRaise)):
+            kind, args = statement.exc_class, statement.exc_args or ()
+            found = tuple([self.variables[a.name] if isinstance(a, ir.Var) else a for a in args])
+            return kind, found
+        value = None if statement.exception is None else self.variables[statement.exception.name]
+        if isinstance(value, type):
+            return value, ()
+        raise self.unsupported("this raise", "raise a class of exception with plain arguments")
+
+    def arrays(self) -> Iterator[ArrayView]:
+        """The arrays of all variables."""
+        return views_in(tuple(self.variables.values()))
+
+
+_NAMES = {
+    "Yield": "a generator",
+    "yield_": "a generator",
+    "build_map": "a dict",
+    "build_set": "a set",
+    "build_list": "a list",
+    "make_function": "a function made inside",
+    "DelItem": "del",
+    "Print": "print",
+    "EnterWith": "a with block",
+    "PopBlock": "a with block",
+    "StoreMap": "a dict",
+    "TryRaise": "try",
+    "StaticTryRaise": "try",
+    "DynamicTryRaise": "try",
+}

@@ -1,0 +1,1 @@
+"""Jitted functions of functrans in the user's ``@njit`` code."""

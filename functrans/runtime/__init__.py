@@ -1,0 +1,1 @@
+"""What the process needs besides mathematics: options, context, pickling, tracebacks, optional libraries."""
