@@ -11,7 +11,7 @@ from functrans import errors
 PAGE = Path(__file__).with_name("errors.md")
 HEAD = """# Errors
 
-`docs/generate_errors.py` writes this page from the docstrings of the classes in `functrans/core/errors/`; edit them
+`docs/generate_errors.py` writes this page from the docstrings of the classes in `functrans/errors/`; edit them
 there.
 
 Every error that functrans raises on purpose is a `functrans.errors.FunctransError`. It is also an error of the type
