@@ -7,24 +7,25 @@ from typing import Any
 
 from ..core import FLOAT64, DtypeError, is_bfloat16
 from ..frontend.checked import checked
+from ..frontend.docstrings import with_sections
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish
 
 _SECTIONS = """
-    Parameters
-    ----------
-    x : array_like, shape (...)
-        Real; integers and booleans become float64.
+Parameters
+----------
+x : array_like, shape (...)
+    Real; integers and booleans become float64.
 
-    Returns
-    -------
-    Array, shape (...)
+Returns
+-------
+Array, shape (...)
 
-    Raises
-    ------
-    DtypeError
-        If `x` is complex.
+Raises
+------
+DtypeError
+    If `x` is complex.
 """
 
 
@@ -72,13 +73,12 @@ def with_weak_numbers(value: Any) -> Any:
 
 def activation(body: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A public elementwise function of a real `x`. The sections that all share join its docstring after the summary."""
-    name, text = body.__name__, body.__doc__ or ""
+    name = body.__name__
 
     def function(x: Any) -> Any:
         return finish(body(real_operand(x, name)))
 
-    summary, _, rest = text.partition("\n")
-    function.__doc__ = f"{summary}\n{_SECTIONS}{rest}"
+    function.__doc__ = with_sections(body.__doc__, _SECTIONS)
     function.__name__ = function.__qualname__ = name
     function.__module__ = body.__module__
     return checked(function)

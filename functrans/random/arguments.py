@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -130,38 +131,44 @@ def raw(word: Any) -> Any:
 # --- dtypes and shapes ------------------------------------------------------------------------------------------
 
 
-def _dtype(dtype: Any, name: str, default: np.dtype, kinds: str, what: str) -> np.dtype:
-    if dtype is None:
-        return default
-    chosen = canonical(dtype, f"random.{name}: dtype")
-    if dtype_kind(chosen) not in kinds:
-        raise DtypeError(f"random.{name}: dtype must be {what} dtype, got {chosen}")
-    return chosen
+@dataclass(frozen=True)
+class DtypeOf:
+    """Which dtypes numbers may have: calling it checks a choice.
+
+    Parameters
+    ----------
+    what : str
+        In words, with an article.
+    kinds : str
+        NumPy's letters of the kinds.
+    default : dtype
+        What None stands for.
+    """
+
+    what: str
+    kinds: str
+    default: np.dtype
+
+    def __call__(self, dtype: Any, name: str) -> np.dtype:
+        """The dtype that the user chose for the function `name`."""
+        if dtype is None:
+            return self.default
+        chosen = canonical(dtype, f"random.{name}: dtype")
+        if dtype_kind(chosen) not in self.kinds:
+            raise DtypeError(f"random.{name}: dtype must be {self.what} dtype, got {chosen}")
+        return chosen
+
+    @property
+    def about(self) -> str:
+        """A sentence for docstrings."""
+        return f"{self.what[0].upper()}{self.what[1:]} dtype, by default {self.default}."
 
 
-def float_dtype(dtype: Any, name: str) -> np.dtype:
-    """The dtype of real numbers, by default float64."""
-    return _dtype(dtype, name, FLOAT64, "f", "a float")
-
-
-def inexact_dtype(dtype: Any, name: str) -> np.dtype:
-    """The dtype of real or complex numbers, by default float64."""
-    return _dtype(dtype, name, FLOAT64, "fc", "a float or complex")
-
-
-def integer_dtype(dtype: Any, name: str) -> np.dtype:
-    """The dtype of integers, by default int64."""
-    return _dtype(dtype, name, INT64, "iu", "an integer")
-
-
-def bits_dtype(dtype: Any, name: str) -> np.dtype:
-    """The dtype of bits, by default uint64."""
-    return _dtype(dtype, name, U64, "u", "an unsigned integer")
-
-
-def number_dtype(dtype: Any, name: str) -> np.dtype:
-    """The dtype of numbers that are whole, by default int64."""
-    return _dtype(dtype, name, INT64, "iufc", "a number")
+float_dtype = DtypeOf("a float", "f", FLOAT64)
+inexact_dtype = DtypeOf("a float or complex", "fc", FLOAT64)
+integer_dtype = DtypeOf("an integer", "iu", INT64)
+bits_dtype = DtypeOf("an unsigned integer", "u", U64)
+number_dtype = DtypeOf("a number", "iufc", INT64)
 
 
 def shape_of_result(shape: Any, name: str) -> tuple[int, ...]:

@@ -20,11 +20,11 @@ from .arguments import (
     one_key,
     parameter,
     shape_of_result,
-    shape_with,
     shapes_broadcast,
     spread,
     words,
 )
+from .sampler import Real, sampler
 
 __all__ = ["binomial", "multinomial", "poisson"]
 
@@ -75,28 +75,11 @@ def _poisson_by_rejection(word: Any, rate: Any, unused: Any, shape: tuple[int, .
     return fnp.astype(value, dtype)
 
 
-@compiled
-def _poisson(key: Any, lam: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    word, rate = words(key, "poisson"), spread(lam, shape, FLOAT32)
-    small = fnp.isnan(rate) | (rate < 10)
-    few = _poisson_by_products(word, fnp.where(small, rate, np.float32(0)), shape, dtype)
-    many = _poisson_by_rejection(word, fnp.where(small, np.float32(1e5), rate), small, shape, dtype)
-    return fnp.where(rate == 0, 0, fnp.where(small, few, many))
-
-
-@checked
-def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler(
+    Real("lam", "The mean, not negative. It is rounded to float32, as in JAX.", low=0.0), dtype=integer_dtype
+)
+def poisson(word: Any, lam: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw Poisson counts.
-
-    Parameters
-    ----------
-    key : key
-    lam : array_like
-        The mean, not negative. It is rounded to float32, as in JAX.
-    shape : int or tuple of int, optional
-        By default that of `lam`, which must broadcast to it.
-    dtype : dtype-like
-        An integer dtype, by default int64.
 
     Examples
     --------
@@ -104,8 +87,11 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     >>> random.poisson(random.key(0), 4.0, 5)
     Array([0, 1, 5, 5, 2])
     """
-    kind, lam = integer_dtype(dtype, "poisson"), parameter(lam, "poisson", "lam", low=0.0)
-    return _poisson(one_key(key, "poisson"), lam, shape=shape_with(shape, "poisson", lam=lam), dtype=kind)
+    word, rate = word, spread(lam, shape, FLOAT32)
+    small = fnp.isnan(rate) | (rate < 10)
+    few = _poisson_by_products(word, fnp.where(small, rate, np.float32(0)), shape, dtype)
+    many = _poisson_by_rejection(word, fnp.where(small, np.float32(1e5), rate), small, shape, dtype)
+    return fnp.where(rate == 0, 0, fnp.where(small, few, many))
 
 
 # --- binomial ---------------------------------------------------------------------------------------------------
@@ -201,26 +187,13 @@ def binomial_of(word: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: np.dty
     return fnp.where(low | impossible | fnp.isnan(q) | endless, counts, fnp.astype(n, dtype) - counts)
 
 
-@compiled
-def _binomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return binomial_of(words(key, "binomial"), n, cast(p, aval_of(p).dtype), shape, dtype)
-
-
-@checked
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Draw how many of `n` trials succeed.
-
-    Parameters
-    ----------
-    key : key
-    n : array_like
-        The number of trials, not negative.
-    p : array_like
-        The probability of success, in ``[0, 1]``.
-    shape : int or tuple of int, optional
-        By default that of the parameters, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64, as in JAX.
+@sampler(
+    Real("n", "The number of trials, not negative.", low=0.0),
+    Real("p", "The probability of success, in ``[0, 1]``.", low=0.0, high=1.0, computes=True),
+    sharded=False,
+)
+def binomial(word: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """Draw how many of `n` trials succeed; floats by default, as in JAX.
 
     Examples
     --------
@@ -228,12 +201,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     >>> random.binomial(random.key(0), 10, 0.3, 5)
     Array([4., 1., 3., 4., 3.])
     """
-    kind = float_dtype(dtype, "binomial")
-    n = parameter(n, "binomial", "n", low=0.0)
-    p = parameter(p, "binomial", "p", low=0.0, high=1.0)
-    p = p if is_float(aval_of(p).dtype) else cast(p, FLOAT64)
-    shape = shape_with(shape, "binomial", n=n, p=p)
-    return _binomial(one_key(key, "binomial"), n, p, shape=shape, dtype=kind)
+    return binomial_of(word, n, cast(p, aval_of(p).dtype), shape, dtype)
 
 
 @compiled

@@ -23,11 +23,11 @@ from .arguments import (
     one_key,
     parameter,
     shape_of_result,
-    shape_with,
     shapes_broadcast,
     spread,
     words,
 )
+from .sampler import Real, sampler
 
 __all__ = [
     "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "t", "wald",
@@ -91,24 +91,9 @@ def gamma_of(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype, log: bo
     return (random_ops.log_gamma_sample_p if log else random_ops.gamma_sample_p).bind(a, unwrap(samples))
 
 
-@compiled
-def _gamma(key: Any, a: Any, *, shape: tuple[int, ...], dtype: np.dtype, log: bool) -> Any:
-    return gamma_of(words(key, "loggamma" if log else "gamma"), a, shape, dtype, log)
-
-
-@checked
-def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler(Real("a", "Positive. It has derivatives.", low=0.0))
+def gamma(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw gamma numbers of shape `a` and scale 1.
-
-    Parameters
-    ----------
-    key : key
-    a : array_like
-        Positive. It has derivatives.
-    shape : int or tuple of int, optional
-        By default that of `a`, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Notes
     -----
@@ -125,23 +110,12 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     >>> ft.grad(lambda a: random.gamma(random.key(0), a))(3.0)
     Array(0.91461171)
     """
-    kind, a = float_dtype(dtype, "gamma"), parameter(a, "gamma", "a", low=0.0)
-    return _gamma(one_key(key, "gamma"), a, shape=shape_with(shape, "gamma", a=a), dtype=kind, log=False)
+    return gamma_of(word, a, shape, dtype)
 
 
-@checked
-def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler(Real("a", "Positive. It has derivatives, as that of `gamma`.", low=0.0))
+def loggamma(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw logarithms of gamma numbers, which do not underflow where `a` is small.
-
-    Parameters
-    ----------
-    key : key
-    a : array_like
-        Positive. It has derivatives, as that of `gamma`.
-    shape : int or tuple of int, optional
-        By default that of `a`, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -149,36 +123,15 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shar
     >>> random.loggamma(random.key(0), 1e-4, 3)
     Array([-11123.58601393, -22795.89144003,  -8540.69551995])
     """
-    kind, a = float_dtype(dtype, "loggamma"), parameter(a, "loggamma", "a", low=0.0)
-    shape = shape_with(shape, "loggamma", a=a)
-    return _gamma(one_key(key, "loggamma"), a, shape=shape, dtype=kind, log=True)
+    return gamma_of(word, a, shape, dtype, log=True)
 
 
 # --- ratios -----------------------------------------------------------------------------------------------------
 
 
-@compiled
-def _beta(key: Any, a: Any, b: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    both = ops.stack([spread(p, shape, dtype) for p in (a, b)])
-    x, y = gamma_of(stream.split(words(key, "beta")), both, (2, *shape), dtype, log=True)
-    largest = fnp.maximum(x, y)
-    x, y = fnp.exp(x - largest), fnp.exp(y - largest)
-    return x / (x + y)
-
-
-@checked
-def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler(Real("a, b", "Positive. They have derivatives, through two gamma numbers (see `gamma`).", low=0.0))
+def beta(word: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw beta numbers.
-
-    Parameters
-    ----------
-    key : key
-    a, b : array_like
-        Positive. They have derivatives, through two gamma numbers (see `gamma`).
-    shape : int or tuple of int, optional
-        By default that of the parameters, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -186,9 +139,11 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
     >>> random.beta(random.key(0), 2.0, 3.0, 3)
     Array([0.32795607, 0.61380901, 0.76013421])
     """
-    kind = float_dtype(dtype, "beta")
-    a, b = parameter(a, "beta", "a", low=0.0), parameter(b, "beta", "b", low=0.0)
-    return _beta(one_key(key, "beta"), a, b, shape=shape_with(shape, "beta", a=a, b=b), dtype=kind)
+    both = ops.stack([spread(p, shape, dtype) for p in (a, b)])
+    x, y = gamma_of(stream.split(word), both, (2, *shape), dtype, log=True)
+    largest = fnp.maximum(x, y)
+    x, y = fnp.exp(x - largest), fnp.exp(y - largest)
+    return x / (x + y)
 
 
 @compiled
@@ -232,29 +187,14 @@ def dirichlet(
 # --- chi-square, t, f -------------------------------------------------------------------------------------------
 
 
-def _chisquare_of(word: Any, df: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    half = cast(df, dtype) / dtype.type(2)
-    return fnp.exp(gamma_of(word, half, shape, dtype, log=True)) * dtype.type(2)
+_DEGREES = Real(
+    "df", "Degrees of freedom, positive. It has derivatives, through gamma numbers (see `gamma`).", above=0.0
+)
 
 
-@compiled
-def _chisquare(key: Any, df: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return _chisquare_of(words(key, "chisquare"), df, shape, dtype)
-
-
-@checked
-def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler(_DEGREES)
+def chisquare(word: Any, df: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw chi-square numbers.
-
-    Parameters
-    ----------
-    key : key
-    df : array_like
-        Degrees of freedom, positive. It has derivatives, through gamma numbers (see `gamma`).
-    shape : int or tuple of int, optional
-        By default that of `df`, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -262,31 +202,13 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
     >>> random.chisquare(random.key(0), 4.0, 3)
     Array([2.70406159, 2.2487189 , 7.46480832])
     """
-    kind, df = float_dtype(dtype, "chisquare"), parameter(df, "chisquare", "df", above=0.0)
-    shape = shape_with(shape, "chisquare", df=df)
-    return _chisquare(one_key(key, "chisquare"), df, shape=shape, dtype=kind)
-
-
-@compiled
-def _t(key: Any, df: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    first, second = stream.children(words(key, "t"))
     half = cast(df, dtype) / dtype.type(2)
-    return stream.normal(first, shape, dtype) * fnp.sqrt(half / gamma_of(second, half, shape, dtype))
+    return fnp.exp(gamma_of(word, half, shape, dtype, log=True)) * dtype.type(2)
 
 
-@checked
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler(_DEGREES)
+def t(word: Any, df: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers of Student's t distribution.
-
-    Parameters
-    ----------
-    key : key
-    df : array_like
-        Degrees of freedom, positive. It has derivatives, through gamma numbers (see `gamma`).
-    shape : int or tuple of int, optional
-        By default that of `df`, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -294,35 +216,20 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
     >>> random.t(random.key(0), 4.0, 3)
     Array([ 1.43881401, -0.57618965,  0.90480371])
     """
-    kind, df = float_dtype(dtype, "t"), parameter(df, "t", "df", above=0.0)
-    return _t(one_key(key, "t"), df, shape=shape_with(shape, "t", df=df), dtype=kind)
+    first, second = stream.children(word)
+    half = cast(df, dtype) / dtype.type(2)
+    return stream.normal(first, shape, dtype) * fnp.sqrt(half / gamma_of(second, half, shape, dtype))
 
 
-@compiled
-def _f(key: Any, dfnum: Any, dfden: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    both = [spread(df, shape, dtype) for df in (dfden, dfnum)]
-    halves = ops.div_p.bind(ops.stack(both), dtype.type(2))
-    logs = gamma_of(stream.split(words(key, "f")), halves, (2, *shape), dtype, log=True)
-    denominator, numerator = (fnp.exp(x) * dtype.type(2) / df for x, df in zip(logs, both))
-    return numerator / denominator
-
-
-@checked
-def f(
-    key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
+@sampler(
+    Real(
+        "dfnum, dfden",
+        "Degrees of freedom of the numerator and the denominator, positive. They have derivatives, as `df` of `t`.",
+        above=0.0,
+    )
+)
+def f(word: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers of the F distribution.
-
-    Parameters
-    ----------
-    key : key
-    dfnum, dfden : array_like
-        Degrees of freedom of the numerator and the denominator, positive. They have derivatives, through gamma numbers
-        (see `gamma`).
-    shape : int or tuple of int, optional
-        By default that of the parameters, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -330,39 +237,19 @@ def f(
     >>> random.f(random.key(0), 3.0, 10.0, 3)
     Array([1.57375366, 0.40850782, 0.1016132 ])
     """
-    kind = float_dtype(dtype, "f")
-    dfnum, dfden = parameter(dfnum, "f", "dfnum", above=0.0), parameter(dfden, "f", "dfden", above=0.0)
-    shape = shape_with(shape, "f", dfnum=dfnum, dfden=dfden)
-    return _f(one_key(key, "f"), dfnum, dfden, shape=shape, dtype=kind)
+    both = [spread(df, shape, dtype) for df in (dfden, dfnum)]
+    halves = ops.div_p.bind(ops.stack(both), dtype.type(2))
+    logs = gamma_of(stream.split(word), halves, (2, *shape), dtype, log=True)
+    denominator, numerator = (fnp.exp(x) * dtype.type(2) / df for x, df in zip(logs, both))
+    return numerator / denominator
 
 
 # --- others -----------------------------------------------------------------------------------------------------
 
 
-@compiled
-def _wald(key: Any, mean: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    first, second = stream.children(words(key, "wald"))
-    mean = spread(mean, shape, dtype)
-    m = ops.stop_gradient_p.bind(mean)
-    y = stream.normal(first, shape, dtype) ** 2
-    u = stream.uniform(second, shape, dtype)
-    x = m + m**2 * y / 2 - m / 2 * fnp.sqrt(4 * m * y + m**2 * y**2)
-    return random_ops.wald_sample_p.bind(mean, unwrap(fnp.where(u <= m / (m + x), x, m**2 / x)))
-
-
-@checked
-def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler(Real("mean", "Positive. It has derivatives.", above=0.0))
+def wald(word: Any, mean: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers of Wald's (the inverse Gaussian) distribution of scale 1.
-
-    Parameters
-    ----------
-    key : key
-    mean : array_like
-        Positive. It has derivatives.
-    shape : int or tuple of int, optional
-        By default that of `mean`, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Notes
     -----
@@ -376,8 +263,13 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
     >>> random.wald(random.key(0), 2.0, 3)
     Array([0.22327945, 3.90085525, 3.56995724])
     """
-    kind, mean = float_dtype(dtype, "wald"), parameter(mean, "wald", "mean", above=0.0)
-    return _wald(one_key(key, "wald"), mean, shape=shape_with(shape, "wald", mean=mean), dtype=kind)
+    first, second = stream.children(word)
+    mean = spread(mean, shape, dtype)
+    m = ops.stop_gradient_p.bind(mean)
+    y = stream.normal(first, shape, dtype) ** 2
+    u = stream.uniform(second, shape, dtype)
+    x = m + m**2 * y / 2 - m / 2 * fnp.sqrt(4 * m * y + m**2 * y**2)
+    return random_ops.wald_sample_p.bind(mean, unwrap(fnp.where(u <= m / (m + x), x, m**2 / x)))
 
 
 def _generalized_normal_of(word: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -387,25 +279,9 @@ def _generalized_normal_of(word: Any, p: Any, shape: tuple[int, ...], dtype: np.
     return stream.random_sign(second, shape, dtype) * fnp.power(size, inverse)
 
 
-@compiled
-def _generalized_normal(key: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return _generalized_normal_of(words(key, "generalized_normal"), p, shape, dtype)
-
-
-@checked
-def generalized_normal(
-    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None
-) -> Any:
+@sampler(Real("p", "Positive. It has derivatives.", above=0.0), shape=())
+def generalized_normal(word: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers of density proportional to ``exp(-abs(x)**p)``.
-
-    Parameters
-    ----------
-    key : key
-    p : float
-        Positive; may be traced. It has derivatives.
-    shape : int or tuple of int
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -413,10 +289,7 @@ def generalized_normal(
     >>> random.generalized_normal(random.key(0), 3.0, 3)
     Array([ 0.74663734, -1.07920374, -0.1386478 ])
     """
-    kind = float_dtype(dtype, "generalized_normal")
-    p = parameter(p, "generalized_normal", "p", above=0.0)
-    shape = shape_with(shape_of_result(shape, "generalized_normal"), "generalized_normal", p=p)
-    return _generalized_normal(one_key(key, "generalized_normal"), p, shape=shape, dtype=kind)
+    return _generalized_normal_of(word, p, shape, dtype)
 
 
 @compiled

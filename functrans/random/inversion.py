@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..core import aval_of, finfo, is_float
+from ..core import aval_of, finfo
 from ..frontend.checked import checked
 from . import stream
 from .arguments import (
@@ -20,10 +20,10 @@ from .arguments import (
     one_key,
     parameter,
     shape_of_result,
-    shape_with,
     spread,
     words,
 )
+from .sampler import Real, sampler
 
 __all__ = [
     "cauchy", "exponential", "geometric", "gumbel", "laplace", "logistic", "pareto", "rayleigh", "triangular",
@@ -31,25 +31,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _limits(dtype: np.dtype) -> Any:
-    return finfo(dtype)
-
-
-@compiled
-def _exponential(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return stream.exponential(words(key, "exponential"), shape, dtype)
-
-
-@checked
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler()
+def exponential(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw exponential numbers of mean 1.
-
-    Parameters
-    ----------
-    key : key
-    shape : int or tuple of int
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -57,13 +41,12 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: N
     >>> random.exponential(random.key(0), 3)
     Array([0.54207056, 0.24372319, 3.36163426])
     """
-    kind = float_dtype(dtype, "exponential")
-    return _exponential(one_key(key, "exponential"), shape=shape_of_result(shape, "exponential"), dtype=kind)
+    return stream.exponential(word, shape, dtype)
 
 
 def gumbel_of(word: Any, shape: tuple[int, ...], dtype: np.dtype, mode: str = "low") -> Any:
     """Standard Gumbel numbers; see `gumbel`."""
-    limits = _limits(dtype)
+    limits = finfo(dtype)
     if mode == "highest" and dtype == np.float32:
         return _fine_gumbel(word, shape)
     if mode == "low":
@@ -137,23 +120,9 @@ def gumbel(
     return _gumbel(one_key(key, "gumbel"), shape=shape_of_result(shape, "gumbel"), dtype=kind, mode=mode)
 
 
-@compiled
-def _laplace(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    low = float(dtype.type(-1) + _limits(dtype).epsneg)
-    u = stream.uniform(words(key, "laplace"), shape, dtype, low, 1.0)
-    return fnp.sign(u) * fnp.log1p(-fnp.abs(u))
-
-
-@checked
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler()
+def laplace(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw standard Laplace numbers, of density ``exp(-abs(x)) / 2``.
-
-    Parameters
-    ----------
-    key : key
-    shape : int or tuple of int
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -161,26 +130,14 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None 
     >>> random.laplace(random.key(0), 3)
     Array([ 0.17803369,  0.83796278, -2.66848708])
     """
-    kind = float_dtype(dtype, "laplace")
-    return _laplace(one_key(key, "laplace"), shape=shape_of_result(shape, "laplace"), dtype=kind)
+    low = float(dtype.type(-1) + finfo(dtype).epsneg)
+    u = stream.uniform(word, shape, dtype, low, 1.0)
+    return fnp.sign(u) * fnp.log1p(-fnp.abs(u))
 
 
-@compiled
-def _logistic(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    u = stream.uniform(words(key, "logistic"), shape, dtype, float(_limits(dtype).tiny), 1.0)
-    return fnp.log(u) - fnp.log1p(-u)
-
-
-@checked
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler()
+def logistic(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw standard logistic numbers.
-
-    Parameters
-    ----------
-    key : key
-    shape : int or tuple of int
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -188,26 +145,13 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None
     >>> random.logistic(random.key(0), 3)
     Array([-0.32911032, -1.28738678,  3.32634015])
     """
-    kind = float_dtype(dtype, "logistic")
-    return _logistic(one_key(key, "logistic"), shape=shape_of_result(shape, "logistic"), dtype=kind)
+    u = stream.uniform(word, shape, dtype, float(finfo(dtype).tiny), 1.0)
+    return fnp.log(u) - fnp.log1p(-u)
 
 
-@compiled
-def _cauchy(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    u = stream.uniform(words(key, "cauchy"), shape, dtype, float(_limits(dtype).eps), 1.0)
-    return fnp.tan(dtype.type(math.pi) * (u - dtype.type(0.5)))
-
-
-@checked
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler()
+def cauchy(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw standard Cauchy numbers.
-
-    Parameters
-    ----------
-    key : key
-    shape : int or tuple of int
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -215,31 +159,16 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None =
     >>> random.cauchy(random.key(0), 3)
     Array([-0.26192951, -1.23784602,  9.14252843])
     """
-    kind = float_dtype(dtype, "cauchy")
-    return _cauchy(one_key(key, "cauchy"), shape=shape_of_result(shape, "cauchy"), dtype=kind)
+    u = stream.uniform(word, shape, dtype, float(finfo(dtype).eps), 1.0)
+    return fnp.tan(dtype.type(math.pi) * (u - dtype.type(0.5)))
 
 
 # --- with parameters --------------------------------------------------------------------------------------------
 
 
-@compiled
-def _pareto(key: Any, b: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return fnp.exp(stream.exponential(words(key, "pareto"), shape, dtype) / cast(b, dtype))
-
-
-@checked
-def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler(Real("b", "Positive. It has derivatives.", above=0.0))
+def pareto(word: Any, b: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw Pareto numbers: at least 1, of density ``b / x**(b + 1)``.
-
-    Parameters
-    ----------
-    key : key
-    b : array_like
-        Positive. It has derivatives.
-    shape : int or tuple of int, optional
-        By default that of `b`, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -247,29 +176,14 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
     >>> random.pareto(random.key(0), 2.0, 3)
     Array([1.31132133, 1.12959775, 5.36994212])
     """
-    kind, b = float_dtype(dtype, "pareto"), parameter(b, "pareto", "b", above=0.0)
-    return _pareto(one_key(key, "pareto"), b, shape=shape_with(shape, "pareto", b=b), dtype=kind)
+    return fnp.exp(stream.exponential(word, shape, dtype) / cast(b, dtype))
 
 
-@compiled
-def _rayleigh(key: Any, scale: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    u = stream.uniform(words(key, "rayleigh"), shape, dtype)
-    return spread(scale, shape, dtype) * fnp.sqrt(fnp.log(u) * dtype.type(-2))
-
-
-@checked
-def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler(
+    Real("scale", "The standard deviation of the vectors' parts, not negative. It has derivatives.", low=0.0)
+)
+def rayleigh(word: Any, scale: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw Rayleigh numbers: lengths of two-dimensional normal vectors.
-
-    Parameters
-    ----------
-    key : key
-    scale : array_like
-        The standard deviation of the vectors' parts, not negative. It has derivatives.
-    shape : int or tuple of int, optional
-        By default that of `scale`, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -277,44 +191,13 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
     >>> random.rayleigh(random.key(0), 1.0, 3)
     Array([1.31998551, 1.74991998, 0.26568445])
     """
-    kind, scale = float_dtype(dtype, "rayleigh"), parameter(scale, "rayleigh", "scale", low=0.0)
-    shape = shape_with(shape, "rayleigh", scale=scale)
-    return _rayleigh(one_key(key, "rayleigh"), scale, shape=shape, dtype=kind)
+    u = stream.uniform(word, shape, dtype)
+    return spread(scale, shape, dtype) * fnp.sqrt(fnp.log(u) * dtype.type(-2))
 
 
-@compiled
-def _triangular(
-    key: Any, left: Any, mode: Any, right: Any, *, shape: tuple[int, ...], dtype: np.dtype
-) -> Any:
-    left, mode, right = (spread(x, shape, dtype) for x in (left, mode, right))
-    u = stream.uniform(words(key, "triangular"), shape, dtype)
-    rising = left + fnp.sqrt(u * (right - left) * (mode - left))
-    falling = right - fnp.sqrt((1 - u) * (right - left) * (right - mode))
-    return fnp.where(u < (mode - left) / (right - left), rising, falling)
-
-
-@checked
-def triangular(
-    key: Any,
-    left: Any,
-    mode: Any,
-    right: Any,
-    shape: Any = None,
-    dtype: Any = None,
-    *,
-    out_sharding: None = None,
-) -> Any:
+@sampler(Real("left, mode, right", "In this order. They have derivatives."))
+def triangular(word: Any, left: Any, mode: Any, right: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers whose density is a triangle over ``[left, right]``, highest at `mode`.
-
-    Parameters
-    ----------
-    key : key
-    left, mode, right : array_like
-        In this order. They have derivatives.
-    shape : int or tuple of int, optional
-        By default that of the parameters, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -322,13 +205,11 @@ def triangular(
     >>> random.triangular(random.key(0), 0.0, 1.0, 4.0, 3)
     Array([1.35831216, 0.9301515 , 3.35490895])
     """
-    kind = float_dtype(dtype, "triangular")
-    left, mode, right = (
-        parameter(x, "triangular", argument)
-        for x, argument in ((left, "left"), (mode, "mode"), (right, "right"))
-    )
-    shape = shape_with(shape, "triangular", left=left, mode=mode, right=right)
-    return _triangular(one_key(key, "triangular"), left, mode, right, shape=shape, dtype=kind)
+    left, mode, right = (spread(x, shape, dtype) for x in (left, mode, right))
+    u = stream.uniform(word, shape, dtype)
+    rising = left + fnp.sqrt(u * (right - left) * (mode - left))
+    falling = right - fnp.sqrt((1 - u) * (right - left) * (right - mode))
+    return fnp.where(u < (mode - left) / (right - left), rising, falling)
 
 
 @compiled
@@ -363,27 +244,12 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype
     return _weibull_min(one_key(key, "weibull_min"), scale, concentration, shape=extents, dtype=kind)
 
 
-@compiled
-def _geometric(key: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    kind = aval_of(p).dtype
-    u = stream.uniform(words(key, "geometric"), shape, kind)
-    u = fnp.where(u == 0, kind.type(1), u)
-    return fnp.astype(fnp.floor(fnp.log(u) / fnp.log1p(-cast(p, kind))) + 1, dtype)
-
-
-@checked
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler(
+    Real("p", "The probability of success, in ``(0, 1]``.", above=0.0, high=1.0, computes=True),
+    dtype=integer_dtype,
+)
+def geometric(word: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw the number of trials up to the first success.
-
-    Parameters
-    ----------
-    key : key
-    p : array_like
-        The probability of success, in ``(0, 1]``.
-    shape : int or tuple of int, optional
-        By default that of `p`, which must broadcast to it.
-    dtype : dtype-like
-        An integer dtype, by default int64.
 
     Examples
     --------
@@ -391,6 +257,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
     >>> random.geometric(random.key(0), 0.2, 5)
     Array([4, 7, 1, 3, 3])
     """
-    kind, p = integer_dtype(dtype, "geometric"), parameter(p, "geometric", "p", above=0.0, high=1.0)
-    p = p if is_float(aval_of(p).dtype) else cast(p, np.dtype(float))
-    return _geometric(one_key(key, "geometric"), p, shape=shape_with(shape, "geometric", p=p), dtype=kind)
+    kind = aval_of(p).dtype
+    u = stream.uniform(word, shape, kind)
+    u = fnp.where(u == 0, kind.type(1), u)
+    return fnp.astype(fnp.floor(fnp.log(u) / fnp.log1p(-cast(p, kind))) + 1, dtype)

@@ -27,15 +27,11 @@ from .arguments import (
     shapes_broadcast,
     words,
 )
+from .sampler import Real, sampler
 
 __all__ = [
     "double_sided_maxwell", "lognormal", "maxwell", "multivariate_normal", "normal", "orthogonal", "truncated_normal",
 ]  # fmt: skip
-
-
-@compiled
-def _normal(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return normal_of(words(key, "normal"), shape, dtype)
 
 
 def normal_of(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -47,16 +43,9 @@ def normal_of(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return ops.div_p.bind(ops.complex_p.bind(*parts), dtype.type(math.sqrt(2)))
 
 
-@checked
-def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
-    """Draw standard normal numbers.
-
-    Parameters
-    ----------
-    key : key
-    shape : int or tuple of int
-    dtype : dtype-like
-        A float or complex dtype, by default float64. Complex numbers have variance 1, half of it in each part.
+@sampler(dtype=inexact_dtype)
+def normal(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """Draw standard normal numbers. Complex ones have variance 1, half of it in each part.
 
     Notes
     -----
@@ -69,38 +58,12 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None =
     Array([[-1.18428442, -0.11617041],
            [ 0.17269028,  0.95730718]])
     """
-    key = one_key(key, "normal")
-    return _normal(key, shape=shape_of_result(shape, "normal"), dtype=inexact_dtype(dtype, "normal"))
+    return normal_of(word, shape, dtype)
 
 
-@compiled
-def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    root = dtype.type(math.sqrt(2))
-    ends = [cast(x, dtype) for x in (lower, upper)]
-    low, high = (ops.erf_p.bind(ops.div_p.bind(x, root)) for x in ends)
-    u = stream.uniform(words(key, "truncated_normal"), shape, dtype, low, high)
-    drawn = ops.mul_p.bind(root, quick_erfinv_p.bind(u))
-    fixed = [ops.stop_gradient_p.bind(x) for x in ends]
-    above = ops.nextafter_p.bind(fixed[0], dtype.type(np.inf))
-    below = ops.nextafter_p.bind(fixed[1], dtype.type(-np.inf))
-    return ops.min_p.bind(ops.max_p.bind(drawn, above), below)
-
-
-@checked
-def truncated_normal(
-    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
+@sampler(Real("lower, upper", "They have derivatives."))
+def truncated_normal(word: Any, lower: Any, upper: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw standard normal numbers between two bounds.
-
-    Parameters
-    ----------
-    key : key
-    lower, upper : array_like
-        They have derivatives.
-    shape : int or tuple of int, optional
-        By default that of the bounds, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Returns
     -------
@@ -113,36 +76,23 @@ def truncated_normal(
     >>> random.truncated_normal(random.key(0), -1.0, 1.0, 3)
     Array([...
     """
-    key, kind = one_key(key, "truncated_normal"), float_dtype(dtype, "truncated_normal")
-    low = parameter(lower, "truncated_normal", "lower")
-    high = parameter(upper, "truncated_normal", "upper")
-    extents = shape_with(shape, "truncated_normal", lower=low, upper=high)
-    return _truncated_normal(key, low, high, shape=extents, dtype=kind)
+    root = dtype.type(math.sqrt(2))
+    ends = [cast(x, dtype) for x in (lower, upper)]
+    low, high = (ops.erf_p.bind(ops.div_p.bind(x, root)) for x in ends)
+    u = stream.uniform(word, shape, dtype, low, high)
+    drawn = ops.mul_p.bind(root, quick_erfinv_p.bind(u))
+    fixed = [ops.stop_gradient_p.bind(x) for x in ends]
+    above = ops.nextafter_p.bind(fixed[0], dtype.type(np.inf))
+    below = ops.nextafter_p.bind(fixed[1], dtype.type(-np.inf))
+    return ops.min_p.bind(ops.max_p.bind(drawn, above), below)
 
 
 # --- from several normal numbers --------------------------------------------------------------------------------
 
 
-@compiled
-def _lognormal(key: Any, sigma: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return fnp.exp(stream.normal(words(key, "lognormal"), shape, dtype) * cast(sigma, dtype))
-
-
-@checked
-def lognormal(
-    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
+@sampler(Real("sigma", "The standard deviation of the logarithm. It has derivatives.", default=1.0))
+def lognormal(word: Any, sigma: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers whose logarithm is normal, of mean 0.
-
-    Parameters
-    ----------
-    key : key
-    sigma : array_like
-        The standard deviation of the logarithm. It has derivatives.
-    shape : int or tuple of int, optional
-        By default that of `sigma`, which must broadcast to it.
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -150,30 +100,16 @@ def lognormal(
     >>> random.lognormal(random.key(0), 0.5, 3)
     Array([0.90219818, 0.67544544, 2.4794663 ])
     """
-    kind, sigma = float_dtype(dtype, "lognormal"), parameter(sigma, "lognormal", "sigma")
-    shape = shape_with(shape, "lognormal", sigma=sigma)
-    return _lognormal(one_key(key, "lognormal"), sigma, shape=shape, dtype=kind)
+    return fnp.exp(stream.normal(word, shape, dtype) * cast(sigma, dtype))
 
 
 def _lengths(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return fnp.sqrt(fnp.sum(stream.normal(word, (*shape, 3), dtype) ** 2, axis=-1))
 
 
-@compiled
-def _maxwell(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return _lengths(words(key, "maxwell"), shape, dtype)
-
-
-@checked
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler()
+def maxwell(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw Maxwell numbers: lengths of three-dimensional standard normal vectors.
-
-    Parameters
-    ----------
-    key : key
-    shape : int or tuple of int
-    dtype : dtype-like
-        A float dtype, by default float64.
 
     Examples
     --------
@@ -181,8 +117,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None 
     >>> random.maxwell(random.key(0), 3)
     Array([1.98906991, 0.42460738, 1.24030791])
     """
-    kind = float_dtype(dtype, "maxwell")
-    return _maxwell(one_key(key, "maxwell"), shape=shape_of_result(shape, "maxwell"), dtype=kind)
+    return _lengths(word, shape, dtype)
 
 
 @compiled

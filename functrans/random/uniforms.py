@@ -26,25 +26,14 @@ from .arguments import (
     shape_with,
     words,
 )
+from .sampler import sampler
 
 __all__ = ["bernoulli", "bits", "rademacher", "randint", "uniform"]
 
 
-@compiled
-def _bits(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return stream.bits(words(key, "bits"), shape, dtype)
-
-
-@checked
-def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler(dtype=bits_dtype)
+def bits(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw random bits, as unsigned integers.
-
-    Parameters
-    ----------
-    key : key
-    shape : int or tuple of int
-    dtype : dtype-like
-        An unsigned integer dtype, by default uint64.
 
     Examples
     --------
@@ -52,7 +41,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = N
     >>> random.bits(random.key(0), 3, "uint8")
     Array([167, 146,  40], dtype=uint8)
     """
-    return _bits(one_key(key, "bits"), shape=shape_of_result(shape, "bits"), dtype=bits_dtype(dtype, "bits"))
+    return stream.bits(word, shape, dtype)
 
 
 @partial(compiled, draws_low=True)
@@ -237,21 +226,9 @@ def bernoulli(
     return _bernoulli(key, p, shape=extents, mode=choice_of(mode, ("low", "high"), "bernoulli", "mode"))
 
 
-@compiled
-def _rademacher(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return stream.random_sign(words(key, "rademacher"), shape, dtype)
-
-
-@checked
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
+@sampler(dtype=number_dtype)
+def rademacher(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw 1 or -1, with equal probability.
-
-    Parameters
-    ----------
-    key : key
-    shape : int or tuple of int
-    dtype : dtype-like
-        By default int64.
 
     Examples
     --------
@@ -259,5 +236,4 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: No
     >>> random.rademacher(random.key(0), 4)
     Array([ 1,  1, -1, -1])
     """
-    kind = number_dtype(dtype, "rademacher")
-    return _rademacher(one_key(key, "rademacher"), shape=shape_of_result(shape, "rademacher"), dtype=kind)
+    return stream.random_sign(word, shape, dtype)
