@@ -189,23 +189,22 @@ def shape_with(shape: Any, name: str, **parameters: Any) -> tuple[int, ...]:
 
 def shapes_broadcast(shape: Any, name: str, **shapes: tuple[int, ...]) -> tuple[int, ...]:
     """See `shape_with`; the shapes of the parameters are given."""
-    listed = ", ".join(f"{k} {s}" for k, s in shapes.items())
-    if shape is None:
-        try:
-            return np.broadcast_shapes(*shapes.values())
-        except ValueError:
-            raise ShapeError(f"random.{name}: the shapes of {listed} do not broadcast") from None
-    wanted = shape_of_result(shape, name)
+    wanted = None if shape is None else shape_of_result(shape, name)
+    if wanted is not None and not any(shapes.values()):
+        return wanted
     try:
-        fits = np.broadcast_shapes(wanted, *shapes.values()) == wanted
+        joint = np.broadcast_shapes(*([] if wanted is None else [wanted]), *shapes.values())
     except ValueError:
-        fits = False
-    if not fits:
-        raise ShapeError(
-            f"random.{name}: the parameters do not broadcast to shape {wanted}: {listed}. Shape is that of the whole "
-            "result; put the number of draws in front of the parameters' axes"
-        )
-    return wanted
+        joint = None
+    if joint is not None and wanted in (None, joint):
+        return joint
+    listed = ", ".join(f"{k} {s}" for k, s in shapes.items())
+    if wanted is None:
+        raise ShapeError(f"random.{name}: the shapes of {listed} do not broadcast")
+    raise ShapeError(
+        f"random.{name}: the parameters do not broadcast to shape {wanted}: {listed}. Shape is that of the whole "
+        "result; put the number of draws in front of the parameters' axes"
+    )
 
 
 # --- parameters -----------------------------------------------------------------------------------------------
