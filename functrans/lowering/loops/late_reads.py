@@ -36,28 +36,30 @@ def overwrite(kernel: ir.Kernel) -> ir.Kernel:
     chained = not {c.buffer.place for c in copies}.isdisjoint(c.original.place for c in copies)
     for group in [[c] for c in copies] if chained else [copies]:
         _overwrite_in(kernel.body, group)
-        for copy in group:
-            copy.buffer.role, copy.buffer.storage = copy.original.role, copy.original.place
+        originals = {c.buffer.place: c.original for c in group}
+        for b in kernel.buffers:  # a copy, or a reshape of one
+            if b.place in originals:
+                b.role, b.storage = originals[b.place].role, originals[b.place].place
     kernel.copies = []
     return kernel
 
 
 def _overwrite_in(body: ir.StatementList, copies: Sequence[ir.WorkingCopy]) -> None:
     """Look for the blocks whose statements write copies, in one walk for all, and replace these."""
-    places: dict[ir.BufferDecl, list[int]] = {c.buffer: [] for c in copies}
+    places: dict[str, list[int]] = {c.buffer.place: [] for c in copies}
     for n, s in enumerate(body.statements):
-        for buffer in {t.buffer for t in ir.touches(ir.StatementList([s]))} & places.keys():
-            places[buffer].append(n)
+        for place in {t.buffer.place for t in ir.touches(ir.StatementList([s]))} & places.keys():
+            places[place].append(n)
     inside: dict[int, list[ir.WorkingCopy]] = {}
     for c in copies:
-        if len(places[c.buffer]) == 1:
-            inside.setdefault(places[c.buffer][0], []).append(c)
+        if len(places[c.buffer.place]) == 1:
+            inside.setdefault(places[c.buffer.place][0], []).append(c)
     for n, some in inside.items():
         for inner in ir.bodies_of(body.statements[n]):
             _overwrite_in(inner, some)
-    here = [c for c in copies if len(places[c.buffer]) > 1]
+    here = [(places[c.buffer.place], c) for c in copies if len(places[c.buffer.place]) > 1]
     if here:
-        _replace_in(body, {c: places[c.buffer] for c in sorted(here, key=lambda c: places[c.buffer][0])})
+        _replace_in(body, {c: using for using, c in sorted(here, key=lambda pair: pair[0][0])})
 
 
 def _replace_in(body: ir.StatementList, places: Mapping[ir.WorkingCopy, Sequence[int]]) -> None:

@@ -250,3 +250,22 @@ def test_kernels_are_right_before(form, n, monkeypatch):
         np.testing.assert_allclose(
             gradient, ft.grad(lambda u: fnp.sum(fnp.sin(f(u))))(u), rtol=1e-13, atol=1e-14
         )
+
+
+def test_a_reshape_of_what_is_overwritten():
+    """The derivatives of 2x2 determinants in lanes read the new elements in another shape, in the same loop."""
+
+    def det(x):
+        s = fnp.sin(x)
+        rows = fnp.stack([2.0 + s, 0.3 * s, 0.3 * s, 1.5 + 0.0 * s])
+        return fnp.sin(fnp.linalg.det(fnp.reshape(rows, (2, 2))))
+
+    def of_numbers(x):  # the determinant is 3 + 1.5 s - 0.09 s^2
+        s, c = np.sin(x), np.cos(x)
+        d, slope = 3.0 + 1.5 * s - 0.09 * s * s, (1.5 - 0.18 * s) * c
+        curvature = -(1.5 - 0.18 * s) * s - 0.18 * c * c
+        return -np.sin(d) * slope**2 + np.cos(d) * curvature
+
+    x = np.linspace(-1.0, 1.0, 3)
+    second = ft.jit(ft.vmap(lambda x: ft.jvp(ft.grad(det), (x,), (1.0,))[1]))
+    np.testing.assert_allclose(second(x), of_numbers(x), rtol=1e-13)
