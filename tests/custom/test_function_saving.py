@@ -488,7 +488,7 @@ def test_hooks_must_be_functions():
 @pytest.mark.parametrize(
     "returned",
     ["text", None, [1.0, 2.0, 3.0], {"a": 1.0}, object(), np.array("text"), np.array([None])],
-    ids=repr,
+    ids=["text", "None", "list", "dict", "object", "array of text", "array of None"],
 )
 @pytest.mark.parametrize("form", [ft.grad, lambda f: ft.jit(ft.grad(f))], ids=["eager", "jit"])
 def test_an_unpack_hook_that_returns_no_array_is_named(form, returned):

@@ -160,7 +160,8 @@ class Nests:
 
     def _of_shape(self, memory: Place, name: str, shape: tuple[int, ...]) -> Place:
         """Another declaration of the same memory."""
-        assert not isinstance(memory, TapeMemory)
+        if isinstance(memory, TapeMemory):  # of a tape behind a barrier
+            return memory
         if isinstance(memory, Known):
             return Known(memory.value, shape, memory.dtype)
         b = self.builder
