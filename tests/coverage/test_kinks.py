@@ -1,4 +1,7 @@
-"""The kink test on every differentiable public function: none is found where there is none, none is missed."""
+"""The kink test on every differentiable public function: none is found where there is none, none is missed.
+
+This tests a tool of the tests, so quick runs take a tenth of the functions.
+"""
 
 import sys
 import warnings
@@ -17,7 +20,7 @@ from test_coverage import arrays
 #: Steps everywhere: no derivative, and yet in the table, since its derivative is meant to be the identity's.
 STEPS = {"lax.reduce_precision"}
 ENTRIES = [e for e in table.load().values() if e.differentiable is True and e.id not in STEPS]
-#: Points for each function, of which one is tried in quick runs: 10,000 in all.
+#: Points for each function, 20,000 in all; quick runs try one.
 POINTS = 23
 
 
@@ -49,6 +52,7 @@ def look(entry, numbers):
             assert not is_kink(f, values, directions)
 
 
+@pytest.mark.wide(10)
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.id)
 def test_no_false_alarm(entry):
     look(entry, [0])
@@ -60,6 +64,7 @@ def test_no_false_alarm_at_many_points(entry):
     look(entry, range(1, POINTS))
 
 
+@pytest.mark.wide(10)
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.id)
 def test_no_kink_is_missed(entry):
     """The distance of the outputs from those at a point has a kink there, wherever they have a slope."""
