@@ -23,7 +23,7 @@ from ..frontend.pytree import tree_map
 from ..numpy.dispatch import owned
 from ..primitives import ops
 from ..primitives.ops import broadcast_shapes, dtype_of, finish, literal, operand, shape_of, strong
-from .elementwise_examples import EXAMPLES
+from .elementwise_examples import example_of
 
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
@@ -114,6 +114,7 @@ def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Any
     function: Callable[..., Any] = (unary, binary, ternary)[count - 1]
     function.__name__ = function.__qualname__ = name
     function.__module__ = __package__  # where pickle finds it
+    arguments, printed = example_of(name)
     function.__doc__ = f"""{doc}
 
     Raises
@@ -126,8 +127,8 @@ def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Any
     --------
     >>> from functrans import lax
     >>> import numpy as np
-    >>> lax.{name}({EXAMPLES[name][0]})
-    {EXAMPLES[name][1]}
+    >>> lax.{name}({arguments})
+    {printed}
     """
     return checked(function)
 

@@ -1,36 +1,22 @@
-"""The docstring example of each elementwise function of `functrans.lax`: the arguments and the printed result."""
+"""The docstring example of each elementwise function of `functrans.lax`: the arguments and the printed result.
+
+Those of ufuncs stand in `primitives.ufunc_examples`.
+"""
+
+import re
+
+from ..core.autocast_rules import ALIASES
+from ..primitives.ufunc_examples import EXAMPLES as OF_UFUNCS
 
 EXAMPLES = {
-    "abs": ("np.array([-2.0, 3.0])", "Array([2., 3.])"),
-    "acos": ("np.array([0.0, 0.5])", "Array([1.57079633, 1.04719755])"),
-    "acosh": ("np.array([1.0, 2.0])", "Array([0.       , 1.3169579])"),
-    "add": ("np.array([1.0, 5.0]), 3.0", "Array([4., 8.])"),
-    "asin": ("np.array([0.0, 0.5])", "Array([0.        , 0.52359878])"),
-    "asinh": ("np.array([0.0, 0.5])", "Array([0.        , 0.48121183])"),
-    "atan": ("np.array([0.0, 0.5])", "Array([0.        , 0.46364761])"),
-    "atan2": ("np.array([1.0, -1.0]), np.array([1.0, -1.0])", "Array([ 0.78539816, -2.35619449])"),
-    "atanh": ("np.array([0.0, 0.5])", "Array([0.        , 0.54930614])"),
     "bessel_i0e": ("np.array([0.0, 2.0])", "Array([1.        , 0.30850832])"),
     "bessel_i1e": ("np.array([0.0, 2.0])", "Array([0.        , 0.21526929])"),
     "betainc": ("2.0, 3.0, np.array([0.25, 0.5])", "Array([0.26171875, 0.6875    ])"),
-    "bitwise_and": ("np.array([5, 6]), 3", "Array([1, 2])"),
     "bitwise_not": ("np.array([0, 5])", "Array([-1, -6])"),
-    "bitwise_or": ("np.array([5, 6]), 3", "Array([7, 7])"),
-    "bitwise_xor": ("np.array([5, 6]), 3", "Array([6, 5])"),
-    "cbrt": ("np.array([8.0, -27.0])", "Array([ 2., -3.])"),
-    "ceil": ("np.array([1.2, -1.2])", "Array([ 2., -1.])"),
     "complex": ("np.array([1.0]), np.array([2.0])", "Array([1.+2.j])"),
-    "cos": ("np.array([0.0, 0.5])", "Array([1.        , 0.87758256])"),
-    "cosh": ("np.array([0.0, 0.5])", "Array([1.        , 1.12762597])"),
     "digamma": ("np.array([1.0, 5.0])", "Array([-0.57721566,  1.50611767])"),
     "eq": ("np.array([1.0, 3.0]), 3.0", "Array([False,  True])"),
-    "erf": ("np.array([0.0, 0.5])", "Array([0.        , 0.52049988])"),
-    "erf_inv": ("np.array([0.0, 0.5])", "Array([0.        , 0.47693628])"),
     "erfc": ("np.array([0.0, 6.0])", "Array([1.00000000e+00, 2.15197367e-17])"),
-    "exp": ("np.array([0.0, 0.5])", "Array([1.        , 1.64872127])"),
-    "exp2": ("np.array([0.0, 3.0])", "Array([1., 8.])"),
-    "expm1": ("np.array([0.0, 1e-9])", "Array([0.e+00, 1.e-09])"),
-    "floor": ("np.array([1.7, -1.7])", "Array([ 1., -2.])"),
     "ge": ("np.array([3.0, 5.0]), 4.0", "Array([False,  True])"),
     "gt": ("np.array([3.0, 5.0]), 3.0", "Array([False,  True])"),
     "igamma": ("np.array([1.0, 2.0]), np.array([1.0, 2.0])", "Array([0.63212056, 0.59399415])"),
@@ -39,27 +25,22 @@ EXAMPLES = {
     "is_finite": ("np.array([1.0, np.inf])", "Array([ True, False])"),
     "le": ("np.array([1.0, 3.0]), 3.0", "Array([ True,  True])"),
     "lgamma": ("np.array([1.0, 5.0])", "Array([0.        , 3.17805383])"),
-    "log": ("np.array([1.0, 10.0])", "Array([0.        , 2.30258509])"),
-    "log1p": ("np.array([0.0, 1e-9])", "Array([0.00000000e+00, 9.99999999e-10])"),
     "logistic": ("np.array([0.0, 2.0])", "Array([0.5       , 0.88079708])"),
     "lt": ("np.array([1.0, 3.0]), 3.0", "Array([ True, False])"),
     "max": ("np.array([1.0, 5.0]), 3.0", "Array([3., 5.])"),
     "min": ("np.array([1.0, 5.0]), 3.0", "Array([1., 3.])"),
-    "mul": ("np.array([1.0, 5.0]), 3.0", "Array([ 3., 15.])"),
     "ne": ("np.array([1.0, 3.0]), 3.0", "Array([ True, False])"),
-    "neg": ("np.array([1.0, -2.0])", "Array([-1.,  2.])"),
-    "nextafter": ("np.array([0.0]), 1.0", "Array([5.e-324])"),
-    "pow": ("np.array([2.0, 3.0]), 2.0", "Array([4., 9.])"),
     "random_gamma_grad": ("np.array([1.0, 2.0]), np.array([0.5, 2.0])", "Array([0.80697912, 1.08620858])"),
     "real": ("np.array([1.0 + 2.0j])", "Array([1.])"),
     "rem": ("np.array([7, -7]), 3", "Array([ 1, -1])"),
     "shift_left": ("np.array([1, 2]), 3", "Array([ 8, 16])"),
-    "sign": ("np.array([-2.0, 0.0, 3.0])", "Array([-1.,  0.,  1.])"),
-    "sin": ("np.array([0.0, 0.5])", "Array([0.        , 0.47942554])"),
-    "sinh": ("np.array([0.0, 0.5])", "Array([0.        , 0.52109531])"),
-    "sqrt": ("np.array([4.0, 9.0])", "Array([2., 3.])"),
-    "sub": ("np.array([1.0, 5.0]), 3.0", "Array([-2.,  2.])"),
-    "tan": ("np.array([0.0, 0.5])", "Array([0.        , 0.54630249])"),
-    "tanh": ("np.array([0.0, 0.5])", "Array([0.        , 0.46211716])"),
     "zeta": ("2.0, np.array([1.0, 2.0])", "Array([1.64493407, 0.64493407])"),
 }
+
+
+def example_of(name: str) -> tuple[str, str]:
+    """The arguments, and what a Python session prints: the ufunc's, of arrays for its lists, if there is no other."""
+    if name in EXAMPLES:
+        return EXAMPLES[name]
+    arguments, printed = OF_UFUNCS[ALIASES.get(name, name)]
+    return re.sub(r"\[.*?\]", r"np.array(\g<0>)", arguments), printed

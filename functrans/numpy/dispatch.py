@@ -186,12 +186,10 @@ operators.converting.update(
 )
 
 
+#: Methods of PyTorch's tensors besides the ufuncs, which `primitives.promotion.publish` adds.
 _NUMPY = (
-    "abs", "acos", "asin", "atan", "atan2", "broadcast_to", "ceil", "cos", "cosh", "diff", "exp",
-    "expm1", "flip", "floor", "fmod", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2",
-    "logaddexp", "maximum", "median", "minimum", "moveaxis", "outer", "reciprocal", "remainder", "roll",
-    "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "tile", "tril", "triu", "trunc", "unique",
-    "where",
+    "abs", "acos", "asin", "atan", "atan2", "broadcast_to", "diff", "flip", "median", "moveaxis", "outer", "roll",
+    "tile", "tril", "triu", "unique", "where",
 )  # fmt: skip
 _AS_IT_IS = ": arrays are immutable, so use it directly"
 _GRADIENT = ": a derivative is a function. Write functrans.grad(f)(x)"

@@ -470,4 +470,5 @@ def publish(function: Body, ufunc: np.ufunc, summary: str, example: tuple[str, s
         arguments, printed = example
         function.__doc__ += _EXAMPLE.format(home=home, name=name, arguments=arguments, printed=printed)
     operators.ufunc[ufunc] = function
+    operators.absent.setdefault(name, f": write functrans.{home}.{name}({', '.join('xyzw'[: ufunc.nin])})")
     return function

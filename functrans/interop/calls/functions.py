@@ -19,7 +19,7 @@ from numba.np.numpy_support import as_dtype
 from numba.np.unsafe.ndarray import empty_inferred
 
 from ... import numpy as fnp
-from ...core import Primitive
+from ...core import Primitive, operators
 from ...errors import FunctransError, NumbaTranslationError
 from ...primitives.elementwise.arithmetic import first_max_p, first_min_p
 from ...scipy import special
@@ -43,10 +43,9 @@ _MATH: dict[Any, Callable[..., Any]] = {
     math.lgamma: special.gammaln,
     math.pow: fnp.power,
 }
-_NAMES = """ceil copysign cos cosh degrees exp expm1 floor fmod gcd hypot isfinite isinf isnan log10 log1p log2
-radians sin sinh sqrt tan tanh trunc"""
-#: Callables of ``math`` that NumPy has under the same name.
-_SAME = frozenset(_NAMES.split())
+#: Callables of ``math`` that are ufuncs under the same name; ``math.remainder`` rounds the quotient in another way.
+_OF_BOTH = vars(math).keys() & vars(fnp).keys()
+_SAME = {u.__name__ for u in operators.ufunc if u.nout == 1 and u.__name__ in _OF_BOTH} - {"remainder"}
 _ALLOCATES = frozenset({"empty", "zeros", "ones", "full"})
 _LIKE = frozenset({"empty_like", "zeros_like", "ones_like", "full_like"})
 _ATTRIBUTES = frozenset({"shape", "size", "ndim", "T", "dtype", "real", "imag", "itemsize", "nbytes"})
