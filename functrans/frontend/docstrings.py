@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-#: The line above which the first section starts: its heading is underlined.
-_HEADING = re.compile(r"^\w[\w ]*\n-+$", re.MULTILINE)
+F = TypeVar("F", bound=Callable[..., Any])
+#: A section's heading is underlined.
+_HEADING = re.compile(r"^(\w[\w ]*)\n-+$", re.MULTILINE)
+#: Their order in numpydoc; the summary has no heading.
+_ORDER = ("", "Parameters", "Returns", "Raises", "Notes", "References", "Examples")
 
 
 def with_sections(text: str | None, sections: str) -> str:
-    r"""A docstring with further sections in front of its own ones.
+    r"""A docstring with further sections, in numpydoc's order; what a section of it has comes first.
 
     Parameters
     ----------
@@ -21,11 +26,30 @@ def with_sections(text: str | None, sections: str) -> str:
 
     Examples
     --------
-    >>> with_sections("A summary.\n\nNotes\n-----\nExact.", "Shared.")
-    'A summary.\n\nShared.\n\nNotes\n-----\nExact.'
+    >>> with_sections("A summary.\n\nNotes\n-----\nExact.", "Parameters\n----------\nx : float")
+    'A summary.\n\nParameters\n----------\nx : float\n\nNotes\n-----\nExact.'
     """
-    own = inspect.cleandoc(text or "")
-    first = _HEADING.search(own)
-    at = first.start() if first else len(own)
-    parts = (own[:at].rstrip(), inspect.cleandoc(sections), own[at:])
+    own, shared = _split(text or ""), _split(sections)
+    parts = []
+    for heading in _ORDER:
+        body = "\n".join(filter(None, (own.pop(heading, ""), shared.pop(heading, ""))))
+        parts.append(f"{heading}\n{'-' * len(heading)}\n{body}" if heading and body else body)
+    assert not {**own, **shared}, "sections without a place in the order"
     return "\n\n".join(filter(None, parts))
+
+
+def described(sections: str) -> Callable[[F], F]:
+    """Put shared sections into the docstring of a function."""
+
+    def decorated(function: F) -> F:
+        function.__doc__ = with_sections(function.__doc__, sections)
+        return function
+
+    return decorated
+
+
+def _split(text: str) -> dict[str, str]:
+    """The sections by heading."""
+    summary, *rest = _HEADING.split(inspect.cleandoc(text))
+    parts = {"": summary} | dict(zip(rest[::2], rest[1::2]))
+    return {heading: body.strip("\n") for heading, body in parts.items()}

@@ -32,6 +32,7 @@ from ..core import (
     is_low,
 )
 from ..frontend.checked import checked
+from ..frontend.docstrings import described, with_sections
 from ..primitives.ops import as_shape, finish, one_axis
 from ..runtime.module_getattr import module_attributes as _module_attributes
 
@@ -77,23 +78,37 @@ def _initializer(
     return checked(init)
 
 
+_DRAWN = """
+Parameters
+----------
+key : key
+    Not used.
+shape : tuple of int
+dtype : dtype, optional
+    By default float64.
+out_sharding : None
+    Accepted for JAX.
+
+Returns
+-------
+Array
+"""
+_MADE = """
+Parameters
+----------
+dtype : dtype, optional
+    The default dtype of what it draws; float64.
+
+Returns
+-------
+Initializer
+"""
+
+
 @checked
+@described(_DRAWN)
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """Zeros.
-
-    Parameters
-    ----------
-    key : key
-        Not used.
-    shape : tuple of int
-    dtype : dtype, optional
-        By default float64.
-    out_sharding : None
-        Accepted for JAX.
-
-    Returns
-    -------
-    Array
 
     Examples
     --------
@@ -106,22 +121,9 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
 
 
 @checked
+@described(_DRAWN)
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """Ones.
-
-    Parameters
-    ----------
-    key : key
-        Not used.
-    shape : tuple of int
-    dtype : dtype, optional
-        By default float64.
-    out_sharding : None
-        Accepted for JAX.
-
-    Returns
-    -------
-    Array
 
     Examples
     --------
@@ -134,6 +136,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
 
 
 @checked
+@described(_MADE)
 def constant(value: Any, dtype: Any = None) -> Any:
     """An initializer that repeats a value.
 
@@ -141,12 +144,6 @@ def constant(value: Any, dtype: Any = None) -> Any:
     ----------
     value : array_like
         Broadcast to the shape that is asked for.
-    dtype : dtype, optional
-        The default dtype of what it makes; float64.
-
-    Returns
-    -------
-    Initializer
 
     Examples
     --------
@@ -158,18 +155,13 @@ def constant(value: Any, dtype: Any = None) -> Any:
 
 
 @checked
+@described(_MADE)
 def uniform(scale: Any = 0.01, dtype: Any = None) -> Any:
     """An initializer that draws uniform numbers in ``[0, scale)``.
 
     Parameters
     ----------
     scale : float
-    dtype : dtype, optional
-        The default dtype of what it draws; float64.
-
-    Returns
-    -------
-    Initializer
 
     Examples
     --------
@@ -183,18 +175,13 @@ def uniform(scale: Any = 0.01, dtype: Any = None) -> Any:
 
 
 @checked
+@described(_MADE)
 def normal(stddev: Any = 0.01, dtype: Any = None) -> Any:
     """An initializer that draws normal numbers of mean 0.
 
     Parameters
     ----------
     stddev : float
-    dtype : dtype, optional
-        The default dtype of what it draws; float64.
-
-    Returns
-    -------
-    Initializer
 
     Examples
     --------
@@ -208,6 +195,7 @@ def normal(stddev: Any = 0.01, dtype: Any = None) -> Any:
 
 
 @checked
+@described(_MADE)
 def truncated_normal(stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Any:
     """An initializer that draws normal numbers of mean 0 between two bounds.
 
@@ -215,14 +203,8 @@ def truncated_normal(stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, u
     ----------
     stddev : float
         Before the bounds.
-    dtype : dtype, optional
-        The default dtype of what it draws; float64.
     lower, upper : float
         The bounds, in multiples of `stddev`.
-
-    Returns
-    -------
-    Initializer
 
     Examples
     --------
@@ -248,8 +230,19 @@ _MODES = {
 #: The standard deviation of a normal number between -2 and 2, and of a complex one whose modulus is at most 2.
 _TRUNCATED = {"f": 0.87962566103423978, "c": 0.95311164380491208}
 
+_FANS = """
+Parameters
+----------
+in_axis, out_axis : int or sequence of int
+    The axes of inputs and outputs; all others but `batch_axis` are the receptive field, which multiplies both.
+batch_axis : int or sequence of int
+    Axes that do not count.
+"""
+
 
 @checked
+@described(_MADE)
+@described(_FANS)
 def variance_scaling(
     scale: Any,
     mode: str,
@@ -269,16 +262,6 @@ def variance_scaling(
         Divide by the number of inputs, of outputs, or by their arithmetic or geometric mean.
     distribution : {'truncated_normal', 'normal', 'uniform'}
         The normal distribution is truncated at two standard deviations. A complex dtype is drawn from a disk.
-    in_axis, out_axis : int or sequence of int
-        The axes of inputs and outputs; all others but `batch_axis` are the receptive field, which multiplies both.
-    batch_axis : int or sequence of int
-        Axes that do not count.
-    dtype : dtype, optional
-        The default dtype of what it draws; float64.
-
-    Returns
-    -------
-    Initializer
 
     Raises
     ------
@@ -348,28 +331,18 @@ def _disk(key: Any, shape: tuple[int, ...], to: np.dtype, truncated: bool) -> An
     return (radius * fnp.exp(1j * angle)).astype(to)
 
 
-_SCALED_DOC = """{summary}
+_SCALED = """{summary}
 
-    Parameters
-    ----------
-    in_axis, out_axis : int or sequence of int
-        The axes of inputs and outputs; all others but `batch_axis` are the receptive field, which multiplies both.
-    batch_axis : int or sequence of int
-        Axes that do not count.
-    dtype : dtype, optional
-        The default dtype of what it draws; float64.
+Notes
+-----
+It is ``variance_scaling({scale}, {mode!r}, {distribution!r}, ...)``.
 
-    Returns
-    -------
-    Initializer
-        ``variance_scaling({scale}, {mode!r}, {distribution!r}, ...)``.
-
-    Examples
-    --------
-    >>> from functrans import nn, random
-    >>> nn.initializers.{name}()(random.key(0), (3, 2)).shape
-    (3, 2)
-    """
+Examples
+--------
+>>> from functrans import nn, random
+>>> nn.initializers.{name}()(random.key(0), (3, 2)).shape
+(3, 2)
+"""
 
 
 def _scaled(name: str, scale: float, mode: str, distribution: str, summary: str) -> Callable[..., Any]:
@@ -377,9 +350,8 @@ def _scaled(name: str, scale: float, mode: str, distribution: str, summary: str)
         return _scaling(name, scale, mode, distribution, (in_axis, out_axis, batch_axis), dtype)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _SCALED_DOC.format(
-        summary=summary, scale=scale, mode=mode, distribution=distribution, name=name
-    )
+    own = _SCALED.format(summary=summary, scale=scale, mode=mode, distribution=distribution, name=name)
+    function.__doc__ = with_sections(with_sections(own, _FANS), _MADE)
     return checked(function)
 
 
@@ -407,8 +379,11 @@ he_normal = kaiming_normal = _scaled(
 
 
 @checked
+@described(_MADE)
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Any:
     """An initializer that draws matrices with orthonormal columns or rows, whichever are fewer.
+
+    It takes shapes of at least two axes.
 
     Parameters
     ----------
@@ -416,13 +391,6 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> An
         Of all elements.
     column_axis : int
         The axis of columns; all others are rows.
-    dtype : dtype, optional
-        The default dtype of what it draws; float64.
-
-    Returns
-    -------
-    Initializer
-        For shapes of at least two axes.
 
     References
     ----------
@@ -457,8 +425,11 @@ def _orthogonal(key: Any, shape: tuple[int, ...], dtype: np.dtype, column_axis: 
 
 
 @checked
+@described(_MADE)
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Any:
     """An initializer of convolutions: an orthogonal matrix at the centre of the window, zeros elsewhere.
+
+    It takes shapes (..., inputs, outputs) of three to five axes, with at most as many inputs as outputs.
 
     Parameters
     ----------
@@ -466,13 +437,6 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         Of all elements.
     column_axis : int
         The axis of columns of the matrix.
-    dtype : dtype, optional
-        The default dtype of what it draws; float64.
-
-    Returns
-    -------
-    Initializer
-        For shapes (..., inputs, outputs) of three to five axes, with at most as many inputs as outputs.
 
     References
     ----------

@@ -6,45 +6,74 @@ from typing import Any
 
 import numpy as np
 
+from ...frontend.docstrings import described
 from ...primitives.operands import finish
 from ..dispatch import implements, owned
 from .steps import along_many, along_one, conjugated, operand_of, swapped
 
+_ALONG_ONE = """
+Parameters
+----------
+a : array_like
+    Real or complex numbers.
+n : int, optional
+    The number of points: the input is cropped, or padded with zeros. By default the extent of the axis;
+    for `irfft` and `hfft` of `m` frequencies ``2 * (m - 1)``.
+axis : int
+norm : {None, 'backward', 'ortho', 'forward'}
+    Whether to scale by ``1/n`` the inverse (as does None), by its square root both directions, or by ``1/n`` the
+    forward one.
+out : None
+    Not supported: arrays are immutable.
+
+Returns
+-------
+Array
+    Complex; that of `irfft` and `hfft` is real.
+
+Raises
+------
+AxisError
+    If the axis is out of bounds.
+ArgumentValueError
+    If the number of points is zero, or `norm` is unknown.
+"""
+_ALONG_SEVERAL = """
+Parameters
+----------
+a : array_like
+    Real or complex numbers.
+s : sequence of int, optional
+    The number of points along each axis: the input is cropped, or padded with zeros. -1 means the extent of the
+    axis.
+axes : sequence of int, optional
+    If None, all, or the last ``len(s)``. An axis that occurs twice is transformed twice.
+norm, out
+    As for `fft`.
+
+Returns
+-------
+Array
+    Complex; that of `irfftn` and `irfft2` is real.
+
+Raises
+------
+ArgumentValueError
+    If `s` and `axes` differ in length, or a number of points is zero.
+"""
+
 
 @implements(np.fft.fft)
+@described(_ALONG_ONE)
 def fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """Discrete Fourier transform along one axis.
 
-    Parameters
-    ----------
-    a : array_like
-        Real or complex numbers.
-    n : int, optional
-        The number of points: the input is cropped, or padded with zeros. By default the extent of the axis.
-    axis : int
-    norm : {None, 'backward', 'ortho', 'forward'}
-        Whether to scale by ``1/n`` the inverse (as does None), by its square root both directions, or by ``1/n`` the
-        forward one.
-    out : None
-        Not supported: arrays are immutable.
-
-    Returns
-    -------
-    Array
-        Complex. Frequency 0 comes first, then the positive ones, then the negative ones (see `fftfreq`).
-
-    Raises
-    ------
-    AxisError
-        If the axis is out of bounds.
-    ArgumentValueError
-        If the number of points is zero, or `norm` is unknown.
+    Frequency 0 comes first, then the positive ones, then the negative ones (see `fftfreq`).
 
     Notes
     -----
     ``y[k] = sum(x[j] * exp(-2j * pi * j * k / n))``. It is linear, so its derivative is the transform itself. Gradients
     in complex arguments follow JAX: transposed, not conjugated.
-
 
     Examples
     --------
@@ -56,11 +85,9 @@ def fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = Non
 
 
 @implements(np.fft.ifft)
+@described(_ALONG_ONE)
 def ifft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """The inverse of `fft`.
-
-    Parameters as for `fft`.
-
 
     Examples
     --------
@@ -72,12 +99,11 @@ def ifft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = No
 
 
 @implements(np.fft.rfft)
+@described(_ALONG_ONE)
 def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """The first ``n // 2 + 1`` frequencies of real numbers.
 
-    The numbers must be real (`DtypeError`); parameters as for `fft`. The other frequencies would be the complex
-    conjugates of these.
-
+    The numbers must be real (`DtypeError`). The other frequencies would be the complex conjugates of these.
 
     Examples
     --------
@@ -89,11 +115,12 @@ def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = No
 
 
 @implements(np.fft.irfft)
+@described(_ALONG_ONE)
 def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """The inverse of `rfft`: recover real numbers from half of their frequencies.
 
-    Reads frequencies 0 to ``n // 2``. Parameters as for `fft`, where `n` is the number of points of the result, by
-    default ``2 * (m - 1)`` for `m` frequencies, which is even. The imaginary part of frequency 0 (and of ``n / 2``) is
+    Reads frequencies 0 to ``n // 2``, where `n` is the number of points of the result, by default ``2 * (m - 1)`` for
+    `m` frequencies, which is even. The imaginary part of frequency 0 (and of ``n / 2``) is
     ignored.
 
     Examples
@@ -106,11 +133,11 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = N
 
 
 @implements(np.fft.hfft)
+@described(_ALONG_ONE)
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """The real transform of conjugate symmetric numbers, of which one half is passed.
 
-    A forward transform: ``irfft(conj(a), n)`` with the scaling of `norm` exchanged. Parameters as for `irfft`.
-
+    A forward transform: ``irfft(conj(a), n)`` with the scaling of `norm` exchanged; `n` is that of `irfft`.
 
     Examples
     --------
@@ -123,11 +150,11 @@ def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = No
 
 
 @implements(np.fft.ihfft)
+@described(_ALONG_ONE)
 def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """The inverse of `hfft`: return half of the frequencies of real numbers.
 
-    ``conj(rfft(a, n))`` with the scaling of `norm` exchanged. Parameters as for `rfft`.
-
+    ``conj(rfft(a, n))`` with the scaling of `norm` exchanged.
 
     Examples
     --------
@@ -140,31 +167,9 @@ def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = N
 
 
 @implements(np.fft.fftn)
+@described(_ALONG_SEVERAL)
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
     """Discrete Fourier transform along several axes.
-
-    Parameters
-    ----------
-    a : array_like
-        Real or complex numbers.
-    s : sequence of int, optional
-        The number of points along each axis: the input is cropped, or padded with zeros. -1 means the extent of the
-        axis.
-    axes : sequence of int, optional
-        By default all, or the last ``len(s)``. An axis that occurs twice is transformed twice.
-    norm, out
-        As for `fft`.
-
-    Returns
-    -------
-    Array
-        Complex.
-
-    Raises
-    ------
-    ArgumentValueError
-        If `s` and `axes` differ in length, or a number of points is zero.
-
 
     Examples
     --------
@@ -177,11 +182,9 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = 
 
 
 @implements(np.fft.ifftn)
+@described(_ALONG_SEVERAL)
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
     """The inverse of `fftn`.
-
-    Parameters as for `fftn`.
-
 
     Examples
     --------
@@ -194,12 +197,11 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None =
 
 
 @implements(np.fft.rfftn)
+@described(_ALONG_SEVERAL)
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
     """Half of the frequencies of real numbers along several axes.
 
-    The last of `axes` is halved: it is transformed first, as by `rfft`, then the others, as by `fft`. Parameters as for
-    `fftn`.
-
+    The last of `axes` is halved: it is transformed first, as by `rfft`, then the others, as by `fft`.
 
     Examples
     --------
@@ -211,12 +213,12 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None =
 
 
 @implements(np.fft.irfftn)
+@described(_ALONG_SEVERAL)
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
     """Recover real numbers from half of their frequencies along several axes.
 
     The inverse of `rfftn`, with `s` the shape of the result along `axes`; as for `irfft`, the last extent is even by
     default.
-
 
     Examples
     --------
@@ -229,11 +231,9 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None 
 
 
 @implements(np.fft.fft2)
+@described(_ALONG_SEVERAL)
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
     """`fftn` along the last two axes.
-
-    Parameters as for `fftn`.
-
 
     Examples
     --------
@@ -246,11 +246,9 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Non
 
 
 @implements(np.fft.ifft2)
+@described(_ALONG_SEVERAL)
 def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
     """`ifftn` along the last two axes.
-
-    Parameters as for `ifftn`.
-
 
     Examples
     --------
@@ -263,11 +261,9 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: No
 
 
 @implements(np.fft.rfft2)
+@described(_ALONG_SEVERAL)
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
     """`rfftn` along the last two axes.
-
-    Parameters as for `rfftn`.
-
 
     Examples
     --------
@@ -280,11 +276,9 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: No
 
 
 @implements(np.fft.irfft2)
+@described(_ALONG_SEVERAL)
 def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
     """`irfftn` along the last two axes.
-
-    Parameters as for `irfftn`.
-
 
     Examples
     --------
