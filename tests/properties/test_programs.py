@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from generator import drawing
+from generator.calls import Call
 from generator.checks import CHECKS, Case, cases
 from generator.choices import Seeded
 from generator.loops import Loop
@@ -105,3 +106,49 @@ def test_a_seed_is_a_program():
 def test_programs_end_in_floats(seed):
     program = drawing.draw_program(Seeded(seed))
     assert any(y.dtype.kind in "fc" for y in program.reference(*program.point(seed)))
+
+
+def test_a_tape_that_passes_a_barrier():
+    """The backward program reads the residuals of a loop of unknown length behind the barrier of a checkpoint."""
+    inner = Block(
+        (
+            Statement("solve", (9,), 0),
+            Statement("exp", (1,), 1),
+            Statement("convolve", (11, 9), 2),
+        ),
+        (8, 13, 9, 11),
+    )
+    first = Call(
+        (0,),
+        Block(
+            (
+                Statement("sin", (2,), 0),
+                Statement("scan", (), Loop((5, 0, 1), inner, 1, (1, False, 1, None))),
+            ),
+            (7,),
+        ),
+        None,
+    )
+    saved = Block(
+        (Statement("noise", (11,), 1), Statement("sigmoid", (9,), 1), Statement("abs", (11,), 2)), (14,)
+    )
+    body = Block(
+        (
+            Statement("sin", (5,), 0),
+            Statement("checkpoint", (), Call((1, 2, 6), saved, "products")),
+            Statement("cholesky", (8,), 2),
+        ),
+        (9,),
+    )
+    statements = (Statement("jit", (), first), Statement("fori", (), Loop((0,), body, (2, (3,)), None)))
+    x = np.array([[0.5675792], [-1.15579489]])
+    inputs = [
+        x,
+        np.array([-1.1120791]),
+        np.array([[0.22729735], [0.20571274]]),
+        np.asarray(1),
+        np.zeros(2, "i4"),
+    ]
+    flags = frozenset({"tame", "jumps", "finite", "control"})
+    program = drawing.Program(inputs, statements, (6,), flags)
+    CHECKS["budgets"][0](program, range(1))
