@@ -381,6 +381,13 @@ def _run_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: HookCall)
     return outs, [Zero(x) for x in outs]
 
 
+def _run_transpose(cts: Sequence[Any], *args: Any, call: HookCall) -> Any:
+    raise NoRuleError(
+        f"{call.hook.label}: the hook '{call.hook.name}' runs as Python on numbers, so the backward pass that it is in "
+        "cannot be transposed. Pass mode='inline', if it computes with functrans"
+    )
+
+
 def _run_batch(
     size: int, args: Sequence[Any], dims: Sequence[int | None], *, call: HookCall
 ) -> tuple[Any, Any]:
@@ -404,6 +411,7 @@ run_hook_p: Primitive = Primitive(
     lambda *avals, call: call.results(avals),
     lambda *args, call: call.on_host(*args),
     jvp=_run_jvp,
+    transpose=_run_transpose,
     batch=_run_batch,
     effects=lambda **params: Effect.HOST,
     multiple_results=True,

@@ -8,7 +8,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.errors import ArgumentError, ArgumentValueError, HookError, NoRuleError
+from functrans.errors import ArgumentError, ArgumentValueError, GradientError, HookError, NoRuleError
 
 
 def clipped(ct):
@@ -443,3 +443,15 @@ def test_a_hook_that_is_not_differentiated_leaves_kernels_as_they_are():
     # Under `vmap` each example has a hook on its own copy of the weights, which is never made.
     batched = lambda f: lambda w, X: ft.vmap(f, (None, 0))(w, X)
     assert text(batched(layer), W, X) == text(batched(hooked), W, X)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_hook_of_python_cannot_be_transposed(compiled):
+    def f(x):
+        return ft.cotangent_hook(2.0 * x, lambda ct: 3.0 * ct) * x
+
+    _, back = ft.vjp(ft.jit(f) if compiled else f, np.ones(3))
+    with pytest.raises(
+        GradientError, match="hook '<lambda>' runs as Python.*cannot be transposed.*mode='inline'"
+    ):
+        ft.linear_transpose(back, np.ones(3))((np.ones(3),))

@@ -207,7 +207,7 @@ NUMBA = [
 
 def _numba(lib, n, x):
     x = lib.np.asarray(lib.np.ravel(x), dtype="f8")
-    return lib.numba(NUMBA[n % 3])(x, lib.np.sum(lib.np.sin(x)))
+    return lib.np.asarray(lib.numba(NUMBA[n % 3])(x, lib.np.sum(lib.np.sin(x))))  # of an array it is NumPy's
 
 
 kind("numba", _numba, lambda x: real(x) and filled(x), flags="numba jumps", weight=2)
