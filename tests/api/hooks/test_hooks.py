@@ -452,6 +452,6 @@ def test_a_hook_of_python_cannot_be_transposed(compiled):
 
     _, back = ft.vjp(ft.jit(f) if compiled else f, np.ones(3))
     with pytest.raises(
-        GradientError, match="hook '<lambda>' runs as Python.*cannot be transposed.*mode='inline'"
+        GradientError, match=r"hook '<lambda>' runs as Python.*cannot be transposed.*mode='inline'"
     ):
         ft.linear_transpose(back, np.ones(3))((np.ones(3),))
