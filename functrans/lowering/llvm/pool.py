@@ -10,52 +10,57 @@ microseconds after each, and then sleep on a condition variable. A child process
 process that it was made for. Only the thread that runs the kernel asks Python for signals, while it works and while it
 waits.
 
-The code is LLVM text that calls the C library's threads, compiled once per process with the first parallel loop. It is
-never freed: workers may still sleep in it when the interpreter ends.
+The code calls the C library's threads. Its source is ``pool.c``, which explains the order of each access to memory;
+`generate` has made LLVM text of it, which is compiled once per process with the first parallel loop. The machine code
+is never freed: workers may still sleep in it when the interpreter ends.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import pkgutil
 import platform
 import sys
 
 from ...runtime.context import new_lock
-from ..loops import ir
 from ..processor import processor
 from .objects import compile_object, keep_for_ever, load_object
-from .pool_text import ALWAYS, POOL, SERIAL
 from .store import obtain
 
 #: The names under which kernels call it: run a job; whether a thread is a worker (0: no, 1: yes, 2: that must stop).
 RUN, ROLE = "functrans.run_chunks", "functrans.role"
-#: Turns of a worker's loop before it sleeps, and of the loop in which the others are waited for: about 20 us.
-_SPINS = 1000
-#: Nanoseconds of work that are not worth waking a worker.
-_SHORT = 40_000
-#: Nanoseconds between two looks at the signals while others work.
-_LOOK = 20_000_000
-
+#: The processor's hint that a loop spins: its declaration and its call.
 _PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "arm64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
 }
 _PAUSES["AMD64"], _PAUSES["aarch64"] = _PAUSES["x86_64"], _PAUSES["arm64"]
 _MAC = sys.platform == "darwin"
-#: C's ``pthread_key_t``, and the numbers of ``SIG_SETMASK`` and ``CLOCK_MONOTONIC``.
-_KEY, _SETMASK, _MONOTONIC = ("i64", 3, 6) if _MAC else ("i32", 2, 1)
+#: The numbers of ``SIG_SETMASK`` and ``CLOCK_MONOTONIC``.
+_NUMBERS = {"sig_setmask": 3, "clock_monotonic": 6} if _MAC else {"sig_setmask": 2, "clock_monotonic": 1}
 
 
 def _text() -> str:
+    """The text for this system: what ``pool.c`` only declares is defined."""
+    if sys.platform == "win32":
+        return _file("pool_serial.ll")
+    text = _file("pool.ll")
     declared, pause = _PAUSES.get(platform.machine(), ("", ""))
-    text = ALWAYS + (SERIAL if sys.platform == "win32" else POOL)
-    # fmt: off
-    return text.format(
-        declare_pause=declared, pause=pause, key=_KEY, setmask=_SETMASK, monotonic=_MONOTONIC, spins=_SPINS,
-        look=_LOOK, short=_SHORT, overwritten=ir.OVERWRITTEN, run=RUN, role=ROLE,
-    )
-    # fmt: on
+    text = text.replace("declare void @functrans.spinning()", declared)
+    text = text.replace("call void @functrans.spinning()", pause)
+    for name, number in _NUMBERS.items():
+        text = text.replace(
+            f"@functrans.{name} = external constant i32",
+            f"@functrans.{name} = internal constant i32 {number}",
+        )
+    return text
+
+
+def _file(name: str) -> str:
+    data = pkgutil.get_data(__name__, name)
+    assert data is not None  # a loader without files raises
+    return data.decode()
 
 
 @functools.cache
