@@ -68,7 +68,7 @@ def generated(compiler: str, name: str) -> str:
 
 def neutral(text: str) -> str:
     """LLVM text without what clang says of its target, and without attributes and metadata."""
-    lines = []
+    lines: list[str] = []
     for line in text.splitlines():
         if _LINES.match(line):
             continue
