@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -71,14 +72,20 @@ def with_weak_numbers(value: Any) -> Any:
     return ops.finish(value) if is_bfloat16(dtype_of(value)) else value
 
 
-def activation(body: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A public elementwise function of a real `x`. The sections that all share join its docstring after the summary."""
+def activation(body: Callable[..., Any]) -> Callable[..., Any]:
+    """A public elementwise function of a real `x`, and perhaps of parameters that broadcast against it.
+
+    The sections that all share join its docstring.
+    """
     name = body.__name__
 
-    def function(x: Any) -> Any:
-        return finish(body(real_operand(x, name)))
+    def function(x: Any, *parameters: Any) -> Any:
+        others = [parameter(p, name, i) for i, p in enumerate(parameters, 1)]
+        return finish(body(real_operand(x, name), *others))
 
-    function.__doc__ = with_sections(body.__doc__, _SECTIONS)
+    function.__signature__ = inspect.signature(body)  # type: ignore[attr-defined]
+    function.__annotations__ = body.__annotations__
+    function.__doc__ = with_sections(_SECTIONS, body.__doc__ or "")
     function.__name__ = function.__qualname__ = name
     function.__module__ = body.__module__
     return checked(function)

@@ -8,7 +8,7 @@ from .. import numpy as fnp
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives.ops import dtype_of, finish
-from .operands import activation, parameter, real_operand, select, with_weak_numbers
+from .operands import activation, real_operand, select, with_weak_numbers
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
@@ -125,20 +125,14 @@ def hard_tanh(x: Any) -> Any:
     return select(x > 1.0, one, select(x < -1.0, -one, x))
 
 
-@checked
+@activation
 def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
     """Rectified linear unit with a slope for negative numbers: `x`, or ``negative_slope * x`` below 0.
 
     Parameters
     ----------
-    x : array_like, shape (...)
-        Real; integers become float64.
     negative_slope : array_like
         Broadcast against `x`.
-
-    Returns
-    -------
-    Array, shape (...)
 
     Notes
     -----
@@ -150,24 +144,17 @@ def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
     >>> nn.leaky_relu([-2.0, 3.0])
     Array([-0.02,  3.  ])
     """
-    value, slope = real_operand(x, "leaky_relu"), parameter(negative_slope, "leaky_relu", 1)
-    return finish(fnp.where(value >= 0, value, slope * value))
+    return fnp.where(x >= 0, x, negative_slope * x)
 
 
-@checked
+@activation
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """Exponential linear unit: `x`, or ``alpha * (exp(x) - 1)`` below 0.
 
     Parameters
     ----------
-    x : array_like, shape (...)
-        Real; integers become float64.
     alpha : array_like
         Broadcast against `x`.
-
-    Returns
-    -------
-    Array, shape (...)
 
     Notes
     -----
@@ -184,8 +171,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     >>> nn.elu([-1.0, 2.0])
     Array([-0.63212056,  2.        ])
     """
-    value, alpha = real_operand(x, "elu"), parameter(alpha, "elu", 1)
-    return finish(_elu(value, alpha))
+    return _elu(x, alpha)
 
 
 def _elu(x: Any, alpha: Any) -> Any:
@@ -194,20 +180,14 @@ def _elu(x: Any, alpha: Any) -> Any:
     return fnp.where(above, x, alpha * fnp.expm1(below))
 
 
-@checked
+@activation
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """Continuously differentiable exponential linear unit: `x`, or ``alpha * (exp(x / alpha) - 1)`` below 0.
 
     Parameters
     ----------
-    x : array_like, shape (...)
-        Real; integers become float64.
     alpha : array_like
         Broadcast against `x`.
-
-    Returns
-    -------
-    Array, shape (...)
 
     References
     ----------
@@ -219,10 +199,9 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     >>> nn.celu([-1.0, 2.0], 0.5)
     Array([-0.43233236,  2.        ])
     """
-    value, alpha = real_operand(x, "celu"), parameter(alpha, "celu", 1)
-    above = value > 0
-    below = fnp.where(above, dtype_of(value).type(0), value)
-    return finish(fnp.where(above, value, alpha * fnp.expm1(below / alpha)))
+    above = x > 0
+    below = fnp.where(above, dtype_of(x).type(0), x)
+    return fnp.where(above, x, alpha * fnp.expm1(below / alpha))
 
 
 @activation

@@ -12,7 +12,7 @@ from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, shape_of
-from .operands import activation, parameter, real_operand, select, with_weak_numbers
+from .operands import activation, real_operand, select, with_weak_numbers
 
 #: Beyond this distance from 0 ``exp(-|x|)`` is 0 in double precision.
 _FAR = 800.0
@@ -116,20 +116,14 @@ def log_sigmoid(x: Any) -> Any:
     return -ops.softplus_p.bind(-x)
 
 
-@checked
+@activation
 def squareplus(x: Any, b: Any = 4) -> Any:
     """Algebraic softplus ``(x + sqrt(x**2 + b)) / 2``.
 
     Parameters
     ----------
-    x : array_like, shape (...)
-        Real; integers become float64.
     b : array_like
         Positive, broadcast against `x`. The result at 0 is ``sqrt(b) / 2``.
-
-    Returns
-    -------
-    Array, shape (...)
 
     Notes
     -----
@@ -145,11 +139,11 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     >>> nn.squareplus([-1e9, 0.0, 1e9])
     Array([1.e-09, 1.e+00, 1.e+09])
     """
-    value, b = ops.common(real_operand(x, "squareplus"), parameter(b, "squareplus", 1))
-    root = fnp.hypot(value, fnp.sqrt(b))
-    negative = value < 0
-    beyond = fnp.where(negative, root - value, dtype_of(root).type(1))
-    return finish(0.5 * fnp.where(negative, b / beyond, value + root))
+    x, b = ops.common(x, b)
+    root = fnp.hypot(x, fnp.sqrt(b))
+    negative = x < 0
+    beyond = fnp.where(negative, root - x, dtype_of(root).type(1))
+    return 0.5 * fnp.where(negative, b / beyond, x + root)
 
 
 def _gated(x: Any, gate: Callable[[Any], Any], far: float = _FAR) -> Any:

@@ -7,11 +7,12 @@ have no kernels: SciPy's functions run between kernels.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..core import FLOAT32, FLOAT64, ArgumentError, ArgumentValueError, AxisError, is_inexact, is_low
 from ..frontend.checked import checked
+from ..frontend.docstrings import with_sections
 from ..numpy.dispatch import array_operand, owned
 from ..numpy.fft import (
     fft,
@@ -47,250 +48,194 @@ __all__ = [
 __getattr__, __dir__ = _module_attributes("functrans.scipy.fft", globals())
 
 
-@checked
-def dct(
-    x: Any,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Any = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    orthogonalize: bool | None = None,
-) -> Any:
+_SHARED = """
+Parameters
+----------
+x : array_like
+    Real or complex numbers.
+type : {{1, 2, 3, 4}}
+    Type 1 of the cosine transform needs at least two points.
+{points}norm : {{None, 'backward', 'ortho', 'forward'}}
+    Whether the inverse is scaled (as by None), both directions by the square root, or the forward one.
+overwrite_x, workers
+    Accepted, without effect: arguments never change.
+orthogonalize : bool, optional
+    Whether to weight the ends of the axis so that the matrix is orthogonal, up to the scaling. By default only
+    for ``norm="ortho"``.
+
+Returns
+-------
+Array
+    With the dtype of `x`; float64 for integers.
+
+Raises
+------
+AxisError
+    {axis}
+ArgumentValueError
+    If `type` or `norm` is unknown, or there are too few points.
+"""
+_ALONG_ONE = _SHARED.format(
+    axis="If the axis is out of bounds.",
+    points="""n : int, optional
+    The number of points: the input is cropped, or padded with zeros. By default the extent of the axis.
+axis : int
+""",
+)
+_ALONG_SEVERAL = _SHARED.format(
+    axis="If an axis is out of bounds, or repeated.",
+    points="""s : sequence of int, optional
+    The numbers of points; -1 takes the extent of the axis.
+axes : sequence of int, optional
+    By default the last ``len(s)``, or all.
+""",
+)
+
+
+def _of_one_axis(name: str, doc: str) -> Callable[..., Any]:
+    kind = name.removeprefix("i")
+
+    def transform(
+        x: Any,
+        type: int = 2,
+        n: int | None = None,
+        axis: int = -1,
+        norm: Any = None,
+        overwrite_x: bool = False,
+        workers: int | None = None,
+        orthogonalize: bool | None = None,
+    ) -> Any:
+        return _along_one(kind, name != kind, x, type, n, axis, norm, orthogonalize)
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = with_sections(doc, _ALONG_ONE)
+    return checked(transform)
+
+
+def _of_several_axes(name: str, doc: str) -> Callable[..., Any]:
+    kind = name.removeprefix("i")
+
+    def transform(
+        x: Any,
+        type: int = 2,
+        s: Any = None,
+        axes: Any = None,
+        norm: Any = None,
+        overwrite_x: bool = False,
+        workers: int | None = None,
+        *,
+        orthogonalize: bool | None = None,
+    ) -> Any:
+        return _along_many(kind, name != kind, x, type, s, axes, norm, orthogonalize)
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = with_sections(doc, _ALONG_SEVERAL)
+    return checked(transform)
+
+
+dct = _of_one_axis(
+    "dct",
     """Discrete cosine transform along one axis.
 
-    Parameters
-    ----------
-    x : array_like
-        Real or complex numbers.
-    type : {1, 2, 3, 4}
-        Type 1 needs at least two points.
-    n : int, optional
-        The number of points: the input is cropped, or padded with zeros. By default the extent of the axis.
-    axis : int
-    norm : {None, 'backward', 'ortho', 'forward'}
-        Whether the inverse is scaled (as by None), both directions by the square root, or the forward one.
-    overwrite_x, workers
-        Accepted, without effect: arguments never change.
-    orthogonalize : bool, optional
-        Whether to weight the ends of the axis so that the matrix is orthogonal, up to the scaling. By default only
-        for ``norm="ortho"``.
+Notes
+-----
+Type 2 is ``y[k] = 2 * sum(x[j] * cos(pi * k * (2*j + 1) / (2*n)))``; its inverse is type 3, scaled. SciPy documents
+all of them. It is linear, so its derivative is the transform itself; the gradient applies the transpose, which is a
+transform of type 1, 3, 2 or 4.
 
-    Returns
-    -------
-    Array
-        With the dtype of `x`; float64 for integers.
+Examples
+--------
+>>> from functrans.scipy.fft import dct, idct
+>>> dct([4.0, 3.0, 5.0, 10.0], norm="ortho").round(3)
+Array([11.   , -4.461,  3.   , -0.317])
+>>> idct(dct([1.0, 2.0, 4.0])).round(12)
+Array([1., 2., 4.])
+""",
+)
+idct = _of_one_axis(
+    "idct",
+    """The inverse of `dct` of the same type and `norm`.
 
-    Raises
-    ------
-    AxisError
-        If the axis is out of bounds.
-    ArgumentValueError
-        If `type` or `norm` is unknown, or there are too few points.
+Examples
+--------
+>>> from functrans.scipy.fft import dct, idct
+>>> idct(dct([1.0, 2.0, 4.0], type=1), type=1).round(12)
+Array([1., 2., 4.])
+""",
+)
+dst = _of_one_axis(
+    "dst",
+    """Discrete sine transform along one axis.
 
-    Notes
-    -----
-    Type 2 is ``y[k] = 2 * sum(x[j] * cos(pi * k * (2*j + 1) / (2*n)))``; its inverse is type 3, scaled. SciPy documents
-    all of them. It is linear, so its derivative is the transform itself; the gradient applies the transpose, which is a
-    transform of type 1, 3, 2 or 4.
+Notes
+-----
+Type 2 is ``y[k] = 2 * sum(x[j] * sin(pi * (k + 1) * (2*j + 1) / (2*n)))``.
 
-    Examples
-    --------
-    >>> from functrans.scipy.fft import dct, idct
-    >>> dct([4.0, 3.0, 5.0, 10.0], norm="ortho").round(3)
-    Array([11.   , -4.461,  3.   , -0.317])
-    >>> idct(dct([1.0, 2.0, 4.0])).round(12)
-    Array([1., 2., 4.])
-    """
-    return _along_one("dct", False, x, type, n, axis, norm, orthogonalize)
+Examples
+--------
+>>> from functrans.scipy.fft import dst
+>>> dst([1.0, 0.0, 0.0], type=1).round(3)
+Array([1.414, 2.   , 1.414])
+""",
+)
+idst = _of_one_axis(
+    "idst",
+    """The inverse of `dst` of the same type and `norm`.
 
-
-@checked
-def idct(
-    x: Any,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Any = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    orthogonalize: bool | None = None,
-) -> Any:
-    """The inverse of `dct` of the same type and `norm`. Parameters as for `dct`.
-
-    Examples
-    --------
-    >>> from functrans.scipy.fft import dct, idct
-    >>> idct(dct([1.0, 2.0, 4.0], type=1), type=1).round(12)
-    Array([1., 2., 4.])
-    """
-    return _along_one("dct", True, x, type, n, axis, norm, orthogonalize)
-
-
-@checked
-def dst(
-    x: Any,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Any = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    orthogonalize: bool | None = None,
-) -> Any:
-    """Discrete sine transform along one axis. Parameters as for `dct`.
-
-    Notes
-    -----
-    Type 2 is ``y[k] = 2 * sum(x[j] * sin(pi * (k + 1) * (2*j + 1) / (2*n)))``.
-
-    Examples
-    --------
-    >>> from functrans.scipy.fft import dst
-    >>> dst([1.0, 0.0, 0.0], type=1).round(3)
-    Array([1.414, 2.   , 1.414])
-    """
-    return _along_one("dst", False, x, type, n, axis, norm, orthogonalize)
-
-
-@checked
-def idst(
-    x: Any,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Any = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    orthogonalize: bool | None = None,
-) -> Any:
-    """The inverse of `dst` of the same type and `norm`. Parameters as for `dct`.
-
-    Examples
-    --------
-    >>> from functrans.scipy.fft import dst, idst
-    >>> idst(dst([1.0, 2.0, 4.0])).round(12)
-    Array([1., 2., 4.])
-    """
-    return _along_one("dst", True, x, type, n, axis, norm, orthogonalize)
-
-
-@checked
-def dctn(
-    x: Any,
-    type: int = 2,
-    s: Any = None,
-    axes: Any = None,
-    norm: Any = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Any:
+Examples
+--------
+>>> from functrans.scipy.fft import dst, idst
+>>> idst(dst([1.0, 2.0, 4.0])).round(12)
+Array([1., 2., 4.])
+""",
+)
+dctn = _of_several_axes(
+    "dctn",
     """Discrete cosine transform along several axes.
 
-    Parameters
-    ----------
-    x : array_like
-    type : {1, 2, 3, 4}
-    s : sequence of int, optional
-        The numbers of points; -1 takes the extent of the axis.
-    axes : sequence of int, optional
-        By default the last ``len(s)``, or all.
-    norm, overwrite_x, workers, orthogonalize
-        As for `dct`.
+Examples
+--------
+>>> from functrans.scipy.fft import dctn
+>>> dctn([[1.0, 2.0], [3.0, 4.0]], norm="ortho").round(3)
+Array([[ 5., -1.],
+       [-2.,  0.]])
+""",
+)
+idctn = _of_several_axes(
+    "idctn",
+    """The inverse of `dctn` of the same type and `norm`.
 
-    Returns
-    -------
-    Array
+Examples
+--------
+>>> from functrans.scipy.fft import dctn, idctn
+>>> idctn(dctn([[1.0, 2.0], [3.0, 4.0]])).round(12)
+Array([[1., 2.],
+       [3., 4.]])
+""",
+)
+dstn = _of_several_axes(
+    "dstn",
+    """Discrete sine transform along several axes.
 
-    Raises
-    ------
-    AxisError
-        If an axis is out of bounds, or repeated.
-    ArgumentValueError
-        As for `dct`.
+Examples
+--------
+>>> from functrans.scipy.fft import dstn
+>>> dstn([[1.0, 0.0]], type=4, axes=(1,)).round(3)
+Array([[0.765, 1.848]])
+""",
+)
+idstn = _of_several_axes(
+    "idstn",
+    """The inverse of `dstn` of the same type and `norm`.
 
-    Examples
-    --------
-    >>> from functrans.scipy.fft import dctn
-    >>> dctn([[1.0, 2.0], [3.0, 4.0]], norm="ortho").round(3)
-    Array([[ 5., -1.],
-           [-2.,  0.]])
-    """
-    return _along_many("dctn", False, x, type, s, axes, norm, orthogonalize)
-
-
-@checked
-def idctn(
-    x: Any,
-    type: int = 2,
-    s: Any = None,
-    axes: Any = None,
-    norm: Any = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Any:
-    """The inverse of `dctn` of the same type and `norm`. Parameters as for `dctn`.
-
-    Examples
-    --------
-    >>> from functrans.scipy.fft import dctn, idctn
-    >>> idctn(dctn([[1.0, 2.0], [3.0, 4.0]])).round(12)
-    Array([[1., 2.],
-           [3., 4.]])
-    """
-    return _along_many("dctn", True, x, type, s, axes, norm, orthogonalize)
-
-
-@checked
-def dstn(
-    x: Any,
-    type: int = 2,
-    s: Any = None,
-    axes: Any = None,
-    norm: Any = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Any:
-    """Discrete sine transform along several axes. Parameters as for `dctn`.
-
-    Examples
-    --------
-    >>> from functrans.scipy.fft import dstn
-    >>> dstn([[1.0, 0.0]], type=4, axes=(1,)).round(3)
-    Array([[0.765, 1.848]])
-    """
-    return _along_many("dstn", False, x, type, s, axes, norm, orthogonalize)
-
-
-@checked
-def idstn(
-    x: Any,
-    type: int = 2,
-    s: Any = None,
-    axes: Any = None,
-    norm: Any = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Any:
-    """The inverse of `dstn` of the same type and `norm`. Parameters as for `dctn`.
-
-    Examples
-    --------
-    >>> from functrans.scipy.fft import dstn, idstn
-    >>> idstn(dstn([[1.0, 2.0], [3.0, 4.0]])).round(12)
-    Array([[1., 2.],
-           [3., 4.]])
-    """
-    return _along_many("dstn", True, x, type, s, axes, norm, orthogonalize)
+Examples
+--------
+>>> from functrans.scipy.fft import dstn, idstn
+>>> idstn(dstn([[1.0, 2.0], [3.0, 4.0]])).round(12)
+Array([[1., 2.],
+       [3., 4.]])
+""",
+)
 
 
 @checked
