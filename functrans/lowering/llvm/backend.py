@@ -7,14 +7,10 @@ code of the user's is to call a kernel: `NativeCode.entry`.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import struct
-import sys
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from ...runtime.libraries import llvmlite, numba
 from ..backend import Options, Run, UnsupportedKernelError
@@ -23,7 +19,7 @@ from ..loops import ir
 from ..loops.show import show
 from ..processor import processor
 from .emit import emit_llvm
-from .native_call import ARRAY_DATA, TUPLE_ITEMS, native_call
+from .native_call import layout_is_known, native_call
 from .objects import LoadedCode, ObjectCode, compile_object
 from .store import Origin, obtain
 from .symbols import address_of, load
@@ -122,16 +118,3 @@ def _jump() -> Any:
         return numba.types.intp(numba.types.intp, numba.types.intp, numba.types.intp), generate
 
     return jump
-
-
-@functools.cache
-def layout_is_known() -> bool:
-    """Whether tuples and arrays have the memory layout that kernels assume."""
-    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
-        return False
-    arrays = tuple(np.zeros(n) for n in (1, 5, 2))
-    items = (ctypes.c_size_t * 3).from_address(id(arrays) + TUPLE_ITEMS)
-    if [*items] != [id(a) for a in arrays]:
-        return False
-    pointers = [ctypes.c_size_t.from_address(id(a) + ARRAY_DATA).value for a in arrays]
-    return pointers == [a.ctypes.data for a in arrays]

@@ -327,9 +327,22 @@ def _numpy_functions() -> Any:
 
 
 @functools.cache
-def _fields_are_known() -> bool:
-    """Whether arrays store their class, axes, extents, dtype and flags where `matcher` expects them."""
+def layout_is_known() -> bool:
+    """Whether tuples and arrays have the memory layout that kernels assume."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    arrays = tuple(np.zeros(n) for n in (1, 5, 2))
+    items = (ctypes.c_size_t * 3).from_address(id(arrays) + TUPLE_ITEMS)
+    if [*items] != [id(a) for a in arrays]:
+        return False
+    pointers = [ctypes.c_size_t.from_address(id(a) + ARRAY_DATA).value for a in arrays]
+    return pointers == [a.ctypes.data for a in arrays]
+
+
+@functools.cache
+def _fields_are_known() -> bool:
+    """Whether arrays store their class, axes, extents, dtype and flags where `matcher` expects them, too."""
+    if not layout_is_known():
         return False
     for x in (np.zeros((5, 7), np.float32), wrap(np.zeros(3)), np.ones((6, 4, 2), np.int64).T):
         pointers = {k: ctypes.c_size_t.from_address(id(x) + _OFFSETS[k]).value for k in ("type", "dtype")}

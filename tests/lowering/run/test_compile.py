@@ -12,7 +12,7 @@ import pytest
 
 from functrans.lowering.backend import Options
 from functrans.lowering.llvm import backend as native
-from functrans.lowering.llvm import maths
+from functrans.lowering.llvm import maths, native_call
 from functrans.lowering.loops import ir
 from functrans.lowering.loops.builder import Builder
 from functrans.lowering.run import compile as compiling
@@ -257,7 +257,7 @@ def test_strict_kernels_do_not_contract():
 
 
 def test_memory_layout_is_as_assumed():
-    assert native.layout_is_known()
+    assert native_call._fields_are_known()
 
 
 def nest(*extents):
