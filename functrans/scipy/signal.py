@@ -278,5 +278,5 @@ def _slid(x: Any, window: Any, mode: str, late: bool = False) -> Any:
         lhs_dilation=ones,
         rhs_dilation=ones,
     )
-    extents = tuple([n + low + high - m + 1 for n, m, (low, high) in zip(a, b, padding)])
+    extents = tuple([max(n + low + high - m + 1, 0) for n, m, (low, high) in zip(a, b, padding)])
     return ops.reshape_p.bind(out, shape=extents)

@@ -14,7 +14,7 @@ import numpy as np
 from ...arrays.arguments import Scalar
 from ...core import ArgumentValueError, concrete, is_inexact, run_quietly
 from ...primitives import ops, ufuncs
-from ...primitives.ops import dtype_of, literal, operand, reduced_axes, refuse_out, shape_of
+from ...primitives.ops import dtype_of, finish, literal, operand, reduced_axes, refuse_out, shape_of
 from ..dispatch import NO_VALUE, array_operand, given, implements
 from ..elementwise import selection
 from ..statistics import averages as statistics
@@ -308,5 +308,6 @@ def nanstd(
     Array(1.)
     """
     refuse_out("nanstd", out)
-    variance = nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    return ufuncs.sqrt(variance)
+    x = array_operand(a, "nanstd")
+    variance = nanvar(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return finish(statistics.root_of_variance(operand(variance, "nanstd"), x, given(mean, None)))

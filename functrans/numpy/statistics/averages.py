@@ -194,9 +194,14 @@ def std(
     ddof = degrees_less(ddof, correction, "std")
     x = _floating(a, dtype, "std")
     variance = _variance(x, axis, ddof, bool(keepdims), where, mean, "std")
-    if prod(shape_of(x)) == prod(shape_of(variance)) > 0:
-        variance = ops.stop_gradient_p.bind(variance)  # of one element: constant, where the root has no slope
-    return finish(ops.sqrt_p.bind(variance))
+    return finish(root_of_variance(variance, x, mean))
+
+
+def root_of_variance(variance: Any, x: Any, mean: Any) -> Any:
+    """The standard deviation of an array; of single elements it is constant, where the root has no slope."""
+    if mean is None and prod(shape_of(x)) == prod(shape_of(variance)) > 0:
+        variance = ops.stop_gradient_p.bind(variance)
+    return ops.sqrt_p.bind(variance)
 
 
 @implements(np.average)

@@ -226,8 +226,12 @@ def test_std_of_one_element_is_constant(wrap):
         (np.float32([[3.0]]), (0, 1)),
         (np.array([1j]), 0),
     ):
-        f = wrap(lambda x, axis=axis: fnp.sum(fnp.std(x, axis)))
-        assert f(x) == 0
-        np.testing.assert_array_equal(ft.grad(f)(x), np.zeros(x.shape))
+        for std in (fnp.std, fnp.nanstd):
+            f = wrap(lambda x, std=std, axis=axis: fnp.sum(std(x, axis)))
+            assert f(x) == 0
+            np.testing.assert_array_equal(ft.grad(f)(x), np.zeros(x.shape))
+    for std in (fnp.std, fnp.nanstd):  # the distance from a known mean is not constant
+        f = wrap(lambda x, std=std: std(x, mean=np.ones(1)))
+        np.testing.assert_array_equal(ft.grad(f)(np.array([3.0])), [1.0])
     assert np.isnan(wrap(lambda x: fnp.std(x, ddof=1))(np.ones(1)))
     np.testing.assert_allclose(ft.grad(wrap(fnp.std))(np.array([1.0, 2.0])), [-0.5, 0.5])
