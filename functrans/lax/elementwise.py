@@ -84,6 +84,8 @@ def _of_one_dtype(name: str, given: Sequence[Any]) -> list[Any]:
     values = [operand(x, name, i) for i, x in enumerate(given)]
     avals = [aval_of(v) for v in values]
     own = {a.dtype for a in avals if not a.weak} or {promote([(a.dtype, False) for a in avals])[0]}
+    if not any(d.kind == "c" for d in own):
+        own |= {a.dtype for a in avals if a.dtype.kind == "c"}  # a number, whose imaginary part would be lost
     if len(own) > 1:
         listed = ", ".join(str(a.dtype) for a in avals)
         raise DtypeError(

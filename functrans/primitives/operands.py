@@ -152,10 +152,20 @@ def stack(parts: Sequence[Any]) -> Any:
 
 
 def strong(x: Any, dtype: np.dtype) -> Any:
-    """Cast `x` to a dtype; the result is not weak."""
+    """Cast `x` to a dtype; the result is not weak.
+
+    Raises
+    ------
+    IntegerRangeError, DtypeError
+        If it is a Python number that the dtype does not hold; if it is the tracer of a complex one and the dtype real.
+    """
     if type(x) in PYTHON_KEYS:
         return number(x, dtype)
     if isinstance(x, Tracer) and x.aval.weak:
+        if x.aval.dtype.kind == "c" and dtype.kind != "c":
+            raise DtypeError(
+                f"a complex number cannot be converted to {dtype}: convert the array with .astype(complex)"
+            )
         return convert_element_type_p.bind(x, dtype=dtype, weak=False)
     return convert(x, dtype)
 

@@ -306,3 +306,21 @@ def test_products_promote():
     ones, steps = np.ones(3, np.int32), np.arange(3, dtype=np.float32)
     np.testing.assert_array_equal(ft.grad(lambda x: lax.dot(ones, x).astype(np.float32))(steps), ones)
     assert lax.dot(ones, steps, preferred_element_type=np.float32).dtype == np.float32
+
+
+def test_a_complex_number_with_real_arrays():
+    """Python's complex numbers do not lose their imaginary parts."""
+    calls = (
+        lambda z, x: lax.add(z, x),
+        lambda z, x: lax.zeta(z, x),
+        lambda z, x: lax.clamp(z, x, x),
+        lambda z, x: lax.pad(x, z, [(1, 1, 0)]),
+    )
+    for call in calls:
+        for wrap in (lambda f: f, ft.jit):
+            with pytest.raises(DtypeError):
+                wrap(call)(2 + 3j, np.ones(2))
+    for wrap in (lambda f: f, ft.jit):
+        out = wrap(lax.add)(2 + 3j, np.ones(2, np.complex64))
+        assert out.dtype == np.complex64
+        np.testing.assert_array_equal(out, [3 + 3j, 3 + 3j])

@@ -52,7 +52,7 @@ def test_errors():
 @pytest.mark.parametrize("name", ["convolve", "correlate", "convolve2d", "correlate2d"])
 def test_of_nothing(name):
     """Two empty arrays have no positions at which they overlap, eagerly and compiled."""
-    f = getattr(ft.scipy.signal, name)
+    f = getattr(signal, name)
     for wrap in (lambda f: f, ft.jit):
         assert wrap(f)(np.ones((0, 4)), np.ones((0, 3))).shape == (0, 6)
         assert wrap(f)(np.ones((2, 3)), np.ones((0, 4))).shape == (1, 6)

@@ -253,6 +253,11 @@ def dirichlet_pdf(x: Any, alpha: Any) -> Any:
 def dirichlet_entropy(alpha: Any) -> Any:
     """Entropy of the Dirichlet distribution, in nats; `alpha` has shape (k,).
 
+    Raises
+    ------
+    ShapeError
+        If `alpha` has another shape.
+
     Examples
     --------
     >>> from functrans.scipy.stats import dirichlet
@@ -260,6 +265,8 @@ def dirichlet_entropy(alpha: Any) -> Any:
     Array(0.)
     """
     (a,) = floats("dirichlet.entropy", alpha)
+    if len(shape_of(a)) != 1:
+        raise ShapeError(f"dirichlet.entropy: alpha must have shape (k,), got {shape_of(a)}")
     total = np.sum(a)
     log_beta = np.sum(sp.gammaln(a)) - sp.gammaln(total)
     value = log_beta + (total - len(a)) * sp.psi(total) - np.sum((a - 1) * sp.psi(a))
