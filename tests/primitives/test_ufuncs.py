@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+import functrans as ft
 import functrans.numpy as fnp
 from functrans.arrays.array import Array
 from functrans.core.dtypes import SUPPORTED
@@ -103,6 +104,18 @@ def test_every_ufunc_of_the_list_is_there():
     for each in wanted.split():
         assert getattr(np, each) in operators.ufunc, each
         assert callable(getattr(fnp, each)), each
+
+
+def test_a_method_of_tensors_that_arrays_lack_names_the_ufunc():
+    for ufunc in (*UNARY, *BINARY):
+        method = ufunc.__name__
+        if not hasattr(np.ndarray, method):
+            with pytest.raises(AttributeError, match=f"'{method}'.*write"):
+                ft.make_jaxpr(lambda x, method=method: getattr(x, method))(1.0)
+    with pytest.raises(AttributeError, match=r"write functrans\.scipy\.special\.erfcx\(x\)"):
+        ft.make_jaxpr(lambda x: x.erfcx())(1.0)
+    with pytest.raises(AttributeError, match=r"write functrans\.numpy\.logaddexp\(x, y\)"):
+        ft.make_jaxpr(lambda x: x.logaddexp(x))(1.0)
 
 
 def test_results_of_numbers_are_strong():
