@@ -64,6 +64,8 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
     lower, main, upper, right = operands
     (x,) = results
     *batch, n, columns = right.shape
+    if not n:
+        return
     # The diagonals of the triangular factor: the main one, and the two above.
     p, q, r = [k.scratch((n,), right.dtype) for _ in range(3)]
     zero = k.const(0, right.dtype)
