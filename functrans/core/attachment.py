@@ -34,6 +34,8 @@ class Attachment:
         The position of each of these axes in each extra operand.
     order : tuple of int
         The position of each value in the user's list.
+    attached : bool or str
+        The name of the hook that reads the value, if the value is a copy computed for it.
     """
 
     primitive: Primitive
@@ -45,6 +47,7 @@ class Attachment:
     lanes: tuple[tuple[int, tuple[int | None, ...]], ...] = ()
     extra_lanes: tuple[tuple[int | None, ...], ...] = ()
     order: tuple[int, ...] = (0,)
+    attached: bool | str = True
 
     def on(self, values: Sequence[Any], extra: Sequence[Any] | None = None) -> Attachment:
         """The same for corresponding values of another trace."""

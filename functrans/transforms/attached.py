@@ -159,7 +159,7 @@ class Insertion:
             "tokens": tokens,
             "lanes": attachment.lanes,
             "order": attachment.order,
-            "attached": True,
+            "attached": attachment.attached,
         }
         results = self._bind(attachment.primitive, attachment, self.now(anchors), **params)
         self.env.update(zip(anchors, results))

@@ -204,7 +204,13 @@ class StageTrace(Trace):
     def _with_late(self, eqns: Sequence[Eqn], place: int, extra: Sequence[Atom], a: Attachment) -> Eqn:
         """The equation of a hook with a program for what it captured, which is computed behind it."""
         eqn = eqns[place]
-        inner = self._copied(backward_slice(eqns[place + 1 :], extra), a)
+        inner = [
+            # Another hook on a copy of its value: it may see no cotangent, which would be a part of the total.
+            e.replace(params={**e.params, "attached": a.hook.name})
+            if e.params.get("attached") and not set(e.invars) & set(eqn.outvars)
+            else e
+            for e in self._copied(backward_slice(eqns[place + 1 :], extra), a)
+        ]
         defined = {*eqn.outvars, *[v for e in inner for v in e.outvars]}
         free = [v for v in variables_read(inner, extra) if v not in defined]
         program = Jaxpr([*eqn.outvars, *free], inner, extra, name=a.hook.name)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -27,9 +27,10 @@ from ...core.attachment import Attachment
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import is_inexact
 from ...core.evaluation import bind_equation, evaluate
-from ...core.ir import Eqn
+from ...core.ir import Eqn, Var
 from ...core.primitive import CallRules, Effect, Linear, Primitive
 from ...core.trace import current_trace, is_staged
+from ...errors import ConcretizationTypeError, HookError
 from ...passes.masks import perturbed
 from ...primitives.structure.linear import batched_first, instantiate, zeros
 from ...transforms.attached import Late
@@ -77,7 +78,7 @@ def _abstract(
     lanes: Lanes,
     order: tuple[int, ...],
     late: Late | None = None,
-    attached: bool = False,
+    attached: bool | str = False,
 ) -> tuple[Aval, ...]:
     return (*avals[: _count(avals, hook, late)], *tokens)
 
@@ -110,6 +111,7 @@ def _below(primals: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         extra=tuple(_captured(params.get("late"), values, primals[1:])),
         lanes=tuple([(size, dims[:1]) for size, dims in lanes]),
         extra_lanes=tuple([dims[1:] for _, dims in lanes]),
+        attached=params["attached"],
     )
     # Of several hooks on a value, the one that was registered last comes first in the program.
     trace.attached.insert(0, attachment)
@@ -144,7 +146,7 @@ def _transpose(
     lanes: Lanes,
     order: tuple[int, ...],
     late: Late | None = None,
-    attached: bool = False,
+    attached: bool | str = False,
 ) -> list[Any]:
     count = len(args) - hook.extra
     linear = [type(a) is Linear for a in args[:count]]
@@ -157,10 +159,54 @@ def _transpose(
     avals = [_without(lanes, aval_of(ct), i) for i, ct in enumerate(cts)]
     call = HookCall(hook, tuple(avals), tuple(given), passing, lanes, order)
     values = [ct for ct in visible if ct is not None]
+    if (
+        isinstance(attached, str)
+        and values
+        and not hook.observes
+        and not _is_linear(call, values, args[count:])
+    ):
+        _refuse_copy(hook, attached)
     outs = _run(call, values, args[count:])
     rest = iter(outs)
     passed = cts if hook.observes else [next(rest) if p else None for p in passing]
     return [*[ct if m else None for ct, m in zip(passed, linear)], *[None] * hook.extra]
+
+
+#: Linear in all operands together, and in one operand if the others are fixed.
+_ADDITIVE, _SCALING, _CHOOSING = {"add", "sub", "neg", "convert_element_type"}, {"mul"}, {"select"}
+
+
+def _is_linear(call: HookCall, values: Sequence[Any], extra: Sequence[Any]) -> bool:
+    """Whether a hook is certainly linear in its cotangents: then it may see them in parts."""
+    if call.hook.mode != "inline" or call.hook.function is None:
+        return False
+    avals = [aval_of(x) for x in (*values, *extra)]
+    try:
+        program = stage(lambda *xs: call.direct(xs, None), avals, "hook")
+    except ConcretizationTypeError:  # it branches on numbers
+        return False
+    linear = set(program.invars[: len(values)])
+    for eqn in program.eqns:
+        mask = [isinstance(x, Var) and x in linear for x in eqn.invars]
+        if not any(mask):
+            continue
+        name = eqn.primitive.name
+        branches = name in _CHOOSING and not mask[0] and all(mask[1:])
+        if not ((name in _ADDITIVE and all(mask)) or (name in _SCALING and sum(mask) == 1) or branches):
+            return False
+        linear.update([v for v in eqn.outvars if is_inexact(v.aval.dtype)])  # rounding is not linear
+    return all(isinstance(x, Var) and x in linear for x in program.outvars)
+
+
+def _refuse_copy(hook: Hook, reader: str) -> NoReturn:
+    """The cotangent of a recomputed value is only a part of the total that the hook must see."""
+    raise HookError(
+        f"{hook.label}: the hook '{hook.name}' is on a value from which the hook '{reader}', registered on an earlier "
+        "value, computes what it captured. Compiled code computes that value twice, so in a second derivative "
+        f"'{hook.name}' would see its cotangent in two parts. Capture ft.lax.stop_gradient of the value in '{reader}', "
+        f"register '{reader}' on a later value, or differentiate without jit",
+        hook.source,
+    )
 
 
 def _run(call: HookCall, values: Sequence[Any], extra: Sequence[Any]) -> list[Any]:
@@ -193,7 +239,7 @@ def _batch(
     lanes: Lanes,
     order: tuple[int, ...],
     late: Late | None = None,
-    attached: bool = False,
+    attached: bool | str = False,
 ) -> tuple[Any, Any]:
     """Each lane has its own hook, even if a value is the same in all lanes."""
     count = _count(args, hook, late)

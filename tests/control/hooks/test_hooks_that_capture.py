@@ -418,3 +418,54 @@ def test_what_it_captured_is_freed_with_the_derivative(form, program):
     finally:
         tracemalloc.stop()
         gc.enable()
+
+
+def between(hook, freeze=lambda w: w):
+    """A hook on a value between another hook's value and what that one captured."""
+
+    def f(x):
+        y = 2.0 * x
+        z = fnp.sin(y)
+        w = z * z * y
+        captured = freeze(w)
+
+        def reader(ct):
+            return ct * captured
+
+        ft.register_hook(y, reader, mode="inline")
+        ft.register_hook(z, hook, mode="inline")
+        return fnp.sum(w * w)
+
+    return f
+
+
+def cubed(ct):
+    return ct * ct * ct
+
+
+def test_the_second_derivative_with_a_linear_hook_between():
+    f = between(lambda ct: 2.0 * ct)
+    # By hand, at order one: y' = (2 w z^2 + 2 * 4 w z y cos y) w, and x' = 2 y'.
+    y = 0.8
+    z, w = np.sin(y), np.sin(y) ** 2 * y
+    first = 2.0 * (2.0 * w * z * z + 2.0 * 4.0 * w * z * y * np.cos(y)) * w
+    np.testing.assert_allclose(ft.grad(ft.jit(f))(0.4), first)
+    np.testing.assert_allclose(ft.grad(ft.grad(ft.jit(f)))(0.4), ft.grad(ft.grad(f))(0.4))
+
+
+@pytest.mark.parametrize("hook", [cubed, fnp.sign, lambda ct: ct + 1.0, lambda ct: fnp.clip(ct, -0.1, 0.1)])
+def test_the_second_derivative_with_a_nonlinear_hook_between_is_an_error(hook):
+    f = between(hook)
+    np.testing.assert_allclose(ft.grad(ft.jit(f))(0.4), ft.grad(f)(0.4))
+    for forward in (ft.jvp(ft.grad(ft.jit(f)), (0.4,), (1.0,)), ft.jvp(ft.jit(ft.grad(f)), (0.4,), (1.0,))):
+        step = 1e-6
+        slope = (ft.grad(f)(0.4 + step) - ft.grad(f)(0.4 - step)) / (2.0 * step)
+        np.testing.assert_allclose(forward[1], slope, rtol=1e-5)
+    np.testing.assert_allclose(ft.grad(ft.jit(ft.grad(f)))(0.4), ft.grad(ft.grad(f))(0.4))
+    with pytest.raises(HookError, match=f"'{hook.__name__}' is on a value from which the hook 'reader'"):
+        ft.grad(ft.grad(ft.jit(f)))(0.4)
+
+
+def test_the_cure_for_a_nonlinear_hook_between():
+    f = between(cubed, ft.lax.stop_gradient)
+    np.testing.assert_allclose(ft.grad(ft.grad(ft.jit(f)))(0.4), ft.grad(ft.grad(f))(0.4))
