@@ -327,6 +327,7 @@ class _CallHook(Hook):
 
 class _BackwardPreHook(_CallHook):
     label = "register_full_backward_pre_hook"
+    outlives = True
 
     def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
         """The function receives the block, and the tuple of the cotangents of its results."""
@@ -335,6 +336,7 @@ class _BackwardPreHook(_CallHook):
 
 class _FullBackwardHook(_CallHook):
     label = "register_full_backward_hook"
+    outlives = True
 
     def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
         """The function receives the block, and the tuples of the cotangents of its arguments and results."""

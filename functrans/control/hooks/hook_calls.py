@@ -60,6 +60,8 @@ class Hook(UserCode):
     size: int = 1
     captures: tuple[Capture, ...] = ()
     label = "cotangent_hook"
+    #: Whether it is registered for many calls, and so cannot read values of one.
+    outlives = False
     #: Whether it must run after all other hooks of a backward pass.
     last = False
     #: Whether its result is ignored.
@@ -172,6 +174,13 @@ class Hook(UserCode):
 
     def _unknown(self) -> Exception:
         """The error for a traced value that the hook read, and that was not found in it."""
+        if self.outlives:
+            return UnexpectedTracerError(
+                f"{self.label}: the hook '{self.name}' of a block reads a traced value. It stays on the block for all "
+                "calls, so it cannot read values of one forward pass. Use register_hook or cotangent_hook on an "
+                "argument or the result of the call, with a hook that captures the value",
+                self.source,
+            )
         return UnexpectedTracerError(
             f"{self.label}: the hook '{self.name}' reads a traced value that it did not hold when it was registered. "
             "It may read values of the forward pass that its closure, its defaults, a functools.partial or the object "

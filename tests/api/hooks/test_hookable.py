@@ -343,3 +343,23 @@ def test_a_full_backward_hook_gets_none_for_an_output_that_is_not_used(form):
     block.register_full_backward_pre_hook(lambda block, outs: seen.append(outs))
     assert form(lambda x: block(x)[0])(1.0) == 2.0
     assert seen == [(1.0, None), ((2.0,), (1.0, None))]
+
+
+@pytest.mark.parametrize("kind", ["register_full_backward_hook", "register_full_backward_pre_hook"])
+def test_a_hook_of_a_block_that_reads_a_traced_value_is_an_error_with_a_cure(kind):
+    block = ft.hookable(fnp.sin)
+
+    def f(x):
+        factor = 3.0 * x
+
+        def scaler(*args):
+            return (args[1][0] * factor,)
+
+        with getattr(block, kind)(scaler):
+            return block(x)
+
+    for g in (ft.grad(f), ft.jit(ft.grad(f)), ft.grad(ft.jit(f))):
+        with pytest.raises(
+            ft.errors.UnexpectedTracerError, match=f"{kind}: the hook 'scaler' of a block.*Use register_hook"
+        ):
+            g(0.4)
