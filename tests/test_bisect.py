@@ -11,7 +11,7 @@ import numpy as np
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.control import while_kernel
+from functrans.control.loops import while_kernel
 
 right = while_kernel._bounds
 
@@ -45,7 +45,7 @@ def search(tmp_path, text):
 def test_the_broken_pass_is_named(tmp_path):
     done = search(tmp_path, BROKEN)
     assert done.returncode == 0, done.stderr
-    assert "\ncounted_loops (control.while_kernel)" in done.stdout
+    assert "\ncounted_loops (control.loops.while_kernel)" in done.stdout
     assert "FUNCTRANS_WITHOUT=counted_loops" in done.stdout
     assert "result: 7.59375" in done.stdout  # 1.5 ** 5
     assert "result: 5.0625" in done.stdout  # 1.5 ** 4

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.context import quietly
 from .dtypes import INT32, INT64, is_float
 from .low_precision import FLOAT32, is_bfloat16
 
@@ -39,8 +40,7 @@ def cast(x: Any, dtype: np.dtype) -> Any:
 
     Examples
     --------
-    >>> with np.errstate(invalid="ignore"):
-    ...     cast(np.array([np.nan, 1e10, -1.0]), np.dtype("uint32"))
+    >>> quietly(cast)(np.array([np.nan, 1e10, -1.0]), np.dtype("uint32"))
     array([         0, 1410065408, 4294967295], dtype=uint32)
     """
     if dtype.kind not in "iu" or not is_float(x.dtype):
@@ -53,15 +53,15 @@ def cast(x: Any, dtype: np.dtype) -> Any:
 
 
 @cache
+@quietly
 def numpy_agrees(source: np.dtype, target: np.dtype) -> bool:
     """Whether NumPy's casts from a float to an integer dtype do what this file says, on this machine."""
     if target == _UINT32 or is_bfloat16(source):
         return False
-    with np.errstate(all="ignore"):
-        x = np.tile(np.array(_DELICATE).astype(source), 3)
-        expected = by_definition(x, target)
-        loops = x.astype(target), np.repeat(x, 2)[::2].astype(target), [number.astype(target) for number in x]
-        return all(np.array_equal(found, expected) for found in loops)
+    x = np.tile(np.array(_DELICATE).astype(source), 3)
+    expected = by_definition(x, target)
+    loops = x.astype(target), np.repeat(x, 2)[::2].astype(target), [number.astype(target) for number in x]
+    return all(np.array_equal(found, expected) for found in loops)
 
 
 def by_definition(x: Any, dtype: np.dtype) -> Any:

@@ -74,9 +74,10 @@ def check_error(call):
         call()
     except ft.errors.GradientError as error:
         assert "it must return a scalar, but returned an array of shape (3,)" in str(error), error
-        assert "# the line of the worker" in str(error), error
-        assert str(error).count("the line of the worker") == 1
-        assert error.source.function == "failing" and error.source.line > 0
+        # The worker has no source of functions that came by value: the file is named, or the number of the line.
+        text, line = str(error), error.source.line
+        assert text.count("# the line of the worker") == 1 or f"<dynamic-code>:{line}, in failing" in text, error
+        assert error.source.function == "failing" and line > 0
     else:
         raise AssertionError("no error arrived")
 '''

@@ -384,7 +384,7 @@ KNOWN = {
         "scipy.signal.csd": "detrend noverlap window x y",
         "scipy.signal.detrend": "axis bp data",
         "scipy.signal.fftconvolve": "axes",
-        "scipy.signal.welch": "noverlap window",
+        "scipy.signal.welch": "detrend noverlap window",
         "scipy.special.digamma": "x",
         "scipy.special.entr": "x",
         "scipy.special.erf": "x",
@@ -405,6 +405,7 @@ KNOWN = {
         "numpy.finfo": "dtype",
     },
     "refused": {
+        "scipy.special.hyp2f1": "w",
         "scipy.special.sph_harm_y": "diff_n",
         "scipy.special.hyp1f1": "z",
         "scipy.special.hyp0f1": "y",
@@ -584,6 +585,7 @@ KNOWN = {
         "scipy.special.softmax": "x",
     },
     "only while tracing": {
+        "lax.full": "shape",
         "scipy.stats.multivariate_normal.logpdf": "cov",
         "random.truncated_normal": "upper",
         "random.multivariate_normal": "shape",
