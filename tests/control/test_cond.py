@@ -79,3 +79,13 @@ def test_outputs_that_are_operands():
     slope = ft.grad(lambda x, p: fnp.sum(fnp.stack(f(p, x, 2.0)) * np.array([1.0, 10.0, 100.0])))
     assert slope(1.0, True) == 101.0
     assert slope(1.0, False) == 110.0
+
+
+def test_an_operand_that_is_given_twice_and_read_once():
+    @ft.jit
+    def f(p, x):
+        _, v = lax.cond(p, lambda a, b: (fnp.sin(a), b * 2.0), lambda a, b: (fnp.cos(a), b * 3.0), x, x)
+        return v
+
+    assert f(True, 5.0) == 10.0
+    assert f(False, 5.0) == 15.0

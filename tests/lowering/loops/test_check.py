@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from functrans.lowering.loops import ir
-from functrans.lowering.loops.check import LoopIRError, verified, verify, verify_plan
+from functrans.lowering.loops.check import LoopIRError, verified, verify, verify_parts, verify_plan
+from functrans.lowering.loops.split_functions import PartCall
 from functrans.runtime.config import config
 
 F8, F4, C16 = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.complex128)
@@ -372,6 +373,21 @@ def test_a_storage_stays_one():
     verify_plan(k, {id(x): "x", id(y): "y", id(a): "a", id(again): "again"})
     with pytest.raises(LoopIRError, match="one storage became"):
         verify_plan(k, {id(x): "x", id(y): "y", id(a): "a", id(again): "a"})
+
+
+def test_a_stack_that_a_part_receives_is_for_it_alone():
+    def calls(*stacks):
+        mine, result = ir.BufferDecl("s", F8, (4,), "stack"), ir.BufferDecl("r", F8, (4,), "out")
+        part = kernel(ir.Copy(result, mine), declared=[mine, result])
+        y = buffers()["y"]
+        return [PartCall(part, "", [s, y], ["y"], [], [], []) for s in stacks]
+
+    a, b = (ir.BufferDecl(n, F8, (4,), "stack") for n in "ab")
+    verify_parts(calls(a, b))
+    with pytest.raises(LoopIRError, match="a outlives the part"):
+        verify_parts(calls(a, a))
+    with pytest.raises(LoopIRError, match="s outlives the part"):
+        verify_parts(calls(ir.BufferDecl("s", F8, (4,), "scratch")))
 
 
 def test_it_runs_only_if_enabled():
