@@ -157,12 +157,13 @@ def strong(x: Any, dtype: np.dtype) -> Any:
     Raises
     ------
     IntegerRangeError, DtypeError
-        If it is a Python number that the dtype does not hold; if it is the tracer of a complex one and the dtype real.
+        If it is a Python number that the dtype does not hold; if it is the tracer of a complex one and the dtype that
+        of real numbers (a complex number has a truth value).
     """
     if type(x) in PYTHON_KEYS:
         return number(x, dtype)
     if isinstance(x, Tracer) and x.aval.weak:
-        if x.aval.dtype.kind == "c" and dtype.kind != "c":
+        if x.aval.dtype.kind == "c" and dtype.kind not in "cb":
             raise DtypeError(
                 f"a complex number cannot be converted to {dtype}: convert the array with .astype(complex)"
             )

@@ -324,3 +324,4 @@ def test_a_complex_number_with_real_arrays():
         out = wrap(lax.add)(2 + 3j, np.ones(2, np.complex64))
         assert out.dtype == np.complex64
         np.testing.assert_array_equal(out, [3 + 3j, 3 + 3j])
+        np.testing.assert_array_equal(wrap(fnp.logical_and)(2j, np.array([0.0, 1.0])), [False, True])
