@@ -1,5 +1,6 @@
 """Every public function eagerly and under `jit`: values, dtypes, weak types and errors agree, on special values too."""
 
+import os
 import re
 import sys
 import warnings
@@ -8,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import functrans as ft
 from functrans.core.trace import Tracer
@@ -201,13 +200,14 @@ def test_eager_and_compiled(entry):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", CASES)
-@settings(max_examples=2)
-@given(seed=st.integers(0, 2**32 - 1), dtype=st.sampled_from(DTYPES))
-def test_all_dtypes_and_forms(entry, seed, dtype):
-    """Over the entries of a family of functions, all dtypes are drawn."""
+def test_all_forms(entry):
+    """Each function in another dtype and all odd forms. The same draws each time, but for `FUNCTRANS_TEST_SEED`."""
+    number = zlib.crc32(entry.id.encode()) + int(os.environ.get("FUNCTRANS_TEST_SEED", "0"))
     found = []
     for call in compiled_calls(entry):
-        found += differences(entry, call, dtype, seed, rounds=5, forms=range(6))
+        found += differences(
+            entry, call, DTYPES[(number + 3) % len(DTYPES)], number, rounds=3, forms=range(6)
+        )
     assert not found, "\n".join(found)
 
 
