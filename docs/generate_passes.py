@@ -27,7 +27,7 @@ Array([2., 2.])
 
 If you suspect an optimisation, `python -m functrans.bisect script.py` runs a script with more and more of them, and
 names the first that changes what it prints. What each is worth, in time and in compile time, is measured by
-`python -m benchmarks passes` ([results](../benchmarks/README.md)).
+`python -m benchmarks passes` (results in `benchmarks/README.md`).
 
 To add one, add its record to `runtime/passes.py`, and test `config.runs(RECORD)` where it begins. `tests/properties`
 runs random programs without it. *Exact* ones change no bit of a result; the others change its rounding.

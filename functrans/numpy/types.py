@@ -68,7 +68,7 @@ class ScalarType(type):
 def scalar_type(of: Any, doc: str | None = None) -> Any:
     """The type of `functrans.numpy` for one of NumPy's."""
     name = "bool_" if of is np.bool_ else of.__name__
-    text = f"""Cast to {name}: a number, array or traced value. Also a dtype, equal to ``numpy.{name}``.
+    text = f"""Cast to ``{name}``: a number, array or traced value. Also a dtype, equal to ``numpy.{name}``.
 
     Examples
     --------
