@@ -316,10 +316,16 @@ class Indexed:
 class Reduction:
     """A fold along ``params['axes']`` of the one operand: sum, prod, max, min, any, all, argmax, argmin.
 
-    max and min propagate NaN; argmax and argmin give the first (NaN counts as extreme), as int64.
+    max and min propagate NaN; argmax and argmin give the first (NaN counts as extreme), as int64. No loop folds these
+    two: the rule `simplify` of their primitives puts others in their place.
     """
 
     fold: str
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether a loop can do it."""
+        return not self.fold.startswith("arg")
 
 
 @dataclass(frozen=True)

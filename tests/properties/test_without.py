@@ -1,5 +1,6 @@
 """Random programs without one optimisation, and without all of them: the numbers are the same, and the IR is valid."""
 
+import numpy as np
 import pytest
 from generator import drawing
 from generator.comparing import compare
@@ -58,3 +59,11 @@ def test_without_one(name, program, seed):
 @given(DRAWN, st.integers(0, 99))
 def test_all_together(program, seed):
     check(program, seed, ())
+
+
+def test_places_of_extremes():
+    """No loop computes them: their rewriting is no optimisation."""
+    x = np.array([[0.3, -0.6, -1.1], [-1.2, 0.8, 1.0]])
+    with ft.config.patch(without=frozenset(NAMES)):
+        assert [*ft.jit(lambda x: ft.numpy.argmax(x, axis=0))(x)] == [0, 1, 1]
+        assert [*ft.jit(lambda x: ft.numpy.argmin(x, axis=1))(x)] == [2, 0]

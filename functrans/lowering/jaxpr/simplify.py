@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Atom, Eqn, Jaxpr, Literal, Pointwise, Var, run_quietly
+from ...core import Atom, Eqn, Jaxpr, Literal, Pointwise, Reduction, Var, run_quietly
 from ...passes import toolkit
 from ...passes.check import check_jaxpr, verified
 from ...passes.rewriter import Rewriter
@@ -167,7 +167,9 @@ def rewrite(eqns: Iterable[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], li
 def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     """The equation after all rules; None if its output is now another variable."""
     rule = eqn.primitive.simplify
-    if not eqn.effects.removable or not config.runs(ALGEBRA):
+    kernel = eqn.primitive.kernel
+    needed = isinstance(kernel, Reduction) and not kernel.is_folded
+    if not eqn.effects.removable or not (config.runs(ALGEBRA) or needed):
         return eqn
     if len(eqn.outvars) != 1:
         return (rule(rw, eqn) if rule is not None else None) or eqn
