@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 HISTORY = Path(__file__).with_name("history.jsonl")
 
@@ -35,12 +34,6 @@ def record(commands: Sequence[str], more: Sequence[str] = ()) -> int:
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")
         print(f"recorded {len(entry['tables'])} tables of {command} in {HISTORY.name}")
     return 0
-
-
-def last(command: str) -> dict[str, Any]:
-    """The last run of a command."""
-    runs = [json.loads(line) for line in HISTORY.read_text(encoding="utf-8").splitlines()]
-    return next(run for run in reversed(runs) if run["command"] == command)
 
 
 def tables(text: str) -> Iterator[list[list[str]]]:

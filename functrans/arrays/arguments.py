@@ -149,7 +149,7 @@ def _integer(x: Any) -> int:
 
 
 def _place(x: Any) -> int:
-    """An integer in a sequence: a shape, axes. True and False are no extents, nor axes."""
+    """An integer in a sequence: a shape, axes. True and False are refused."""
     if isinstance(x, bool | np.bool_):
         raise Unfit
     return _integer(x)

@@ -1,4 +1,4 @@
-"""Run a user's function with other values in the place of tracers that it captured."""
+"""Run a user's function with the tracers that it captured replaced by other values."""
 
 from __future__ import annotations
 
