@@ -82,7 +82,7 @@ from .runtime.module_getattr import module_attributes as _module_attributes
 
 _set_numba_door(_lazy_import("functrans.interop.jitted.type"))
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _autocast = _lazy_import("functrans.api.autocast")
 _operators.operations = _autocast
