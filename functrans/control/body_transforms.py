@@ -1,4 +1,4 @@
-"""Transformations of a loop's body: its jvp, linearization, transpose and batched form.
+"""Transformations of a loop's body: its jvp, jet, transpose and batched form (`residuals.halves` linearizes it).
 
 Each takes a body from (constants, carry, rows) to (carry, rows), returns another one of that form, and caches it on the
 body. `scan` and `while_loop` are built from these.
@@ -9,32 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..core.aval import Aval
-from ..core.dtypes import INT64
-from ..core.ir import Atom, Jaxpr, Var
+from ..core.ir import Jaxpr, Var
 from ..core.named_axes import axis_key
-from ..passes.check import verified
-from ..passes.int_ranges import Range
-from ..passes.masks import Mask, Masks, chosen, scatter, split, terms_mask
-from ..passes.toolkit import lift_constants, substitute, variables_read
+from ..passes.masks import Mask, Masks, scatter, split, terms_mask
+from ..passes.toolkit import lift_constants
 from ..primitives.elementwise.arithmetic import select_p
 from ..primitives.structure.linear import reshape_p, shape_of
 from ..primitives.tape import sum_primitive
-from ..runtime.config import config
 from ..runtime.module_getattr import lazy_import
-from ..runtime.passes import COUNTING, READ_BACK
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
-from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_body, linearize_jaxpr
+from ..transforms.linearize_jaxpr import linearize_jaxpr
 from ..transforms.transpose import sums_in_place, transpose_jaxpr
-from .bodies import JaxprBuilder, fixpoint, invariant_part
+from .bodies import JaxprBuilder, fixpoint
 
 taylor = lazy_import("functrans.transforms.jet")
-partitioner = lazy_import("functrans.control.residuals.partitioner")
-rewinding = lazy_import("functrans.control.residuals.rewinding")
-counting = lazy_import("functrans.control.indices.counting")
-read_back = lazy_import("functrans.control.residuals.read_back")
-overwritten = lazy_import("functrans.control.indices.overwritten")
 
 
 def carry_mask(jaxpr: Jaxpr, mask: Mask, num_consts: int, num_carry: int, *, reverse: bool) -> Mask:
@@ -98,188 +87,6 @@ def carried_masks(jaxpr: Jaxpr, series: Sequence[Sequence[Any]], num_consts: int
     return tuple(
         [(m,) * len(g) if ends[0] <= i < ends[1] else g for i, (g, m) in enumerate(zip(given, mask))]
     )
-
-
-class Halves(NamedTuple):
-    """A body split into a primal half that stacks residuals and a linear half over them.
-
-    Attributes
-    ----------
-    outside : Jaxpr or None
-        Computes the loop-invariant values: the new constants of `primal`, after its old ones.
-    primal : Jaxpr
-        Returns the stacked residuals after the body's rows.
-    linear : Jaxpr
-        Constants, carry, rows: in each group residuals come before tangents.
-    consts, rows : list of (str, int)
-        The origin of each residual in a group: ``("in", i)`` operand i, ``("new", i)`` new constant i, ``("out", i)``
-        stacked output i, ``("past", i)`` row i of the way back, ``("first", 0)`` the number of the first iteration.
-        ``("out", i)`` among the constants is the last carry.
-    past : WayBack or None
-        Restores carried arrays that would otherwise be residuals.
-    read : tuple of bool
-        Which constants (captured, operands, new) `primal` has as inputs.
-    """
-
-    outside: Jaxpr | None
-    primal: Jaxpr
-    linear: Jaxpr
-    captured: tuple[tuple[Any, ...], tuple[Any, ...]]
-    consts: list[tuple[str, int]]
-    rows: list[tuple[str, int]]
-    nonzero: Mask
-    past: WayBack | None
-    read: Mask
-
-
-class WayBack(NamedTuple):
-    """The body of a scan in the other direction, whose rows are carried arrays as they were (see `rewinding`).
-
-    Attributes
-    ----------
-    body : Jaxpr
-        From constants, the arrays after an iteration, and rows, to the arrays before it, and rows.
-    carries : tuple of int
-        The numbers of these arrays among the loop's results.
-    consts, rows : list of (str, int)
-        The origins of the body's other inputs, as in `Halves`.
-    """
-
-    body: Jaxpr
-    carries: tuple[int, ...]
-    consts: list[tuple[str, int]]
-    rows: list[tuple[str, int]]
-
-
-def halves_of(
-    jaxpr: Jaxpr,
-    mask: Mask,
-    sizes: tuple[int, int],
-    operands: Sequence[Any],
-    *,
-    length: int | None,
-    reverse: bool = False,
-    limits: tuple[Range, ...] | None = None,
-) -> Halves:
-    """The two halves of a body, linear in the tangents of the inputs in `mask`.
-
-    Of the loop, `operands`, `length` and `reverse` are known; of a ``while_loop``, `limits` is what its condition says
-    of the carry.
-    """
-    loop = None
-    if config.runs(READ_BACK) and jaxpr.derive(("updates", sizes), lambda: read_back.updates(jaxpr, sizes)):
-        loop = overwritten.loop_of(operands, sizes, length, reverse)
-    key = ("scan linearize", mask, sizes, limits, loop, in_loop.get())
-    return jaxpr.derive(key, lambda: _take_apart(jaxpr, mask, sizes, limits, loop))
-
-
-def _take_apart(
-    jaxpr: Jaxpr, mask: Mask, sizes: tuple[int, int], limits: tuple[Range, ...] | None, loop: Any
-) -> Halves:
-    num_consts, num_carry = sizes
-    body, finals = read_back.marked(jaxpr, sizes, loop, in_loop.get())
-    count = len(finals)
-    inputs = (*mask[:num_consts], *[False] * count, *mask[num_consts:])
-    last = read_back.last_arrays(body)
-    parts = partitioner.economical(linearize_body(body, inputs), num_consts + count, num_carry, last)
-    front, own, rest = split(parts.primal.invars, num_consts, count)
-    values = [parts.primal.invars[i] if w == "in" else parts.primal.outvars[i] for w, i in parts.residuals]
-    logging, past = rewinding.with_log(parts.primal.replace(invars=[*front, *rest]), values, *sizes)
-    opened, captured = lift_constants(logging)
-    shift = len(captured)
-    again: dict[Atom, Atom] = dict(zip([*front, *rest], opened.invars[shift:]))
-    residuals = [
-        again.get(v, v) if where == "in" else opened.outvars[i]
-        for v, (where, i) in zip(values, parts.residuals)
-    ]
-    variables = residuals if past is None else [*residuals, *past.needs]
-    outside, inside, fixed = invariant_part(opened, num_consts + shift, variables)
-    known = num_consts + shift
-    counting_on = limits is not None and config.runs(COUNTING)
-    counts = counting.counts_of(opened, residuals, known, limits) if counting_on else {}
-    outs = list(opened.outvars[: len(jaxpr.outvars)])
-    numbers: dict[Atom, int] = {v: i for i, v in enumerate(opened.invars[shift:])}
-    places: list[tuple[str, str, int]] = []
-    for n, (v, new) in enumerate(zip(variables, fixed)):
-        i = numbers.get(v, -1)
-        if v in own:
-            places.append(("consts", "out", finals[own.index(v)]))
-        elif v in counts and n < len(residuals):
-            places.append(("counts", "in", num_consts + counts[v].carry))
-        elif past is not None and v in past.versions:
-            places.append(("rows", "past", list(past.versions).index(v)))
-        elif i >= 0 and not num_consts <= i < num_consts + num_carry:
-            places.append(("rows" if i >= num_consts else "consts", "in", i))
-        elif new >= 0:
-            places.append(("consts", "new", new))
-        else:
-            if v not in outs[num_carry:]:
-                outs.append(v)
-            places.append(("rows", "out", num_carry + outs[num_carry:].index(v)))
-    fixed_inputs, others = split(inside.invars, len(inside.invars) - len(jaxpr.invars) + num_consts)
-    used = variables_read(inside.eqns, outs)
-    read = tuple([v in used for v in fixed_inputs])
-    primal = inside.replace(invars=[*chosen(fixed_inputs, read), *others], outvars=outs)
-    primal = verified(primal, "linearize of scan")
-    places, of_past = split(places, len(residuals))
-    linear, linear_captured = _linear_half(parts, places, [counts.get(v) for v in residuals], mask, sizes)
-    nonzero = (*mask[num_consts : num_consts + num_carry], *parts.nonzero[num_carry:])
-    back = None if past is None else _way_back(opened, past, of_past)
-    starts = _origins(places, "counts")
-    groups = (
-        [*_origins(places, "consts"), *starts],
-        [*_origins(places, "rows"), *[("first", 0) for _ in starts]],
-    )
-    return Halves(outside, primal, linear, (captured, linear_captured), *groups, nonzero, back, read)
-
-
-def _origins(places: Sequence[tuple[str, str, int]], group: str) -> list[tuple[str, int]]:
-    return [(where, i) for g, where, i in places if g == group]
-
-
-def _way_back(primal: Jaxpr, past: Any, places: Sequence[tuple[str, str, int]]) -> WayBack:
-    consts, rows = ([v for v, p in zip(past.needs, places) if p[0] == g] for g in ("consts", "rows"))
-    body = primal.replace(
-        invars=[*consts, *past.after, *rows],
-        eqns=past.back,
-        outvars=[*past.before, *past.versions.values()],
-        constants=(),
-        name=f"past({primal.name})",
-    )
-    origins = _origins(places, "consts"), _origins(places, "rows")
-    return WayBack(verified(body, "rewind"), past.carries, *origins)
-
-
-def _linear_half(
-    parts: LinearizedJaxpr,
-    places: Sequence[tuple[str, str, int]],
-    counts: Sequence[Any],
-    mask: Mask,
-    sizes: tuple[int, int],
-) -> tuple[Jaxpr, tuple[Any, ...]]:
-    linear, captured = lift_constants(parts.linear)
-    new = JaxprBuilder(linear.replace(eqns=[]))
-    front, residuals, rest = split(linear.invars, len(captured), len(places))
-    masks = split(mask, *sizes)
-    t_consts, t_carry, t_rows = split(rest, sum(masks[0]), sum(masks[1]))
-    consts = [v for v, place in zip(residuals, places) if place[0] == "consts"]
-    rows = [v for v, place in zip(residuals, places) if place[0] == "rows"]
-    starts = [Var(Aval((), INT64)) for place in places if place[0] == "counts"]
-    numbers = [Var(v.aval) for v in starts]
-    counting_now = iter(zip(starts, numbers))
-    instead: dict[Any, Atom] = {
-        v: counting.counted(new, v, count, *next(counting_now))
-        for v, count, place in zip(residuals, counts, places)
-        if place[0] == "counts"
-    }
-    new.eqns += substitute(linear.eqns, instead)
-    outs = scatter(parts.nonzero, linear.outvars)
-    carried = iter(t_carry)
-    pairs = [(next(carried), t) for t, m in zip(outs, masks[1]) if m]
-    carry = [new.zeros(v.aval) if t is None else t for v, t in pairs]
-    invars = [*front, *consts, *starts, *t_consts, *t_carry, *rows, *numbers, *t_rows]
-    outvars = [*carry, *[t for t in outs[sizes[1] :] if t is not None]]
-    return new.finish("linearize of scan", outvars, invars), captured
 
 
 class Transposed(NamedTuple):

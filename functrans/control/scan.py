@@ -17,7 +17,7 @@ of constants become part of the carry, since every iteration adds to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,12 +47,10 @@ from ..transforms.stage import stage
 from .bodies import invariant_part
 from .body_cache import derive_from_all
 from .body_transforms import (
-    Halves,
     batched_body,
     carried_masks,
     carry_mask,
     chosen_lanes,
-    halves_of,
     pushed_body,
     transposed_body,
 )
@@ -63,7 +61,11 @@ from .loops.scan_loops import carry_places, head_of, in_python, kernel, narrow
 from .residuals.carried_values import carry_values
 from .run_body import run_compiled
 
+if TYPE_CHECKING:
+    from .residuals.halves import Halves, Origin, ResidualPlace
+
 checking = lazy_import("functrans.control.checked_bodies")
+loop_halves = lazy_import("functrans.control.residuals.halves")
 rewinding = lazy_import("functrans.control.residuals.rewinding")
 
 
@@ -226,7 +228,7 @@ def _linearize(
     _, tangents = head_of(tangents, length)
     sizes = num_consts, num_carry
     mask = carry_mask(jaxpr, perturbed(tangents), *sizes, reverse=True)
-    halves = halves_of(jaxpr, mask, sizes, primals, length=length, reverse=params["reverse"])
+    halves = loop_halves.halves_of(jaxpr, mask, sizes, primals, length=length, reverse=params["reverse"])
     consts, carry, rows = split(primals, *sizes)
     consts = [*halves.captured[0], *consts]
     new = [] if halves.outside is None else evaluate(halves.outside, consts)
@@ -242,7 +244,8 @@ def _linearize(
         num_carry=num_carry,
         **params,
     )
-    values = {"in": primals, "new": new, "out": results}
+    of = loop_halves.Origin
+    values = {of.OPERAND: primals, of.INVARIANT: new, of.RESULT: results}
     active = [instantiate(t, aval_of(x)) if m else None for x, t, m in zip(primals, tangents, mask)]
     groups = [chosen(t, m) for t, m in zip(split(active, *sizes), split(mask, *sizes))]
     outs = results[: len(jaxpr.outvars)]
@@ -252,7 +255,7 @@ def _linearize(
 
 def push(
     halves: Halves,
-    values: Mapping[str, Sequence[Any]],
+    values: Mapping[Origin, Sequence[Any]],
     tangents: Sequence[Sequence[Any]],
     head: Sequence[Any],
     **params: Any,
@@ -262,16 +265,17 @@ def push(
 
     If it reads restored arrays, it is one equation with the scan that restores them.
     """
+    of = loop_halves.Origin
 
-    def from_origins(origins: Sequence[tuple[str, int]]) -> list[Any]:
-        return [values[where][i] for where, i in origins if where != "past"]
+    def at(places: Sequence[ResidualPlace]) -> list[Any]:
+        return [values[p.origin][p.number] for p in places if p.origin is not of.RESTORED]
 
     past = halves.past
-    values = {**values, "first": [np.int64(0)]}
-    groups = [head, [*halves.captured[1], *from_origins(halves.consts)], from_origins(halves.rows), *tangents]
+    values = {**values, of.FIRST: [np.int64(0)]}
+    groups = [head, [*halves.captured[1], *at(halves.consts)], at(halves.rows), *tangents]
     if past is not None:
-        last = [values["out"][c] for c in past.carries]
-        groups += [from_origins(past.consts), last, from_origins(past.rows)]
+        last = [values[of.RESULT][c] for c in past.carries]
+        groups += [at(past.consts), last, at(past.rows)]
     sizes = list(map(len, groups))
     operands = [x for group in groups for x in group]
 
@@ -283,7 +287,7 @@ def push(
             way_back = options | {"reverse": not options["reverse"]}
             restored = bind(past.body, *others, **way_back)[len(past.carries) :]
         rest = iter(stored)
-        rows = [restored[i] if where == "past" else next(rest) for where, i in halves.rows]
+        rows = [restored[p.number] if p.origin is of.RESTORED else next(rest) for p in halves.rows]
         return bind(halves.linear, [*consts, *t_consts], t_carry, [*rows, *t_rows], **options)
 
     if past is None or config.disable_jit:

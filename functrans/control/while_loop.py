@@ -42,7 +42,6 @@ from .body_transforms import (
     carried_masks,
     carry_mask,
     chosen_lanes,
-    halves_of,
     pushed_body,
 )
 from .call import effects_of_bodies
@@ -54,6 +53,7 @@ from .run_body import computed, run_compiled
 from .scan import over_lanes, push, scan_p
 
 checking = lazy_import("functrans.control.checked_bodies")
+loop_halves = lazy_import("functrans.control.residuals.halves")
 rewinding = lazy_import("functrans.control.residuals.rewinding")
 
 
@@ -225,7 +225,7 @@ def _linearize(
     unknown = [Facts()] * num_cond
     limits = claimed(cond_jaxpr, unknown, [UNKNOWN] * len(carry))
     own = primals[num_cond:]
-    halves = halves_of(body_jaxpr, mask, sizes, own, length=None, limits=tuple(limits))
+    halves = loop_halves.halves_of(body_jaxpr, mask, sizes, own, length=None, limits=tuple(limits))
     consts = [*halves.captured[0], *consts]
     new = [] if halves.outside is None else evaluate(halves.outside, consts)
     consts = chosen([*consts, *new], halves.read)
@@ -240,7 +240,8 @@ def _linearize(
     )
     last, (number,), tapes = split(results, len(carry), 1)
     outs = results[: len(body_jaxpr.outvars) + 1]
-    values = {"in": own, "new": new, "out": [*last, *tapes]}
+    of = loop_halves.Origin
+    values = {of.OPERAND: own, of.INVARIANT: new, of.RESULT: [*last, *tapes]}
     active = [
         instantiate(t, aval_of(x)) if m else None
         for x, t, m in zip(primals[num_cond:], tangents[num_cond:], mask)
