@@ -20,7 +20,7 @@ The stages, in order; each imports only earlier ones:
 `llvm`       Loops as LLVM: `emit` (`function`, `statements`, `calls`, `ops`; `maths`: scalar functions; `gemm`:
              matrix products; `interrupts`: Ctrl-C; `teams`, `pool`: threads), `objects` (compiles and loads it),
              `store` (object code made before, also on `disk`), `symbols` (addresses of what it calls),
-             `native_call`, and `backend`.
+             `native_call`, `texts` (LLVM text made of C), and `backend`.
 `python`     Loops as readable Python: `emit`, `runtime` (the names that it uses) and `backend`. It is
              printed for users, and serves as the oracle in tests and as the fallback.
 `lower`      The pipeline.

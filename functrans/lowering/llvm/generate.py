@@ -1,7 +1,7 @@
-"""Make the LLVM text of the thread pool from its C source: ``python -m functrans.lowering.llvm.generate``.
+"""Make the LLVM text of what is written in C: ``python -m functrans.lowering.llvm.generate``.
 
 It needs clang of version `CLANG`, ``clang-22`` or ``clang`` on the path. Only developers run it, after a change of
-``pool.c``; the texts are files of the repository. A test compares both where that clang is there.
+``pool.c`` or ``call.c``; the texts are files of the repository. A test compares both where that clang is there.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ from pathlib import Path
 #: The version of clang, since the text differs from one to the next.
 CLANG = 22
 FOLDER = Path(__file__).parent
-#: The texts and the options that they need.
-TEXTS: dict[str, tuple[str, ...]] = {"pool.ll": (), "pool_serial.ll": ("-DSERIAL",)}
+#: The texts, each with its source and the options that it needs.
+TEXTS: dict[str, tuple[str, ...]] = {
+    "pool.ll": ("pool.c",),
+    "pool_serial.ll": ("pool.c", "-DSERIAL"),
+    "call.ll": ("call.c",),
+}
 #: The target is one of those that the text is for: integers and pointers are passed alike. Names of values stay.
 _OPTIONS = [
     *(
@@ -61,8 +65,9 @@ def clang() -> str | None:
 
 def generated(compiler: str, name: str) -> str:
     """The text of one of `TEXTS`."""
-    raw = _output(compiler, *_OPTIONS, *TEXTS[name], str(FOLDER / "pool.c"))
-    head = f"; Generated from pool.c by clang {CLANG}: python -m functrans.lowering.llvm.generate"
+    source, *options = TEXTS[name]
+    raw = _output(compiler, *_OPTIONS, *options, str(FOLDER / source))
+    head = f"; Generated from {source} by clang {CLANG}: python -m functrans.lowering.llvm.generate"
     return neutral(f"{head}\n\n{raw}")
 
 

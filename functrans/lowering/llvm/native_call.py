@@ -1,4 +1,4 @@
-"""Fast calls of kernels from Python: built-in functions whose machine code is a few instructions of LLVM.
+"""Fast calls of kernels from Python: built-in functions whose machine code is a few instructions.
 
 ``run(arrays)`` reads the address and the parameters of the kernel from an array of words, calls the kernel, and returns
 its status as an int. A call through ctypes or a Numba-jitted function takes several times as long.
@@ -7,6 +7,9 @@ its status as an int. A call through ctypes or a Numba-jitted function takes sev
 shapes.
 
 ``new_results()`` makes the arrays that users receive, in half the time of ``np.empty`` and a read-only view.
+
+Their source is ``call.c``; `generate` has made LLVM text of it, in which this module defines where the parts of objects
+lie.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from ..undisturbed import undisturbed
 from .objects import compile_object, keep_for_ever
 from .store import obtain
 from .symbols import load
+from .texts import text_of
 
 #: Where CPython keeps the items of a tuple and NumPy the data pointer of an array (`layout_is_known` checks it).
 TUPLE_ITEMS = tuple.__basicsize__
@@ -34,195 +38,6 @@ ARRAY_DATA = object.__basicsize__
 #: The classes of arrays that `matcher` treats as equal.
 ARRAYS = (np.ndarray, Array)
 
-_METH_NOARGS, _METH_O = 0x0004, 0x0008
-#: Functions ``PyObject *(PyObject *words, PyObject *arrays)``. A negative status means that an exception is pending.
-_TEXT = """declare ptr @PyLong_FromLongLong(i64)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-define ptr @functrans.{name}(ptr %self, ptr %tuple) {{
-  %field = getelementptr i8, ptr %self, i64 {data}
-  %words = load ptr, ptr %field
-  %kernel = load ptr, ptr %words
-  %after = getelementptr i8, ptr %words, i64 8
-  %arrays = ptrtoint ptr %tuple to i64
-  %numbers = ptrtoint ptr %after to i64
-  {save}
-  %status = call i64 %kernel(i64 %arrays, i64 %numbers)
-  {restore}
-  %pending = icmp slt i64 %status, 0
-  br i1 %pending, label %raise, label %return
-raise:
-  ret ptr null
-return:
-  %number = call ptr @PyLong_FromLongLong(i64 %status)
-  ret ptr %number
-}}
-"""
-#: ``PyObject *(PyObject *words, PyObject *leaves)``. The words: the number of leaves; for each leaf two types (either
-#: is accepted) and the number of axes, -1 for a leaf that is not an array; for an array also its dtype and its extents.
-_MATCH = """declare ptr @PyBool_FromLong(i64)
-define ptr @functrans.match(ptr %self, ptr %tuple) {{
-  %field = getelementptr i8, ptr %self, i64 {data}
-  %words = load ptr, ptr %field
-  %count = load i64, ptr %words
-  %size.at = getelementptr i8, ptr %tuple, i64 {size}
-  %size = load i64, ptr %size.at
-  %items = getelementptr i8, ptr %tuple, i64 {items}
-  %first = getelementptr i64, ptr %words, i64 1
-  %fits = icmp eq i64 %size, %count
-  br i1 %fits, label %next, label %no
-next:
-  %i = phi i64 [ 0, %0 ], [ %i.scalar, %scalar ], [ %i.array, %shaped ]
-  %record = phi ptr [ %first, %0 ], [ %after.scalar, %scalar ], [ %after.array, %shaped ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %leaf, label %yes
-leaf:
-  %item.at = getelementptr ptr, ptr %items, i64 %i
-  %item = load ptr, ptr %item.at
-  %type.at = getelementptr i8, ptr %item, i64 {type}
-  %type = load ptr, ptr %type.at
-  %one = load ptr, ptr %record
-  %other.at = getelementptr i64, ptr %record, i64 1
-  %other = load ptr, ptr %other.at
-  %is.one = icmp eq ptr %type, %one
-  %is.other = icmp eq ptr %type, %other
-  %is = or i1 %is.one, %is.other
-  br i1 %is, label %typed, label %no
-typed:
-  %axes.at = getelementptr i64, ptr %record, i64 2
-  %axes = load i64, ptr %axes.at
-  %no.array = icmp slt i64 %axes, 0
-  br i1 %no.array, label %scalar, label %array
-scalar:
-  %i.scalar = add i64 %i, 1
-  %after.scalar = getelementptr i64, ptr %record, i64 3
-  br label %next
-array:
-  %flags.at = getelementptr i8, ptr %item, i64 {flags}
-  %flags = load i32, ptr %flags.at
-  %tidy = and i32 %flags, {tidy}
-  %is.tidy = icmp eq i32 %tidy, {tidy}
-  %ndim.at = getelementptr i8, ptr %item, i64 {ndim}
-  %ndim = load i32, ptr %ndim.at
-  %ndim.wide = sext i32 %ndim to i64
-  %same.ndim = icmp eq i64 %ndim.wide, %axes
-  %dtype.at = getelementptr i8, ptr %item, i64 {dtype}
-  %dtype = load ptr, ptr %dtype.at
-  %wanted.at = getelementptr i64, ptr %record, i64 3
-  %wanted = load ptr, ptr %wanted.at
-  %same.dtype = icmp eq ptr %dtype, %wanted
-  %same = and i1 %same.ndim, %same.dtype
-  %good = and i1 %same, %is.tidy
-  br i1 %good, label %shape, label %no
-shape:
-  %shape.at = getelementptr i8, ptr %item, i64 {shape}
-  %extents = load ptr, ptr %shape.at
-  %extents.wanted = getelementptr i64, ptr %record, i64 4
-  br label %axis
-axis:
-  %d = phi i64 [ 0, %shape ], [ %d.next, %extent ]
-  %inside = icmp ult i64 %d, %axes
-  br i1 %inside, label %extent, label %shaped
-extent:
-  %n.at = getelementptr i64, ptr %extents, i64 %d
-  %n = load i64, ptr %n.at
-  %m.at = getelementptr i64, ptr %extents.wanted, i64 %d
-  %m = load i64, ptr %m.at
-  %d.next = add i64 %d, 1
-  %equal = icmp eq i64 %n, %m
-  br i1 %equal, label %axis, label %no
-shaped:
-  %i.array = add i64 %i, 1
-  %after.array = getelementptr i64, ptr %extents.wanted, i64 %axes
-  br label %next
-yes:
-  %true = call ptr @PyBool_FromLong(i64 1)
-  ret ptr %true
-no:
-  %false = call ptr @PyBool_FromLong(i64 0)
-  ret ptr %false
-}}
-"""
-#: ``PyObject *(PyObject *words, PyObject *)``. The words: the addresses of two functions of NumPy, that of ndarray, the
-#: number of results; for each its class, its dtype, the number of axes and the extents. One result is not in a tuple.
-_RESULTS = """declare ptr @PyTuple_New(i64)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-define ptr @functrans.results(ptr %self, ptr %none) {{
-  %field = getelementptr i8, ptr %self, i64 {data}
-  %words = load ptr, ptr %field
-  %new = load ptr, ptr %words
-  %base.at = getelementptr i64, ptr %words, i64 1
-  %set.base = load ptr, ptr %base.at
-  %plain.at = getelementptr i64, ptr %words, i64 2
-  %plain = load ptr, ptr %plain.at
-  %count.at = getelementptr i64, ptr %words, i64 3
-  %count = load i64, ptr %count.at
-  %first = getelementptr i64, ptr %words, i64 4
-  %alone = icmp eq i64 %count, 1
-  br i1 %alone, label %next, label %several
-several:
-  %made = call ptr @PyTuple_New(i64 %count)
-  %failed = icmp eq ptr %made, null
-  br i1 %failed, label %fail, label %next
-next:
-  %i = phi i64 [ 0, %0 ], [ 0, %several ], [ %i.next, %put ]
-  %tuple = phi ptr [ null, %0 ], [ %made, %several ], [ %tuple, %put ]
-  %record = phi ptr [ %first, %0 ], [ %first, %several ], [ %after, %put ]
-  %type = load ptr, ptr %record
-  %dtype.at = getelementptr i64, ptr %record, i64 1
-  %dtype = load ptr, ptr %dtype.at
-  %ndim.at = getelementptr i64, ptr %record, i64 2
-  %ndim = load i64, ptr %ndim.at
-  %axes = trunc i64 %ndim to i32
-  %extents = getelementptr i64, ptr %record, i64 3
-  %after = getelementptr i64, ptr %extents, i64 %ndim
-  call void @Py_IncRef(ptr %dtype)
-  %memory = call ptr %new(ptr %plain, ptr %dtype, i32 %axes, ptr %extents, ptr null, ptr null, i32 0, ptr null)
-  %no.memory = icmp eq ptr %memory, null
-  br i1 %no.memory, label %give.up, label %view
-view:
-  %elements.at = getelementptr i8, ptr %memory, i64 {data}
-  %elements = load ptr, ptr %elements.at
-  %strides.at = getelementptr i8, ptr %memory, i64 {strides}
-  %strides = load ptr, ptr %strides.at
-  call void @Py_IncRef(ptr %dtype)
-  %result = call ptr %new(ptr %type, ptr %dtype, i32 %axes, ptr %extents, ptr %strides,
-    ptr %elements, i32 0, ptr null)
-  %no.result = icmp eq ptr %result, null
-  br i1 %no.result, label %free, label %own
-free:
-  call void @Py_DecRef(ptr %memory)
-  br label %give.up
-own:
-  %bad = call i32 %set.base(ptr %result, ptr %memory)
-  %is.good = icmp eq i32 %bad, 0
-  br i1 %is.good, label %owned, label %drop
-drop:
-  call void @Py_DecRef(ptr %result)
-  br label %give.up
-owned:
-  br i1 %alone, label %one, label %put
-one:
-  ret ptr %result
-put:
-  %items = getelementptr i8, ptr %tuple, i64 {items}
-  %item.at = getelementptr ptr, ptr %items, i64 %i
-  store ptr %result, ptr %item.at
-  %i.next = add i64 %i, 1
-  %more = icmp ult i64 %i.next, %count
-  br i1 %more, label %next, label %return
-return:
-  ret ptr %tuple
-give.up:
-  br i1 %alone, label %fail, label %forget
-forget:
-  call void @Py_DecRef(ptr %tuple)
-  br label %fail
-fail:
-  ret ptr null
-}}
-"""
 #: The places of ``PyArray_NewFromDescr`` and ``PyArray_SetBaseObject`` in NumPy's table of functions.
 _NEW, _SET_BASE = 94, 282
 #: Where CPython keeps an object's type and the size of a tuple, and NumPy the parts of an array (`_fields_are_known`).
@@ -233,6 +48,9 @@ _OFFSETS = {
 }  # fmt: skip
 #: NumPy's flags of arrays that are C-contiguous and aligned, as ``x.flags.num`` has them.
 TIDY = 0x1 | 0x100
+#: The functions, in the order of the table that ``functrans.calls`` returns, with the flags of their methods.
+_METH_NOARGS, _METH_O = 0x0004, 0x0008
+_FUNCTIONS = {"run": _METH_O, "run_without_gil": _METH_O, "match": _METH_O, "results": _METH_NOARGS}
 
 
 class _MethodDef(ctypes.Structure):
@@ -368,26 +186,21 @@ def _new_function() -> Callable[..., Any]:
 
 @functools.cache
 def _method(name: str) -> _MethodDef:
-    """One of the functions: ``run``, ``run_without_gil``, ``match`` or ``results``."""
-    return undisturbed(_make_method, name)
-
-
-def _make_method(name: str) -> _MethodDef:
-    if name == "match":
-        text = _MATCH.format(**_OFFSETS, tidy=TIDY)
-    elif name == "results":
-        text = _RESULTS.format(**_OFFSETS)
-    else:
-        nogil = name == "run_without_gil"
-        text = _TEXT.format(
-            name=name,
-            data=ARRAY_DATA,
-            save="%thread = call ptr @PyEval_SaveThread()" if nogil else "",
-            restore="call void @PyEval_RestoreThread(ptr %thread)" if nogil else "",
-        )
-    cpu, entry = processor(), f"functrans.{name}"
-    code, _ = obtain(text, cpu, name, lambda: compile_object(text, entry, cpu, optimize=False), load)
-    method = _MethodDef(name.encode(), code.address, _METH_NOARGS if name == "results" else _METH_O, None)
-    # Functions refer to both, without owning them, to the end of the process.
-    keep_for_ever((method, code))
+    """One of the functions."""
+    method = _MethodDef(name.encode(), _addresses()[name], _FUNCTIONS[name], None)
+    # Functions refer to it, without owning it, to the end of the process.
+    keep_for_ever(method)
     return method
+
+
+@functools.cache
+def _addresses() -> dict[str, int]:
+    return undisturbed(_load)
+
+
+def _load() -> dict[str, int]:
+    text, cpu, entry = text_of("call.ll", {**_OFFSETS, "tidy": TIDY}), processor(), "functrans.calls"
+    code, _ = obtain(text, cpu, "calls", lambda: compile_object(text, entry, cpu, optimize=False), load)
+    keep_for_ever(code)
+    place = ctypes.CFUNCTYPE(ctypes.c_size_t)(code.address)()
+    return dict(zip(_FUNCTIONS, (ctypes.c_size_t * len(_FUNCTIONS)).from_address(place), strict=True))

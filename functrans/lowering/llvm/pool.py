@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import pkgutil
 import platform
 import sys
 
@@ -27,6 +26,7 @@ from ...runtime.context import new_lock
 from ..processor import processor
 from .objects import compile_object, keep_for_ever, load_object
 from .store import obtain
+from .texts import text_of
 
 #: The names under which kernels call it: run a job; whether a thread is a worker (0: no, 1: yes, 2: that must stop).
 RUN, ROLE = "functrans.run_chunks", "functrans.role"
@@ -44,23 +44,11 @@ _NUMBERS = {"sig_setmask": 3, "clock_monotonic": 6} if _MAC else {"sig_setmask":
 def _text() -> str:
     """The text for this system: what ``pool.c`` only declares is defined."""
     if sys.platform == "win32":
-        return _file("pool_serial.ll")
-    text = _file("pool.ll")
+        return text_of("pool_serial.ll", {})
+    text = text_of("pool.ll", _NUMBERS)
     declared, pause = _PAUSES.get(platform.machine(), ("", ""))
     text = text.replace("declare void @functrans.spinning()", declared)
-    text = text.replace("call void @functrans.spinning()", pause)
-    for name, number in _NUMBERS.items():
-        text = text.replace(
-            f"@functrans.{name} = external constant i32",
-            f"@functrans.{name} = internal constant i32 {number}",
-        )
-    return text
-
-
-def _file(name: str) -> str:
-    data = pkgutil.get_data(__name__, name)
-    assert data is not None  # a loader without files raises
-    return data.decode()
+    return text.replace("call void @functrans.spinning()", pause)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The C source of the thread pool: the text made of it, and what ThreadSanitizer says of it."""
+"""The C source of the thread pool: what each system adds to its text, and what ThreadSanitizer says of it."""
 
 import re
 import subprocess
@@ -13,13 +13,6 @@ CLANG = generate.clang()
 SOURCE = generate.FOLDER / "pool.c"
 DRIVER = Path(__file__).with_name("pool_driver.c")
 needs_clang = pytest.mark.skipif(CLANG is None, reason=f"needs clang {generate.CLANG}")
-
-
-@needs_clang
-@pytest.mark.parametrize("name", generate.TEXTS)
-def test_the_text_is_that_of_the_source(name):
-    """If not: ``python -m functrans.lowering.llvm.generate``."""
-    assert (generate.FOLDER / name).read_text() == generate.generated(CLANG, name)
 
 
 def test_the_statuses_are_those_of_kernels():
@@ -46,12 +39,6 @@ def test_each_system_defines_what_the_source_declares(machine, system, monkeypat
     assert ("llvm.aarch64" in text) == (machine in ("arm64", "aarch64") and system != "win32")
     for name, number in numbers.items():
         assert system == "win32" or f"@functrans.{name} = internal constant i32 {number}," in text
-
-
-def test_the_text_says_nothing_of_the_compiler_s_target():
-    for name in generate.TEXTS:
-        text = (generate.FOLDER / name).read_text()
-        assert not re.search(r"x86|target|attributes|#\d|!\w|zeroext|lifetime|captures", text)
 
 
 def built(tmp_path, *options, source=SOURCE):
