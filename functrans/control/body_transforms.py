@@ -140,12 +140,21 @@ def transposed_body(jaxpr: Jaxpr, linear: Mask, nonzero: Mask, sizes: tuple[int,
     return jaxpr.derive(("scan transpose", linear, nonzero, sizes), build)
 
 
+class BatchedBody(NamedTuple):
+    """A body that computes an iteration of all lanes of a batch."""
+
+    body: Jaxpr
+    captured: tuple[Any, ...]
+    carry: Mask  # which carry values are batched
+    rows: Sequence[int | None]  # the batch axes of the rows that it returns
+
+
 def batched_body(
     jaxpr: Jaxpr, size: int, dims: tuple[int | None, ...], sizes: tuple[int, int]
-) -> tuple[Any, ...]:
-    """The batched body, its captured values, which carry values are batched, and the batch axes of the rows."""
+) -> BatchedBody:
+    """The body for all lanes of a batch at once; `dims` are the batch axes of its inputs."""
 
-    def build() -> tuple[Any, ...]:
+    def build() -> BatchedBody:
         _, num_carry = sizes
         consts, carry, rows = split(dims, *sizes)
 
@@ -162,7 +171,7 @@ def batched_body(
         new = JaxprBuilder(opened)
         outs = new.batched(opened.outvars, out_dims, mask, size)
         body = new.finish("vmap of scan", [*outs, *opened.outvars[num_carry:]])
-        return body, captured, mask, out_dims[num_carry:]
+        return BatchedBody(body, captured, mask, out_dims[num_carry:])
 
     return jaxpr.derive(("scan batch", axis_key(size), dims, sizes), build)
 

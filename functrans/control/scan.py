@@ -47,6 +47,7 @@ from ..transforms.stage import stage
 from .bodies import invariant_part
 from .body_cache import derive_from_all
 from .body_transforms import (
+    BatchedBody,
     batched_body,
     carried_masks,
     carry_mask,
@@ -350,52 +351,76 @@ def _with_total(total: Any, ct: Any) -> Any:
 
 
 def _batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+) -> tuple[list[Any], list[int | None]]:
+    """Four ways: the lanes one after the other; all at once; all at once, as often as a common count says; in step."""
+    jaxpr, length = params["jaxpr"], params["length"]
+    needs_all_lanes = mentions_axis(size, [jaxpr])
+    taped = any(isinstance(a, TapeAval) for a in (*jaxpr.in_avals, *jaxpr.out_avals))
+    if taped or length is None:
+        if not needs_all_lanes:
+            return over_lanes(scan_p, size, args, dims, params)
+        if taped:
+            raise no_common_tape()
+        return _of_unknown_length(size, args, dims, **params)
+    sizes = params["num_consts"], params["num_carry"]
+    lanes = _all_lanes(size, dims, jaxpr, sizes)
+    if not needs_all_lanes and copies_lanes(scan_p, jaxpr, lanes.body, size, params["num_carry"]):
+        return over_lanes(scan_p, size, args, dims, params)
+    options = {name: params[name] for name in ("length", "reverse", "unroll")}
+    return _at_once(size, args, dims, lanes, sizes, **options)
+
+
+def _of_unknown_length(
     size: int,
     args: Sequence[Any],
     dims: Sequence[int | None],
     *,
     jaxpr: Jaxpr,
-    length: int | None,
     num_consts: int,
     num_carry: int,
     **params: Any,
 ) -> tuple[list[Any], list[int | None]]:
+    """A loop whose trip count is an operand, while collectives in its body need all lanes."""
     sizes = num_consts, num_carry
-    taped = any(isinstance(a, TapeAval) for a in (*jaxpr.in_avals, *jaxpr.out_avals))
-    if (length is None or taped) and not mentions_axis(size, [jaxpr]):
-        params.update(jaxpr=jaxpr, length=length, num_consts=num_consts, num_carry=num_carry)
-        return over_lanes(scan_p, size, args, dims, params)
-    counters = len(args) - 1 - sum(sizes) if length is None else 0
-    if taped or (length is None and ((counters and params["reverse"]) or len(jaxpr.outvars) > num_carry)):
+    counters = len(args) - 1 - sum(sizes)
+    if (counters and params["reverse"]) or len(jaxpr.outvars) > num_carry:
         raise no_common_tape()
     if counters:
         jaxpr, sizes = carrying_counters(jaxpr, counters), (num_consts, num_carry + counters)
-    if length is None and dims[0] is not None:
+    if dims[0] is not None:
         outs, out_dims = _in_step(size, args, dims, jaxpr, sizes)
-        return outs[:num_carry], out_dims[:num_carry]
-    if length is None:
-        params["count"], args, dims = args[0], args[1:], dims[1:]
+    else:
+        lanes = _all_lanes(size, dims[1:], jaxpr, sizes)
+        outs, out_dims = _at_once(size, args[1:], dims[1:], lanes, sizes, count=args[0], **params)
+    return outs[:num_carry], out_dims[:num_carry]
+
+
+def _all_lanes(size: int, dims: Sequence[int | None], jaxpr: Jaxpr, sizes: tuple[int, int]) -> BatchedBody:
+    """The body for all lanes at once, if rows have their batch axis after the loop's."""
+    first, rows = split(dims, sum(sizes))
+    return batched_body(jaxpr, size, (*first, *[None if d is None else 0 for d in rows]), sizes)
+
+
+def _at_once(
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    lanes: BatchedBody,
+    sizes: tuple[int, int],
+    **params: Any,
+) -> tuple[list[Any], list[int | None]]:
+    """One loop, each iteration of which computes that of all lanes."""
     consts, carry, rows = split(list(zip(args, dims)), *sizes)
-    of_rows = [None if d is None else 0 for _, d in rows]
-    key = (*[d for _, d in consts], *[d for _, d in carry], *of_rows)
-    body, captured, mask, row_dims = batched_body(jaxpr, size, key, sizes)
-    if (
-        length is not None
-        and copies_lanes(scan_p, jaxpr, body, size, num_carry)
-        and not mentions_axis(size, [jaxpr])
-    ):
-        params.update(jaxpr=jaxpr, length=length, num_consts=num_consts, num_carry=num_carry)
-        return over_lanes(scan_p, size, args, dims, params)
     results = bind(
-        body,
-        [*captured, *[x for x, _ in consts]],
-        [batched_first(size, x, d) if m else x for (x, d), m in zip(carry, mask)],
+        lanes.body,
+        [*lanes.captured, *[x for x, _ in consts]],
+        [batched_first(size, x, d) if m else x for (x, d), m in zip(carry, lanes.carry)],
         [x if d is None else move_axis(x, d, 1) for x, d in rows],
-        length=length,
         **params,
     )
-    out_dims = [*[0 if m else None for m in mask], *[None if d is None else 1 for d in row_dims]]
-    return (results[:num_carry], out_dims[:num_carry]) if counters else (results, out_dims)
+    of_carry = [0 if m else None for m in lanes.carry]
+    return results, [*of_carry, *[None if d is None else 1 for d in lanes.rows]]
 
 
 def _in_step(
