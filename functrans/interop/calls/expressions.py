@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,26 +11,18 @@ from numba.core import ir, types
 from numba.np.numpy_support import as_dtype
 
 from ... import numpy as fnp
-from ...errors import NumbaTranslationError
 from ...runtime.context import pass_on, run_quietly
-from .flow import ControlFlow
 from .functions import Callables
-from .slices import Slices
-from .state import Flag, Frame, Passed, State, dtype_of, views_in
-from .typed_ir import TypedFunction
+from .state import Flag, dtype_of, views_in
 from .values import (
     ArrayView,
     Counted,
     Elements,
     RowsOf,
-    Storage,
     cast,
     is_known,
     is_number,
     is_slice,
-    read,
-    whole,
-    written,
 )
 
 _PLAIN = {
@@ -51,103 +42,10 @@ _PLAIN = {
 }
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 _UNARY = {"-": operator.neg, "+": operator.pos, "~": operator.invert, "not": operator.not_}
-_CURE = "write it with loops over ranges, branches, arrays and numbers"
 
 
-class Expressions(Callables, Slices):
+class Expressions(Callables):
     """Statements and expressions; `Machine` adds control flow."""
-
-    fail: Callable[[Any, type[BaseException], tuple[Any, ...]], None]
-
-    def __init__(self) -> None:
-        self.state = State(Frame(None, {}))  # type: ignore[arg-type]
-        self.plans: dict[Any, Passed] = {}
-        self.path: tuple[Any, ...] = ()
-        self.iterations: dict[str | None, tuple[Any, bool]] = {}
-        self.failures: dict[Any, tuple[int, type[BaseException], tuple[Any, ...]]] = {}
-        self.here: Any = None
-        self.offsets: dict[int, tuple[Any, int]] = {}
-        self._kept: list[Any] = []
-        self._numbers = 0
-
-    @property
-    def function(self) -> TypedFunction:
-        """The function that is being translated."""
-        return self.state.frame.function
-
-    @property
-    def flow(self) -> ControlFlow:
-        """Its control flow."""
-        return self.function.flow
-
-    @property
-    def variables(self) -> dict[str, Any]:
-        """Its variables."""
-        return self.state.frame.variables
-
-    def type_of(self, var: Any) -> Any:
-        """Numba's type of a variable."""
-        return self.function.typemap[var.name]
-
-    def unsupported(self, construct: str, cure: str = _CURE) -> Exception:
-        """The error for a construct at the current line."""
-        line = f"{self.here.filename}:{self.here.line}" if self.here else self.function.file
-        return NumbaTranslationError(
-            f"numba_call of {self.function.name}: {construct} has no translation ({line}). For derivatives and vmap, "
-            f"{cure}; or give numba_call a rule: vjp=, or jvp="
-        )
-
-    # ---------------------------------------------------------------- memory
-
-    def new_number(self) -> int:
-        """A number for a new storage."""
-        self._numbers += 1
-        return self._numbers
-
-    def fresh(self, array: Any, argument: str | None = None) -> ArrayView:
-        """A new array that holds the elements of `array`."""
-        key = self.new_number()
-        self.state.heap[key] = Storage(array, argument)
-        return whole(key, array.shape)
-
-    def load(self, view: ArrayView) -> Any:
-        """The element that a view selects; or the view, if it has axes."""
-        return view if view.order else self.content(view)
-
-    def content(self, value: Any) -> Any:
-        """A value with the elements of arrays instead of the arrays."""
-        if isinstance(value, ArrayView):
-            return read(self.state.heap[value.storage].value, value)
-        if isinstance(value, list):
-            return [self.content(v) for v in value]
-        if isinstance(value, tuple):
-            parts = [self.content(v) for v in value]
-            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-        return value
-
-    def store(self, view: ArrayView, value: Any) -> None:
-        """Write to an array."""
-        if is_slice(view) or is_slice(value):
-            self.store_slice(view, value)
-            return
-        storage = self.state.heap[view.storage]
-        value = self.content(value)
-        if storage.argument is not None:
-            raise self.unsupported(
-                f"the write to {storage.argument}", "copy the array before you write to it: y = x.copy()"
-            )
-        if storage.tied:
-            raise self.unsupported(
-                "the write to an array that may be one of several, depending on a condition or an earlier iteration",
-                "copy the array before the write: y = y.copy()",
-            )
-        self.state.heap[view.storage] = replace(storage, value=written(storage.value, view, value))
-
-    def tie(self, *views: ArrayView) -> None:
-        """Forbid writes to arrays that may be the same memory."""
-        for view in views:
-            old = self.state.heap[view.storage]
-            self.state.heap[view.storage] = replace(old, tied=True)
 
     # ---------------------------------------------------------------- statements
 

@@ -24,6 +24,7 @@ from ...errors import FunctransError, NumbaTranslationError
 from ...primitives.elementwise.arithmetic import first_max_p, first_min_p
 from ...scipy import special
 from .flow import END, RESULT, VIEWS
+from .slices import Slices
 from .state import Frame
 from .typed_ir import typed_function
 from .values import ArrayView, Counted, Places, Range, Zipped, cast, is_known, is_number, is_slice, strong
@@ -67,16 +68,12 @@ class Made:
     kind: type[BaseException]
 
 
-class Callables:
+class Callables(Slices):
     """Calls and attributes, for `Machine`."""
-
-    state: Any
-    path: tuple[Any, ...]
-    unsupported: Callable[..., Exception]
 
     # ---------------------------------------------------------------- attributes
 
-    def _getattr(self: Any, expr: Any) -> Any:
+    def _getattr(self, expr: Any) -> Any:
         value = self.variables[expr.value.name]
         if isinstance(value, ArrayView):
             return self._array_attribute(value, expr.attr)
@@ -88,7 +85,7 @@ class Callables:
             return self.constant(getattr(value, expr.attr), expr.value)
         raise self.unsupported(f"the attribute '{expr.attr}'")
 
-    def _array_attribute(self: Any, view: ArrayView, name: str) -> Any:
+    def _array_attribute(self, view: ArrayView, name: str) -> Any:
         if name == "T":
             return replace(view, order=view.order[::-1])
         if name == "shape":
@@ -108,7 +105,7 @@ class Callables:
 
     # ---------------------------------------------------------------- calls
 
-    def _call(self: Any, expr: Any) -> Any:
+    def _call(self, expr: Any) -> Any:
         f = self.variables[expr.func.name]
         args = [self.variables[v.name] for v in expr.args]
         if expr.vararg is not None:
@@ -128,7 +125,7 @@ class Callables:
             name = getattr(f, "__name__", f)
             raise self.unsupported(f"this call of '{name}' ({error})") from error
 
-    def call(self: Any, f: Any, args: list[Any], kwargs: dict[str, Any], signature: Any) -> Any:
+    def call(self, f: Any, args: list[Any], kwargs: dict[str, Any], signature: Any) -> Any:
         """Call a function that is not jitted."""
         if isinstance(f, type) and issubclass(f, BaseException):
             return Made(f)
@@ -148,15 +145,13 @@ class Callables:
             raise self.unsupported("try", "test for the failure with if")
         if f in _MATH or module == "math":
             return self._of_math(f, args, signature)
-        if "random" in module or "random" in type(f).__module__ or "random" in repr(f):
+        if _is_random(f):
             raise self.unsupported("a random number", "pass the numbers as an argument")
         if not (module.startswith("numpy") or isinstance(f, np.ufunc)):
             raise self.unsupported(f"'{getattr(f, '__name__', f)}'")
         return self._of_numpy(f, args, kwargs, signature)
 
-    def call_jitted(
-        self: Any, dispatcher: Any, signature: Any, args: list[Any], kwargs: dict[str, Any]
-    ) -> Any:
+    def call_jitted(self, dispatcher: Any, signature: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Translate the body of another jitted function instead of the call."""
         key = id(dispatcher)
         if key in [p[0] for p in self.path]:
@@ -171,7 +166,7 @@ class Callables:
         self.state.frame, self.path, self.here = caller, path, here
         return result
 
-    def run_function(self: Any, function: Any, values: list[Any], first_own: int = 0) -> Any:
+    def run_function(self, function: Any, values: list[Any], first_own: int = 0) -> Any:
         """Run a function from its first block to its end, and return its result."""
         names = function.ir.arg_names
         variables = {f"arg.{n}": v for n, v in zip(names, values, strict=True)}
@@ -181,7 +176,7 @@ class Callables:
             return None
         return self.typed(self.variables[RESULT], function.return_type)
 
-    def _method(self: Any, method: BoundMethod, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def _method(self, method: BoundMethod, args: list[Any], kwargs: dict[str, Any]) -> Any:
         view, name = method.owner, method.name
         if not isinstance(view, ArrayView):
             if name == "conjugate":
@@ -207,38 +202,27 @@ class Callables:
 
     # ---------------------------------------------------------------- Python
 
-    def _range(self: Any, args: list[Any]) -> Range:
+    def _range(self, args: list[Any]) -> Range:
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
         if is_known(start) and is_known(stop) and is_known(step):
             return Range(len(range(start, stop, step)), start, step)
-        if is_known(step) and step == 1:
-            length = stop - start if not (is_known(start) and start == 0) else stop
-        elif is_known(step) and step > 0:
-            length = (stop - start + (step - 1)) // step
-        elif is_known(step):
-            length = (start - stop + (-step - 1)) // -step
-        else:
-            length = -((start - stop) // step)
-        return Range(fnp.maximum(strong(length, np.dtype(np.int64)), 0), start, step)
+        length = strong(_trips(start, stop, step), np.dtype(np.int64))
+        return Range(fnp.maximum(length, 0), start, step)
 
-    def _len(self: Any, value: Any) -> Any:
-        return (
-            value.shape[0]
-            if isinstance(value, ArrayView)
-            else value.length
-            if isinstance(value, Counted)
-            else len(value)
-        )
+    def _len(self, value: Any) -> Any:
+        if isinstance(value, ArrayView):
+            return value.shape[0]
+        return value.length if isinstance(value, Counted) else len(value)
 
-    def _enumerate(self: Any, value: Any, start: Any = 0) -> Counted:
+    def _enumerate(self, value: Any, start: Any = 0) -> Counted:
         inner = self.counted_of(value)
         return Zipped(inner.length, (Range(inner.length, start, 1), inner))
 
-    def _zip(self: Any, *values: Any) -> Counted:
+    def _zip(self, *values: Any) -> Counted:
         parts = tuple([self.counted_of(v) for v in values])
         return Zipped(reduce(_smaller, [p.length for p in parts]), parts)
 
-    def _ndindex(self: Any, *shape: Any) -> Counted:
+    def _ndindex(self, *shape: Any) -> Places:
         sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple) else shape
         if not all(map(is_known, sizes)):
             raise self.unsupported(
@@ -246,16 +230,16 @@ class Callables:
             )
         return Places(math.prod(sizes), sizes)
 
-    def _ndenumerate(self: Any, view: ArrayView) -> Counted:
+    def _ndenumerate(self, view: ArrayView) -> Places:
         return replace(self._ndindex(*view.shape), view=view)
 
-    def _largest(self: Any, *args: Any) -> Any:
+    def _largest(self, *args: Any) -> Any:
         return self._extreme(args, first_max_p, max)
 
-    def _smallest(self: Any, *args: Any) -> Any:
+    def _smallest(self, *args: Any) -> Any:
         return self._extreme(args, first_min_p, min)
 
-    def _extreme(self: Any, args: tuple[Any, ...], prim: Primitive, known: Any) -> Any:
+    def _extreme(self, args: tuple[Any, ...], prim: Primitive, known: Any) -> Any:
         values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else list(args)
         if any(isinstance(v, ArrayView) for v in values):
             raise self.unsupported(f"'{known.__name__}' of an array", "use the array's method")
@@ -265,50 +249,50 @@ class Callables:
         values = [cast(v, dtype) for v in values]
         return reduce(prim.bind, values)
 
-    def _absolute(self: Any, x: Any) -> Any:
+    def _absolute(self, x: Any) -> Any:
         if is_known(x):
             return abs(x)
         return self.elementwise(fnp.abs, x)
 
-    def _rounded(self: Any, x: Any, digits: Any = None) -> Any:
+    def _rounded(self, x: Any, digits: Any = None) -> Any:
         if is_known(x):
             return round(x) if digits is None else round(x, digits)
         return fnp.round(x) if digits is None else fnp.round(x, digits)
 
-    def _sum(self: Any, values: Any, start: Any = 0) -> Any:
+    def _sum(self, values: Any, start: Any = 0) -> Any:
         if isinstance(values, ArrayView):
             return self._of_numpy(np.sum, [values], {}, None) + start
         return reduce(lambda a, b: a + b, values, start)
 
-    def _tuple(self: Any, value: Any = ()) -> tuple[Any, ...]:
+    def _tuple(self, value: Any = ()) -> tuple[Any, ...]:
         if isinstance(value, (tuple, list)):
             return tuple(value)
         raise self.unsupported("'tuple' of this value")
 
-    def _to_type(self: Any, dtype: Any, x: Any = 0) -> Any:
+    def _to_type(self, dtype: Any, x: Any = 0) -> Any:
         if isinstance(x, ArrayView):
             x = self.content(x)
         return cast(x, np.dtype(dtype))
 
-    def _divmod(self: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    def _divmod(self, x: Any, y: Any) -> tuple[Any, Any]:
         self.check_divisor(y)
         return x // y, x % y
 
-    def _slice(self: Any, *args: Any) -> slice:
+    def _slice(self, *args: Any) -> slice:
         return slice(*args)
 
-    def _complex(self: Any, real: Any, imag: Any = 0.0) -> Any:
+    def _complex(self, real: Any, imag: Any = 0.0) -> Any:
         if is_known(real) and is_known(imag):
             return complex(real, imag)
         return real + cast(imag, np.dtype(np.complex128)) * 1j
 
-    def _converted(self: Any, x: Any, dtype: np.dtype) -> Any:
+    def _converted(self, x: Any, dtype: np.dtype) -> Any:
         value = self.content(x)
         return cast(value, dtype) if is_number(value) else self.fresh(fnp.asarray(value).astype(dtype))
 
     # ---------------------------------------------------------------- math and NumPy
 
-    def _of_math(self: Any, f: Any, args: list[Any], signature: Any) -> Any:
+    def _of_math(self, f: Any, args: list[Any], signature: Any) -> Any:
         values = [self.operand(a, k) for a, k in zip(args, signature.args, strict=False)]
         if all(map(is_known, values)):
             try:
@@ -322,7 +306,7 @@ class Callables:
             raise self.unsupported(f"'math.{f.__name__}'")
         return own(*values)
 
-    def _of_numpy(self: Any, f: Any, args: list[Any], kwargs: dict[str, Any], signature: Any) -> Any:
+    def _of_numpy(self, f: Any, args: list[Any], kwargs: dict[str, Any], signature: Any) -> Any:
         name = getattr(f, "__name__", str(f))
         if name in _ALLOCATES:
             return self._allocated(name, signature, args, kwargs)
@@ -347,7 +331,7 @@ class Callables:
         value = own(*values, **{k: self.content(v) for k, v in kwargs.items()})
         return self._memory_of(name, args, value)
 
-    def _memory_of(self: Any, name: str, args: list[Any], value: Any) -> Any:
+    def _memory_of(self, name: str, args: list[Any], value: Any) -> Any:
         """Arrays that a function returned, as new storages; possible views of an argument must not be written."""
         if isinstance(value, (tuple, list)):
             parts = [self._memory_of(name, args, v) for v in value]
@@ -359,7 +343,7 @@ class Callables:
             self.tie(result, args[0])
         return result
 
-    def _allocated(self: Any, name: str, signature: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def _allocated(self, name: str, signature: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         shape = args[0] if args else kwargs["shape"]
         sizes = shape if isinstance(shape, tuple) else (shape,)
         if not all(map(is_known, sizes)):
@@ -378,6 +362,23 @@ class Callables:
 
 class SizeUnknown(BaseException):
     """The size of an array is a traced number; the argument is the error for the user. As `Learned`, no `Exception`."""
+
+
+def _trips(start: Any, stop: Any, step: Any) -> Any:
+    """How many numbers a range has, of which something is known only when it runs; negative if it has none."""
+    if not is_known(step):
+        return -((start - stop) // step)
+    if step == 1:
+        return stop if is_known(start) and start == 0 else stop - start
+    if step > 0:
+        return (stop - start + (step - 1)) // step
+    return (start - stop + (-step - 1)) // -step
+
+
+def _is_random(f: Any) -> bool:
+    """Whether a callable, or the generator that it is a method of, is one of Python's or NumPy's random numbers."""
+    modules = [str(getattr(x, "__module__", "")) for x in (f, type(f), type(getattr(f, "__self__", None)))]
+    return any(m == "random" or m.startswith("numpy.random") for m in modules)
 
 
 def _smaller(a: Any, b: Any) -> Any:

@@ -18,7 +18,8 @@ import numpy as np
 from numba.core import ir
 
 from ... import numpy as fnp
-from .values import ArrayView, LengthUnknown, Span, cast, is_known, is_number, is_slice, read
+from .translator import Translator
+from .values import ArrayView, LengthUnknown, Span, cast, is_known, is_number, is_slice, read, written
 
 _ELEMENTWISE = frozenset({"where", "clip", "real", "imag", "conj", "angle", "nan_to_num", "round", "around"})
 _REDUCTIONS: dict[str, Any] = {
@@ -72,19 +73,8 @@ def _inside(span: Span, places: np.ndarray) -> Any:
     return (places >= span.start) & (places < span.start + span.length)
 
 
-class Slices:
+class Slices(Translator):
     """Slices and their bounds, for `Machine`."""
-
-    state: Any
-    #: Integers that are another plus a known number, by identity; the values keep themselves alive.
-    offsets: dict[int, tuple[Any, int]]
-    _kept: list[Any]
-    unsupported: Callable[..., Exception]
-    fail: Callable[[Any, type[BaseException], tuple[Any, ...]], None]
-    fresh: Callable[..., ArrayView]
-    content: Callable[[Any], Any]
-    result: Callable[[Any], Any]
-    store: Callable[[ArrayView, Any], None]
 
     # ---------------------------------------------------------------- bounds
 
@@ -299,6 +289,24 @@ class Slices:
         return self.made(Padded(x.filled(1)[:, None] * y.filled(1)[None], (*x.spans, *y.spans)))
 
     # ---------------------------------------------------------------- writing
+
+    def store(self, view: ArrayView, value: Any) -> None:
+        """Write to an array."""
+        if is_slice(view) or is_slice(value):
+            self.store_slice(view, value)
+            return
+        storage = self.state.heap[view.storage]
+        value = self.content(value)
+        if storage.argument is not None:
+            raise self.unsupported(
+                f"the write to {storage.argument}", "copy the array before you write to it: y = x.copy()"
+            )
+        if storage.tied:
+            raise self.unsupported(
+                "the write to an array that may be one of several, depending on a condition or an earlier iteration",
+                "copy the array before the write: y = y.copy()",
+            )
+        self.state.heap[view.storage] = replace(storage, value=written(storage.value, view, value))
 
     def store_slice(self, view: ArrayView, value: Any) -> None:
         """Write to a slice, or write the elements of one."""

@@ -4,8 +4,8 @@ OpenBLAS chooses its kernels by the processor's name, and uses 256-bit vectors o
 processor with AVX-512 these products take half the time. They also help for small and narrow matrices, since they read
 data in place if possible, while BLAS packs both matrices.
 
-Each element of the result is a sum in index order, in blocks of `_DEPTH`, whatever its position and the size of the
-matrix. The code is compiled once per process, with the first kernel that multiplies matrices.
+Each element of the result is a sum in index order, in blocks of `_BLOCK_DEPTH`, whatever its position and the size of
+the matrix. The code is compiled once per process, with the first kernel that multiplies matrices.
 
 References
 ----------
@@ -25,19 +25,28 @@ from ..processor import processor
 from .objects import LoadedCode, compile_object, load_object
 from .store import obtain
 
-_BYTES = 64
-"""The size of a vector in bytes."""
-_ROWS, _VECTORS = 8, 2
-"""The size of the tile whose sums are in registers: 16 of 32."""
-_DEPTH, _HEIGHT = 256, 256
-"""Block sizes: a tile's rows of the right matrix stay in the first cache, a block of the left one in the second."""
-_FEW = 4
-"""From this many tiles in a column on, rows of the right matrix that are far apart are packed first."""
-_ALONE = 2.0**20
-"""The number of multiplications up to which one thread is as fast as BLAS with many."""
+#: An AVX-512 register.
+_VECTOR_BYTES = 64
+# A tile of the result stays in registers: its 8 * 2 sums take 16 of the 32. The others hold the two vectors of the
+# right matrix, and elements of the left one.
+_TILE_ROWS = 8
+_TILE_VECTORS = 2
+#: How many products are added before a tile is written: so many rows of the right matrix, two vectors wide, are 32 KiB,
+#: and stay in the first cache while the tile moves down.
+_BLOCK_DEPTH = 256
+#: The rows of a block of the left matrix: with `_BLOCK_DEPTH` numbers each, 512 KiB at most, which the second cache
+#: holds.
+_BLOCK_ROWS = 256
+#: Packing the right matrix pays if more tiles than this read what was packed, and if its rows are further apart than so
+#: many tiles are wide.
+_TILES_UNPACKED = 4
+#: Up to this number of multiplications one thread is as fast as BLAS with many.
+_WORK_OF_ONE_THREAD = 2.0**20
 _TYPES = {"s": ("float", 4), "d": ("double", 8)}
 _loading = new_lock()
-_ATTRIBUTES = f'nounwind "prefer-vector-width"="{8 * _BYTES}" "min-legal-vector-width"="{8 * _BYTES}"'
+_ATTRIBUTES = (
+    f'nounwind "prefer-vector-width"="{8 * _VECTOR_BYTES}" "min-legal-vector-width"="{8 * _VECTOR_BYTES}"'
+)
 
 
 def own_gemm(letter: str) -> int:
@@ -49,11 +58,9 @@ def own_gemm(letter: str) -> int:
 @functools.cache
 def _own_product(letter: str) -> LoadedCode:
     threads = thread_function(GET_THREADS)
+    text = gemm_text(letter, bool(threads))
+    addresses = {_of_blas(letter): address(f"{letter}gemm"), GET_THREADS: threads}
     # No optimisation pass would improve it: 30 ms instead of 100.
-    text, addresses = (
-        gemm_text(letter, bool(threads)),
-        {_of_blas(letter): address(f"{letter}gemm"), GET_THREADS: threads},
-    )
     return obtain(
         text,
         processor(),
@@ -167,7 +174,7 @@ class _Type:
 
     @property
     def lanes(self) -> int:
-        return _BYTES // self.size
+        return _VECTOR_BYTES // self.size
 
     @property
     def vector(self) -> str:
@@ -233,7 +240,7 @@ def gemm_text(letter: str, threads: bool) -> str:
         f"declare {t.vector} @llvm.masked.load.{t.suffix}.p0(ptr, i32, {t.mask}, {t.vector})",
         f"declare void @llvm.masked.store.{t.suffix}.p0({t.vector}, ptr, i32, {t.mask})",
     ]
-    tiles = [_tile(t, vectors) for vectors in range(1, _VECTORS + 1)]
+    tiles = [_tile(t, vectors) for vectors in range(1, _TILE_VECTORS + 1)]
     return "\n".join([*declared, *tiles, _product(t, threads)])
 
 
@@ -247,18 +254,18 @@ def _tile(t: _Type, vectors: int) -> str:
     """
     f = _Text()
     masks = t.masks(f, "%columns", vectors)
-    rows = [f.mul("%row", f.least("%last", i)) for i in range(_ROWS)]
+    rows = [f.mul("%row", f.least("%last", i)) for i in range(_TILE_ROWS)]
     body, done = f.label("body"), f.label("done")
     f.do(f"br label %{body}")
     f.mark(body)
     f.do(f"%n = phi i64 [ %depth, %entry ], [ %fewer, %{body} ]")
     f.do(f"%x = phi ptr [ %a, %entry ], [ %x.next, %{body} ]")
     f.do(f"%y = phi ptr [ %b, %entry ], [ %y.next, %{body} ]")
-    cells = [(i, v) for i in range(_ROWS) for v in range(vectors)]
+    cells = [(i, v) for i in range(_TILE_ROWS) for v in range(vectors)]
     for i, v in cells:
         f.do(f"%sum{i}.{v} = phi {t.vector} [ zeroinitializer, %entry ], [ %more{i}.{v}, %{body} ]")
     ys = [t.load(f, f.at(t.number, "%y", v * t.lanes), masks[v]) for v in range(vectors)]
-    for i in range(_ROWS):
+    for i in range(_TILE_ROWS):
         x = _spread(f, t.number, f.new(f"load {t.number}, ptr {f.at(t.number, '%x', rows[i])}"), t.lanes)
         for v in range(vectors):
             product = f.new(f"fmul contract {t.vector} {x}, {ys[v]}")
@@ -272,7 +279,7 @@ def _tile(t: _Type, vectors: int) -> str:
     f.do(f"br i1 %add, label %{yes}, label %{no}")
     for label in (yes, no):
         f.mark(label)
-        for i in range(_ROWS):
+        for i in range(_TILE_ROWS):
             if i:
                 following = f.label("row")
                 f.do(f"br i1 {f.new(f'icmp slt i64 %last, {i}')}, label %{end}, label %{following}")
@@ -300,7 +307,7 @@ def _function(head: str, f: _Text) -> str:
 def _product(t: _Type, threads: bool) -> str:
     """The whole product, as in BLAS: column-major matrices C = A B, which are row-major C' = B' A'."""
     f = _Text()
-    f.do(f"%packed = alloca [{_DEPTH * _VECTORS * t.lanes} x {t.number}], align {_BYTES}")
+    f.do(f"%packed = alloca [{_BLOCK_DEPTH * _TILE_VECTORS * t.lanes} x {t.number}], align {_VECTOR_BYTES}")
     columns, rows, depth, lda, ldb, ldc = (
         f.new(f"sext i32 {f.new(f'load i32, ptr %{p}')} to i64") for p in ("m", "n", "k", "lda", "ldb", "ldc")
     )
@@ -316,15 +323,15 @@ def _product(t: _Type, threads: bool) -> str:
     flat = [_is_plain(f, name) for name in ("transa", "transb")]
     y_row, y_column = _chosen(f, flat[0], lda, 1), _chosen(f, flat[0], 1, lda)
     x_row, x_column = _chosen(f, flat[1], ldb, 1), _chosen(f, flat[1], 1, ldb)
-    wide = _VECTORS * t.lanes
+    wide = _TILE_VECTORS * t.lanes
     direct = f.new(
-        f"or i1 {f.new(f'icmp sle i64 {y_row}, {_FEW * wide}')}, "
-        f"{f.new(f'icmp sle i64 {rows}, {_FEW * _ROWS}')}"
+        f"or i1 {f.new(f'icmp sle i64 {y_row}, {_TILES_UNPACKED * wide}')}, "
+        f"{f.new(f'icmp sle i64 {rows}, {_TILES_UNPACKED * _TILE_ROWS}')}"
     )
     direct = f.new(f"and i1 {flat[0]}, {direct}")
-    with f.loop(depth, _DEPTH) as k, f.loop(rows, _HEIGHT) as top, f.loop(columns, wide) as j:
-        deep = f.least(_DEPTH, f.new(f"sub nsw i64 {depth}, {k}"))
-        bottom = f.least(rows, f.add(top, _HEIGHT))
+    with f.loop(depth, _BLOCK_DEPTH) as k, f.loop(rows, _BLOCK_ROWS) as top, f.loop(columns, wide) as j:
+        deep = f.least(_BLOCK_DEPTH, f.new(f"sub nsw i64 {depth}, {k}"))
+        bottom = f.least(rows, f.add(top, _BLOCK_ROWS))
         some = f.least(wide, f.new(f"sub nsw i64 {columns}, {j}"))
         add = f.new(f"or i1 {adds}, {f.new(f'icmp sgt i64 {k}, 0')}")
         y = f.at(t.number, "%a", f.mul(k, y_row), f.mul(j, y_column))
@@ -333,11 +340,11 @@ def _product(t: _Type, threads: bool) -> str:
         y = f.new(f"select i1 {direct}, ptr {y}, ptr %packed")
         row = _chosen(f, direct, y_row, wide)
         narrow = f.new(f"icmp sle i64 {some}, {t.lanes}")
-        with f.loop(bottom, _ROWS, top) as i:
-            last = f.least(_ROWS - 1, f.new(f"sub nsw i64 {f.add(rows, -1)}, {i}"))
+        with f.loop(bottom, _TILE_ROWS, top) as i:
+            last = f.least(_TILE_ROWS - 1, f.new(f"sub nsw i64 {f.add(rows, -1)}, {i}"))
             x = f.at(t.number, "%b", f.mul(i, x_row), f.mul(k, x_column))
             place = f.at(t.number, "%c", f.mul(i, ldc), j)
-            tile = f.new(f"select i1 {narrow}, ptr @functrans.tile1, ptr @functrans.tile{_VECTORS}")
+            tile = f.new(f"select i1 {narrow}, ptr @functrans.tile1, ptr @functrans.tile{_TILE_VECTORS}")
             f.do(
                 f"call void {tile}(ptr {x}, i64 {x_row}, i64 {x_column}, ptr {y}, i64 {row}, ptr {place}, "
                 f"i64 {ldc}, i64 {deep}, i64 {last}, i64 {some}, i1 {add})"
@@ -354,7 +361,7 @@ def _is_ours(t: _Type, f: _Text, extents: tuple[str, str, str], beta: str, adds:
     simple = f.new(f"and i1 {simple}, {f.new(f'icmp sgt i64 {extents[2]}, 0')}")
     rows, columns, depth = (f.new(f"sitofp i64 {x} to double") for x in extents)
     work = f.new(f"fmul double {f.new(f'fmul double {rows}, {columns}')}, {depth}")
-    alone = f.new(f"fcmp ole double {work}, {_ALONE}")
+    alone = f.new(f"fcmp ole double {work}, {_WORK_OF_ONE_THREAD}")
     if threads:
         one = f.new(f"icmp sle i32 {f.new(f'call i32 @{GET_THREADS}()')}, 1")
         alone = f.new(f"or i1 {alone}, {one}")
@@ -364,7 +371,8 @@ def _is_ours(t: _Type, f: _Text, extents: tuple[str, str, str], beta: str, adds:
 def _is_plain(f: _Text, name: str) -> str:
     """Whether a matrix is not transposed, ``'N'`` or ``'n'``."""
     letter = f.new(f"load i8, ptr %{name}")
-    return f.new(f"icmp eq i8 {f.new(f'or i8 {letter}, 32')}, {ord('n')}")
+    small = f.new(f"or i8 {letter}, {ord('n') - ord('N')}")
+    return f.new(f"icmp eq i8 {small}, {ord('n')}")
 
 
 def _chosen(f: _Text, condition: str, x: str | int, y: str | int) -> str:
@@ -374,9 +382,9 @@ def _chosen(f: _Text, condition: str, x: str | int, y: str | int) -> str:
 def _pack(t: _Type, f: _Text, y: str, strides: tuple[str, str], extents: tuple[str, str], flat: str) -> None:
     """Pack rows of a few columns side by side."""
     (row, column), (deep, some) = strides, extents
-    wide = _VECTORS * t.lanes
+    wide = _TILE_VECTORS * t.lanes
     by_rows, by_columns, done = (f.label(name) for name in ("rows", "columns", "done"))
-    masks = t.masks(f, some, _VECTORS)
+    masks = t.masks(f, some, _TILE_VECTORS)
     f.do(f"br i1 {flat}, label %{by_rows}, label %{by_columns}")
     f.mark(by_rows)
     with f.loop(deep, 1) as p:
