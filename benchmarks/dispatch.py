@@ -143,8 +143,8 @@ def _methods(x: Any, repeats: int) -> None:
     functrans, rows = backends.functrans(), []
     for count in (1, 3, 8):
         networks = {"Array": Network(count, functrans.asarray), "ndarray": Network(count, numpy.array)}
-        calls = {who: partial(functrans.api.compiled.jit(n.apply), x) for who, n in networks.items()}
-        captured = functrans.api.compiled.jit(lambda x, apply=networks["Array"].apply: apply(x))
+        calls = {who: partial(functrans.jit(n.apply), x) for who, n in networks.items()}
+        captured = functrans.jit(lambda x, apply=networks["Array"].apply: apply(x))
         calls["function"] = partial(captured, x)
         times = {who: 1e6 * t for who, t in alternate(calls, repeats).items()}
         rows.append([f"{count} layers", *[number(times[who]) for who in ("function", "Array", "ndarray")]])
@@ -157,7 +157,7 @@ def _signatures(x: Any, repeats: int) -> None:
     functrans, calls = backends.functrans(), {}
     own = functrans.asarray(x)
     for count in (1, 10, 200):
-        compiled = functrans.api.compiled.jit(lambda x: x * 2.0 + 1.0)
+        compiled = functrans.jit(lambda x: x * 2.0 + 1.0)
         for n in range(count):
             compiled(numpy.zeros(n + 11))
         compiled(own)

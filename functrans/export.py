@@ -22,7 +22,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .api.compiled.jit import Jitted, jit
+from .api.compiled.jit import jit
+from .api.compiled.jitted import Jitted
 from .api.compiled.lowered import Compiled, Traced
 from .api.encoding import decode_jaxpr, decode_tree, encode_jaxpr, encode_tree
 from .core import Jaxpr, current_trace, eval_trace, has_subjaxprs, run_with, subjaxprs

@@ -33,7 +33,7 @@ from ..runtime.config import config
 from ..runtime.portable import Transformed
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
-from .compiled.jit import Jitted
+from .compiled.jitted import Jitted
 
 Argnums = int | Sequence[int]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -13,7 +14,7 @@ import numpy as np
 
 from ...errors import StaleInstanceError
 from ...errors.source import warn_user
-from .caches import Cache
+from .caches import Cache, caches
 from .snapshots import IncomparableError, Snapshot
 
 _PACKAGE = __name__.partition(".")[0]
@@ -53,6 +54,47 @@ def instance_of(fun: Any) -> Any:
     ):
         return None
     return fun
+
+
+class InstanceCaches:
+    """The caches of a jitted method, one for each instance that it is bound to."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[weakref.ref[Any], Cache]] = {}
+        #: Those of instances without weak references, matched by their values.
+        self._unheld: deque[Cache] = deque(maxlen=8)
+
+    def of(self, instance: Any) -> Cache | None:
+        """The cache for `instance`, freed with the instance, which it does not keep alive.
+
+        None if its class has slots without room for weak references.
+        """
+        key = id(instance)
+        found = self._held.get(key)
+        if found is None:
+            caches_of = weakref.ref(self)
+
+            def forget(_: Any) -> None:
+                instances = caches_of()
+                if instances is not None:
+                    instances._held.pop(key, None)
+
+            try:
+                found = weakref.ref(instance, forget), caches.new()
+            except TypeError:
+                return None
+            found = self._held.setdefault(key, found)
+        return found[1]
+
+    def of_equal(self, instance: Any) -> Cache:
+        """The cache for an instance without weak references: that of any instance of the same value."""
+        for cache in self._unheld:
+            snapshot = cache.snapshot
+            if snapshot is not None and snapshot.same(instance):
+                return cache
+        cache = caches.new()
+        self._unheld.append(cache)
+        return cache
 
 
 @contextmanager
