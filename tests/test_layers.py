@@ -105,11 +105,14 @@ class File(NamedTuple):
         The lines of imports in functions, and what they import; the optional extras left out.
     classes : list of str
         Its classes.
+    by_name : list of int
+        The lines that ask for the name of a primitive to decide something.
     """
 
     edges: set[tuple[str, ...]]
     hidden: list[tuple[int, str]]
     classes: list[str]
+    by_name: list[int]
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +125,8 @@ def read(name):
     tree = ast.parse(FILES[name].read_text())
     nodes = list(ast.walk(tree))
     edges = {*(t for n in imports(nodes) for t in targets(name, n)), *lazy_imports(nodes)} - {name}
-    return File(edges, hidden_imports(nodes), [n.name for n in tree.body if isinstance(n, ast.ClassDef)])
+    classes = [n.name for n in tree.body if isinstance(n, ast.ClassDef)]
+    return File(edges, hidden_imports(nodes), classes, decided_by_name(nodes))
 
 
 def imports(nodes):
@@ -150,6 +154,54 @@ def hidden_imports(nodes):
                     if getattr(node, "level", 0) or module.split(".")[0] not in LATE:
                         hidden.append((node.lineno, module))
     return hidden
+
+
+def decided_by_name(nodes):
+    """The lines where the name of a primitive is compared or looked up."""
+
+    def is_name(node):
+        """Whether it is ``eqn.primitive.name``, or a variable to which that was assigned."""
+        if isinstance(node, ast.Name):
+            return node.id in variables
+        if not (isinstance(node, ast.Attribute) and node.attr == "name"):
+            return False
+        owner = node.value
+        return getattr(owner, "attr", getattr(owner, "id", "")) in {"primitive", "prim"}
+
+    lines = []
+    for function in [n for n in nodes if isinstance(n, (ast.FunctionDef, ast.Lambda))]:
+        variables = set()
+        inside = list(ast.walk(function))
+        variables |= {t.id for n in inside if isinstance(n, ast.Assign) and is_name(n.value)
+                      for t in n.targets if isinstance(t, ast.Name)}  # fmt: skip
+        for n in inside:
+            asked = []
+            if isinstance(n, ast.Compare):
+                asked = [n.left, *n.comparators]
+            elif isinstance(n, ast.Subscript):
+                asked = [n.slice]
+            elif isinstance(n, ast.Match):
+                asked = [n.subject]
+            elif isinstance(n, ast.Call) and getattr(n.func, "attr", "") in {"get", "startswith", "made_by"}:
+                asked = n.args
+            lines += [n.lineno for a in asked if is_name(a)]
+    return sorted({*lines})
+
+
+def test_no_file_decides_by_the_name_of_a_primitive(files):
+    """Who asks what an operation is compares the records, or asks the record."""
+    assert {f"{'/'.join(name)}.py": file.by_name for name, file in files.items() if file.by_name} == {}
+
+
+def test_decisions_by_name_are_found():
+    text = """
+def f(e):
+    name = e.primitive.name
+    if name in TABLE or e.primitive.name == "add":
+        return TABLE[name]
+    return f"{e.primitive.name} of {name}"
+"""
+    assert decided_by_name(list(ast.walk(ast.parse(text)))) == [4, 5]
 
 
 def test_every_file_has_a_room(files):

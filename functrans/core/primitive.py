@@ -21,13 +21,15 @@ slot           call                                                        retur
 ``checked``    ``(check, args, **params)``, higher-order only              ``(outs, Errors)``
 ``narrow``     ``(eqn, needed, strict)``, of several outputs               an Eqn for the `needed` ones, or None
 ``simplify``   ``(rewriter, eqn)``, see `functrans.passes.rewriter`          an Atom, an Eqn, or None
+``transposed`` ``(turn, eqn)``: `turn` transposes the output of `eqn`      an Eqn for the output of `turn`, or None
 ``cost``       ``(*avals, **params)``; else counted from `kernel`          int: its cost, in additions
 ``call``       see `CallRules`; for equations that apply a jaxpr
 ============== =========================================================== ======================================
 
 `moves_data`: the outputs are numbers from the operands, so a NaN cannot originate here (implied by an
 `Indexed` or a `Reshape` kernel rule). `tests_equality`: the output depends on whether operands are equal, so a kernel
-must not compute an operand in two places, where it could round differently. `in_float32`: `impl` would round float16
+must not compute an operand in two places, where it could round differently. `repeats`: each element of the output is
+one of the operand's, so the output is uniform if the operand is. `in_float32`: `impl` would round float16
 and bfloat16 more than once, so `impl_for` converts these operands to float32, and the results back. `narrow` returns a
 cheaper equation if only some outputs are needed; with `strict`, only one with bitwise identical results.
 
@@ -227,6 +229,8 @@ class Primitive:
     in_float32: bool = False
     narrow: Callable[..., Any] | None = None
     simplify: Callable[..., Any] | None = None
+    transposed: Callable[..., Any] | None = None
+    repeats: bool = False
     show: Callable[..., str] | None = None
     each_lane: bool = False  # under `vmap` each example has its own, even if no operand is mapped
     file: str = field(default_factory=_file_of_caller)

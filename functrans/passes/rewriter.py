@@ -41,16 +41,16 @@ class Rewriter:
         self.emit(eqn)
         return eqn.outvars[0]
 
-    def made_by(self, a: Atom, name: str) -> Eqn | None:
-        """The equation that defines `a`, if its primitive has that name."""
+    def made_by(self, a: Atom, prim: Primitive) -> Eqn | None:
+        """The equation that defines `a`, if it is one of this primitive."""
         eqn = self.producer.get(a) if isinstance(a, Var) else None
-        return eqn if eqn is not None and eqn.primitive.name == name else None
+        return eqn if eqn is not None and eqn.primitive is prim else None
 
     def uniform(self, a: Atom) -> Any:
         """The Python number that every element of `a` equals, or None."""
         while isinstance(a, Var):
-            source = self.made_by(a, "broadcast_in_dim")
-            if source is None:
+            source = self.producer.get(a)
+            if source is None or not source.primitive.repeats:
                 return None
             a = source.invars[0]
         value = a.value
@@ -66,7 +66,7 @@ def is_number(value: Any, number: float) -> bool:
 
 def inverse_pair(rw: Rewriter, eqn: Eqn) -> Atom | None:
     """``neg(neg(x))``, ``not(not(x))``."""
-    inner = rw.made_by(eqn.invars[0], eqn.primitive.name)
+    inner = rw.made_by(eqn.invars[0], eqn.primitive)
     return None if inner is None else inner.invars[0]
 
 

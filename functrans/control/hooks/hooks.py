@@ -32,7 +32,8 @@ from ...core.primitive import CallRules, Effect, Linear, Primitive
 from ...core.trace import current_trace, is_staged
 from ...errors import ConcretizationTypeError, HookError
 from ...passes.masks import perturbed
-from ...primitives.structure.linear import batched_first, instantiate, zeros
+from ...primitives.elementwise.arithmetic import convert_element_type_p, mul_p, neg_p, select_p, sub_p
+from ...primitives.structure.linear import add_p, batched_first, instantiate, zeros
 from ...transforms.attached import Late
 from ...transforms.batch import batch_jaxpr
 from ...transforms.linearize import TangentTrace
@@ -173,7 +174,7 @@ def _transpose(
 
 
 #: Linear in all operands together, and in one operand if the others are fixed.
-_ADDITIVE, _SCALING, _CHOOSING = {"add", "sub", "neg", "convert_element_type"}, {"mul"}, {"select"}
+_ADDITIVE, _SCALING, _CHOOSING = (add_p, sub_p, neg_p, convert_element_type_p), (mul_p,), (select_p,)
 
 
 def _is_linear(call: HookCall, values: Sequence[Any], extra: Sequence[Any]) -> bool:
@@ -190,9 +191,9 @@ def _is_linear(call: HookCall, values: Sequence[Any], extra: Sequence[Any]) -> b
         mask = [isinstance(x, Var) and x in linear for x in eqn.invars]
         if not any(mask):
             continue
-        name = eqn.primitive.name
-        branches = name in _CHOOSING and not mask[0] and all(mask[1:])
-        if not ((name in _ADDITIVE and all(mask)) or (name in _SCALING and sum(mask) == 1) or branches):
+        prim = eqn.primitive
+        branches = prim in _CHOOSING and not mask[0] and all(mask[1:])
+        if not ((prim in _ADDITIVE and all(mask)) or (prim in _SCALING and sum(mask) == 1) or branches):
             return False
         linear.update([v for v in eqn.outvars if is_inexact(v.aval.dtype)])  # rounding is not linear
     return all(isinstance(x, Var) and x in linear for x in program.outvars)

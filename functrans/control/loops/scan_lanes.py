@@ -7,10 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...core import Eqn, Jaxpr, NoRuleError, Primitive, has_subjaxprs, subjaxprs
+from ...primitives.products.dot import dot_general_p
 from ...primitives.structure.linear import add_p
 from ...runtime.config import config
+from ...runtime.module_getattr import lazy_import
 from ...runtime.passes import LANES
 from ..bodies import JaxprBuilder
+
+conv = lazy_import("functrans.primitives.windows.conv")
 
 
 def carrying_counters(jaxpr: Jaxpr, counters: int) -> Jaxpr:
@@ -52,8 +56,7 @@ def _equations(jaxpr: Jaxpr) -> Iterator[Eqn]:
 def _multiplies(jaxpr: Jaxpr) -> bool:
     """Whether a jaxpr, or one inside of it, multiplies matrices or convolves."""
     return any(
-        e.primitive.name in ("dot_general", "conv_general_dilated")
-        or any(map(_multiplies, subjaxprs(e.params)))
+        e.primitive in (dot_general_p, conv.conv_p) or any(map(_multiplies, subjaxprs(e.params)))
         for e in jaxpr.eqns
     )
 

@@ -13,15 +13,29 @@ from typing import Any
 
 from ...core import Atom, Eqn, Pointwise, Var
 from ...passes.toolkit import equation_key, new_equation, substitute
-from ...primitives.elementwise.arithmetic import neg_p
-from ...primitives.structure.linear import reduce_sum_p
+from ...primitives.elementwise.arithmetic import (
+    div_p,
+    eq_p,
+    max_p,
+    min_p,
+    mul_p,
+    ne_p,
+    neg_p,
+    select_p,
+    sub_p,
+)
+from ...primitives.elementwise.bits import and_p, or_p, xor_p
+from ...primitives.elementwise.complexes import abs_p
+from ...primitives.elementwise.exp_log import integer_pow_p
+from ...primitives.elementwise.rounding import sign_p
+from ...primitives.elementwise.trig import cos_p, cosh_p
+from ...primitives.structure.linear import add_p, broadcast_in_dim_p, reduce_sum_p, reshape_p
+from ...primitives.structure.shape import iota_p
 
 #: ``f(-x) == -f(x)`` for the first of these, ``f(-x) == f(x)`` for the second.
-_ODD = frozenset(("neg", "sign"))
-_EVEN = frozenset(("abs", "cos", "cosh"))
-_PRODUCTS = frozenset(("mul", "div"))
-_SUMS = frozenset(("add", "sub"))
-_COMMUTATIVE = frozenset(("add", "mul", "max", "min", "eq", "ne", "and", "or", "xor"))
+_ODD = (neg_p, sign_p)
+_EVEN = (abs_p, cos_p, cosh_p)
+_COMMUTATIVE = (add_p, mul_p, max_p, min_p, eq_p, ne_p, and_p, or_p, xor_p)
 #: Longer chains of equations are not followed.
 _DEEPEST = 64
 
@@ -107,20 +121,20 @@ class _Mirrors:
         return self.mirrors[key]
 
     def _of_result(self, e: Eqn, i: int, j: int, depth: int) -> Mirror | None:
-        name = e.primitive.name
+        prim = e.primitive
         if len(e.outvars) != 1 or not e.effects.movable:
             return None
-        if isinstance(e.primitive.kernel, Pointwise):
+        if isinstance(prim.kernel, Pointwise):
             return self._of_elements(e, i, j, depth)
-        if name == "reshape":
+        if prim is reshape_p:
             return self._of_reshape(e, i, j)
-        if name == "broadcast_in_dim":
+        if prim is broadcast_in_dim_p:
             return self._of_broadcast(e, i, j, depth)
-        if name == "iota":
+        if prim is iota_p:
             shape = _exchanged(e.params["shape"], i, j)
             along = {i: j, j: i}.get(e.params["dimension"], e.params["dimension"])
             return self._named(e, e.invars, {**e.params, "shape": shape, "dimension": along}, 1)
-        if name == "reduce_sum":
+        if prim is reduce_sum_p:
             remaining = [d for d in range(e.invars[0].aval.ndim) if d not in e.params["axes"]]
             inner = self.of(e.invars[0], remaining[i], remaining[j], depth)
             return inner and self._named(e, [inner[0]], e.params, inner[1])
@@ -138,9 +152,9 @@ class _Mirrors:
         if sign is None:
             return None
         same = self._named(e, operands, e.params, sign)
-        if same is None and e.primitive.name in _COMMUTATIVE:
+        if same is None and e.primitive in _COMMUTATIVE:
             same = self._named(e, operands[::-1], e.params, sign)
-        if same is None and e.primitive.name == "sub":  # a - b == -(b - a)
+        if same is None and e.primitive is sub_p:  # a - b == -(b - a)
             same = self._named(e, operands[::-1], e.params, -sign)
         return same
 
@@ -169,18 +183,18 @@ class _Mirrors:
 
 def _sign(e: Eqn, signs: Sequence[int]) -> int | None:
     """The sign of a result whose operands have these signs; None if it has none."""
-    name = e.primitive.name
-    if name in _ODD:
+    prim = e.primitive
+    if prim in _ODD:
         return signs[0]
-    if name == "integer_pow":
+    if prim is integer_pow_p:
         return signs[0] if e.params["y"] % 2 else 1
-    if name in _PRODUCTS:
+    if prim in (mul_p, div_p):
         return signs[0] * signs[1]
-    if name in _SUMS:
+    if prim in (add_p, sub_p):
         return signs[0] if signs[0] == signs[1] else None
-    if name == "select":
+    if prim is select_p:
         return signs[1] if signs[0] > 0 and signs[1] == signs[2] else None
-    if name in _EVEN or all(s > 0 for s in signs):
+    if prim in _EVEN or all(s > 0 for s in signs):
         return 1
     return None
 

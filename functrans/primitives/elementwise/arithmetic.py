@@ -361,7 +361,7 @@ def _convert_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     x, to = eqn.invars[0], eqn.outvars[0].aval.dtype
     if x.aval.dtype == to:
         return x
-    inner = rw.made_by(x, eqn.primitive.name)
+    inner = rw.made_by(x, eqn.primitive)
     if inner is None or not _holds_all(inner.invars[0].aval.dtype, x.aval.dtype):
         return None
     # If the first cast loses nothing, the second one alone decides the result.

@@ -259,7 +259,7 @@ def _with_shared_operand(rw: Rewriter, eqn: Eqn) -> Eqn | None:
     """The product without the batch axes along which one operand is a broadcast; they are free axes of the other."""
     batches = eqn.params["dimension_numbers"][1]
     for i in (0, 1):
-        inner = rw.made_by(eqn.invars[i], "broadcast_in_dim")
+        inner = rw.made_by(eqn.invars[i], broadcast_in_dim_p)
         if inner is None:
             continue
         source, axes = inner.invars[0], inner.params["broadcast_dimensions"]
@@ -300,7 +300,7 @@ def _once(rw: Rewriter, eqn: Eqn, i: int, source: Atom, axes: Axes, unshared: Ax
 def _untransposed(
     rw: Rewriter, x: Atom, contracted: tuple[int, ...], batch: tuple[int, ...]
 ) -> tuple[Atom, tuple[int, ...], tuple[int, ...]]:
-    inner = rw.made_by(x, "transpose")
+    inner = rw.made_by(x, transpose_p)
     if inner is None:
         return x, contracted, batch
     order = inner.params["permutation"]
@@ -308,6 +308,18 @@ def _untransposed(
     if free != sorted(free):  # the result's axes would change their order
         return x, contracted, batch
     return inner.invars[0], tuple(order[d] for d in contracted), tuple(order[d] for d in batch)
+
+
+def _dot_transposed(turn: Eqn, dot: Eqn) -> Eqn | None:
+    """Rewrite ``transpose(dot(x, y))`` as ``dot(y, x)`` if it only swaps the free axes of the two."""
+    (lc, rc), (lb, rb) = dot.params["dimension_numbers"]
+    x, y = dot.invars
+    nb, nx, ny = len(lb), x.aval.ndim - len(lc) - len(lb), y.aval.ndim - len(rc) - len(rb)
+    swapped = (*range(nb), *range(nb + nx, nb + nx + ny), *range(nb, nb + nx))
+    if turn.params["permutation"] != swapped:
+        return None
+    params = {**dot.params, "dimension_numbers": ((rc, lc), (rb, lb))}
+    return turn.replace(primitive=dot_general_p, invars=[y, x], params=params)
 
 
 def _dot_cost(x: Aval, y: Aval, *, dimension_numbers: DimensionNumbers) -> int:
@@ -327,5 +339,6 @@ dot_general_p: Primitive = Primitive(
     batch=_dot_batch,
     kernel=Block(dot_kernel),
     simplify=_dot_simplify,
+    transposed=_dot_transposed,
     cost=_dot_cost,
 )

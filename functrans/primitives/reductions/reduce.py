@@ -7,6 +7,7 @@ The public functions widen sums and products of small integers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -226,14 +227,14 @@ place_p = Primitive(
 )
 
 
-def _place_of_extreme(rw: Rewriter, eqn: Eqn) -> Eqn | None:
+def _place_of_extreme(reduce_p: Primitive, rw: Rewriter, eqn: Eqn) -> Eqn | None:
     """Rewrite ``argmax`` as the first position that equals the maximum: two reductions, which vectorise."""
     x, axes = eqn.invars[0], eqn.params["axes"]
     if x.aval.dtype.kind == "c":
         return None
     if x.aval.dtype.kind == "b":
         x = rw.new(convert_element_type_p, x, dtype=np.dtype(np.int8))
-    extreme = rw.new(reduce_max_p if eqn.primitive.name == "argmax" else reduce_min_p, x, axes=axes)
+    extreme = rw.new(reduce_p, x, axes=axes)
     remaining = tuple(d for d in range(x.aval.ndim) if d not in axes)
     spread = rw.new(broadcast_in_dim_p, extreme, shape=x.aval.shape, broadcast_dimensions=remaining)
     places = rw.new(place_p, x, spread, axis=axes[0])
@@ -281,7 +282,7 @@ argmax_p = _discrete(
     "biufc",
     INT64,
     identity=False,
-    simplify=_place_of_extreme,
+    simplify=partial(_place_of_extreme, reduce_max_p),
 )
 argmin_p = _discrete(
     "argmin",
@@ -290,5 +291,5 @@ argmin_p = _discrete(
     "biufc",
     INT64,
     identity=False,
-    simplify=_place_of_extreme,
+    simplify=partial(_place_of_extreme, reduce_min_p),
 )

@@ -16,7 +16,7 @@ import numpy as np
 from ...core import is_inexact
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import KEY, refused_keys
-from ...core.ir import Atom, Eqn
+from ...core.ir import Atom, Eqn, Var
 from ...core.kernel import Block, BlockEmitter, Indexed, Pointwise, Reduction, Reshape
 from ...core.primitive import Linear, Primitive
 from ...core.tape import Tape, TapeAval, new_pool
@@ -214,10 +214,10 @@ def _reshape_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     x, shape = eqn.invars[0], eqn.outvars[0].aval.shape
     if x.aval.shape == shape:
         return x
-    inner = rw.made_by(x, "reshape")
+    inner = rw.made_by(x, reshape_p)
     if inner is not None:
         return eqn.replace(invars=[inner.invars[0]])
-    spread = rw.made_by(x, "broadcast_in_dim")
+    spread = rw.made_by(x, broadcast_in_dim_p)
     if spread is not None and not spread.invars[0].aval.shape:
         return _broadcast_of(eqn, spread.invars[0], ())
     if not x.aval.shape:
@@ -275,33 +275,19 @@ def _transpose_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     long = [d for d in order if x.aval.shape[d] != 1]
     if long == sorted(long):  # only unit axes move
         return eqn.replace(primitive=reshape_p, invars=[x], params={"shape": eqn.outvars[0].aval.shape})
-    inner = rw.made_by(x, "transpose")
+    inner = rw.made_by(x, transpose_p)
     if inner is not None:
         first = inner.params["permutation"]
         order = tuple(first[d] for d in order)
         return eqn.replace(invars=inner.invars, params={"permutation": order})
-    spread = rw.made_by(x, "broadcast_in_dim")
+    spread = rw.made_by(x, broadcast_in_dim_p)
     if spread is not None:
         place = {d: i for i, d in enumerate(order)}
         return _broadcast_of(
             eqn, spread.invars[0], tuple(place[d] for d in spread.params["broadcast_dimensions"])
         )
-    return _transposed_dot(rw, eqn)
-
-
-def _transposed_dot(rw: Rewriter, eqn: Eqn) -> Eqn | None:
-    """Rewrite ``transpose(dot(x, y))`` as ``dot(y, x)`` if it only swaps the free axes of the two."""
-    dot = rw.made_by(eqn.invars[0], "dot_general")
-    if dot is None:
-        return None
-    (lc, rc), (lb, rb) = dot.params["dimension_numbers"]
-    x, y = dot.invars
-    nb, nx, ny = len(lb), x.aval.ndim - len(lc) - len(lb), y.aval.ndim - len(rc) - len(rb)
-    swapped = (*range(nb), *range(nb + nx, nb + nx + ny), *range(nb, nb + nx))
-    if eqn.params["permutation"] != swapped:
-        return None
-    params = {**dot.params, "dimension_numbers": ((rc, lc), (rb, lb))}
-    return eqn.replace(primitive=dot.primitive, invars=[y, x], params=params)
+    made = rw.producer.get(x) if isinstance(x, Var) else None
+    return None if made is None or made.primitive.transposed is None else made.primitive.transposed(eqn, made)
 
 
 transpose_p: Primitive = Primitive(
@@ -379,7 +365,7 @@ def _broadcast_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     x, axes = eqn.invars[0], eqn.params["broadcast_dimensions"]
     if x.aval.shape == eqn.outvars[0].aval.shape and axes == tuple(range(x.aval.ndim)):
         return x
-    inner = rw.made_by(x, "broadcast_in_dim")
+    inner = rw.made_by(x, broadcast_in_dim_p)
     if inner is None:
         return None
     return _broadcast_of(eqn, inner.invars[0], tuple(axes[d] for d in inner.params["broadcast_dimensions"]))
@@ -395,6 +381,7 @@ broadcast_in_dim_p: Primitive = Primitive(
     batch=_broadcast_batch,
     kernel=Indexed(_broadcast_kernel),
     simplify=_broadcast_simplify,
+    repeats=True,
 )
 
 
@@ -426,7 +413,7 @@ def reduction_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     x, out = eqn.invars[0], eqn.outvars[0]
     if x.aval.size == out.aval.size > 0 and x.aval.dtype == out.aval.dtype:
         return eqn.replace(primitive=reshape_p, invars=[x], params={"shape": out.aval.shape})
-    inner = rw.made_by(eqn.invars[0], "transpose")
+    inner = rw.made_by(eqn.invars[0], transpose_p)
     if inner is None or not eqn.params["axes"]:
         return None
     order, axes = inner.params["permutation"], eqn.params["axes"]
@@ -439,7 +426,7 @@ def reduction_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
 
 def _sum_simplify(rw: Rewriter, eqn: Eqn) -> Atom | Eqn | None:
     """The sum of ``x + x``, the derivative of a square, is twice the sum of `x`: doubling does not round."""
-    inner = rw.made_by(eqn.invars[0], "add")
+    inner = rw.made_by(eqn.invars[0], add_p)
     if inner is None or inner.invars[0] is not inner.invars[1] or not is_inexact(eqn.outvars[0].aval.dtype):
         return reduction_simplify(rw, eqn)
     once = rw.new(reduce_sum_p, inner.invars[0], **eqn.params)
