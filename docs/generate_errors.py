@@ -25,7 +25,7 @@ The traceback shows your frames without those of functrans between them. `config
 
 
 #: The files of the package, in the order of the page.
-SUBJECTS = ("base", "arrays", "tracing", "running", "custom")
+SUBJECTS = ("base", "arrays", "tracing", "running", "custom", "distributed")
 
 
 def classes(subject):

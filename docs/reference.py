@@ -50,6 +50,7 @@ NAMESPACES = (
     "functrans.dtypes",
     "functrans.random",
     "functrans.debug",
+    "functrans.distributed",
     "functrans.sharding",
     "functrans.tree",
     "functrans.tree_util",

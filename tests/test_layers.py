@@ -30,6 +30,7 @@ ROOMS = {
         "nn",
         "ops",
         "image",
+        "distributed",
         "dtypes",
         "sharding",
         "typing",

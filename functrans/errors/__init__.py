@@ -9,6 +9,7 @@ from __future__ import annotations
 from .arrays import *
 from .base import *
 from .custom import *
+from .distributed import *
 from .running import *
 from .tracing import *
 
@@ -25,6 +26,7 @@ __all__ = [
     "CapturedTracerError",
     "CarryTypeError",
     "CheckError",
+    "CollectiveError",
     "ConcretizationTypeError",
     "ConditionTypeError",
     "ConfigError",
@@ -70,6 +72,7 @@ __all__ = [
     "RefError",
     "SavedValuesFreedError",
     "ShapeError",
+    "ShardingError",
     "SolverError",
     "StaleInstanceError",
     "StaleValueError",

@@ -197,6 +197,12 @@ class Config:
         False,
         "Raise `UnexpectedTracerError` if a traced value outlives its trace, as soon as the trace ends. Slow.",
     )
+    check_collectives = Option(
+        False,
+        "Before each collective, compare over the ranks of its axis what they call, and raise `CollectiveError` where "
+        "they differ, instead of waiting for ever. All ranks must set it.",
+        traced=False,
+    )
     trace_limit = Option(
         2048,
         "The most programs that a process keeps for one jitted function: one for each combination of types, sizes and "

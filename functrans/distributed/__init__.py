@@ -1,0 +1,15 @@
+"""Several processes: meshes of ranks, what they exchange, and work that is divided among them.
+
+`make_mesh` arranges the processes that ``mpiexec`` started; `run_threads` has virtual ranks in one process, for tests.
+"""
+
+from __future__ import annotations
+
+from ..runtime.module_getattr import module_attributes as _module_attributes
+from .communicator import Communicator
+from .mesh import Mesh, make_mesh, run_threads
+from .worker import Request
+
+__all__ = ["Communicator", "Mesh", "Request", "make_mesh", "run_threads"]
+
+__getattr__, __dir__ = _module_attributes("functrans.distributed", globals())
