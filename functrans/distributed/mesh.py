@@ -17,7 +17,7 @@ from ..core import ArgumentError
 from ..errors import ArgumentValueError, CollectiveError, ShardingError
 from ..runtime.module_getattr import lazy_import
 from .communicator import AloneCommunicator, Communicator
-from .threads import Team, ThreadsCommunicator
+from .threads import RankTeam, ThreadsCommunicator
 
 BACKENDS = ("mpi", "threads", "self")
 #: Seconds that the end of the process waits for collectives that were started.
@@ -213,7 +213,7 @@ class ThreadsWorld:
 
     how = "pass the shape of the mesh to run_threads"
 
-    def __init__(self, team: Team, rank: int):
+    def __init__(self, team: RankTeam, rank: int):
         self.rank = rank
         self.size = team.size
         self.team = team
@@ -351,7 +351,7 @@ def run_threads(
     [array([3., 3.]), array([3., 3.]), array([3., 3.])]
     """
     sizes, axes = _axes(shape, names)
-    team = Team(prod(sizes))
+    team = RankTeam(prod(sizes))
     results: list[Any] = [None] * team.size
     errors: list[BaseException] = []
 

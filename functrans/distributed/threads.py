@@ -25,7 +25,7 @@ from .worker import Request, Worker
 _COMBINE: dict[str, Callable[..., Any]] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
 
-class Team:
+class RankTeam:
     """The threads of one `run_threads`: who runs, who waits where, and whether it failed."""
 
     def __init__(self, size: int):
@@ -91,7 +91,7 @@ class Team:
 class Meeting:
     """Where ranks exchange values, round after round."""
 
-    def __init__(self, team: Team, size: int):
+    def __init__(self, team: RankTeam, size: int):
         self.team = team
         self.size = size
         self._rounds: dict[int, dict[int, tuple[str, int, Any]]] = {}
@@ -124,12 +124,12 @@ class TeamRequest(Request):
 
     Parameters
     ----------
-    team : Team
+    team : RankTeam
     finished : callable
         Called under the lock when it ends.
     """
 
-    def __init__(self, team: Team, finished: Callable[[], None]):
+    def __init__(self, team: RankTeam, finished: Callable[[], None]):
         super().__init__()
         self._team = team
         self._finished = finished
@@ -164,12 +164,12 @@ class ThreadsCommunicator(Communicator):
 
     Parameters
     ----------
-    team : Team
+    team : RankTeam
     key : hashable
         The same for all ranks of this communicator, and different from any other's.
     """
 
-    def __init__(self, team: Team, key: Any, rank: int, size: int, name: str):
+    def __init__(self, team: RankTeam, key: Any, rank: int, size: int, name: str):
         super().__init__(rank, size, name)
         self._team = team
         self._key = key
