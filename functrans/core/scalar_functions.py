@@ -146,6 +146,7 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "ndtri_exp": _special("ndtri_exp"),
     "exp1": _special("exp1"),
     "expi": _special("expi"),
+    "wrightomega": _special("wrightomega"),
     "spence": _special("spence"),
     "gamma": _special("gamma"),
     "rgamma": _special("rgamma"),

@@ -93,7 +93,7 @@ TABLES["functrans.scipy.special"] += [
     Entry("gamma loggamma erfcx dawsn erfi exp1 expi exprel erfcinv", Call(R(2, 3))),
     Entry("spence", Call(R(2, 3)), Call(Z(3))),
     Entry("rgamma", Call(R(2, 3, low=-3.0))),
-    Entry("cosm1 exp10 log_expit", Call(R(2, 3, low=-2.0))),
+    Entry("cosm1 exp10 log_expit wrightomega", Call(R(2, 3, low=-2.0))),
     Entry("log_ndtr", Call(R(2, 3, low=-2.0)), Call(Z(3))),
     Entry("ndtri_exp", Call(R(2, 3, low=-3.0, high=-0.1))),
     Entry("gammasgn", Call(R(2, 3, low=-3.0)), differentiable=False),

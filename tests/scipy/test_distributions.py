@@ -50,7 +50,8 @@ ODD = np.array([np.inf, -np.inf, NAN])
 Q = np.array([0.0, 1e-20, 1e-5, 0.11, 0.37, 0.5, 0.501, 0.9, 0.99999, 1.0, 1.1, -0.1, NAN])
 DISCRETE = [name for name in SHAPES if hasattr(getattr(stats, name), "pmf")]
 RTOL = 2e-11
-#: Where SciPy has NaN or a value outside of the support, computes ``ppf(1 - q)``, or stops a sum early.
+#: Where SciPy has NaN or a value outside of the support, computes ``ppf(1 - q)``, or stops a sum early, or multiplies
+#: by a number that has lost digits near the smallest.
 SCIPY_FAILS = {
     ("geom", "entropy"): (1.0,),
     ("nbinom", "entropy"): (0.5, 0.01),
@@ -59,6 +60,7 @@ SCIPY_FAILS = {
     ("geom", "ppf"): (1.0,),
     ("truncnorm", "isf"): ...,
     ("halfnorm", "ppf"): ...,
+    ("maxwell", "pdf"): ...,
 }
 
 
@@ -168,6 +170,9 @@ TAILS = [
     ("halfnorm", "ppf", (1e-20,), lambda q: mpmath.sqrt(2) * mpmath.erfinv(q)),
     ("laplace", "logcdf", (-800.0,), lambda x: x - mpmath.log(2)),
     ("logistic", "logsf", (800.0,), lambda x: -mpmath.log1p(mpmath.exp(x))),
+    ("maxwell", "logcdf", (1e-160,), lambda x: mpmath.log(mpmath.gammainc(1.5, 0, x * x / 2, regularized=True))),
+    ("maxwell", "logcdf", (1e-8,), lambda x: mpmath.log(mpmath.gammainc(1.5, 0, x * x / 2, regularized=True))),
+    ("maxwell", "logsf", (60.0,), lambda x: mpmath.log(mpmath.gammainc(1.5, x * x / 2, regularized=True))),
     ("norm", "logsf", (300.0,), lambda x: mpmath.log(mpmath.erfc(x / mpmath.sqrt(2)) / 2)),
     ("norm", "logcdf", (9.0,), lambda x: mpmath.log(mpmath.ncdf(x))),
     ("poisson", "logsf", (2.0, 60.0), lambda k, mu: mpmath.log1p(-mpmath.gammainc(k + 1, mu, regularized=True))),

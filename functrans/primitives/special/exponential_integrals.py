@@ -33,6 +33,10 @@ exp1_p: Primitive = of_scipy("exp1", _decay)
 exp1_complex_p: Primitive = of_scipy_complex("exp1", _decay)
 expi_p: Primitive = of_scipy("expi", _growth)
 expi_complex_p: Primitive = of_scipy_complex("expi", _growth)
+#: The solution w of ``w + log(w) = x``: DLMF 4.13.
+wrightomega_p: Primitive = of_scipy(
+    "wrightomega", lambda ans, x: div_p.bind(ans, add_p.bind(literal(1.0, ans), ans))
+)
 
 
 @quietly

@@ -100,6 +100,7 @@ from .integrals import (
     shichi,
     sici,
     spence,
+    wrightomega,
     xlog1py,
     xlogy,
 )
@@ -193,6 +194,7 @@ __all__ = [
     "spence",
     "sph_harm_y",
     "wofz",
+    "wrightomega",
     "xlog1py",
     "xlogy",
     "y0",

@@ -14,9 +14,9 @@ from ...primitives.ops import binary, finish, literal, unary
 from .arguments import by_kind, of_floats, real_float
 
 __all__ = [
-    "boxcox", "boxcox1p", "cosm1", "entr", "exp1", "exp10", "expi", "expit", "expn", "exprel", "huber", "inv_boxcox",
-    "inv_boxcox1p", "kl_div", "log_expit", "logit", "pseudo_huber", "rel_entr", "shichi", "sici", "spence", "xlog1py",
-    "xlogy",
+    "boxcox", "boxcox1p", "cosm1", "entr", "exp1", "exp10", "expi", "expit", "expn", "exprel", "huber",
+    "inv_boxcox", "inv_boxcox1p", "kl_div", "log_expit", "logit", "pseudo_huber", "rel_entr", "shichi", "sici",
+    "spence", "wrightomega", "xlog1py", "xlogy",
 ]  # fmt: skip
 
 expit = unary(sp.expit, ops.logistic_p.bind, "Logistic function ``1 / (1 + exp(-x))``.")
@@ -26,6 +26,12 @@ log_expit = unary(
     lambda x: ops.neg_p.bind(ops.logaddexp_p.bind(literal(0.0, x), ops.neg_p.bind(x))),
     "Logarithm of `expit`.",
     ("[-800.0, 0.0]", "Array([-8.00000000e+02, -6.93147181e-01])"),
+)
+wrightomega = unary(
+    sp.wrightomega,
+    special_ops.wrightomega_p.bind,
+    "Wright's omega function: the solution `w` of ``w + log(w) = x``.",
+    ("[1.0, 2.0]", "Array([1.        , 1.55714560])"),
 )
 xlogy = binary(
     sp.xlogy, by_kind(ops.xlogy_p, special_ops.xlogy_complex_p), "``x * log(y)``, and 0 where `x` is 0."

@@ -21,7 +21,7 @@ from .exponentials import (
     uniform,
     weibull_min,
 )
-from .gammas import chi2, gamma, gennorm, invgamma
+from .gammas import chi2, gamma, gennorm, invgamma, maxwell
 from .kde import gaussian_kde
 from .multivariate import dirichlet, multinomial, multivariate_normal
 from .normals import halfnorm, lognorm, norm, truncnorm
@@ -49,6 +49,7 @@ __all__ = [
     "laplace",
     "logistic",
     "lognorm",
+    "maxwell",
     "mode",
     "multinomial",
     "multivariate_normal",

@@ -54,7 +54,11 @@ SLOW = {
     gammas.binom_p: Domain((Interval(3.1, 6.0), POSITIVE), kinds="f"),
     **{
         getattr(exponential_integrals, f"{n}_p"): Domain((POSITIVE,), kinds="f")
-        for n in ("exp1", "expi", "exprel", "spence", "sine_integral", "cosine_integral", "sinh_integral")
+        for n in ("exp1", "expi", "exprel", "spence", "wrightomega")
+    },
+    **{
+        getattr(exponential_integrals, f"{n}_integral_p"): Domain((POSITIVE,), kinds="f")
+        for n in ("sine", "cosine", "sinh")
     },
     **{
         getattr(exponential_integrals, f"{n}_p"): Domain((POSITIVE, POSITIVE), kinds="f")
