@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import platform
 from dataclasses import dataclass
 
 from ..runtime.libraries import llvm
@@ -20,6 +21,10 @@ _NAMES = list(_ADDED)
 LEVELS = {
     name: frozenset(f for lower in _NAMES[: i + 1] for f in _ADDED[lower]) for i, name in enumerate(_NAMES)
 }
+
+#: What every processor of an architecture has: macOS on ARM reports no features.
+_ARM = frozenset(("fp-armv8", "neon"))
+_BASE = {"aarch64": _ARM, "arm64": _ARM, "ARM64": _ARM}
 
 
 @dataclass(frozen=True)
@@ -83,5 +88,7 @@ def processor(cpu: str = "native") -> Processor:
 def host() -> Processor:
     """The processor of this machine, as detected by LLVM."""
     features = llvm.get_host_cpu_features()
-    has = frozenset(name for name, there in features.items() if there)
+    has = frozenset(name for name, there in features.items() if there) | _BASE.get(
+        platform.machine(), frozenset()
+    )
     return Processor(llvm.get_host_cpu_name(), features.flatten(), has)
