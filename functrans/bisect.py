@@ -93,11 +93,12 @@ def _search(run: Callable[[Iterable[Pass]], _Result], rtol: float) -> int:
     print(f"\n{found.name} ({found.where}): {found.doc}")
     if run([found]).equals(right, rtol):
         print(f"Without it alone the result is right: FUNCTRANS_WITHOUT={found.name}")
+        before = [p for p in PASSES[:good] if p.stage == found.stage and run([p]).equals(right, rtol)]
+        for p in before:  # it may have left what `found` reads
+            print(f"So it is without {p.name} alone ({p.where}), which runs before it: look there first.")
     else:
-        before = [p.name for p in PASSES[:good]]
-        print(
-            f"It changes the result after {', '.join(before) or 'none'}; without it alone another pass does."
-        )
+        names = ", ".join(p.name for p in PASSES[:good])
+        print(f"It changes the result after {names or 'none'}; without it alone another pass does.")
     for title, result in (("without optimisations", right), ("with all", wrong)):
         print(f"\n{title} (exit code {result.code}):\n{_end(result)}")
     return 0

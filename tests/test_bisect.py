@@ -32,6 +32,21 @@ import functrans.numpy as fnp
 x = np.random.default_rng(0).normal(size=10_000)
 print(repr(float(ft.jit(lambda x: fnp.sum(fnp.exp(x)))(x))))
 """
+#: One in which an early pass finds wrong places, from which a later one reads.
+MISLED = """
+import numpy as np
+import functrans as ft
+from functrans.control.indices import index_sums
+
+index_sums.add_p = index_sums.sub_p  # differences are taken for sums
+
+def f(x):
+    def step(i, x):
+        return x.at[9 - i].set(np.sin(x[i]) * x[8 - i])
+    return ft.lax.fori_loop(0, 8, step, x).sum()
+
+print(ft.jit(ft.grad(f))(np.linspace(0.1, 1.0, 10)))
+"""
 RANDOM = "import random\nprint(random.random())"
 
 
@@ -49,6 +64,14 @@ def test_the_broken_pass_is_named(tmp_path):
     assert "FUNCTRANS_WITHOUT=counted_loops" in done.stdout
     assert "result: 7.59375" in done.stdout  # 1.5 ** 5
     assert "result: 5.0625" in done.stdout  # 1.5 ** 4
+
+
+@pytest.mark.slow
+def test_a_pass_that_misleads_another_is_named(tmp_path):
+    done = search(tmp_path, MISLED)
+    assert done.returncode == 0, done.stderr
+    assert "\neconomy (control.residuals.partitioner)" in done.stdout
+    assert "without read_back alone (control.residuals.read_back)" in done.stdout
 
 
 def test_rounding_is_no_difference(tmp_path):
