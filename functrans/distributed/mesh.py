@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextvars
+import sys
 import threading
 import time
 import weakref
@@ -186,6 +187,10 @@ class Mesh:
 
 @atexit.register
 def _leave_all() -> None:
+    if hasattr(
+        sys, "last_value"
+    ):  # the process ends by an exception, and with it the others: waiting delays that
+        return
     for mesh in list(_open):
         mesh.leave(_PATIENCE)
 

@@ -33,6 +33,11 @@ def run_group(command, timeout, **environment):
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
+@pytest.fixture(scope="session", name="run_group")
+def _run_group():
+    return run_group
+
+
 @pytest.fixture(scope="session")
 def on_ranks():
     """``on_ranks(n, program, *args)``: run a file of `programs`, or another path, on `n` processes."""
