@@ -147,7 +147,7 @@ class Progress(Transformed):
     def _new_bar(self) -> Any:
         if self._is_given():
             return self._bar
-        make = _default_bar() if self._bar is None else self._bar
+        make = default_bar() if self._bar is None else self._bar
         return make(total=self.length, desc=self._desc)
 
     def _close(self) -> None:
@@ -157,7 +157,8 @@ class Progress(Transformed):
             bar.close()
 
 
-def _default_bar() -> Callable[..., Any]:
+def default_bar() -> Callable[..., Any]:
+    """What makes a bar where the user does not say: tqdm, if it is installed."""
     try:
         from tqdm.auto import tqdm
     except ImportError:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from ..runtime.module_getattr import module_attributes as _module_attributes
 from .communicator import Communicator
+from .mapping import map
 from .mesh import Mesh, make_mesh, run_threads
 from .worker import Request
 
-__all__ = ["Communicator", "Mesh", "Request", "make_mesh", "run_threads"]
+__all__ = ["Communicator", "Mesh", "Request", "make_mesh", "map", "run_threads"]
 
 __getattr__, __dir__ = _module_attributes("functrans.distributed", globals())

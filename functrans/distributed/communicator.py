@@ -6,10 +6,10 @@ begin with ``_do_``. Results are written to buffers of the caller, so kernels an
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -197,6 +197,22 @@ class Communicator(ABC):
         self._do_all_gather(np.frombuffer(text.ljust(most, b"\0"), np.uint8), rows)
         return [row[:n].tobytes() for row, (n,) in zip(rows, lengths, strict=True)]
 
+    # --- interruption -----------------------------------------------------------------------------------------
+
+    def interrupt(self, step: int) -> None:
+        """Let the other ranks know, without waiting for them, that work after a step is in vain."""
+        if self.size > 1:
+            self._do_interrupt(step)
+
+    def interrupted(self) -> float:
+        """The least step with which another rank has called `interrupt`; infinite if none has."""
+        return min(self._interruptions().values(), default=math.inf) if self.size > 1 else math.inf
+
+    def resume(self, by: Sequence[int]) -> None:
+        """Forget interruptions. All ranks call it, after a collective, with the ranks that called `interrupt`."""
+        if self.size > 1:
+            self._do_resume([rank for rank in by if rank != self.rank])
+
     # --- end --------------------------------------------------------------------------------------------------
 
     def pending(self) -> int:
@@ -278,6 +294,16 @@ class Communicator(ABC):
     @abstractmethod
     def _do_barrier(self) -> None: ...
 
+    @abstractmethod
+    def _do_interrupt(self, step: int) -> None: ...
+
+    @abstractmethod
+    def _interruptions(self) -> dict[int, int]:
+        """The steps at which other ranks interrupted."""
+
+    @abstractmethod
+    def _do_resume(self, by: list[int]) -> None: ...
+
 
 class AloneCommunicator(Communicator):
     """Of one rank: everything is a copy."""
@@ -306,6 +332,15 @@ class AloneCommunicator(Communicator):
     def _do_barrier(self) -> None:
         pass
 
+    def _do_interrupt(self, step: int) -> None:
+        pass
+
+    def _interruptions(self) -> dict[int, int]:
+        return {}
+
+    def _do_resume(self, by: list[int]) -> None:
+        pass
+
 
 def _is_number(dtype: np.dtype) -> bool:
     return dtype.kind in "biufc" or is_low(dtype)
@@ -322,4 +357,4 @@ def _difference(signatures: list[str], a: int, b: int) -> str:
 
 def bytes_of(x: np.ndarray) -> np.ndarray:
     """The memory of a contiguous array, of any dtype, as bytes."""
-    return x.reshape(prod(x.shape)).view(np.uint8)
+    return x.reshape(math.prod(x.shape)).view(np.uint8)

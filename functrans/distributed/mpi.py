@@ -22,6 +22,8 @@ from .communicator import Communicator, Permutation, bytes_of
 from .worker import Request, Worker
 
 _launcher = lazy_import("mpi4py.run")
+#: The tag of messages that `interrupt` sends; those of `permute` have 0.
+_INTERRUPTION = 1
 _dtypes = lazy_import("mpi4py.util.dtlib")
 
 
@@ -126,6 +128,8 @@ class MPICommunicator(Communicator):
         super().__init__(comm.rank, comm.size, name)
         self._comm = comm
         self._mpi = mpi()
+        self._sent: list[Any] = []
+        self._received: dict[int, int] = {}
         self._background = MPICommunicator(background, None, name) if background is not None else None
 
     def _twin(self) -> Communicator:
@@ -182,7 +186,7 @@ class MPICommunicator(Communicator):
             recv[...] = send
         requests = []
         if source is not None and source != self.rank:
-            requests.append(self._call(self._comm.Irecv, bytes_of(recv), source))
+            requests.append(self._call(self._comm.Irecv, bytes_of(recv), source, 0))
         if target is not None and target != self.rank:
             requests.append(self._call(self._comm.Isend, bytes_of(send), target))
         self._call(self._mpi.Request.Waitall, requests)
@@ -192,3 +196,26 @@ class MPICommunicator(Communicator):
 
     def _do_barrier(self) -> None:
         self._call(self._comm.Barrier)
+
+    def _do_interrupt(self, step: int) -> None:
+        message = np.array([step])
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        self._sent += [self._comm.Isend(message, rank, _INTERRUPTION) for rank in others]
+
+    def _interruptions(self) -> dict[int, int]:
+        while self._comm.Iprobe(tag=_INTERRUPTION):
+            self._receive_interruption(self._mpi.ANY_SOURCE)
+        return self._received
+
+    def _receive_interruption(self, source: int) -> None:
+        message, status = np.zeros(1, np.int64), self._mpi.Status()
+        self._call(self._comm.Recv, message, source, _INTERRUPTION, status)
+        self._received[status.source] = int(message[0])
+
+    def _do_resume(self, by: list[int]) -> None:
+        for rank in by:
+            if rank not in self._received:
+                self._receive_interruption(rank)
+        self._mpi.Request.Waitall(self._sent)
+        self._sent.clear()
+        self._received.clear()

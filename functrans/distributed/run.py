@@ -85,7 +85,7 @@ def environment(n: int, mpiexec: str, given: Mapping[str, str]) -> dict[str, str
         if n > cores:
             added["PRTE_MCA_rmaps_default_mapping_policy"] = ":oversubscribe"  # version 5
             added["OMPI_MCA_rmaps_base_oversubscribe"] = "1"  # versions before
-    return added | given
+    return {**added, **given}
 
 
 def _is_open_mpi(mpiexec: str) -> bool:

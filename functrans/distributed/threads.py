@@ -94,6 +94,7 @@ class Meeting:
     def __init__(self, team: RankTeam, size: int):
         self.team = team
         self.size = size
+        self.interruptions: dict[int, int] = {}
         self._rounds: dict[int, dict[int, tuple[str, int, Any]]] = {}
 
     def exchange(self, number: int, rank: int, what: str, value: Any, name: str) -> list[Any]:
@@ -253,6 +254,18 @@ class ThreadsCommunicator(Communicator):
 
     def _do_barrier(self) -> None:
         self._meet("barrier")
+
+    def _do_interrupt(self, step: int) -> None:
+        self._meeting.interruptions[self.rank] = step
+
+    def _interruptions(self) -> dict[int, int]:
+        every = self._meeting.interruptions.copy()
+        every.pop(self.rank, None)
+        return every
+
+    def _do_resume(self, by: list[int]) -> None:
+        self._meeting.interruptions.pop(self.rank, None)
+        self._meet("resume")
 
 
 def _combined(parts: list[np.ndarray], op: str) -> Any:
