@@ -51,6 +51,7 @@ NAMESPACES = (
     "functrans.random",
     "functrans.debug",
     "functrans.distributed",
+    "functrans.distributed.shards",
     "functrans.sharding",
     "functrans.tree",
     "functrans.tree_util",

@@ -13,4 +13,4 @@ from .worker import Request
 
 __all__ = ["Communicator", "Mesh", "Request", "make_mesh", "map", "run_threads"]
 
-__getattr__, __dir__ = _module_attributes("functrans.distributed", globals())
+__getattr__, __dir__ = _module_attributes("functrans.distributed", globals(), parts=("shards",))

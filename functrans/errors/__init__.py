@@ -26,6 +26,7 @@ __all__ = [
     "CapturedTracerError",
     "CarryTypeError",
     "CheckError",
+    "CheckpointError",
     "CollectiveError",
     "ConcretizationTypeError",
     "ConditionTypeError",

@@ -33,3 +33,17 @@ class CollectiveError(FunctransError, ValueError):
     ``config.check_collectives`` the ranks compare what they call before each call, so a mismatch is an error that shows
     both sides, and not a job that waits for ever.
     """
+
+
+class CheckpointError(FunctransError, ValueError):
+    """A checkpoint cannot be read: a file is missing, damaged, or does not belong to it.
+
+    >>> from functrans.distributed import shards
+    >>> shards.load("/dev/null")
+    Traceback (most recent call last):
+    ...
+    functrans.errors.CheckpointError: /dev/null/index.json cannot be read: Not a directory...
+
+    The message names the file. A checkpoint is written as one file a rank and then ``index.json``; if that is missing,
+    the job ended while it wrote.
+    """
