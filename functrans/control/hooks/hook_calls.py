@@ -18,6 +18,7 @@ from ...core.trace import Tracer, current_trace, eval_trace, tracing
 from ...errors import ArgumentError, DtypeError, HookError, NaNError, NoRuleError, UnexpectedTracerError
 from ...errors.source import Source, replayed
 from ...frontend.arguments import value_of
+from ...primitives.elementwise.arithmetic import convert, convert_element_type_p
 from ...primitives.structure.linear import batched_first, move_axis
 from ...runtime.context import run_with
 from ...transforms.batch import batch
@@ -167,7 +168,7 @@ class Hook(UserCode):
     def _called(self, f: Callable[..., Any], cts: Sequence[Any], captured: Sequence[Any]) -> Sequence[Any]:
         if not self.captures:
             return run_with(hook_runs, True, self.call, f, cts)
-        values = [wrap(read_only_copy(x)) for x in captured]
+        values = [_as_captured(c, x) for c, x in zip(self.captures, captured)]
         trace = SubstitutedTrace(current_trace.get(), self.captures, values)
         returned = run_with(hook_runs, True, tracing, trace, self.call, f, cts)
         return [trace.lower(x) for x in returned]
@@ -221,7 +222,7 @@ class Hook(UserCode):
         if debug_nans_active() and has_nan(value):
             raise NaNError(f"{self.label}: the hook '{self.name}' returned NaN{describe(value)}", self.source)
         if isinstance(value, Tracer):
-            return value
+            return convert(value, aval.dtype)
         return new if kind is Array else wrap(read_only_copy(np.asarray(value, aval.dtype)))
 
     def _fail(self, problem: str) -> NoReturn:
@@ -269,6 +270,15 @@ class PostAccumulateHook(Hook):
                 "Use register_hook to replace it"
             )
         return ()
+
+
+def _as_captured(capture: Capture, x: Any) -> Any:
+    """The value of a captured tracer: if that was weak, such as a Python number that `jit` traces, a weak one."""
+    if not capture.tracer.aval.weak or aval_of(x).weak:
+        return wrap(read_only_copy(x))
+    if isinstance(x, Tracer):
+        return convert_element_type_p.bind(x, dtype=x.aval.dtype, weak=True)
+    return wrap(read_only_copy(x)) if np.shape(x) else x.item()
 
 
 def _type(aval: Aval) -> str:

@@ -1,0 +1,202 @@
+"""What a hook is: which are equal, what they may return, what they see of values that they captured."""
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans.control.body_cache import interned
+from functrans.control.hooks.hook_calls import FirstHook, Hook, MultiHook, PostAccumulateHook
+from functrans.core.aval import aval_of
+from functrans.errors.source import user_source
+
+X = np.array([0.5, -1.0, 2.0])
+FORMS = {
+    "eager": ft.grad,
+    "grad jit": lambda f: ft.grad(ft.jit(f)),
+    "jit grad": lambda f: ft.jit(ft.grad(f)),
+}
+
+
+def doubled(ct):
+    return 2.0 * ct
+
+
+def tripled(ct):
+    return 3.0 * ct
+
+
+# --- which hooks are equal ----------------------------------------------------------------------------------
+
+
+def made(function=doubled, member=None, mode="host", source=None, kind=Hook, state=None, **options):
+    return kind(function, state, member, mode, source, **options)
+
+
+def test_hooks_that_do_the_same_at_the_same_line_are_equal():
+    line, other = user_source(), user_source()
+    assert made(source=line) == made(source=line)
+    assert hash(made(source=line)) == hash(made(source=line))
+    assert made(None, "on_ct", source=line) == made(None, "on_ct", source=line)
+    different = [
+        made(source=line),
+        made(tripled, source=line),
+        made(mode="inline", source=line),
+        made(source=other),
+        made(None, "on_ct", source=line),
+        made(None, "on_x", source=line),
+        doubled,
+    ]
+    for i, a in enumerate(different):
+        assert [a == b for b in different] == [i == j for j in range(len(different))]
+
+
+def test_hooks_with_a_handle_a_state_or_values_are_equal_to_themselves_alone():
+    line, state = user_source(), ft.BackwardState()
+    holding = lambda ct: line and ct
+    for make in (
+        lambda: made(source=line, kind=MultiHook),
+        lambda: made(source=line, kind=FirstHook),
+        lambda: made(source=line, kind=PostAccumulateHook),
+        lambda: made(holding, source=line),
+        lambda: made(None, "on_ct", source=line, state=state),
+    ):
+        one, another = make(), make()
+        assert not one.shared
+        assert one == one
+        assert one != another
+        assert hash(one) != hash(another)
+    assert made(source=line).shared
+    assert made(None, "on_ct", source=line).shared
+
+
+def test_programs_of_equal_hooks_are_one():
+    def f(x, hook):
+        return 2.0 * ft.cotangent_hook(x, hook)
+
+    def program(hook):
+        return interned(ft.make_jaxpr(lambda x: f(x, hook))(1.0))
+
+    assert program(doubled) is program(doubled)
+    assert program(doubled) is not program(tripled)
+    closed = lambda: (lambda n: lambda ct: n * ct)(2.0)
+    assert program(closed()) is not program(closed())
+
+
+def test_names():
+    class Callable:
+        def __call__(self, ct):
+            return ct
+
+    assert made().name == repr(made()) == "doubled"
+    assert made(Callable()).name == "Callable"
+    assert made(None, "on_ct").name == "on_ct"
+    assert str(ft.make_jaxpr(lambda x: ft.cotangent_hook(x, doubled))(1.0)).count("hook=doubled") == 1
+
+
+def test_operands_that_are_no_cotangents():
+    state = ft.BackwardState()
+    assert (made().extra, made(None, "on_ct").extra, made(None, "on_ct", state=state).extra) == (0, 1, 0)
+    assert made(captures=("a", "b")).extra == 2
+    assert made(None, "on_ct", captures=("a",)).extra == 2
+
+
+# --- weak values --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["host", "inline"])
+@pytest.mark.parametrize("change", [lambda g, s: s, lambda g, s: 2 * s, lambda g, s: g * s])
+def test_a_captured_number_is_weak_as_it_was(change, mode):
+    """It takes the dtype of the cotangent, eagerly and compiled."""
+
+    def f(x, s):
+        y = 2 * x
+        ft.register_hook(y, lambda g: change(g, s), mode=mode)
+        return fnp.sum(y * y)
+
+    x = np.float32(1.5)
+    want = 2 * change(6.0, 0.25)
+    for gradient in (
+        lambda x, s: ft.grad(lambda x: f(x, s))(x),
+        ft.grad(f),
+        ft.grad(ft.jit(f)),
+        ft.jit(ft.grad(f)),
+        ft.jit(lambda x, s: ft.grad(lambda x: f(x, s))(x)),
+        lambda x, s: ft.vmap(ft.grad(f), (0, None))(x[None], s)[0],
+    ):
+        got = gradient(x, 0.25)
+        assert aval_of(got).dtype == np.float32
+        assert got == want
+    if mode == "inline":
+        inner, by_number = ft.vjp(lambda s: ft.grad(f)(x, s), 0.25)
+        assert aval_of(inner).dtype == np.float32
+        h = 1e-3
+        np.testing.assert_allclose(
+            by_number(np.float32(1))[0], (2 * change(6.0, 0.25 + h) - want) / h, rtol=1e-6
+        )
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("mode", ["host", "inline"])
+def test_a_captured_array_is_not_weak(form, mode):
+    def f(x):
+        s = fnp.asarray(np.float64(0.25)) * fnp.asarray(np.float64(fnp.pi))
+        y = 2 * x
+        ft.register_hook(y, lambda g: g * fnp.float32(s), mode=mode)
+        return fnp.sum(y)
+
+    got = FORMS[form](f)(np.ones(3, np.float32))
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, 2 * np.pi / 4, rtol=1e-6)
+
+
+# --- hooks on the first of several cotangents ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["all", "any"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_each_lane_of_hooks_on_several_values_sees_what_it_captured(how, axis):
+    """Of a compiled program too, in which the captured value is defined after the hook."""
+    seen = []
+
+    def f(x):
+        y = 2.0 * x
+        z = y * fnp.roll(x, 1)
+        s = fnp.sin(z)
+        note = lambda cts: seen.append(np.asarray((cts if how == "any" else cts[1]) * s))
+        ft.register_multi_grad_hook([y, z], note, how)
+        return fnp.sum(z)
+
+    lanes = np.stack([X, 3 * X])
+    xs = lanes if axis == 0 else lanes.T
+    for g in (
+        ft.vmap(ft.grad(ft.jit(f)), in_axes=axis),
+        ft.grad(lambda x: fnp.sum(ft.vmap(ft.jit(f), in_axes=axis)(x))),
+        ft.jit(ft.vmap(ft.grad(f), in_axes=axis)),
+    ):
+        seen.clear()
+        g(xs)
+        want = [np.sin(2 * x * np.roll(x, 1)) for x in lanes]
+        np.testing.assert_allclose(
+            sorted(seen, key=lambda s: s[0]), sorted(want, key=lambda s: s[0]), rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_hook_on_several_runs_without_those_that_are_not_differentiated(form):
+    """It sees None for them; the first of the others still comes first."""
+    seen = []
+
+    def f(x):
+        a, b, c = 2.0 * x, fnp.floor(3.0 * x), 4.0 * x
+        ft.register_multi_grad_hook([a, b, c], lambda cts: seen.append(list(cts)))
+        ft.register_multi_grad_hook([a, b, c], lambda ct: seen.append(ct), "any")
+        return fnp.sum(a * a + b + 5.0 * c)
+
+    FORMS[form](f)(X)
+    (cts,) = [x for x in seen if isinstance(x, list)]
+    (first,) = [x for x in seen if not isinstance(x, list)]
+    np.testing.assert_allclose(cts[0], 4 * X)
+    np.testing.assert_allclose(cts[2], [5.0] * 3)
+    assert cts[1] is None or not np.any(np.asarray(cts[1]) != 1.0)
+    np.testing.assert_allclose(first, [5.0] * 3)
