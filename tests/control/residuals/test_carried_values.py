@@ -129,3 +129,22 @@ def test_checked_kernels():
     with ft.config.patch(checked=True, verify=True):
         (q, _), _ = ft.jit(lambda q, p: leaps(q, p, n=5))(START, START)
     np.testing.assert_allclose(q, in_python(lambda q: leaps(q, q, n=5)[0][0], START), rtol=1e-13)
+
+
+def test_weak_numbers_are_computed_again():
+    """A carry is never weak: the type of what is computed from it would change."""
+
+    def step(x, _):
+        y = 0.5 * x + 1
+        return y, y**1.7 - 2 * x**1.7
+
+    def f(x):
+        return lax.scan(step, x, None, length=4)
+
+    scan, names, _ = body_and_outside(f, 0.5)
+    assert (scan.params["num_carry"], names.count("pow")) == (1, 2)
+    scan, names, _ = body_and_outside(f, np.float64(0.5))
+    assert (scan.params["num_carry"], names.count("pow")) == (2, 1)
+    (x, rows), (x0, rows0) = ft.jit(f)(0.5), in_python(f, 0.5)
+    np.testing.assert_allclose(x, x0, rtol=1e-14)
+    np.testing.assert_allclose(rows, rows0, rtol=1e-14)
