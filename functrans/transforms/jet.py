@@ -227,7 +227,7 @@ class JetTrace(Trace):
         return out, [self.series(t) for t in (slope if prim.multiple_results else [slope])]
 
     def _slope(self, a: Any, series: Series) -> Any:
-        if type(a) is not JetTracer or a._trace is not self or series.order == 0:
+        if type(a) is not JetTracer or a._trace is not self or (series.order == 0 and series._slope is None):
             return Zero(a)
         slope = series.slope(self)
         if slope.recurrence is None and all(type(x) is Zero for x in slope.known):

@@ -135,6 +135,30 @@ def by_pullback(x):
 by_pullback.defvjp(lambda x: (by_pullback(x), x), lambda x, ct: (fnp.cos(x) * ct,))
 
 
+scaled = ft.jit(lambda y, t: y * t)
+
+
+@ft.custom_jvp
+def by_itself(x):
+    return fnp.exp(x)
+
+
+by_itself.defjvp(lambda p, t: (by_itself(*p), by_itself(*p) * t[0]))
+
+
+@ft.custom_jvp
+def by_calls(x):
+    return fnp.exp(x), fnp.sin(x)
+
+
+@by_calls.defjvp
+def _(p, t):
+    y = fnp.exp(*p)
+    choice = lambda y, t: lax.cond(y[0] > -9, lambda y, t: y * t, lambda y, t: t, y, t)
+    looped = lax.fori_loop(0, 1, lambda i, c: c * y, t[0])
+    return (y, fnp.sin(*p)), ((looped + scaled(y, *t) + ft.jit(choice)(y, *t)) / 3, scaled(fnp.cos(*p), *t))
+
+
 def loop(x):
     return lax.scan(lambda c, a: (fnp.sin(c) * a, c * a), x[0], x)[1]
 
@@ -154,6 +178,14 @@ FUNCTIONS = {
     "vmap of while": lambda x: ft.vmap(lambda a: lax.while_loop(lambda c: c < 9, lambda c: c * (1 + a), a))(x),
     "custom_jvp": lambda x: by_rule(x) * x,
     "custom_vjp": lambda x: by_pullback(x) * x,
+    "custom_jvp by itself": by_itself,
+    "custom_jvp by itself, compiled": ft.jit(by_itself),
+    "custom_jvp by calls": lambda x: by_calls(x)[0] * by_calls(x)[1],
+    "checkpoint of a rule": ft.checkpoint(lambda x: by_itself(x) * x),
+    "a hook": lambda x: ft.cotangent_hook(fnp.sin(x), lambda ct: ct) * x,
+    "integers": lambda x: x * fnp.floor(x).astype(int) + fnp.round(x),
+    "nothing": lambda x: fnp.sin(x) * 0.0 + X,
+    "powers": lambda x: x**3 / (1 + x**2),
     "grad of custom_jvp": ft.vmap(ft.grad(by_rule)),
     "products": lambda x: (x @ x) * fnp.outer(x, x) @ x,
     "convolve": lambda x: fnp.convolve(x, x * x),
@@ -172,10 +204,12 @@ FUNCTIONS = {
 def test_like_nested_jvp(name):
     f = FUNCTIONS[name]
     rtol = 2e-5 if "single" in name else 1e-9
-    out, found = jet(f, (X,), (SERIES,))
-    close([out], [f(X)], rtol)
-    assert {np.asarray(d).dtype for d in found} == {np.asarray(out).dtype}
-    close(found, nested(f, SERIES, X), rtol)
+    expected = nested(f, SERIES, X)
+    for order in (1, 4):
+        out, found = jet(f, (X,), (SERIES[:order],))
+        close([out], [f(X)], rtol)
+        assert {np.asarray(d).dtype for d in found} == {np.asarray(out).dtype}
+        close(found, expected[:order], rtol)
 
 
 @pytest.mark.parametrize("name", ["scan", "cond", "custom_jvp", "solve"])
