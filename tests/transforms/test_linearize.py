@@ -5,6 +5,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans import lax
 from functrans.core.aval import Zero, aval_of
 from functrans.core.evaluation import evaluate
 from functrans.core.primitive import Linear
@@ -144,3 +145,150 @@ def test_a_compiled_rule_that_computes_the_value_as_well():
     np.testing.assert_allclose(ft.grad(ft.grad(lambda x: f(x) ** 2))(0.3), 2 * np.cos(0.6), rtol=1e-13)
     linear = ft.linearize(f, 0.3)[1]
     np.testing.assert_allclose(linear(1.0), np.cos(0.3), rtol=1e-14)
+
+
+# --- the tape of each operation -----------------------------------------------------------------------------
+
+C = np.array([1.0, 2.0, 3.0])
+#: Functions, how many operands have a tangent, and the entries of the tape: no more than the derivative has terms.
+TAPES = {
+    "a unary factor": (lambda x, y: fnp.sin(x), 1, ["mul"]),
+    "two factors": (lambda x, y: x * y, 2, ["mul", "mul", "add"]),
+    "the first of two": (lambda x, y: x * y, 1, ["mul"]),
+    "the second of two": (lambda x, y: y * x, 1, ["mul"]),
+    "an array before": (lambda x, y: C * x, 1, ["mul"]),
+    "a square": (lambda x, y: x * x, 1, ["mul", "mul", "add"]),
+    "a maximum": (fnp.maximum, 2, ["mul", "mul", "add"]),
+    "a maximum with a constant": (fnp.maximum, 1, ["mul"]),
+    "three factors": (lambda x, y: fnp.clip(x, y, 2.0), 2, ["mul", "mul", "add"]),
+    "steps": (lambda x, y: fnp.floor(x), 1, []),
+    "a comparison": (lambda x, y: x < y, 2, []),
+    "of integers": (lambda x, y: fnp.floor(x).astype(int) + 1, 1, []),
+    "to integers": (lambda x, y: x.astype(int), 1, []),
+    "to float32": (lambda x, y: x.astype(np.float32), 1, ["convert_element_type"]),
+    "a negative": (lambda x, y: -x, 1, ["neg"]),
+    "a shape": (lambda x, y: fnp.reshape(x, (3, 1)), 1, ["reshape"]),
+    "a part": (lambda x, y: x[1:], 1, ["getitem"]),
+    "a part at a place": (lambda x, y: lax.dynamic_slice(x, (1,), (2,)), 1, ["dynamic_slice"]),
+    "elements": (lambda x, y: x[np.array([2, 0, 0])], 1, ["gather"]),
+    "a sum": (lambda x, y: x + y, 2, ["add"]),
+    "with itself": (lambda x, y: x + x, 1, ["add"]),
+    "a difference": (lambda x, y: x - y, 2, ["neg", "add"]),
+    "a number minus": (lambda x, y: 1 - x, 1, ["neg"]),
+    "an array minus": (lambda x, y: y - x, 1, ["neg"]),
+    "a number spread": (lambda x, y: fnp.sum(x) + C, 1, ["reduce_sum", "broadcast_in_dim"]),
+    "a number spread behind": (lambda x, y: C - fnp.sum(x), 1, ["reduce_sum", "neg", "broadcast_in_dim"]),
+    "a number times an array": (lambda x, y: C * fnp.sum(x), 1, ["reduce_sum", "mul"]),
+    "a number times the array": (lambda x, y: fnp.sum(x) * x, 1, ["reduce_sum", "mul", "mul", "add"]),
+    "a choice": (lambda x, y: fnp.where(x > 0, x, y), 2, ["select"]),
+    "a quotient": (lambda x, y: x / y, 2, ["div", "mul", "add"]),
+    "by a constant": (lambda x, y: x / y, 1, ["div"]),
+    "of a constant": (lambda x, y: C / x, 1, ["mul"]),
+    "a stopped gradient": (lambda x, y: lax.stop_gradient(x), 1, []),
+}
+#: The tangent of the result is that of the operand; a hook on the result needs a variable of its own.
+SHIFTS = {
+    "plus one": lambda x, y: x + 1,
+    "one plus": lambda x, y: 1 + x,
+    "minus one": lambda x, y: x - 1,
+    "plus an array": lambda x, y: x + y,
+    "an array plus": lambda x, y: y + x,
+    "minus an array": lambda x, y: x - y,
+}
+
+
+@pytest.mark.parametrize("name", TAPES)
+def test_the_entries_of_an_operation(name):
+    f, count, names = TAPES[name]
+    direction = [np.cos(3 * X), np.sin(2 * C)][:count]
+    for options in ({}, {"distinct": False}, {"retain": True}):
+        linear = linearize(lambda x, y: [f(x, y)], [X, C], [True, count > 1], **options)
+        assert [e.primitive.name for e in linear.tape] == names
+        np.testing.assert_array_equal(linear.outs[0], f(X, C))
+        (tangent,) = replay(linear, [*direction, None][:2])
+        if not names:
+            assert type(tangent) is Zero
+            continue
+        ahead, behind = (
+            f(*[p + e * d for p, d in zip((X, C), direction)], *[C] * (2 - count)) for e in (1e-6, -1e-6)
+        )
+        np.testing.assert_allclose(tangent, (ahead - behind) / 2e-6, rtol=0.2 if "float32" in name else 1e-6)
+        assert tangent.dtype == np.asarray(linear.outs[0]).dtype
+        assert all(v.aval == aval_of(x) for v, x in zip(linear.tangents, linear.outs))
+        if options.get("retain"):
+            residuals = [a for e in linear.tape for a in e.args if isinstance(a, np.ndarray)]
+            assert not any(a.flags.writeable for a in residuals)
+
+
+@pytest.mark.parametrize("name", SHIFTS)
+def test_a_shift_has_the_tangent_of_its_operand(name):
+    f = SHIFTS[name]
+    for distinct, names in ((True, ["name"]), (False, [])):
+        linear = linearize(lambda x, y: [f(x, y), x], [X, C], [True, False], distinct=distinct)
+        assert [e.primitive.name for e in linear.tape] == names
+        assert (linear.tangents[0] is linear.tangents[1]) != distinct
+        assert linear.tangents[1] is linear.inputs[0]
+        np.testing.assert_array_equal(linear.outs[0], f(X, C))
+        np.testing.assert_array_equal(replay(linear, [2 * X, None])[0], 2 * X)
+
+
+def test_a_rule_that_hands_on_its_tangent():
+    """As the shifts: the result has a variable of its own where hooks may be."""
+
+    @ft.custom_jvp
+    def f(x):
+        return x + 0.0, fnp.sin(x)
+
+    f.defjvp(lambda p, t: (f(*p), (t[0], t[0] * fnp.cos(p[0]))))
+    linear = linearize(lambda x: list(f(x)), [X], [True])
+    assert linear.tangents[0] is not linear.inputs[0]
+    same = linearize(lambda x: list(f(x)), [X], [True], distinct=False)
+    for one in (linear, same):
+        a, b = replay(one, [np.ones(3)])
+        np.testing.assert_array_equal(a, np.ones(3))
+        np.testing.assert_allclose(b, np.cos(X), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", [*TAPES, *SHIFTS])
+def test_values_of_an_outer_derivative_are_constants(name):
+    """The operands are traced by an outer `linearize`; the inner one differentiates a third value."""
+    f = TAPES[name][0] if name in TAPES else SHIFTS[name]
+
+    def product(x, y):
+        inner = linearize(lambda s: [mul_p.bind(s, s), f(x, y)], [2.0], [True])
+        assert [e.primitive.name for e in inner.tape] == ["mul", "mul", "add"]
+        assert type(inner.tangents[1]) is Zero
+        return [inner.outs[1]]
+
+    outer = linearize(product, [X, C], [True, True])
+    plain = linearize(lambda x, y: [f(x, y)], [X, C], [True, True])
+    assert [e.primitive.name for e in outer.tape] == [e.primitive.name for e in plain.tape]
+    for a, b in zip(replay(outer, [X, C]), replay(plain, [X, C]), strict=True):
+        assert (type(a) is Zero) == (type(b) is Zero)
+        assert type(a) is Zero or np.array_equal(a, b)
+
+
+def test_residuals_and_their_memory():
+    x = np.linspace(0.0, 1.0, 100)
+    linear = linearize(lambda x: [fnp.sin(x), x * x], [x], [True], retain=True)
+    assert linear.residual_bytes() == x.nbytes  # cos(x); the argument itself does not count
+    assert linear.holds_residuals
+    plain = linearize(lambda x: [-x + 1], [x], [True], retain=True)
+    assert not plain.holds_residuals
+    assert plain.residual_bytes() == 0
+    twice = linearize(lambda x: [fnp.sin(x[:50]) * fnp.sin(x[50:])], [x], [True], retain=True)
+    assert twice.residual_bytes() == 4 * x.nbytes // 2
+    w = np.ones(100)
+    other = linearize(lambda x: [x * w, x * w[::-1]], [x], [True], retain=True)
+    assert other.residual_bytes() == 2 * w.nbytes
+
+
+def test_entries_that_no_output_needs_are_dropped_with_retain():
+    def f(x):
+        unused = fnp.exp(fnp.sin(x))
+        return [fnp.cos(x) + lax.stop_gradient(unused)]
+
+    assert len(linearize(f, [X], [True], retain=True).tape) < len(linearize(f, [X], [True]).tape)
+    np.testing.assert_allclose(
+        replay(linearize(f, [X], [True], retain=True), [np.ones(3)])[0], -np.sin(X), rtol=1e-14
+    )
