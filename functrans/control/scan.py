@@ -291,7 +291,7 @@ def push(
         rows = [restored[p.number] if p.origin is of.RESTORED else next(rest) for p in halves.rows]
         return bind(halves.linear, [*consts, *t_consts], t_carry, [*rows, *t_rows], **options)
 
-    if past is None or config.disable_jit:
+    if past is None:
         return program(*operands)
     avals = tuple([aval_of(x).strong() for x in operands])
     name = f"linear({halves.linear.name})"

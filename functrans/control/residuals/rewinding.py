@@ -201,8 +201,6 @@ def _over_loop(
 
 def over_cond(eqn: Eqn, operand: int, result: int, after: Atom) -> Back | None:
     """The way back over a branch: that of the branch that ran. Logs of equal type share their place."""
-    if not operand:
-        return None
     branches = eqn.params["branches"]
     ways = [rewound(b, b.invars[operand - 1], b.outvars[result]) for b in branches]
     if any(way is None for way in ways):
