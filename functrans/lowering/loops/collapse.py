@@ -35,22 +35,22 @@ class _Collapse:
         for s in body.statements:
             for inner in ir.bodies_of(s):  # innermost loops first
                 self.body(inner)
-            while type(s) is ir.For and self.merge(s):
-                pass
+            if type(s) is ir.For:
+                self.merge(s)
 
-    def merge(self, outer: ir.For) -> bool:
-        """Merge a loop with its body, if that is a single suitable loop."""
+    def merge(self, outer: ir.For) -> None:
+        """Merge a loop with its body, if that is a single suitable loop, which has been merged with its own."""
         if len(outer.body.statements) != 1:
-            return False
+            return
         (inner,) = outer.body.statements
         if not isinstance(inner, ir.For):
-            return False
+            return
         n, m = _trips(outer), _trips(inner)
         if n is None or m is None:
-            return False
+            return
         sites = _pairs(inner.body, outer.var, inner.var, m)
         if sites is None:
-            return False
+            return
         for s, place in sites:
             s.buffer = self.view(s.buffer, place)
             s.index = (*s.index[:place], outer.var, *s.index[place + 2 :])
@@ -59,7 +59,6 @@ class _Collapse:
         outer.interruptible |= inner.interruptible
         outer.independent &= inner.independent
         outer.separate &= inner.separate
-        return True
 
     def view(self, buffer: ir.BufferDecl, place: int) -> ir.BufferDecl:
         """The buffer with the axis at `place` and the next one merged."""
