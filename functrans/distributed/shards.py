@@ -220,6 +220,17 @@ def load(path: Any, communicator: Communicator | None = None) -> dict[str, np.nd
     ------
     CheckpointError
         If a file is missing or damaged; it is named.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from functrans.distributed import make_mesh, run_threads, shards
+    >>> folder = tempfile.mkdtemp()
+    >>> with make_mesh(1, "dp", backend="self") as mesh:
+    ...     shards.save(folder, {"w": np.array([1.0, 2.0, 3.0])}, {"w": 3}, mesh.communicator("dp"))
+    >>> run_threads(2, "dp", lambda mesh: shards.load(folder, mesh.communicator("dp"))["w"])
+    [array([1., 2.]), array([3., 0.])]
     """
     folder = _folder("load", path)
     size, rank = (1, 0) if communicator is None else (communicator.size, communicator.rank)
