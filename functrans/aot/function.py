@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..api.compiled.jitted import Jitted, bound
+from ..api.compiled.jitted import Jitted
+from ..api.compiled.lowered import bound
 from ..api.compiled.static import DonatedArguments, StaticArguments
 from ..control.residuals.compiled_pair import Compile, PairPlan, aot_p
 from ..control.residuals.partitioner import Partitioner, checked_choice, partition

@@ -22,7 +22,7 @@ from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.identities import name_p
-from ..transforms.stage import Uses, attach_to, stage
+from ..transforms.stage import Uses, attached, stage
 from .compiled.static import StaticArguments
 from .refs import has_refs, put_back, with_values
 
@@ -130,9 +130,9 @@ class _Checkpointed(Transformed):
         avals = [aval_of(x) for x in values]
         uses = Uses()
         jaxpr, captured = lift_tracers(stage(flat, avals, name_of(fun), hooks=hooks, uses=uses))
-        attach_to(hooks, values)
-        operands = [*captured, *values, *[ref.take() for ref in uses.refs]]
-        outs = put_back(uses, bind(jaxpr, operands, policy=self._policy, prevent_cse=self._prevent_cse))
+        operands = [*values, *[ref.take() for ref in uses.refs]]
+        outs = bind(jaxpr, [*captured, *operands], policy=self._policy, prevent_cse=self._prevent_cse)
+        outs = put_back(uses, attached(hooks, operands, outs))
         return results(flat.out_tree, outs, {id(x) for x in values})
 
     def _of_values(self, fun: Callable[..., Any], _: Any) -> _Checkpointed:

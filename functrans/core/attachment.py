@@ -18,8 +18,9 @@ class Attachment:
 
     Attributes
     ----------
-    primitive, note : Primitive
-        The equation of the hook, and the equation that reports the cotangents of further values.
+    primitive, note, supply : Primitive
+        The equation of the hook, the one that reports the cotangents of further values, and the one that supplies what
+        it captured and is computed later.
     hook : object
         An object with the attributes `active`, `last`, `label` and `source`.
     values : tuple
@@ -34,12 +35,11 @@ class Attachment:
         The position of each of these axes in each extra operand.
     order : tuple of int
         The position of each value in the user's list.
-    attached : bool or str
-        The name of the hook that reads the value, if the value is a copy computed for it.
     """
 
     primitive: Primitive
     note: Primitive
+    supply: Primitive
     hook: Any
     values: tuple[Any, ...]
     count: int | None = 1
@@ -47,7 +47,6 @@ class Attachment:
     lanes: tuple[tuple[int, tuple[int | None, ...]], ...] = ()
     extra_lanes: tuple[tuple[int | None, ...], ...] = ()
     order: tuple[int, ...] = (0,)
-    attached: bool | str = True
 
     def on(self, values: Sequence[Any], extra: Sequence[Any] | None = None) -> Attachment:
         """The same for corresponding values of another trace."""

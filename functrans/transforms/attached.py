@@ -15,7 +15,6 @@ the tape of an eager derivative, or the equations of a jaxpr.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..core import Attachment, HookError
@@ -28,22 +27,6 @@ Lanes = tuple[tuple[int, tuple[int | None, ...]], ...]
 def with_extra(lanes: Lanes, extra: Sequence[tuple[int | None, ...]]) -> Lanes:
     """Mapped axes that also say where each is in further operands."""
     return tuple([(size, (*dims, *more)) for (size, dims), more in zip(lanes, extra)]) if extra else lanes
-
-
-@dataclass(frozen=True, eq=False)
-class Late:
-    """How the equation of a hook computes what it captured.
-
-    Attributes
-    ----------
-    program : Jaxpr
-        From the results of the equation and its further operands to the captured values and the state.
-    operands : int
-        How many further operands there are.
-    """
-
-    program: Any
-    operands: int
 
 
 class _Item(NamedTuple):
@@ -73,7 +56,7 @@ class Insertion:
         #: The place of the operation that was made last.
         self.here = -1
         self.pending: dict[int, list[_Item]] = {}
-        #: Which of the made operations are hooks that captured values which are defined only later.
+        #: The places of the made operations that are hooks which captured values that are defined only later.
         self.waiting: list[tuple[int, Attachment]] = []
 
     def insert(
@@ -136,16 +119,17 @@ class Insertion:
     def _bind(
         self, primitive: Any, attachment: Attachment, args: Sequence[Any], **params: Any
     ) -> Sequence[Any]:
-        hook, late = attachment.hook, None
-        if any(type(x) is Var and self.place.get(x, -1) >= self.here for x in attachment.extra):
+        hook, extra = attachment.hook, attachment.extra
+        later: tuple[Any, ...] = ()
+        if any(type(x) is Var and self.place.get(x, -1) >= self.here for x in extra):
             self.waiting.append((len(self.made), attachment))
-            late = Late(None, 0)
-        else:
-            args = [*args, *self.now(attachment.extra)]
+            captured, extra = extra[: len(hook.captures)], extra[len(hook.captures) :]
+            later = tuple([x.aval.strong() for x in captured])
         params["lanes"] = with_extra(params["lanes"], attachment.extra_lanes)
-        op, results = self.make(primitive, args, {"hook": hook, "late": late, **params}, hook.source)
+        operands = [*args, *self.now(extra)]
+        op, results = self.make(primitive, operands, {"hook": hook, "later": later, **params}, hook.source)
         self.made.append(op)
-        return results
+        return results[: len(results) - len(later)]
 
     def now(self, values: Sequence[Any]) -> list[Any]:
         """The names of values, with the hooks inserted so far."""
@@ -159,7 +143,7 @@ class Insertion:
             "tokens": tokens,
             "lanes": attachment.lanes,
             "order": attachment.order,
-            "attached": attachment.attached,
+            "attached": True,
         }
         results = self._bind(attachment.primitive, attachment, self.now(anchors), **params)
         self.env.update(zip(anchors, results))

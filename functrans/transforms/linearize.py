@@ -89,12 +89,14 @@ class TangentTrace(Trace):
         modify.
     """
 
-    __slots__ = ("retain", "tape")
+    __slots__ = ("awaited", "retain", "tape")
 
     def __init__(self, parent: Trace, retain: bool = False):
         self.parent = parent
         self.retain = retain
         self.tape: list[Entry] = []
+        #: The places on the tape of operands that are not known yet.
+        self.awaited: dict[Linear, int] = {}
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         for a in args:
@@ -133,6 +135,19 @@ class TangentTrace(Trace):
     def input(self, aval: Aval) -> LinearTracer:
         """A new linear input."""
         return LinearTracer(self, Linear(aval))
+
+    def operand_known_later(self, aval: Aval) -> LinearTracer:
+        """What stands for an operand of the next entry until `known_now` gives its value."""
+        operand = self.input(aval)
+        self.awaited[operand.linear] = len(self.tape)
+        return operand
+
+    def known_now(self, operand: LinearTracer, value: Any) -> None:
+        """Put a value in the place of an operand."""
+        place = self.awaited.pop(operand.linear)
+        entry = self.tape[place]
+        args = tuple([value if a is operand.linear else a for a in entry.args])
+        self.tape[place] = entry._replace(args=args)
 
 
 def _reached(jaxpr: Jaxpr, mask: tuple[bool, ...]) -> tuple[bool, ...]:

@@ -17,7 +17,6 @@ from ..core.attachment import Attachment
 from ..core.aval import PYTHON_SCALARS, Aval
 from ..core.backward_state import BackwardState, StateAval, stand_in
 from ..core.dtypes import check_supported, native
-from ..core.evaluation import evaluate
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Primitive
 from ..core.tape import Tape
@@ -25,10 +24,10 @@ from ..core.trace import Trace, Tracer, current_trace, leaked, refuse_leaks, tra
 from ..errors import HookError, NoTracingError
 from ..errors.source import user_source
 from ..passes.check import verified
-from ..passes.toolkit import backward_slice, live_equations, new_equation, substitute, variables_read
+from ..passes.toolkit import forward_slice, live_equations, new_equation, substitute, variables_read
 from ..runtime.config import Config, config
 from ..runtime.context import run_with
-from .attached import Insertion, Late
+from .attached import Insertion
 
 _no_tracing = Config.no_tracing
 
@@ -129,7 +128,7 @@ class StageTrace(Trace):
 
     def jaxpr(self, inputs: Sequence[StagedTracer], outs: Sequence[Any], stats: Any = None) -> Jaxpr:
         """Finish the trace: the jaxpr from `inputs` to `outs`, without dead equations and unused constants."""
-        outvars = [self.atom(unwrap(x)) for x in outs]
+        outvars: Sequence[Atom] = [self.atom(unwrap(x)) for x in outs]
         eqns: Sequence[Eqn] = self.eqns
         if self.attached:
             eqns, outvars = self._with_hooks(eqns, outvars)
@@ -146,21 +145,32 @@ class StageTrace(Trace):
             stats=stats,
         )
 
-    def take_hooks(self, inputs: Sequence[StagedTracer]) -> list[Attachment]:
+    def take_hooks(self, inputs: Sequence[StagedTracer]) -> tuple[list[Attachment], list[StagedTracer]]:
         """Take out the hooks on values of other traces, and those on `inputs`, which they then name by place.
 
-        Only where a program is called is the cotangent of its arguments complete.
+        Only where a program is called is the cotangent of its arguments complete. What such hooks captured in the
+        program are further results of it, which they name by places behind those of `inputs`.
         """
         places = {id(t._var): i for i, t in enumerate(inputs)}
         attachments, own = [], []
+        captured: list[StagedTracer] = []
+        count = len(inputs)
+
+        def placed(x: Any) -> Any:
+            if type(x) is not StagedTracer or x._trace is not self:
+                return x
+            place = places.setdefault(id(x._var), count + len(captured))
+            if place == count + len(captured):
+                captured.append(x)
+            return place
+
         for a in self.attached:
             mine = [type(x) is StagedTracer and x._trace is self for x in a.values]
             if not any(mine):
                 self._refuse_captured(a)
                 attachments.append(a)
-            elif all(m and id(x._var) in places for x, m in zip(a.values, mine)):
-                extra = [self._from_inputs(x, places, inputs, a) for x in a.extra]
-                attachments.append(a.on([places[id(x._var)] for x in a.values], extra))
+            elif all(m and places.get(id(x._var), count) < count for x, m in zip(a.values, mine)):
+                attachments.append(a.on([places[id(x._var)] for x in a.values], list(map(placed, a.extra))))
             elif all(mine):
                 own.append(a)
             else:
@@ -170,27 +180,7 @@ class StageTrace(Trace):
                     a.hook.source,
                 )
         self.attached = own
-        return attachments
-
-    def _from_inputs(
-        self, x: Any, places: dict[int, int], inputs: Sequence[StagedTracer], a: Attachment
-    ) -> Any:
-        """A captured value for the caller: the place of an input, or the program that computes it from them."""
-        if type(x) is not StagedTracer or x._trace is not self:
-            return x
-        if id(x._var) in places:
-            return places[id(x._var)]
-        eqns = self._copied(backward_slice(self.eqns, [x._var]), a)
-        read = variables_read(eqns, [x._var])
-        constants = [(v, c) for v, c, _ in self.consts.values() if v in read]
-        return Jaxpr(
-            [t._var for t in inputs],
-            eqns,
-            [x._var],
-            constvars=[v for v, _ in constants],
-            consts=[c for _, c in constants],
-            name=self.name,
-        )
+        return attachments, captured
 
     def _refuse_captured(self, a: Attachment) -> None:
         if any(type(x) is StagedTracer and x._trace is self for x in a.extra):
@@ -201,33 +191,7 @@ class StageTrace(Trace):
                 a.hook.source,
             )
 
-    def _with_late(self, eqns: Sequence[Eqn], place: int, extra: Sequence[Atom], a: Attachment) -> Eqn:
-        """The equation of a hook with a program for what it captured, which is computed behind it."""
-        eqn = eqns[place]
-        inner = [
-            # Another hook on a copy of its value: it may see no cotangent, which would be a part of the total.
-            e.replace(params={**e.params, "attached": a.hook.name})
-            if e.params.get("attached") and not set(e.invars) & set(eqn.outvars)
-            else e
-            for e in self._copied(backward_slice(eqns[place + 1 :], extra), a)
-        ]
-        defined = {*eqn.outvars, *[v for e in inner for v in e.outvars]}
-        free = [v for v in variables_read(inner, extra) if v not in defined]
-        program = Jaxpr([*eqn.outvars, *free], inner, extra, name=a.hook.name)
-        late = Late(program, len(free))
-        return eqn.replace(invars=[*eqn.invars, *free], params={**eqn.params, "late": late})
-
-    def _copied(self, eqns: Sequence[Eqn], a: Attachment) -> Sequence[Eqn]:
-        """Equations that are computed once more for a hook."""
-        if not all(e.effects.shareable for e in eqns):
-            raise HookError(
-                f"{a.hook.label}: the hook '{a.hook.name}' in {self.name} captured a value that a host call returned "
-                "after the value with the hook. Register it on a value that is computed after the host call",
-                a.hook.source,
-            )
-        return eqns
-
-    def _with_hooks(self, eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> tuple[list[Eqn], list[Atom]]:
+    def _with_hooks(self, eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> tuple[list[Eqn], Sequence[Atom]]:
         def make(
             prim: Primitive, args: Sequence[Any], params: dict[str, Any], source: Any
         ) -> tuple[Eqn, Any]:
@@ -247,19 +211,48 @@ class StageTrace(Trace):
         insertion = Insertion([e.outvars for e in eqns], make)
         attached = [a.lowered(self.atom) for a in self.attached]
         made = insertion.insert(eqns, attached, renamed)
-        outs = [insertion.env.get(a, a) for a in outvars]
-        for place, a in reversed(insertion.waiting):  # a program may contain hooks behind this one
-            made[place] = self._with_late(made, place, insertion.now(a.extra), a)
+        outs: Sequence[Atom] = [insertion.env.get(a, a) for a in outvars]
+        for place, a in insertion.waiting:
+            outs = self._supplied(made, place, a, insertion.now(a.extra[: len(a.hook.captures)]), outs)
         return made, outs
+
+    def _supplied(
+        self, eqns: list[Eqn], place: int, a: Attachment, captured: Sequence[Any], outs: Sequence[Atom]
+    ) -> Sequence[Atom]:
+        """Supply a hook with what it captured, behind all else: results that depend on its value pass through that."""
+        eqn = eqns[place]
+        count = len(eqn.outvars) - len(captured)
+        values, tokens = eqn.outvars[:count], eqn.outvars[count:]
+        reached = {*values, *forward_slice(eqns[place + 1 :], values)}
+        through = list(dict.fromkeys([v for v in outs if isinstance(v, Var) and v in reached]))
+        if not through:
+            return outs
+        supply = new_equation(a.supply, [*through, *tokens, *captured], {"hook": a.hook}, a.hook.source)
+        eqns.append(supply)
+        renamed: dict[Any, Any] = dict(zip(through, supply.outvars))
+        return [renamed.get(v, v) for v in outs]
 
 
 def attach_to(hooks: Sequence[Attachment], values: Sequence[Any] = ()) -> None:
     """Attach hooks on the parameters of a function to the values with which it is called."""
     for a in hooks:
-        extra = [evaluate(x, values)[0] if type(x) is Jaxpr else x for x in a.extra]
-        current_trace.get().attach(
-            a.on(a.values, extra).lowered(lambda x: values[x] if type(x) is int else x)
-        )
+        current_trace.get().attach(a.lowered(lambda x: values[x] if type(x) is int else x))
+
+
+def attached(hooks: Sequence[Attachment], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+    """Attach hooks on the parameters of a function after it was called; return its other results."""
+    count = len(outs) - captured_results(hooks, len(values))
+    attach_to(hooks, [*values, *outs[count:]])
+    return list(outs[:count])
+
+
+def captured_results(hooks: Sequence[Attachment], inputs: int) -> int:
+    """How many results a function of so many parameters has only because hooks on the parameters captured them.
+
+    They follow all others.
+    """
+    places = [x for a in hooks for x in a.extra if type(x) is int]
+    return max([0, *[x + 1 - inputs for x in places]])
 
 
 class Uses:
@@ -319,6 +312,7 @@ def stage(
         As in `Jaxpr`.
     hooks : list, optional
         Receives the hooks on values of enclosing traces, which the caller attaches. By default they are attached now.
+        What hooks on arguments captured are results behind all others.
     hoist : bool
         Whether it also receives those on arguments; otherwise they stay in the jaxpr.
     uses : Uses, optional
@@ -339,7 +333,8 @@ def stage(
         del region
     refuse_leaks(trace, inputs, outs, [x for a in trace.attached for x in a.values])
     if trace.attached:
-        taken = trace.take_hooks(inputs if hoist and hooks is not None else ())
+        taken, captured = trace.take_hooks(inputs if hoist and hooks is not None else ())
+        outs = [*outs, *captured]
         if hooks is None:
             attach_to(taken)
         else:

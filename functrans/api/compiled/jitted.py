@@ -15,7 +15,6 @@ from ...control.hooks.traced_hooks import settled
 from ...core.attachment import Attachment
 from ...core.aval import Aval, aval_of
 from ...core.named_axes import named_axes
-from ...core.primitive import Primitive
 from ...core.trace import Tracer, current_trace, eval_trace, leaked
 from ...frontend.arguments import (
     Flat,
@@ -27,19 +26,19 @@ from ...frontend.arguments import (
 )
 from ...frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ...frontend.pytree.nodes import kind_of
-from ...passes.toolkit import lift_tracers
+from ...passes.toolkit import eliminate_dead_code, lift_tracers
 from ...runtime.config import config, trace_key
 from ...runtime.context import run_with
 from ...runtime.module_getattr import lazy_import
 from ...runtime.portable import in_words
 from ...runtime.tracebacks import show_users_frames
-from ...transforms.stage import Uses, attach_to, stage
+from ...transforms.stage import Uses, captured_results, stage
 from ..refs import has_refs, put_back, with_values
 from .caches import Cache, CacheInfo, caches
 from .donation import donating, warn_unused, with_arrays
 from .fast_path import Runner, add_types, is_swapped
 from .instances import InstanceCaches, InstanceChangedError, held_weakly, instance_of, refresh, remembered
-from .lowered import Lowered, Traced
+from .lowered import Lowered, Traced, bound
 from .numba_door import CalledFromNumba
 from .static import DonatedArguments, DonatedLeaves, Split, StaticArguments
 from .traced_blocks import TraceInProgress, traces
@@ -172,12 +171,16 @@ class Jitted(CalledFromNumba):
         with self._tracing():
             staged = run_with(traces, in_progress, stage, flat, avals, name, stats, hooks, True, uses)
         closed, captured = lift_tracers(settled(staged) if self._settles else staged)
+        extra, hooked = captured_results(hooks, len(staged.invars)), None
+        if extra:
+            hooked = closed
+            closed = eliminate_dead_code(closed.replace(outvars=closed.outvars[:-extra]))
         donated = self._donated.leaves(split, treedef)
         if donated:
             paths = [path for path, _ in tree_flatten_with_path(split.dynamic)[0]]
             warn_unused(closed, donated, lambda i: argument_at("jit", self._fun, paths[i]))
         tree, blocks = flat.out_tree.held(), tuple(in_progress.blocks)
-        return Traced(closed, tree, captured, tuple(hooks), donated, blocks, uses)
+        return Traced(closed, tree, captured, tuple(hooks), donated, blocks, uses, hooked)
 
     def _of_values(self, fun: Callable[..., Any], key: tuple[Any, ...]) -> Jitted:
         """`fun`, which does the same with values instead of refs, jitted in the same way."""
@@ -284,14 +287,6 @@ class Jitted(CalledFromNumba):
 
     def __repr__(self) -> str:
         return f"<jit of {in_words(self._fun)}>"
-
-
-def bound(prim: Primitive, traced: Traced, values: Sequence[Any], **options: Any) -> Any:
-    """The result of a call primitive that applies a traced function, with its hooks and refs."""
-    attach_to(traced.hooks, values)
-    used = [ref.take() for ref in traced.uses.refs]
-    outs = prim.bind(*traced.captured, *values, *used, jaxpr=traced.jaxpr, **options)
-    return tree_unflatten(traced.out_tree, [wrap(x) for x in put_back(traced.uses, outs)])
 
 
 class JittedMethod(Jitted):

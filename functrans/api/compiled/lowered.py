@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ...arrays.array import wrap
 from ...control.call import call_p
-from ...core import Attachment, Jaxpr, Unportable, current_trace, eval_trace
+from ...core import Attachment, Jaxpr, Primitive, Unportable, current_trace, eval_trace
 from ...frontend.arguments import flatten_values, results
-from ...frontend.pytree import PyTreeDef
+from ...frontend.pytree import PyTreeDef, tree_unflatten
 from ...frontend.pytree.nodes import keystr
-from ...transforms.stage import Uses
+from ...transforms.stage import Uses, attached
 from ..refs import put_back
 from .donation import donating, with_arrays
 from .static import check_types
@@ -21,7 +23,8 @@ class Traced(NamedTuple):
 
     `hooks` are those that it registers on its arguments, which they name by place. `donated` are the numbers of the
     leaves whose memory the result may take. `blocks` are the hookable functions that it calls. `uses` are the refs from
-    outside that it uses, which follow the inputs and outputs of the jaxpr.
+    outside that it uses, which follow the inputs and outputs of the jaxpr. `hooked` is the jaxpr for transformations:
+    what hooks on its arguments captured are results of it, behind all others.
     """
 
     jaxpr: Jaxpr
@@ -31,6 +34,7 @@ class Traced(NamedTuple):
     donated: tuple[int, ...] = ()
     blocks: tuple[MetBlock, ...] = ()
     uses: Uses = Uses()
+    hooked: Jaxpr | None = None
 
     @property
     def is_lasting(self) -> bool:
@@ -41,6 +45,15 @@ class Traced(NamedTuple):
     def is_pure(self) -> bool:
         """Whether its jaxpr alone, a function of the arguments, does all that a call does."""
         return not (self.captured or self.hooks or self.blocks or self.uses.refs)
+
+
+def bound(prim: Primitive, traced: Traced, values: Sequence[Any], **options: Any) -> Any:
+    """The result of a call primitive that applies a traced function, with its hooks and refs."""
+    used = [ref.take() for ref in traced.uses.refs]
+    jaxpr = traced.jaxpr if traced.hooked is None else traced.hooked
+    outs = prim.bind(*traced.captured, *values, *used, jaxpr=jaxpr, **options)
+    own = put_back(traced.uses, attached(traced.hooks, [*values, *used], outs))
+    return tree_unflatten(traced.out_tree, list(map(wrap, own)))
 
 
 class Lowered(Unportable):
@@ -91,13 +104,11 @@ class Compiled(Unportable):
         )
         check_types(self._traced.jaxpr, self._in_tree, treedef, values)
         jaxpr, donated, uses = self._traced.jaxpr, self._traced.donated, self._traced.uses
-        used = [ref.take() for ref in uses.refs]
         if donated and current_trace.get() is eval_trace:
+            used = [ref.take() for ref in uses.refs]
             values = with_arrays(values, (args, kwargs), donated)
-            outs = donating(jaxpr, donated)(*values, *used)
-        else:
-            outs = call_p.bind(*self._traced.captured, *values, *used, jaxpr=jaxpr)
-        return results(self._traced.out_tree, put_back(uses, outs))
+            return results(self._traced.out_tree, put_back(uses, donating(jaxpr, donated)(*values, *used)))
+        return bound(call_p, self._traced, values)
 
     def as_text(self) -> str:
         """As `Lowered.as_text`."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...control.hooks.hook_calls import Hook
-from ...control.hooks.hooks import hook_p, note_p, own_p
+from ...control.hooks.hooks import hook_p, note_p, own_p, supply_p
 from ...core.attachment import Attachment
 from ...core.aval import aval_of
 from ...core.dtypes import is_inexact
@@ -92,7 +92,9 @@ class Hookable(Transformed):
                 hook = _FullBackwardHook.of(h, self, ins, outs)
                 count = len(ins.values) or len(values)
                 order = tuple(range(len(values)))
-                current_trace.get().attach(Attachment(hook_p, note_p, hook, values, count, order=order))
+                current_trace.get().attach(
+                    Attachment(hook_p, note_p, supply_p, hook, values, count, order=order)
+                )
         for h in reversed(before):  # the last one applied sees the cotangents first
             hook = _BackwardPreHook.of(h, self, None, outs)
             order = tuple(range(len(outs.values)))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...control.hooks.hook_calls import FirstHook, Hook, MultiHook, PostAccumulateHook
-from ...control.hooks.hooks import first_p, hook_p, note_p
+from ...control.hooks.hooks import first_p, hook_p, note_p, supply_p
 from ...core.attachment import Attachment
 from ...core.aval import aval_of
 from ...core.backward_state import BackwardState, StateAval, state_value
@@ -213,7 +213,7 @@ def register_hook(x: Any, fn: Any, name: str | None = None, /, *, mode: str = "h
     """
     hook, extra = _hook(_RegisteredHook, fn, name, mode)
     value = _differentiable("register_hook", x)
-    return _attached("register_hook", Attachment(hook_p, note_p, hook, (value,), 1, extra))
+    return _attached("register_hook", Attachment(hook_p, note_p, supply_p, hook, (value,), 1, extra))
 
 
 @boundary
@@ -263,7 +263,7 @@ def register_multi_grad_hook(values: Any, fn: Callable[..., Any], mode: str = "a
         hook.size = len(tracers)
     primitive = hook_p if mode == "all" else first_p
     order = tuple(range(len(tracers)))
-    return _attached(what, Attachment(primitive, note_p, hook, tracers, None, extra, order=order))
+    return _attached(what, Attachment(primitive, note_p, supply_p, hook, tracers, None, extra, order=order))
 
 
 @boundary
@@ -301,4 +301,4 @@ def post_accumulate_hook(x: Any, fn: Any, name: str | None = None, /) -> Removab
     """
     hook, extra = _hook(PostAccumulateHook, fn, name, "host")
     value = _differentiable(hook.label, x)
-    return _attached(hook.label, Attachment(hook_p, note_p, hook, (value,), 1, extra))
+    return _attached(hook.label, Attachment(hook_p, note_p, supply_p, hook, (value,), 1, extra))

@@ -11,31 +11,27 @@ A hook on several cotangents appears where the first of its values is defined, a
 are zero; each of the other values uses one (`note`). The cotangent of a token is that of its value.
 
 Traced values that a hook captured are operands behind its own values, and residuals on the tape. In a jaxpr they may be
-defined only after the hook, even computed from its result. Then the equation has a program `late` that computes them
-from its results, which are there when it is linearized, and from further operands.
+defined only after the hook, even computed from its result. Then the hook gives out a token for each, and the equation
+`supply` at the end of the program takes the tokens and the values. The tape has no tokens: when `supply` is linearized,
+the values become operands of the hook's entry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from ...core.attachment import Attachment
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import is_inexact
-from ...core.evaluation import bind_equation, evaluate
-from ...core.ir import Eqn, Var
 from ...core.primitive import CallRules, Effect, Linear, Primitive
-from ...core.trace import current_trace, is_staged
-from ...errors import ConcretizationTypeError, HookError
+from ...core.trace import Trace, current_trace, is_staged
+from ...errors import HookError
 from ...passes.masks import perturbed
-from ...primitives.elementwise.arithmetic import convert_element_type_p, mul_p, neg_p, select_p, sub_p
-from ...primitives.structure.linear import add_p, batched_first, instantiate, zeros
-from ...transforms.attached import Late
-from ...transforms.batch import batch_jaxpr
+from ...primitives.structure.linear import batched_first, instantiate, zeros
 from ...transforms.linearize import TangentTrace
 from ...transforms.stage import StageTrace, stage
 from .hook_calls import Hook, HookCall, Lanes, run_hook_p
@@ -44,32 +40,9 @@ from .inline_hooks import InlineHook, inline_hook_p
 # --- the hook in forward programs ---------------------------------------------------------------------------
 
 
-def _count(args: Sequence[Any], hook: Hook, late: Late | None) -> int:
+def _count(args: Sequence[Any], hook: Hook, later: tuple[Aval, ...]) -> int:
     """The number of operands whose cotangents pass through the hook; others follow."""
-    return len(args) - (hook.extra if late is None else late.operands)
-
-
-def _captured(late: Late | None, outs: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
-    """What a hook captured, and its state, from its results and the operands behind its values."""
-    if late is None:
-        return others
-
-    def visit(eqn: Eqn, values: Sequence[Any]) -> Sequence[Any]:
-        # Further hooks on the same value: the value that is read has them already.
-        same = eqn.primitive is hook_p and eqn.params.get("attached") and values[0] is outs[0]
-        return [values[0]] if same and len(eqn.outvars) == 1 else bind_equation(eqn, values)
-
-    return evaluate(late.program, [*outs, *others], visit)
-
-
-def _batched_late(
-    late: Late | None, size: int, outs: Sequence[int | None], others: Sequence[int | None]
-) -> tuple[Late | None, Sequence[int | None]]:
-    """The program with mapped operands, and the axes of what it computes."""
-    if late is None:
-        return None, others
-    program, dims = batch_jaxpr(late.program, size, (*outs, *others))
-    return Late(program, late.operands), dims
+    return len(args) - hook.extra + len(later)
 
 
 def _abstract(
@@ -78,16 +51,16 @@ def _abstract(
     tokens: tuple[Aval, ...],
     lanes: Lanes,
     order: tuple[int, ...],
-    late: Late | None = None,
-    attached: bool | str = False,
+    later: tuple[Aval, ...] = (),
+    attached: bool = False,
 ) -> tuple[Aval, ...]:
-    return (*avals[: _count(avals, hook, late)], *tokens)
+    return (*avals[: _count(avals, hook, later)], *tokens, *later)
 
 
 def _impl(
-    *args: Any, hook: Hook, tokens: tuple[Aval, ...], late: Late | None = None, **params: Any
+    *args: Any, hook: Hook, tokens: tuple[Aval, ...], later: tuple[Aval, ...] = (), **params: Any
 ) -> list[Any]:
-    return [*args[: _count(args, hook, late)], *map(zeros, tokens)]
+    return [*args[: _count(args, hook, later)], *map(zeros, (*tokens, *later))]
 
 
 def _below(primals: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
@@ -96,47 +69,64 @@ def _below(primals: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
     There it is attached again to a value that it was attached to: the derivative of the value's own equation may read
     the value (that of tanh does), and that use belongs to the total cotangent too.
     """
-    trace = current_trace.get()
-    if isinstance(trace, TangentTrace):
-        trace = trace.parent
-    values = primals[: _count(primals, params["hook"], params.get("late"))]
+    trace, later = _trace_below(), params.get("later", ())
+    values = primals[: _count(primals, params["hook"], later)]
     alone = len(values) == 1 and not params["tokens"]
     if not (alone and params.get("attached") and type(trace) is StageTrace):
         return hook_p.bind(*primals, **params)
     lanes = params["lanes"]
+    tokens = [trace.input(a) for a in later]
     attachment = Attachment(
         hook_p,
         note_p,
+        supply_p,
         params["hook"],
         tuple(values),
-        extra=tuple(_captured(params.get("late"), values, primals[1:])),
+        extra=(*tokens, *primals[1:]),
         lanes=tuple([(size, dims[:1]) for size, dims in lanes]),
         extra_lanes=tuple([dims[1:] for _, dims in lanes]),
-        attached=params["attached"],
     )
     # Of several hooks on a value, the one that was registered last comes first in the program.
     trace.attached.insert(0, attachment)
-    return list(values)
+    return [*values, *tokens]
+
+
+def _trace_below() -> Trace:
+    """The trace in which a rule binds the values, if it binds tangents in the current one."""
+    trace = current_trace.get()
+    return trace.parent if isinstance(trace, TangentTrace) else trace
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
     """Forward mode: tangents are not cotangents."""
     outs = _below(primals, params)
-    count = len(outs) - len(params["tokens"])
+    count = _count(primals, params["hook"], params.get("later", ()))
     return outs, [*tangents[:count], *[Zero(x) for x in outs[count:]]]
 
 
 def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-    outs = _below(primals, params)
-    count = len(outs) - len(params["tokens"])
+    outs, later = _below(primals, params), params.get("later", ())
+    count = _count(primals, params["hook"], later)
     mask = perturbed(tangents[:count])
     if not any(mask):
         return outs, [Zero(x) for x in outs]
-    captured = _captured(params.get("late"), outs, primals[count:])
     # A value without a tangent takes its own place: it gets no cotangent.
     own = [x if type(t) is Zero else t for x, t in zip(primals[:count], tangents)]
-    pushed = hook_p.bind(*own, *captured, **{**params, "late": None})
-    return outs, [t if i >= count or mask[i] else Zero(t) for i, t in enumerate(pushed)]
+    places, pushed = _recorded(hook_p, own, primals[count:], params)
+    passed = [t if i >= count or mask[i] else Zero(t) for i, t in enumerate(pushed)]
+    return outs, [*passed, *places]
+
+
+def _recorded(
+    primitive: Primitive, operands: Sequence[Any], extra: Sequence[Any], params: dict[str, Any]
+) -> tuple[list[Any], Sequence[Any]]:
+    """The tangents of tokens, and the results on the tape, where these take the places of operands not yet known."""
+    later, trace = params.get("later", ()), current_trace.get()
+    if not later:
+        return [], primitive.bind(*operands, *extra, **params)
+    assert isinstance(trace, TangentTrace)
+    places = [trace.operand_known_later(a) for a in later]
+    return places, primitive.bind(*operands, *places, *extra, **{**params, "later": ()})
 
 
 def _transpose(
@@ -146,10 +136,11 @@ def _transpose(
     tokens: tuple[Aval, ...],
     lanes: Lanes,
     order: tuple[int, ...],
-    late: Late | None = None,
-    attached: bool | str = False,
+    later: tuple[Aval, ...] = (),
+    attached: bool = False,
 ) -> list[Any]:
     count = len(args) - hook.extra
+    _check_supplied(hook, args[count:])
     linear = [type(a) is Linear for a in args[:count]]
     visible: list[Any] = []
     for i, ct in enumerate(cts):
@@ -160,54 +151,19 @@ def _transpose(
     avals = [_without(lanes, aval_of(ct), i) for i, ct in enumerate(cts)]
     call = HookCall(hook, tuple(avals), tuple(given), passing, lanes, order)
     values = [ct for ct in visible if ct is not None]
-    if (
-        isinstance(attached, str)
-        and values
-        and not hook.observes
-        and not _is_linear(call, values, args[count:])
-    ):
-        _refuse_copy(hook, attached)
     outs = _run(call, values, args[count:])
     rest = iter(outs)
     passed = cts if hook.observes else [next(rest) if p else None for p in passing]
     return [*[ct if m else None for ct, m in zip(passed, linear)], *[None] * hook.extra]
 
 
-#: Linear in all operands together, and in one operand if the others are fixed.
-_ADDITIVE, _SCALING, _CHOOSING = (add_p, sub_p, neg_p, convert_element_type_p), (mul_p,), (select_p,)
-
-
-def _is_linear(call: HookCall, values: Sequence[Any], extra: Sequence[Any]) -> bool:
-    """Whether a hook is certainly linear in its cotangents: then it may see them in parts."""
-    if call.hook.mode != "inline" or call.hook.function is None:
-        return False
-    avals = [aval_of(x) for x in (*values, *extra)]
-    try:
-        program = stage(lambda *xs: call.direct(xs, None), avals, "hook")
-    except ConcretizationTypeError:  # it branches on numbers
-        return False
-    linear = set(program.invars[: len(values)])
-    for eqn in program.eqns:
-        mask = [isinstance(x, Var) and x in linear for x in eqn.invars]
-        if not any(mask):
-            continue
-        prim = eqn.primitive
-        branches = prim in _CHOOSING and not mask[0] and all(mask[1:])
-        if not ((prim in _ADDITIVE and all(mask)) or (prim in _SCALING and sum(mask) == 1) or branches):
-            return False
-        linear.update([v for v in eqn.outvars if is_inexact(v.aval.dtype)])  # rounding is not linear
-    return all(isinstance(x, Var) and x in linear for x in program.outvars)
-
-
-def _refuse_copy(hook: Hook, reader: str) -> NoReturn:
-    """The cotangent of a recomputed value is only a part of the total that the hook must see."""
-    raise HookError(
-        f"{hook.label}: the hook '{hook.name}' is on a value from which the hook '{reader}', registered on an earlier "
-        "value, computes what it captured. Compiled code computes that value twice, so in a second derivative "
-        f"'{hook.name}' would see its cotangent in two parts. Capture ft.lax.stop_gradient of the value in '{reader}', "
-        f"register '{reader}' on a later value, or differentiate without jit",
-        hook.source,
-    )
+def _check_supplied(hook: Hook, extra: Sequence[Any]) -> None:
+    if any(type(x) is Linear for x in extra):
+        raise HookError(
+            f"{hook.label}: a value that the hook '{hook.name}' captured was not computed. Register it on a value "
+            "that is computed after it",
+            hook.source,
+        )
 
 
 def _run(call: HookCall, values: Sequence[Any], extra: Sequence[Any]) -> list[Any]:
@@ -239,25 +195,29 @@ def _batch(
     tokens: tuple[Aval, ...],
     lanes: Lanes,
     order: tuple[int, ...],
-    late: Late | None = None,
-    attached: bool | str = False,
+    later: tuple[Aval, ...] = (),
+    attached: bool = False,
 ) -> tuple[Any, Any]:
     """Each lane has its own hook, even if a value is the same in all lanes."""
-    count = _count(args, hook, late)
+    count = _count(args, hook, later)
     values = [batched_first(size, x, None) if d is None else x for x, d in zip(args[:count], dims)]
-    where = tuple([0 if d is None else d for d in dims[:count]] + [0] * len(tokens))
-    late, captured = _batched_late(late, size, where, dims[count:])
+    where = tuple([0 if d is None else d for d in dims[:count]] + [0] * len((*tokens, *later)))
+    captured = dims[count : len(args) - hook.late]
     outs = hook_p.bind(
         *values,
         *args[count:],
         hook=hook,
-        tokens=tuple([a.with_shape((size, *a.shape)) for a in tokens]),
-        lanes=((size, (*where, *captured[: len(hook.captures)])), *lanes),
+        tokens=_mapped(size, tokens),
+        lanes=((size, (*where, *captured)), *lanes),
         order=order,
-        late=late,
+        later=_mapped(size, later),
         attached=attached,
     )
     return outs, where
+
+
+def _mapped(size: int, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
+    return tuple([a.with_shape((size, *a.shape)) for a in avals])
 
 
 def _same(*avals: Aval, **params: Any) -> Any:
@@ -349,6 +309,66 @@ note_p: Primitive = Primitive(
     show=lambda *, hook, lanes, order: f"hook={hook.name}",
 )
 
+
+def _supply_below(primals: Sequence[Any], hook: Hook) -> Sequence[Any]:
+    """The results one level down; there a hook that is attached again learns what it captured."""
+    trace, count = _trace_below(), _results(primals, hook)
+    known = {id(token): x for token, x in zip(primals[count:], primals[count + len(hook.captures) :])}
+    if type(trace) is StageTrace:
+        for i, a in enumerate(trace.attached):
+            if any(id(x) in known for x in a.extra):
+                trace.attached[i] = a.on(a.values, [known.get(id(x), x) for x in a.extra])
+                return primals[:count]
+    return supply_p.bind(*primals, hook=hook)
+
+
+def _supply_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, hook: Hook) -> tuple[Any, Any]:
+    return _supply_below(primals, hook), tangents[: _results(primals, hook)]
+
+
+def _supply_linearize(primals: Sequence[Any], tangents: Sequence[Any], *, hook: Hook) -> tuple[Any, Any]:
+    count, trace = _results(primals, hook), current_trace.get()
+    for token, x in zip(tangents[count : count + len(hook.captures)], primals[count + len(hook.captures) :]):
+        if isinstance(trace, TangentTrace) and type(token) is not Zero:
+            trace.known_now(token, x)
+    return _supply_below(primals, hook), tangents[:count]
+
+
+def _supply_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, hook: Hook
+) -> tuple[Any, Any]:
+    """The tokens are mapped, as each lane has its own hook."""
+    behind = len(args) - len(hook.captures)
+    captured = [batched_first(size, x, d) for x, d in zip(args[behind:], dims[behind:])]
+    outs = supply_p.bind(*args[:behind], *captured, hook=hook)
+    return outs, tuple(dims[: len(outs)])
+
+
+def _results(args: Sequence[Any], hook: Hook) -> int:
+    return len(args) - 2 * len(hook.captures)
+
+
+def _passed(*values: Any, hook: Hook) -> list[Any]:
+    return list(values[: _results(values, hook)])
+
+
+#: The first operands, results of a program; then the tokens of a hook, and the values that it captured.
+supply_p: Primitive = Primitive(
+    "supply",
+    lambda *avals, hook: tuple(avals[: _results(avals, hook)]),
+    _passed,
+    jvp=_supply_jvp,
+    linearize=_supply_linearize,
+    batch=_supply_batch,
+    effects=lambda **params: Effect.HOOK,
+    multiple_results=True,
+    call=CallRules(
+        opaque=True, expand=lambda *avals, **params: stage(partial(_passed, **params), avals, "supply")
+    ),
+    moves_data=True,
+    show=lambda *, hook: f"hook={hook.name}",
+)
+
 #: The operands, as values that only the block reads to which they are passed, or which returns them.
 own_p: Primitive = Primitive(
     "own",
@@ -369,6 +389,15 @@ own_p: Primitive = Primitive(
 # --- the first of several cotangents ------------------------------------------------------------------------
 
 
+def _first_impl(x: Any, token: Any, *extra: Any, later: tuple[Aval, ...] = (), **params: Any) -> list[Any]:
+    return [x, np.float64(token), *map(zeros, later)]
+
+
+def _first_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    outs = first_p.bind(*primals, **params)
+    return outs, [*tangents[:2], *[Zero(x) for x in outs[2:]]]
+
+
 def _first_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
     outs = first_p.bind(*primals, **params)
     x, token, *extra = primals
@@ -376,9 +405,8 @@ def _first_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: 
     if type(t) is Zero and type(token_t) is Zero:
         return outs, [Zero(o) for o in outs]
     operands = [x if type(t) is Zero else t, token if type(token_t) is Zero else token_t]
-    captured = _captured(params.get("late"), outs, extra)
-    pushed = first_p.bind(*operands, *captured, **{**params, "late": None})
-    return outs, [t if type(t) is Zero else pushed[0], pushed[1]]
+    places, pushed = _recorded(first_p, operands, extra, params)
+    return outs, [t if type(t) is Zero else pushed[0], pushed[1], *places]
 
 
 def _first_transpose(
@@ -388,9 +416,10 @@ def _first_transpose(
     *extra: Any,
     hook: Hook,
     lanes: Lanes,
-    late: Late | None = None,
+    later: tuple[Aval, ...] = (),
 ) -> list[Any]:
     """The cotangent of a token is nonzero if the hook has run, which happens for values defined later."""
+    _check_supplied(hook, extra)
     ct, done = cts
     ran = type(done) is not Zero
     if not ran and type(ct) is not Zero and type(x) is Linear:
@@ -407,28 +436,31 @@ def _first_batch(
     *,
     hook: Hook,
     lanes: Lanes,
-    late: Late | None = None,
+    later: tuple[Aval, ...] = (),
 ) -> tuple[Any, Any]:
     x = batched_first(size, args[0], dims[0])
-    late, captured = _batched_late(late, size, (0, None), dims[2:])
-    lanes = ((size, (0, *captured[: len(hook.captures)])), *lanes)
-    outs = first_p.bind(x, *args[1:], hook=hook, lanes=lanes, late=late)
-    return outs, (0, None)
+    places = (0,) * len(later)
+    lanes = ((size, (0, *places, *dims[2 : len(args) - hook.late])), *lanes)
+    outs = first_p.bind(x, *args[1:], hook=hook, lanes=lanes, later=_mapped(size, later))
+    return outs, (0, None, *places)
 
 
 #: The first operand, whose cotangent a hook sees unless it has seen that of a value defined later; and a token.
 first_p: Primitive = Primitive(
     "first_hook",
-    lambda x, token, *extra, **params: (x, token.strong()),
-    lambda x, token, *extra, **params: [x, np.float64(token)],
-    jvp=lambda primals, tangents, **params: (first_p.bind(*primals, **params), tangents[:2]),
+    lambda x, token, *extra, later=(), **params: (x, token.strong(), *later),
+    _first_impl,
+    jvp=_first_jvp,
     linearize=_first_linearize,
     transpose=_first_transpose,
     batch=_first_batch,
     effects=lambda **params: Effect.HOOK,
     multiple_results=True,
     call=CallRules(
-        opaque=True, expand=lambda *avals, **params: stage(lambda x, token, *_: [x, token], avals, "hook")
+        opaque=True,
+        expand=lambda *avals, later=(), **params: stage(
+            lambda x, token, *_: [x, token, *map(zeros, later)], avals, "hook"
+        ),
     ),
     moves_data=True,
     each_lane=True,

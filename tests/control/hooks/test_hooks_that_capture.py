@@ -420,52 +420,133 @@ def test_what_it_captured_is_freed_with_the_derivative(form, program):
         gc.enable()
 
 
-def between(hook, freeze=lambda w: w):
-    """A hook on a value between another hook's value and what that one captured."""
-
-    def f(x):
-        y = 2.0 * x
-        z = fnp.sin(y)
-        w = z * z * y
-        captured = freeze(w)
-
-        def reader(ct):
-            return ct * captured
-
-        ft.register_hook(y, reader, mode="inline")
-        ft.register_hook(z, hook, mode="inline")
-        return fnp.sum(w * w)
-
-    return f
-
-
 def cubed(ct):
     return ct * ct * ct
 
 
-def test_the_second_derivative_with_a_linear_hook_between():
-    f = between(lambda ct: 2.0 * ct)
-    # By hand, at order one: y' = (2 w z^2 + 2 * 4 w z y cos y) w, and x' = 2 y'.
-    y = 0.8
-    z, w = np.sin(y), np.sin(y) ** 2 * y
-    first = 2.0 * (2.0 * w * z * z + 2.0 * 4.0 * w * z * y * np.cos(y)) * w
-    np.testing.assert_allclose(ft.grad(ft.jit(f))(0.4), first)
-    np.testing.assert_allclose(ft.grad(ft.grad(ft.jit(f)))(0.4), ft.grad(ft.grad(f))(0.4))
+def scan_once(f, y):
+    return lax.scan(lambda c, _: (f(c), None), y, None, 1)[0]
 
 
-@pytest.mark.parametrize("hook", [cubed, fnp.sign, lambda ct: ct + 1.0, lambda ct: fnp.clip(ct, -0.1, 0.1)])
-def test_the_second_derivative_with_a_nonlinear_hook_between_is_an_error(hook):
-    f = between(hook)
-    np.testing.assert_allclose(ft.grad(ft.jit(f))(0.4), ft.grad(f)(0.4))
-    for forward in (ft.jvp(ft.grad(ft.jit(f)), (0.4,), (1.0,)), ft.jvp(ft.jit(ft.grad(f)), (0.4,), (1.0,))):
-        step = 1e-6
-        slope = (ft.grad(f)(0.4 + step) - ft.grad(f)(0.4 - step)) / (2.0 * step)
-        np.testing.assert_allclose(forward[1], slope, rtol=1e-5)
-    np.testing.assert_allclose(ft.grad(ft.jit(ft.grad(f)))(0.4), ft.grad(ft.grad(f))(0.4))
-    with pytest.raises(HookError, match=f"'{hook.__name__}' is on a value from which the hook 'reader'"):
-        ft.grad(ft.grad(ft.jit(f)))(0.4)
+#: Where the hook is that lies between the value of another hook and what that one captured.
+BETWEEN = {
+    "in the function": lambda f, y: f(y),
+    "in a nested jit": lambda f, y: ft.jit(f)(y),
+    "in a jit in a jit": lambda f, y: ft.jit(ft.jit(f))(y),
+    "in a scan": scan_once,
+    "in a while loop": lambda f, y: lax.fori_loop(0, 1, lambda _, c: f(c), y),
+    "in a branch": lambda f, y: lax.cond(y > -100.0, f, lambda y: y, y),
+    "in a checkpoint": lambda f, y: ft.checkpoint(f)(y),
+}
 
 
-def test_the_cure_for_a_nonlinear_hook_between():
-    f = between(cubed, ft.lax.stop_gradient)
-    np.testing.assert_allclose(ft.grad(ft.grad(ft.jit(f)))(0.4), ft.grad(ft.grad(f))(0.4))
+def chain(hook, attach, layout, on_an_argument=False):
+    """y = 2 x with a hook that reads w; z = sin y with `hook`; w = z^2 y; the result is w^2."""
+
+    def middle(y):
+        z = fnp.sin(y)
+        if attach == "register_hook":
+            ft.register_hook(z, hook, mode="inline")
+        else:
+            z = ft.cotangent_hook(z, hook, mode="inline")
+        return z * z * y
+
+    def read(y):
+        w = BETWEEN[layout](middle, y)
+        ft.register_hook(y, lambda ct: ct * w, mode="inline")
+        return w * w
+
+    return lambda x: (ft.jit(read) if on_an_argument else read)(2.0 * x)
+
+
+def chain_by_hand(hook, x):
+    """Its derivatives of order one and two: a hook sees the total cotangent of its value at each order."""
+    y = 2.0 * x
+    z = np.sin(y)
+    w = z * z * y
+
+    def first(y, z, w):
+        return 2.0 * (2.0 * w * z * z + hook(4.0 * w * z * y) * np.cos(y)) * w
+
+    h = 1e-6
+    of_y = (first(y + h, z, w) - first(y - h, z, w)) / (2.0 * h)
+    of_z = (first(y, z + h, w) - first(y, z - h, w)) / (2.0 * h)
+    of_w = (first(y, z, w + h) - first(y, z, w - h)) / (2.0 * h)
+    total = of_y + of_w * z * z + hook(of_z + of_w * 2.0 * z * y) * np.cos(y)
+    return first(y, z, w), 2.0 * total * w
+
+
+@pytest.mark.parametrize("on_an_argument", [False, True], ids=["", "on an argument"])
+@pytest.mark.parametrize("layout", [layout for layout in BETWEEN if layout != "in a checkpoint"])
+@pytest.mark.parametrize("attach", ["register_hook", "cotangent_hook"])
+@pytest.mark.parametrize("hook", [cubed, lambda ct: ct + 1.0], ids=["cubed", "shifted"])
+def test_the_second_derivative_with_a_nonlinear_hook_between(hook, attach, layout, on_an_argument):
+    f, x = chain(hook, attach, layout, on_an_argument), 0.4
+    first, second = chain_by_hand(hook, x)
+    for name, form in FORMS.items():
+        if name != "checkpoint":  # which computes its values twice, each with its hooks
+            gradient = form(f)
+            np.testing.assert_allclose(gradient(x), first, rtol=1e-12, err_msg=name)
+            np.testing.assert_allclose(ft.grad(gradient)(x), second, rtol=1e-7, err_msg=name)
+
+
+@pytest.mark.parametrize("on_an_argument", [False, True], ids=["", "on an argument"])
+def test_the_second_derivative_with_a_checkpoint_between(on_an_argument):
+    """A checkpoint computes its values twice, so a hook in it sees the cotangents of each computation: in all forms."""
+    f = chain(cubed, "cotangent_hook", "in a checkpoint", on_an_argument)
+    want = ft.grad(ft.grad(f))(0.4)
+    for name, form in FORMS.items():
+        if name != "checkpoint":
+            np.testing.assert_allclose(ft.grad(form(f))(0.4), want, rtol=1e-12, err_msg=name)
+
+
+def test_forward_over_reverse_with_a_nonlinear_hook_between():
+    f, h = chain(cubed, "register_hook", "in a nested jit"), 1e-6
+    slope = (chain_by_hand(cubed, 0.4 + h)[0] - chain_by_hand(cubed, 0.4 - h)[0]) / (2.0 * h)
+    for gradient in (ft.grad(ft.jit(f)), ft.jit(ft.grad(f))):
+        np.testing.assert_allclose(ft.jvp(gradient, (0.4,), (1.0,))[1], slope, rtol=1e-7)
+
+
+@pytest.mark.parametrize("mode", ["host", "inline"])
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "checkpoint"])
+def test_what_a_host_call_returned_later(form, mode):
+    """It is computed once, so the hook reads what the forward pass had."""
+    calls = []
+
+    def f(x):
+        y = 2.0 * x
+        frozen = lax.stop_gradient(y)
+        scale = ft.io_callback(
+            lambda y: calls.append(0) or np.cos(y), ft.ShapeDtypeStruct((3,), "f8"), frozen
+        )
+        ft.register_hook(y, lambda g: g * scale, mode=mode)
+        return fnp.sum(y * y)
+
+    np.testing.assert_allclose(FORMS[form](f)(X), 8 * X * np.cos(2 * X), rtol=1e-12)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("mode", ["host", "inline"])
+def test_on_an_argument_of_a_program_that_was_compiled_ahead(mode):
+    def f(x):
+        s = fnp.sin(x)
+        ft.register_hook(x, lambda g: g * s, mode=mode)
+        return fnp.sum(x * x)
+
+    for ahead in (ft.jit(f).lower(X).compile(), ft.jit(f)):
+        np.testing.assert_allclose(ahead(X), np.sum(X * X))
+        np.testing.assert_allclose(ft.grad(ahead)(X), 2 * X * np.sin(X), rtol=1e-12)
+
+
+def test_under_vmap_of_jit_each_example_has_its_own():
+    """Also where the value is the same for all, and only what the hook reads later is not."""
+
+    def example(y, row):
+        y = 1.0 * y
+        z = y * row
+        ft.register_hook(y, lambda g: g * z, mode="inline")
+        return z
+
+    total = lambda y: fnp.sum(ft.vmap(ft.jit(lambda row: example(y, row)))(X))
+    for form in ("eager", "grad jit", "jit grad"):
+        np.testing.assert_allclose(FORMS[form](total)(2.0), np.sum(2.0 * X * X), rtol=1e-12)
