@@ -11,11 +11,11 @@ The stages, in order; each imports only earlier ones:
              writes), `materialize` (which values to store; `read_patterns`: reads and their cost), `fuse` (which of
              them share loops), `aliasing` (which of them share memory; `late_reads`: what is read after it is
              overwritten) and `build_loops` (`nests`; `folds`: reductions), written with `builder` (`arithmetic`,
-             `handles`; `versions`: loops whose indices are tested before them) and the kernel rules of the primitives.
-             Then passes over the loops: `collapse` (adjacent axes), `hold` (elements in variables; `hand_on`: from one
-             iteration to the next; `offsets`: which places differ), `parallel` (loops for several threads), `blocked`
-             (long sums), `plan` (scratch and stack), `outline` (numbers become parameters), and for LLVM
-             `split_complex` and `split_functions`.
+             `handles`) and the kernel rules of the primitives.
+             Then passes over the loops: `versions` (indices are tested before a loop), `collapse` (adjacent axes),
+             `hold` (elements in variables; `hand_on`: from one iteration to the next; `offsets`: which places differ),
+             `parallel` (loops for several threads), `blocked` (long sums), `plan` (scratch and stack), `outline`
+             (numbers become parameters), and for LLVM `split_complex` and `split_functions`.
 `backend`    The protocols that a backend implements.
 `llvm`       Loops as LLVM: `emit` (`function`, `statements`, `calls`, `ops`; `maths`: scalar functions; `gemm`:
              matrix products; `interrupts`: Ctrl-C; `teams`, `pool`: threads), `objects` (compiles and loads it),

@@ -25,6 +25,7 @@ from .loops.late_reads import overwrite
 from .loops.outline import outline
 from .loops.parallel import divide
 from .loops.plan import plan, scratch_bytes, written_before_failure
+from .loops.versions import with_versions
 from .python.runtime import NAMES
 
 #: Kernels that access at least this many elements release the GIL.
@@ -129,6 +130,7 @@ def _loops(step: KernelStep, options: Options, updates: Updates) -> Loops:
         # Decide which values to store, which of them share loops and memory; then write the statements.
         body = with_host_calls(step.jaxpr)
         loops = build_loops(schedule(body, updates), strict=options.strict)
+        loops.kernel = with_versions(verified(loops.kernel), loops.facts)  # tests of indices leave loops
         if loops.kernel.copies:
             loops.kernel = overwrite(verified(loops.kernel))  # stencils overwrite what they still read
         lost = written_before_failure(loops.kernel) if loops.updates else frozenset()

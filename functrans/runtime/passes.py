@@ -229,6 +229,7 @@ VERSIONS = Pass(
     "loops",
     "Test indices that grow evenly before the loop, at its first and its last number.",
     "lowering.loops.versions",
+    "What the builder knows of indices is still there.",
 )
 LATE_READS = Pass(
     "late_reads",

@@ -18,6 +18,7 @@ from functrans.lowering.loops.check import verify
 from functrans.lowering.loops.collapse import collapse
 from functrans.lowering.loops.outline import outline
 from functrans.lowering.loops.plan import plan
+from functrans.lowering.loops.versions import with_versions
 from functrans.lowering.run.executable import compile_jaxpr
 from functrans.runtime.config import config
 
@@ -75,8 +76,10 @@ def test_every_pass_leaves_a_sound_kernel(block):
     for seed in range(20_000 + 25 * block, 20_025 + 25 * block):
         jaxpr, _ = make(seed, 50)
         for step in partition(simplify(jaxpr)):
-            kernel = build_loops(schedule(step.jaxpr)).kernel
+            loops = build_loops(schedule(step.jaxpr))
+            kernel = loops.kernel
             verify(kernel)
+            verify(with_versions(kernel, loops.facts))
             verify(collapse(kernel))
             verify(plan(kernel, 2))
             verify(outline(kernel, 2)[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,21 @@ def make_const(value: Any, dtype: np.dtype) -> ir.Const:
     return ir.Const(np.asarray(value, dtype).item() if dtype.kind in "fcb" else int(dtype.type(value)), dtype)
 
 
+@dataclass(frozen=True)
+class IndexFacts:
+    """What is known of the int64 numbers of a kernel.
+
+    Attributes
+    ----------
+    ranges : dict of Operand to Range
+    wrapped : dict of Operand to Operand
+        Indices that are counted from the start, by these with those of which some were counted from the end.
+    """
+
+    ranges: dict[ir.Operand, Range] = field(default_factory=dict)
+    wrapped: dict[ir.Operand, ir.Operand] = field(default_factory=dict)
+
+
 class Arithmetic:
     """Adds operations to the current block.
 
@@ -65,16 +81,14 @@ class Arithmetic:
 
     def __init__(self, name: str):
         self.kernel = ir.Kernel(name, [], ir.StatementList())
+        self.facts = IndexFacts()
         self._blocks = [self.kernel.body]
         self._known: list[dict[Any, ScalarHandle]] = [{}]
-        self._ranges: dict[ir.Operand, Range] = {}
         self._ranging = config.runs(RANGES)
         self._differences: dict[ir.Operand, tuple[ScalarHandle, ScalarHandle]] = {}
         self._sums: dict[ir.Operand, tuple[ScalarHandle, ScalarHandle]] = {}
         self._shifted: dict[ir.Operand, tuple[ScalarHandle, int]] = {}  # sums of a scalar and a literal
         self._negative: dict[ir.Operand, ScalarHandle] = {}
-        #: Indices that are counted from the start, by these with those of which some were counted from the end.
-        self.wrapped: dict[ir.Operand, ir.Operand] = {}
         self._in_memory: dict[ir.Operand, ScalarHandle] = {}  # float16 and bfloat16 numbers, by the wide form
 
     def append(self, statement: ir.Statement) -> None:
@@ -141,22 +155,23 @@ class Arithmetic:
         if not isinstance(x, ScalarHandle) or x.dtype != INT64:
             return UNKNOWN
         number = _integer(x.operand)
-        return self._ranges.get(x.operand, UNKNOWN) if number is None else (number, number)
+        return self.facts.ranges.get(x.operand, UNKNOWN) if number is None else (number, number)
 
     def ranged(self, x: ScalarHandle, known: Range | None) -> ScalarHandle:
         """The scalar itself, with what is known of it."""
         if known is not None and self._ranging and type(x.operand) is ir.Value:
-            self._ranges[x.operand] = common(known, self._ranges.get(x.operand, UNKNOWN))
+            self.facts.ranges[x.operand] = common(known, self.facts.ranges.get(x.operand, UNKNOWN))
         return x
 
     @contextmanager
     def forgetting_ranges(self) -> Iterator[None]:
         """What becomes known within a ``with`` block is not known after it."""
-        before = dict(self._ranges)
+        before = self.facts
+        self.facts = replace(before, ranges=dict(before.ranges))
         try:
             yield
         finally:
-            self._ranges = before
+            self.facts = before
 
     def let(
         self, op: str, args: tuple[ScalarHandle, ...], dtype: np.dtype | None = None, reassoc: bool = False
@@ -231,19 +246,28 @@ class Arithmetic:
         if chosen is not None:
             return (x, y)[chosen]
         result = self.let(op, (x, y))
+        self._relate(result.operand, op, x, y)
+        return self.ranged(result, combined(op, a, b))
+
+    def _relate(self, result: ir.Operand, op: str, x: ScalarHandle, y: ScalarHandle) -> None:
+        """Note what an int64 number is made of."""
         if op in ("add", "sub") and type(y.operand) is ir.Extent:
             term, number = self._shifted.get(x.operand, (x, 0))
-            self._shifted[result.operand] = (
-                term,
-                number + (y.operand.value if op == "add" else -y.operand.value),
-            )
+            self._shifted[result] = term, number + (y.operand.value if op == "add" else -y.operand.value)
         if op == "sub":
-            self._differences[result.operand] = x, y
+            self._differences[result] = x, y
         elif op == "add":
-            self._sums[result.operand] = x, y
-        elif op == "lt" and b == (0, 0):
-            self._negative[result.operand] = x
-        return self.ranged(result, combined(op, a, b))
+            self._sums[result] = x, y
+        elif op == "lt" and self.range_of(y) == (0, 0):
+            self._negative[result] = x
+
+    def adopt(self, s: ir.Let) -> None:
+        """Add a statement that exists already, so that it can be shared."""
+        self.append(s)
+        self.note((s.op, s.args, s.value.dtype, s.reassoc), ScalarHandle(self, s.value))
+        if len(s.args) == 2 and s.args[0].dtype == INT64:
+            x, y = s.args
+            self._relate(s.value, s.op, ScalarHandle(self, x), ScalarHandle(self, y))
 
     def place(self, x: ScalarHandle) -> ScalarHandle:
         """An index that was shifted several times, shifted once."""
@@ -367,7 +391,7 @@ class Arithmetic:
         result = self.let("select", (condition, x, y))
         number, terms = self._negative.get(c), self._sums.get(x.operand)
         if number is not None and terms is not None and number.operand == y.operand == terms[0].operand:
-            self.wrapped[result.operand] = y.operand
+            self.facts.wrapped[result.operand] = y.operand
         return self.ranged(result, known)
 
     def _range_if(self, x: ScalarHandle, condition: ScalarHandle, limit: Range) -> Range:

@@ -15,6 +15,7 @@ from ..host.host_calls import HostEquation, with_host_calls
 from ..jaxpr.partition import with_distinct_outputs
 from . import ir
 from .aliasing import Schedule, home, schedule
+from .arithmetic import IndexFacts
 from .builder import Builder
 from .handles import Place, ScalarHandle, TapeMemory, memory_key
 from .nests import NestOperand, Nests
@@ -37,6 +38,8 @@ class Loops:
         Outputs that are written into the memory of an input, with that input.
     calls : tuple of HostEquation
         The equations that Python evaluates; they must stay alive as long as the kernel runs.
+    facts : IndexFacts
+        What is known of the kernel's indices.
     """
 
     kernel: ir.Kernel
@@ -44,6 +47,7 @@ class Loops:
     interface: dict[str, tuple[Var, int]]
     updates: dict[Var, Var]
     calls: tuple[HostEquation, ...]
+    facts: IndexFacts
 
 
 def build_loops(plan: Schedule, *, strict: bool = False) -> Loops:
@@ -76,7 +80,8 @@ def build_loops(plan: Schedule, *, strict: bool = False) -> Loops:
     Nests(plan, builder, places, names).write()
     kernel = builder.finish()
     kernel.floats = len(builder.literals.values)
-    return Loops(kernel, tuple(builder.literals.values), interface, updates, tuple(builder.calls))
+    floats, calls = tuple(builder.literals.values), tuple(builder.calls)
+    return Loops(kernel, floats, interface, updates, calls, builder.facts)
 
 
 class LoopBuilder(Builder):

@@ -21,7 +21,6 @@ from . import ir
 from .arithmetic import Arithmetic, make_const
 from .handles import Known, LocalHandle, Memory, Place, ScalarHandle, TapeMemory, View, Window, memory_key
 from .ir import INT64
-from .versions import with_versions
 
 
 class Builder(Arithmetic):
@@ -95,14 +94,14 @@ class Builder(Arithmetic):
         first, end = self.scalar(start), self.scalar(stop)
         var, body = ir.Value(INT64), ir.StatementList()
         index = ScalarHandle(self, var)
-        loop = ir.For(var, first.operand, end.operand, body, reverse, interruptible, independent, separate)
-        self.append(loop)
+        self.append(
+            ir.For(var, first.operand, end.operand, body, reverse, interruptible, independent, separate)
+        )
         low, high = self.range_of(first), self.range_of(end)
         if low[0] < high[1]:
             self.ranged(index, (low[0], high[1] - 1))
         with self.inside(body):
             yield index
-        with_versions(self, loop)
 
     @contextmanager
     def while_(self, test: Callable[[], ScalarHandle], most: int | None = None) -> Iterator[None]:
@@ -203,6 +202,15 @@ class Builder(Arithmetic):
         return records
 
     # --- memory ----------------------------------------------------------------------------------------
+
+    def adopt(self, s: ir.Let | ir.Load) -> None:
+        """Add a statement that exists already, so that it can be shared."""
+        if isinstance(s, ir.Let):
+            super().adopt(s)
+        else:
+            self.append(s)
+            if s.buffer.role == "in" and s.part is None:
+                self.note(("load", id(s.buffer), s.index), ScalarHandle(self, s.value))
 
     def _index(self, index: Sequence[ScalarHandle | int]) -> tuple[ir.Operand, ...]:
         return tuple(x.operand if isinstance(x, ScalarHandle) else ir.Extent(int(x)) for x in index)

@@ -13,7 +13,7 @@ iteration and in the last. There are two versions of the loop then, of which the
             fail                                        i = first + k * step
         use x[i]                                        ...
 
-The first version is written as any other statements are: with narrower ranges of the indices, the builder leaves out
+The first version is written by the builder that writes all loops: with narrower ranges of the indices, it leaves out
 the tests (see `passes.int_ranges`). If the ranges decide `inside`, that version is the only one.
 
 The numbers that are tested are those of the loop, modulo 2**64. So the step times the number of steps must be less than
@@ -23,16 +23,15 @@ The numbers that are tested are those of the loop, modulo 2**64. So the step tim
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...passes.int_ranges import HIGHEST, LOWEST, UNKNOWN, Range, combined, common
 from ...runtime.config import config
 from ...runtime.passes import VERSIONS
 from . import ir
+from .arithmetic import IndexFacts
+from .builder import Builder
 from .handles import ScalarHandle
-
-if TYPE_CHECKING:
-    from .builder import Builder
 
 #: Loops with fewer iterations, if known, stay as they are.
 FEWEST = 8
@@ -49,20 +48,51 @@ _MIRRORED = {"lt": "gt", "gt": "lt", "ge": "le", "le": "ge"}
 _Numbers = dict[ir.Operand, ScalarHandle]
 
 
-def with_versions(builder: Builder, loop: ir.For) -> None:
-    """Replace the last statement, a loop that was just written, if tests before it make some inside superfluous."""
-    if (
-        not config.runs(VERSIONS)
-        or loop.independent
-        or loop.separate
-        or ir.rounds(loop, FEWEST) < FEWEST
-        or not _is_plain(loop.body)
-    ):
-        return
+def with_versions(kernel: ir.Kernel, facts: IndexFacts) -> ir.Kernel:
+    """Test indices before loops, in place, where this makes tests inside superfluous.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Not outlined yet.
+    facts : IndexFacts
+        What is known of its indices.
+    """
+    if config.runs(VERSIONS) and (facts.wrapped or any(type(s) is ir.Fail for s in ir.walk(kernel.body))):
+        builder = Builder(kernel.name)
+        builder.kernel, builder.facts = kernel, facts
+        _block(builder, kernel.body)
+    return kernel
+
+
+def _block(builder: Builder, body: ir.StatementList) -> None:
+    """Write the statements of a block again, and other versions of its loops."""
+    old, body.statements = body.statements, []
+    with builder.inside(body):
+        for s in old:
+            for inner in ir.bodies_of(s):
+                _block(builder, inner)
+            if isinstance(s, ir.Let | ir.Load) and s.value.dtype in (ir.INT64, ir.BOOL):
+                builder.adopt(s)
+            elif type(s) is ir.For and not s.independent and not s.separate and _is_candidate(builder, s):
+                _loop(builder, s)
+            else:
+                builder.append(s)
+
+
+def _is_candidate(builder: Builder, loop: ir.For) -> bool:
+    """Whether a loop has tests, many iterations, and a simple body."""
+    wrapped = builder.facts.wrapped
+    return (
+        any(type(s) is ir.Fail or (type(s) is ir.Let and s.value in wrapped) for s in loop.body.statements)
+        and ir.rounds(loop, FEWEST) >= FEWEST
+        and _is_plain(loop.body)
+    )
+
+
+def _loop(builder: Builder, loop: ir.For) -> None:
+    """Write the versions of a loop."""
     tests = _Tests(builder, loop)
-    if not tests.limits:
-        return
-    builder.statements.pop()
     before = ir.StatementList()
     with builder.inside(before):
         inside = tests.inside()
@@ -125,8 +155,8 @@ class _Tests:
         for s in loop.body.statements:
             if type(s) is ir.Fail:
                 self.require(s.condition, False)
-            elif type(s) is ir.Let and s.value in builder.wrapped:
-                self.limit(builder.wrapped[s.value], (0, HIGHEST))
+            elif type(s) is ir.Let and s.value in builder.facts.wrapped:
+                self.limit(builder.facts.wrapped[s.value], (0, HIGHEST))
 
     def degree(self, s: ir.Let | ir.Load) -> int | None:
         """What `degrees` says of the result of a statement."""
@@ -165,7 +195,7 @@ class _Tests:
 
     def limit(self, x: ir.Operand, limit: Range) -> None:
         """A number must be in a range; one that may count from the end must not do so."""
-        x = self.builder.wrapped.get(x, x) if x in self.sources else x
+        x = self.builder.facts.wrapped.get(x, x) if x in self.sources else x
         if type(x) is ir.Value and self.degrees.get(x, 0) is not None:
             self.limits[x] = common(limit, self.limits.get(x, UNKNOWN))
 

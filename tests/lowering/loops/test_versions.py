@@ -10,6 +10,12 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.lowering.jaxpr.simplify import simplify
+from functrans.lowering.loops.aliasing import schedule
+from functrans.lowering.loops.build_loops import build_loops
+from functrans.lowering.loops.check import verify
+from functrans.lowering.loops.show import show
+from functrans.lowering.loops.versions import with_versions
 from functrans.runtime.config import config
 
 N = 11
@@ -179,6 +185,31 @@ def test_one_version_has_no_tests():
     assert second.count("status |=") == 2
     assert second.count("for ") == 1
     assert "else:" not in text_of(upwards_and_downwards, X, 0, 5, 1, 0).split("else:", 1)[0]
+
+
+def test_it_is_a_pass_between_two_sound_kernels():
+    jaxpr = simplify(ft.make_jaxpr(linear)(X, 0, 5, 1, 0).jaxpr)
+    loops = build_loops(schedule(jaxpr))
+    verify(loops.kernel)
+    before = show(loops.kernel)
+    with config.patch(without={"versions"}):
+        assert show(with_versions(loops.kernel, loops.facts)) == before
+    assert before.count("fail ") == 2
+    assert "else:" not in before
+    verify(with_versions(loops.kernel, loops.facts))
+    first, second = show(loops.kernel).split("\nelse:\n")
+    assert "fail " not in first
+    assert second.count("fail ") == 2
+
+
+def test_it_shares_what_stands_before_the_loop():
+    """The last index of the loop is a number that was computed before."""
+
+    def f(x, first):
+        y = x.at[8 + first].set(0.0)
+        return lax.fori_loop(0, 9, lambda k, y: y.at[k + first].add(1.0), y)
+
+    assert text_of(f, X, 1).count("= 8 + ") == 1
 
 
 def triangle(x):
