@@ -224,11 +224,15 @@ def trace_carry(
 
 
 def joined(a: Aval, b: Aval) -> Aval:
-    """The type of a carry that goes in as `a` and comes out as `b`: that of `b`, if `a` is a number that fits it."""
+    """The type of a carry that goes in as `a` and comes out as `b`: that of `b`, if `a` is a number that fits it.
+
+    It differs between the ranks of a mesh if either does.
+    """
+    a = a.over(a.vma | b.vma)
     if not a.weak or a.shape != b.shape or a.dtype == b.dtype:
         return a
     dtype, _ = promote([(a.dtype, True), (b.dtype, b.weak)])
-    return Aval(a.shape, dtype, b.weak) if dtype == b.dtype else a
+    return Aval(a.shape, dtype, b.weak).over(a.vma) if dtype == b.dtype else a
 
 
 def carry_out(values: Sequence[Any], weak: Sequence[bool]) -> list[Any]:

@@ -25,6 +25,7 @@ from ..transforms.transpose import transpose_jaxpr
 
 taylor = lazy_import("functrans.transforms.jet")
 partitioner = lazy_import("functrans.control.residuals.partitioner")
+varying = lazy_import("functrans.control.varying_bodies")
 Compiler = Callable[[Jaxpr], Callable[..., list[np.ndarray]]]
 _compiler: list[Compiler] = []
 
@@ -175,6 +176,7 @@ def call_primitive(
         multiple_results=True,
         call=CallRules(),
         moves_data=moves_data,
+        vary=lambda axes, params: varying.of_call(axes, params),
     )
     return prim
 

@@ -1,12 +1,21 @@
-"""Collectives: operations that combine the examples of a named batch axis.
+"""Collectives: operations that combine the examples of a named batch axis, or the ranks along axes of a mesh.
 
-Only their batch rules compute. Under the ``vmap`` that names the axis, `psum` is a sum along the batch axis,
-`all_gather` the batched value itself, and so on; any other ``vmap`` passes them through. So a compiled program contains
-no collectives. The names and sizes are checked where users call ``functrans.lax.psum`` and the others; the equations
-hold what their types depend on.
+Of a batch axis, only the batch rules compute. Under the ``vmap`` that names the axis, `psum` is a sum along the batch
+axis, `all_gather` the batched value itself, and so on; any other ``vmap`` passes them through. So a compiled program
+contains no such collectives. Of a mesh (`axis_name` is a `MeshAxes`), they are host calls, on the buffers of kernels.
 
-All operate along axis 0 of an example, where they refer to one of its axes. With `groups`, which partition the
-examples, each group is an axis of its own.
+The names and sizes are checked where users call ``functrans.lax.psum`` and the others; the equations hold what their
+types depend on. All operate along axis 0 of an example, where they refer to one of its axes. With `groups`, which
+partition the examples, each group is an axis of its own.
+
+The transposes differ. The examples of a batch are one program's, whose results are summed: psum's transpose is psum.
+The ranks of a mesh have a program each; what is the same on all of them has one cotangent. Pairs of transposes::
+
+    psum                 differs -> same       pvary           same -> differs
+    all_gather_invariant differs -> same       own_block       same -> differs
+    all_gather           differs -> differs    psum_scatter    differs -> differs
+    ppermute             differs -> differs    its inverse     differs -> differs
+    all_to_all           differs -> differs    itself          differs -> differs
 """
 
 from __future__ import annotations
@@ -16,9 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core import INT64, Aval, Linear, Primitive, Zero, aval_of
+from ..core import INT64, Aval, CallRules, Effect, Jaxpr, Linear, Primitive, Reshape, Zero, aval_of
+from ..core.named_axes import MeshAxes
 from ..core.named_axes import axis_name as name_of_axis
 from ..errors import UnboundAxisError
+from ..passes.rewriter import identity
 from ..primitives.elementwise.arithmetic import convert, div_p, eq_p, mul_p, select_p
 from ..primitives.indexing.gather_scatter import gather_p
 from ..primitives.reductions.reduce import reduce_max_p, reduce_min_p
@@ -31,8 +42,10 @@ from ..primitives.structure.linear import (
     shape_of,
     transpose_p,
 )
-from ..primitives.structure.shape import iota
+from ..primitives.structure.shape import iota, slice_p
 from ..transforms.batch import batch
+from ..transforms.stage import stage
+from .callback import Replay, made_before
 
 Groups = tuple[tuple[int, ...], ...] | None
 #: ``front(x, **params) -> (out, batched)``: the result for a value with the examples along axis 0.
@@ -40,12 +53,72 @@ Front = Callable[..., tuple[Any, bool]]
 _INT32 = np.dtype(np.int32)
 
 
+#: Carries out a collective: ``call(axes, send, recv, **params)``.
+Call = Callable[..., None]
+
+
 def _unbound(*args: Any, axis_name: Hashable, **params: Any) -> Any:
     raise UnboundAxisError(f"no vmap binds the axis name {axis_name!r} where the program runs")
 
 
+def _of_mesh(call: Call, abstract: Callable[..., Aval]) -> dict[str, Any]:
+    """The slots of a collective that concern meshes."""
+
+    def impl(x: Any, *, axis_name: Any, **params: Any) -> Any:
+        if type(axis_name) is not MeshAxes:
+            _unbound(axis_name=axis_name)
+        log = made_before.get()
+        if type(log) is Replay and log:  # ranks do not wait for each other again while an error is explained
+            return log.popleft()[0]
+        send = np.asarray(x, order="C")
+        aval = abstract(aval_of(send), axis_name=axis_name, **params)
+        recv = np.empty(aval.shape, aval.dtype)
+        call(axis_name, send, recv, **params)
+        return recv
+
+    def into(arrays: Sequence[Any], outs: Sequence[Any], *, axis_name: Any, **params: Any) -> None:
+        call(axis_name, arrays[0], outs[0], **params)
+
+    return {"abstract": abstract, "impl": impl, "into": into, "effects": _effects, "vary": _differs}
+
+
+def _effects(*, axis_name: Any, **params: Any) -> Effect:
+    return Effect.COLLECTIVE if type(axis_name) is MeshAxes else Effect.NONE
+
+
+def axes_of(params: dict[str, Any]) -> frozenset[str]:
+    """The axes of a mesh that a collective combines; none for those of a ``vmap``."""
+    axes = params.get("axis_name")
+    return frozenset(axes.names) if type(axes) is MeshAxes else frozenset()
+
+
+def _differs(axes: Sequence[frozenset[str]], params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The operands must differ over the axes."""
+    return [a | axes_of(params) for a in axes], params
+
+
+def _more(axes: frozenset[str], params: dict[str, Any]) -> frozenset[str]:
+    return axes | axes_of(params)
+
+
+def _less(axes: frozenset[str], params: dict[str, Any]) -> frozenset[str]:
+    return axes - axes_of(params)
+
+
+def _same_shape(x: Aval, **params: Any) -> Aval:
+    return x.strong()
+
+
+def _first_row(x: Aval, **params: Any) -> Aval:
+    return x.strong().with_shape(x.shape[1:])
+
+
+def _rows_of(x: Aval, *, number: int, **params: Any) -> Aval:
+    return x.strong().with_shape((number, *x.shape))
+
+
 def _batch_rule(
-    prim: Callable[[], Primitive], front: Front, shared: Callable[[Any, int], Any] | None = None
+    prim: Callable[[], Primitive], front: Front | None = None, shared: Callable[[Any, int], Any] | None = None
 ) -> Callable[..., tuple[Any, int | None]]:
     """Batching: the work itself along the axis of this name, and a pass along any other.
 
@@ -62,6 +135,7 @@ def _batch_rule(
             last = move_axis(x, d, len(shape_of(x)) - 1)
             out = prim().bind(last, axis_name=axis_name, **params)
             return out, len(shape_of(out)) - 1
+        assert front is not None
         groups = params.pop("groups", None)
         if d is None and shared is not None:
             return shared(x, int(size) if groups is None else len(groups[0])), None
@@ -102,15 +176,75 @@ def _times(x: Any, number: int) -> Any:
     return mul_p.bind(x, aval_of(x).dtype.type(number))
 
 
+def _reduced(op: str) -> Call:
+    def call(axes: MeshAxes, send: np.ndarray, recv: np.ndarray, **params: Any) -> None:
+        axes.communicator.all_reduce(send, recv, op)
+
+    return call
+
+
+def _sum_transpose(ct: Any, x: Linear, *, axis_name: Any, groups: Groups) -> list[Any]:
+    if type(axis_name) is MeshAxes:
+        return [pvary_p.bind(ct, axis_name=axis_name)]
+    return [psum_p.bind(ct, axis_name=axis_name, groups=groups)]
+
+
 psum_p: Primitive = Primitive(
     "psum",
-    lambda x, *, axis_name, groups: x.strong(),
-    _unbound,
+    **_of_mesh(_reduced("sum"), _same_shape),
+    varies=_less,
     jvp=linear_jvp(lambda: psum_p),
     linear=True,
-    transpose=lambda ct, x, **params: [psum_p.bind(ct, **params)],
+    transpose=_sum_transpose,
     batch=_batch_rule(lambda: psum_p, lambda x: (reduce_sum_p.bind(x, axes=(0,)), False), _times),
     each_lane=True,
+)
+
+
+def _pvary_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, axis_name: MeshAxes
+) -> tuple[Any, int | None]:
+    return pvary_p.bind(*args, axis_name=axis_name), dims[0]
+
+
+#: The operand, as a value that may differ between ranks. What differs has a cotangent on each rank; that of the operand
+#: is their sum.
+pvary_p: Primitive = Primitive(
+    "pvary",
+    lambda x, *, axis_name: x,
+    lambda x, *, axis_name: x,
+    vary=lambda axes, params: (axes, params),
+    varies=_more,
+    jvp=linear_jvp(lambda: pvary_p),
+    linear=True,
+    transpose=lambda ct, x, *, axis_name: [psum_p.bind(ct, axis_name=axis_name, groups=None)],
+    batch=_pvary_batch,
+    kernel=Reshape(),
+    simplify=identity,
+)
+
+
+def _unvary_transpose(ct: Any, x: Linear, *, axis_name: MeshAxes) -> list[Any]:
+    return [mul_p.bind(pvary_p.bind(ct, axis_name=axis_name), x.aval.dtype.type(1 / axis_name.size))]
+
+
+def _unvary_batch(
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, axis_name: MeshAxes
+) -> tuple[Any, int | None]:
+    return unvary_p.bind(*args, axis_name=axis_name), dims[0]
+
+
+#: The operand, of which the user says that all ranks have the same.
+unvary_p: Primitive = Primitive(
+    "unvary",
+    lambda x, *, axis_name: x,
+    lambda x, *, axis_name: x,
+    jvp=linear_jvp(lambda: unvary_p),
+    linear=True,
+    transpose=_unvary_transpose,
+    batch=_unvary_batch,
+    kernel=Reshape(),
+    simplify=identity,
 )
 
 
@@ -127,8 +261,8 @@ def _extreme(name: str, reduce: Primitive) -> Primitive:
 
     prim = Primitive(
         name,
-        lambda x, *, axis_name, groups: x.strong(),
-        _unbound,
+        **_of_mesh(_reduced(name[1:]), _same_shape),
+        varies=_less,
         jvp=jvp,
         batch=_batch_rule(lambda: prim, lambda x: (reduce.bind(x, axes=(0,)), False), lambda x, _: x),
         each_lane=True,
@@ -142,15 +276,21 @@ pmin_p = _extreme("pmin", reduce_min_p)
 # --- exchanges ----------------------------------------------------------------------------------------------
 
 
-def _gather_transpose(ct: Any, x: Linear, *, number: int, **params: Any) -> list[Any]:
-    return [reduce_sum_p.bind(all_to_all_p.bind(ct, **params), axes=(0,))]
+def _gathered(axes: MeshAxes, send: np.ndarray, recv: np.ndarray, **params: Any) -> None:
+    axes.communicator.all_gather(send, recv)
+
+
+def _gather_transpose(ct: Any, x: Linear, *, axis_name: Any, groups: Groups, number: int) -> list[Any]:
+    if type(axis_name) is MeshAxes:
+        return [psum_scatter_p.bind(ct, axis_name=axis_name)]
+    return [reduce_sum_p.bind(all_to_all_p.bind(ct, axis_name=axis_name, groups=groups), axes=(0,))]
 
 
 #: The values of all examples along a new axis 0, for every example.
 all_gather_p: Primitive = Primitive(
     "all_gather",
-    lambda x, *, axis_name, groups, number: Aval((number, *x.shape), x.dtype),
-    _unbound,
+    **_of_mesh(_gathered, _rows_of),
+    varies=_more,
     jvp=linear_jvp(lambda: all_gather_p),
     linear=True,
     transpose=_gather_transpose,
@@ -159,16 +299,79 @@ all_gather_p: Primitive = Primitive(
 )
 
 
+def _scattered(axes: MeshAxes, send: np.ndarray, recv: np.ndarray) -> None:
+    axes.communicator.reduce_scatter(send, recv)
+
+
+#: Of a mesh only: rank `k` gets element `k` along axis 0 of the sum. Of a ``vmap`` it is made of other operations.
+psum_scatter_p: Primitive = Primitive(
+    "psum_scatter",
+    **_of_mesh(_scattered, _first_row),
+    varies=_more,
+    jvp=linear_jvp(lambda: psum_scatter_p),
+    linear=True,
+    transpose=lambda ct, x, *, axis_name: [
+        all_gather_p.bind(ct, axis_name=axis_name, groups=None, number=axis_name.size)
+    ],
+    batch=_batch_rule(lambda: psum_scatter_p),
+)
+
+#: Of a mesh only: as `all_gather`, of which all ranks have the same result, and so one cotangent.
+all_gather_invariant_p: Primitive = Primitive(
+    "all_gather_invariant",
+    **_of_mesh(_gathered, _rows_of),
+    varies=_less,
+    jvp=linear_jvp(lambda: all_gather_invariant_p),
+    linear=True,
+    transpose=lambda ct, x, *, axis_name, number: [own_block_p.bind(ct, axis_name=axis_name)],
+    batch=_batch_rule(lambda: all_gather_invariant_p),
+)
+
+
+def _own_block(*avals: Aval, axis_name: MeshAxes) -> Jaxpr:
+    (aval,) = avals
+    start = (axis_name.index, *(0,) * (aval.ndim - 1))
+    limit = (axis_name.index + 1, *aval.shape[1:])
+
+    def block(x: Any) -> list[Any]:
+        row = slice_p.bind(x, start_indices=start, limit_indices=limit, strides=(1,) * aval.ndim)
+        return [reshape_p.bind(row, shape=aval.shape[1:])]
+
+    return stage(block, avals, "own_block")
+
+
+#: Of a mesh only: element `k` along axis 0 of a value that all ranks have, on rank `k`.
+own_block_p: Primitive = Primitive(
+    "own_block",
+    _first_row,
+    lambda x, *, axis_name: x[axis_name.index],
+    vary=lambda axes, params: (axes, params),
+    varies=_more,
+    jvp=linear_jvp(lambda: own_block_p),
+    linear=True,
+    transpose=lambda ct, x, *, axis_name: [
+        all_gather_invariant_p.bind(ct, axis_name=axis_name, number=axis_name.size)
+    ],
+    batch=_batch_rule(lambda: own_block_p),
+    call=CallRules(opaque=True, expand=_own_block),
+    moves_data=True,
+)
+
+
 def _exchange(x: Any) -> tuple[Any, bool]:
     order = (1, 0, *range(2, len(shape_of(x))))
     return transpose_p.bind(x, permutation=order), True
 
 
+def _exchanged(axes: MeshAxes, send: np.ndarray, recv: np.ndarray, **params: Any) -> None:
+    axes.communicator.all_to_all(send, recv)
+
+
 #: Element `k` along axis 0 of example `i` becomes element `i` of example `k`.
 all_to_all_p: Primitive = Primitive(
     "all_to_all",
-    lambda x, *, axis_name, groups: x.strong(),
-    _unbound,
+    **_of_mesh(_exchanged, _same_shape),
+    varies=_more,
     jvp=linear_jvp(lambda: all_to_all_p),
     linear=True,
     transpose=lambda ct, x, **params: [all_to_all_p.bind(ct, **params)],
@@ -187,11 +390,17 @@ def _permute(x: Any, perm: tuple[tuple[int, int], ...]) -> tuple[Any, bool]:
     return gather_p.bind(x, sources, axes=(0,), mode="fill", fill_value=0), True
 
 
+def _permuted(
+    axes: MeshAxes, send: np.ndarray, recv: np.ndarray, *, perm: tuple[tuple[int, int], ...]
+) -> None:
+    axes.communicator.permute(send, recv, perm)
+
+
 #: The value of example `source` becomes that of `target`, for each pair; zero for elements without a pair.
 ppermute_p: Primitive = Primitive(
     "ppermute",
-    lambda x, *, axis_name, perm: x.strong(),
-    _unbound,
+    **_of_mesh(_permuted, _same_shape),
+    varies=_more,
     jvp=linear_jvp(lambda: ppermute_p),
     linear=True,
     transpose=lambda ct, x, *, axis_name, perm: [

@@ -60,6 +60,7 @@ rewinding = lazy_import("functrans.control.residuals.rewinding")
 partitioner = lazy_import("functrans.control.residuals.partitioner")
 read_back = lazy_import("functrans.control.residuals.read_back")
 taylor = lazy_import("functrans.transforms.jet")
+varying = lazy_import("functrans.control.varying_bodies")
 Branches = tuple[Jaxpr, ...]
 
 
@@ -487,4 +488,5 @@ cond_p: Primitive = Primitive(
     effects=effects_of_bodies,
     multiple_results=True,
     narrow=_narrow,
+    vary=lambda axes, params: varying.of_cond(axes, **params),
 )

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 checking = lazy_import("functrans.control.checked_bodies")
 loop_halves = lazy_import("functrans.control.residuals.halves")
 rewinding = lazy_import("functrans.control.residuals.rewinding")
+varying = lazy_import("functrans.control.varying_bodies")
 
 
 def bind(
@@ -497,4 +498,5 @@ scan_p: Primitive = Primitive(
     multiple_results=True,
     narrow=narrow,
     simplify=carry_values,
+    vary=lambda axes, params: varying.of_scan(axes, **params),
 )

@@ -55,6 +55,7 @@ from .scan import over_lanes, push, scan_p
 checking = lazy_import("functrans.control.checked_bodies")
 loop_halves = lazy_import("functrans.control.residuals.halves")
 rewinding = lazy_import("functrans.control.residuals.rewinding")
+varying = lazy_import("functrans.control.varying_bodies")
 
 
 def bind(
@@ -386,4 +387,5 @@ while_p: Primitive = Primitive(
     kernel=Block(kernel, reuse=carry_places, over_lanes=in_step, ranges=of_while),
     effects=effects_of_bodies,
     multiple_results=True,
+    vary=lambda axes, params: varying.of_while(axes, **params),
 )

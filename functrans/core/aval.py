@@ -38,6 +38,8 @@ class Aval:
     """
 
     __slots__ = ("dtype", "shape", "weak")
+    #: The axes of a mesh over which values of this type differ.
+    vma: frozenset[str] = frozenset()
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False):
         if len(shape) > 64:
@@ -82,6 +84,12 @@ class Aval:
         """The same dtype and weakness with another shape."""
         return Aval(shape, self.dtype, self.weak)
 
+    def over(self, axes: frozenset[str]) -> Aval:
+        """The same type for values that differ over these axes of a mesh."""
+        if not axes or type(self) is not Aval:
+            return self
+        return VaryingAval(self.shape, self.dtype, self.weak, axes)
+
     def to_tangent_aval(self) -> Aval:
         """The type of tangents: the same and not weak; of integers and booleans, `float0`."""
         inexact = is_inexact(self.dtype)
@@ -121,6 +129,62 @@ class Aval:
     def __str__(self) -> str:
         name = _SHORT.get(self.dtype.name) or _name(self.dtype)
         return f"{name}[{','.join(map(str, self.shape))}]{'*' if self.weak else ''}"
+
+
+class VaryingAval(Aval):
+    """The type of a value that differs between the ranks of a mesh: programs have it only while `shard_map` traces.
+
+    Parameters
+    ----------
+    shape, dtype, weak
+        As of an `Aval`.
+    vma : frozenset of str
+        The axes over which values differ.
+    """
+
+    __slots__ = ("vma",)
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False, vma: frozenset[str] = frozenset()
+    ):
+        super().__init__(shape, dtype, weak)
+        self.vma = vma
+
+    def strong(self) -> Aval:
+        """The same aval without the weakness."""
+        return VaryingAval(self.shape, self.dtype, False, self.vma) if self.weak else self
+
+    def with_shape(self, shape: tuple[int, ...]) -> Aval:
+        """The same with another shape."""
+        return VaryingAval(shape, self.dtype, self.weak, self.vma)
+
+    def over(self, axes: frozenset[str]) -> Aval:
+        """The same type for values that differ over these axes of a mesh."""
+        return self if axes == self.vma else Aval(self.shape, self.dtype, self.weak).over(axes)
+
+    def to_tangent_aval(self) -> Aval:
+        """The type of tangents."""
+        return super().to_tangent_aval().over(self.vma)
+
+    def update(self, **changes: Any) -> Aval:
+        """The same with another ``shape``, ``dtype``, ``weak_type`` or ``vma``."""
+        axes = changes.pop("vma", self.vma)
+        return super().update(**changes).over(axes)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is VaryingAval
+            and self.vma == other.vma
+            and self.shape == other.shape
+            and self.dtype == other.dtype
+            and self.weak == other.weak
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak, self.vma))
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}{{V:{','.join(sorted(self.vma))}}}"
 
 
 def _name(dtype: np.dtype) -> str:

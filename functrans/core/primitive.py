@@ -23,6 +23,9 @@ slot           call                                                        retur
 ``simplify``   ``(rewriter, eqn)``, see `functrans.passes.rewriter`          an Atom, an Eqn, or None
 ``transposed`` ``(turn, eqn)``: `turn` transposes the output of `eqn`      an Eqn for the output of `turn`, or None
 ``cost``       ``(*avals, **params)``; else counted from `kernel`          int: its cost, in additions
+``into``       ``(arrays, outs, **params)``, memory of the outputs          None: it has written the outputs
+``vary``       ``(axes, params)``, the axes of a mesh of each operand      the axes they must have, and params
+``varies``     ``(axes, params)``, all axes of a mesh of the operands      the axes of the outputs
 ``call``       see `CallRules`; for equations that apply a jaxpr
 ============== =========================================================== ======================================
 
@@ -41,6 +44,10 @@ the sum: a look-up adds to the elements that it read. The rule adds each total t
 
 A primitive needs `rewind` if a result is an operand with some elements overwritten: the way back from the one to the
 other.
+
+Over which axes of a mesh a value differs (`Aval.vma`) follows from the operands: all operands differ alike, and so do
+the outputs. A primitive needs `vary` if its operands may differ in this (it applies jaxprs, or it is a collective), and
+`varies` if its outputs do not follow them. Outputs of a jaxpr have the types that these have in it.
 
 A primitive needs `taylor` (see `functrans.primitives.series`) only where its jvp rule, from which Taylor mode derives
 the coefficients otherwise, takes more operations than products, quotients and linear operations need.
@@ -61,6 +68,7 @@ from ..errors.source import Source
 from .aval import PYTHON_NUMBERS, Aval
 from .kernel import KernelRule
 from .low_precision import LOW, run_in_float32
+from .named_axes import differing
 from .trace import current_trace
 
 
@@ -69,16 +77,17 @@ class Effect(enum.Flag):
 
     A pass tests the property that it depends on:
 
-    ============ ==================================================================== ===== ==== ====
-    property     what a pass may do, or must respect                                  RAISE HOST HOOK
-    ============ ==================================================================== ===== ==== ====
-    `removable`  an equation with unused outputs may be dropped                       no    no   yes
-    `shareable`  running it once or twice makes no difference                         yes   no   yes
-    `movable`    it may run where the program would not, such as before a loop        no    no   no
-    `ordered`    it keeps its place among the others of this kind                     no    yes  no
-    `on_host`    Python runs it, also in a kernel                                     no    yes  no
-    `may_raise`  it can stop the program (bad index, singular matrix, callback)       yes   yes  no
-    ============ ==================================================================== ===== ==== ====
+    ============ ================================================================ ===== ==== ==== ==========
+    property     what a pass may do, or must respect                              RAISE HOST HOOK COLLECTIVE
+    ============ ================================================================ ===== ==== ==== ==========
+    `removable`  an equation with unused outputs may be dropped                   no    no   yes  no
+    `shareable`  running it once or twice makes no difference                     yes   no   yes  no
+    `movable`    it may run where the program would not, such as before a loop    no    no   no   no
+    `ordered`    it keeps its place among the others of this kind                 no    yes  no   yes
+    `on_host`    Python runs it, also in a kernel                                 no    yes  no   yes
+    `may_raise`  it can stop the program (bad index, singular matrix, callback)   yes   yes  no   yes
+    `collective` other ranks of a mesh wait for it                                no    no   no   yes
+    ============ ================================================================ ===== ==== ==== ==========
 
     An equation without effects may be removed, shared and moved. If it has several, each restricts what a pass may do.
     """
@@ -87,6 +96,7 @@ class Effect(enum.Flag):
     RAISE = enum.auto()
     HOST = enum.auto()
     HOOK = enum.auto()
+    COLLECTIVE = enum.auto()
 
     @property
     def removable(self) -> bool:
@@ -118,9 +128,15 @@ class Effect(enum.Flag):
         """Whether the equation can stop the program."""
         return bool(self._value_ & _STOPS)
 
+    @property
+    def collective(self) -> bool:
+        """Whether other ranks of a mesh wait for it."""
+        return bool(self._value_ & _COLLECTIVE)
 
-_HOST = Effect.HOST.value
-_STOPS = (Effect.RAISE | Effect.HOST).value
+
+_COLLECTIVE = Effect.COLLECTIVE.value
+_HOST = (Effect.HOST | Effect.COLLECTIVE).value
+_STOPS = (Effect.RAISE | Effect.HOST | Effect.COLLECTIVE).value
 
 
 class Linear:
@@ -228,6 +244,9 @@ class Primitive:
     tests_equality: bool = False
     in_float32: bool = False
     narrow: Callable[..., Any] | None = None
+    into: Callable[..., None] | None = None
+    vary: Callable[..., Any] | None = None
+    varies: Callable[..., frozenset[str]] | None = None
     simplify: Callable[..., Any] | None = None
     transposed: Callable[..., Any] | None = None
     repeats: bool = False
@@ -247,7 +266,14 @@ class Primitive:
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive in the current trace."""
+        if differing.adapt is not None:
+            args, params = differing.adapt(self, args, params)
         return current_trace.get().process(self, args, params)
+
+    def result_avals(self, avals: Sequence[Aval], params: dict[str, Any]) -> Any:
+        """What `abstract` gives, with the axes of a mesh over which outputs differ."""
+        out = self.abstract(*avals, **params)
+        return out if differing.typed is None else differing.typed(self, avals, params, out)
 
     def impl_for(self, operands: Sequence[Any]) -> Callable[..., Any]:
         """`impl`, or if `in_float32` what computes in float32 for operands of float16 and bfloat16."""

@@ -50,7 +50,7 @@ class TapeAval(Aval):
 
     def __init__(self, item: Aval, axes: tuple[int, ...] = ()):
         super().__init__((*axes, 2), INT64)
-        self.item = item.strong()
+        self.item = item.strong().over(frozenset())
 
     @property
     def levels(self) -> int:

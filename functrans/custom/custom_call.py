@@ -24,6 +24,7 @@ from ..core.autocast import ambient, autocasting
 from ..core.aval import Aval, Zero, aval_of
 from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
+from ..core.named_axes import differing, mesh_in_scope
 from ..core.primitive import CallRules, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
 from ..errors import CapturedTracerError, GradientError, MissingRuleError
@@ -43,6 +44,8 @@ from .pullback import Pullback, independent, recorded_jvp, transposed_bwd
 from .rule import Applied, CustomRule, Lane, Mask, Values, lowered
 
 checking = lazy_import("functrans.transforms.checks")
+in_mesh = lazy_import("functrans.custom.in_mesh")
+varying = lazy_import("functrans.control.varying_bodies")
 
 
 def bind_rule(
@@ -50,6 +53,8 @@ def bind_rule(
 ) -> list[Any]:
     """Apply a rule; what `functions` and `static` arguments hold of traced values becomes leading operands."""
     trace = current_trace.get()
+    if differing.adapt is not None and mesh_in_scope.get() is not None:
+        rule = in_mesh.InMesh(rule, values)
     captures: Sequence[Capture] = ()
     if trace is not eval_trace and (functions or static):
         captures = captured_tracers(functions, static)
@@ -318,6 +323,7 @@ custom_call_p: Primitive = Primitive(
     multiple_results=True,
     call=CallRules(opaque=True, trace=_stage),
     checked=_checked,
+    vary=lambda axes, params: varying.of_call(axes, params),
 )
 
 
@@ -351,4 +357,5 @@ custom_linear_p: Primitive = Primitive(
     checked=_linear_checked,
     call=CallRules(opaque=True, expand=lambda *avals, pull: stage(partial(_pushed, pull), avals, pull.name)),
     multiple_results=True,
+    vary=lambda axes, params: (axes, params),
 )

@@ -215,7 +215,7 @@ def _joined(avals: Sequence[Aval], casts: bool) -> Aval:
     """
     own = [a for a in avals if not a.weak]
     if casts and own and all(is_float(a.dtype) and a.shape == own[0].shape for a in own):
-        return Aval(own[0].shape, promote([(a.dtype, False) for a in own])[0])
+        return own[0].update(dtype=promote([(a.dtype, False) for a in own])[0])
     return own[0] if own else avals[0]
 
 

@@ -1,4 +1,4 @@
-"""Collectives: sums, means and extremes over the examples of a ``vmap`` whose axis has a name."""
+"""Collectives: sums, means and extremes over the examples of a named axis of ``vmap``, or over ranks of a mesh."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ..arrays.arguments import shown
 from ..control import collectives as prims
 from ..control.collectives import Groups
 from ..core import ArgumentError, ArgumentValueError, Tracer, named_axes
-from ..errors import UnboundAxisError
+from ..core.named_axes import MeshAxes, mesh_in_scope
+from ..errors import CollectiveError, UnboundAxisError
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten, tree_unflatten
 from ..primitives import ops
@@ -23,10 +24,21 @@ __all__ = ["axis_index", "axis_size", "pbroadcast", "pmax", "pmean", "pmin", "ps
 
 
 class Axes(NamedTuple):
-    """The axes that a collective names: names with their sizes, and positions among the axes of the operand."""
+    """The axes that a collective names, and positions among the axes of the operand.
 
-    named: list[tuple[Hashable, int]]
+    Attributes
+    ----------
+    named : list of (hashable, int)
+        Names with their sizes. Neighbouring axes of a mesh are one `MeshAxes`.
+    positions : list of int
+    """
+
+    named: list[tuple[Any, int]]
     positions: list[int]
+
+    @property
+    def of_mesh(self) -> bool:
+        return any(type(name) is MeshAxes for name, _ in self.named)
 
     @property
     def size(self) -> int:
@@ -35,27 +47,38 @@ class Axes(NamedTuple):
 
 def named_axes_of(function: str, axis_name: Any, positions: bool = False) -> Axes:
     bound = named_axes()
+    mesh = mesh_in_scope.get()
     names = list(axis_name) if isinstance(axis_name, tuple | list) else [axis_name]
-    named: list[tuple[Hashable, int]] = []
-    places = []
-    for name in names:
+    named: list[tuple[Any, int]] = []
+    places: list[int] = []
+    for i, name in enumerate(names):
         if positions and isinstance(name, int):
             places.append(name)
         elif isinstance(name, int) or not isinstance(name, Hashable):
             raise ArgumentError(f"{function}: axis_name must be a name of a mapped axis, got {name!r}")
-        elif name not in bound:
-            listed = (
-                f"bound are: {', '.join(map(repr, bound))}" if bound else "no vmap around it names its axis"
-            )
-            raise UnboundAxisError(
-                f"{function}: the axis name {name!r} is not bound here; {listed}. Name the axis where it is mapped: "
-                f"vmap(f, axis_name={name!r})"
-            )
-        elif name in [other for other, _ in named]:
+        elif name in names[:i]:
             raise ArgumentValueError(f"{function}: axis_name contains {name!r} twice")
-        else:
+        elif name in bound:
             named.append((name, bound[name]))
+        elif mesh is not None and name in mesh.shape:
+            before = named.pop()[0].names if named and type(named[-1][0]) is MeshAxes else ()
+            axes = MeshAxes(mesh, (*before, str(name)))
+            named.append((axes, axes.size))
+        else:
+            raise _unbound(function, name, [*bound, *([] if mesh is None else mesh.shape)])
     return Axes(named, places)
+
+
+def _unbound(function: str, name: Any, bound: Sequence[Hashable]) -> UnboundAxisError:
+    listed = (
+        f"bound are: {', '.join(map(repr, bound))}"
+        if bound
+        else "no vmap or shard_map around it names its axes"
+    )
+    return UnboundAxisError(
+        f"{function}: the axis name {name!r} is not bound here; {listed}. Name the axis where it is mapped: "
+        f"vmap(f, axis_name={name!r}), or shard_map(f, mesh=...) over a mesh that has it"
+    )
 
 
 def groups_of(function: str, axes: Axes, groups: Any) -> Groups:
@@ -64,6 +87,11 @@ def groups_of(function: str, axes: Axes, groups: Any) -> Groups:
         return None
     if len(axes.named) != 1 or axes.positions:
         raise ArgumentError(f"{function}: axis_index_groups needs a single axis name")
+    if axes.of_mesh:
+        raise CollectiveError(
+            f"{function}: ranks of a mesh have no axis_index_groups. Give the mesh another axis, as in "
+            "make_mesh((groups, size), ('group', 'member')), and name that one"
+        )
     checked_groups = tuple([integers(function, "axis_index_groups", group) for group in groups])
     ((_, size),) = axes.named
     if sorted([i for group in checked_groups for i in group]) != list(range(size)):
@@ -88,8 +116,9 @@ def each_leaf(function: str, x: Any, apply: Callable[[Any], Any]) -> Any:
     return tree_unflatten(tree, [finish(apply(operand(leaf, function))) for leaf in leaves])
 
 
-def _known(x: Any) -> bool:
-    return not isinstance(x, Tracer)
+def _known(x: Any, axes: Axes) -> bool:
+    """Whether all examples have this value. Ranks may have captured different arrays."""
+    return not isinstance(x, np.ndarray if axes.of_mesh else ()) and not isinstance(x, Tracer)
 
 
 # --- sums and extremes --------------------------------------------------------------------------------------
@@ -97,16 +126,17 @@ def _known(x: Any) -> bool:
 
 @checked
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
-    """The sum over all examples of a mapped axis, for every example.
+    """The sum over all examples of a mapped axis, or over the ranks of a mesh, for every one of them.
 
     Parameters
     ----------
     x : pytree of arrays
         A value that is the same for all examples, such as the number 1, is multiplied by their number.
     axis_name : hashable, or tuple of them
-        The name that ``vmap(f, axis_name=...)`` gives to the axis. Integers are positions of axes of `x`.
+        The name that ``vmap(f, axis_name=...)`` gives to the axis, or an axis of the mesh of the `shard_map` around it.
+        Integers are positions of axes of `x`.
     axis_index_groups : sequence of sequences of int, optional
-        A partition of the examples into groups of one size: sums within each group.
+        A partition of the examples into groups of one size: sums within each group. Not for a mesh.
 
     Returns
     -------
@@ -120,9 +150,11 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] |
 
     Notes
     -----
-    The derivative is that of the sum over the batch: the cotangent of each example is the sum of the cotangents of
-    all results. So ``vmap(grad(f))`` with a `psum` in `f` is the gradient of the sum of `f` over the batch. In
-    compiled code, collectives are plain operations along the batch axis.
+    Under ``vmap`` the derivative is that of the sum over the batch: the cotangent of each example is the sum of the
+    cotangents of all results. So ``vmap(grad(f))`` with a `psum` in `f` is the gradient of the sum of `f` over the
+    batch. In compiled code, these collectives are plain operations along the batch axis.
+
+    In ``shard_map`` all ranks have the result together, so it has one cotangent, which is that of `x` on each rank.
 
     Examples
     --------
@@ -145,7 +177,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] |
             value = ops.convert(value, np.dtype(np.int64))
         if axes.positions:
             value = ops.reduce_sum_p.bind(value, axes=_positions("psum", value, axes))
-        if _known(value):
+        if _known(value, axes):
             return (
                 value * number
                 if type(value) in ops.PYTHON_KEYS
@@ -203,7 +235,7 @@ def _extreme(function: str, x: Any, axis_name: Any, groups: Any) -> Any:
     def extreme(value: Any) -> Any:
         if axes.positions:
             value = reduce.bind(value, axes=_positions(function, value, axes))
-        if _known(value):
+        if _known(value, axes):
             return value
         for name, _ in axes.named:
             value = prim.bind(value, axis_name=name, groups=checked_groups)
@@ -263,7 +295,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     chosen = ops.eq_p.bind(_index(axes), np.int32(source))
 
     def broadcast(value: Any) -> Any:
-        if _known(value):
+        if _known(value, axes):
             return value
         value = ops.strong(value, dtype_of(value))
         own = ops.select_p.bind(chosen, value, dtype_of(value).type(0))
@@ -278,9 +310,15 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 def _index(axes: Axes) -> Any:
     index: Any = np.int32(0)
     for name, size in axes.named:
-        own = prims.axis_index_p.bind(axis_name=name)
+        own = _own_index(name, size)
         index = own if len(axes.named) == 1 else ops.add_p.bind(ops.mul_p.bind(index, np.int32(size)), own)
     return index
+
+
+def _own_index(name: Any, size: int) -> Any:
+    if type(name) is not MeshAxes:
+        return prims.axis_index_p.bind(axis_name=name)
+    return prims.own_block_p.bind(ops.iota((size,), 0, np.dtype(np.int32)), axis_name=name)
 
 
 @checked

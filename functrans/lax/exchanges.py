@@ -1,4 +1,4 @@
-"""Exchanges: what the examples of a ``vmap`` whose axis has a name send to each other."""
+"""Exchanges: what the examples of a ``vmap`` whose axis has a name, or ranks of a mesh, send to each other."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from ..arrays.arguments import shown
 from ..control import collectives as prims
 from ..control.collectives import Groups
 from ..core import ArgumentError, ArgumentValueError, ShapeError
+from ..core.named_axes import MeshAxes
+from ..errors import CollectiveError
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, one_axis, shape_of
@@ -26,8 +28,9 @@ def all_gather(
     axis_index_groups: Sequence[Sequence[int]] | None = None,
     axis: int = 0,
     tiled: bool = False,
+    to: str = "varying",
 ) -> Any:
-    """The values of all examples in one array, for every example.
+    """The values of all examples, or ranks of a mesh, in one array, for every one of them.
 
     Parameters
     ----------
@@ -40,6 +43,10 @@ def all_gather(
         The position of the examples in the result.
     tiled : bool
         Whether to concatenate along this axis of `x`, instead of stacking along a new one.
+    to : {'varying', 'invariant'}
+        In ``shard_map``, whether the result counts as one that each rank has for itself, with a cotangent of its own,
+        or as one that all ranks have together: only then it is a result with the spec ``P()``, and the transpose takes
+        a part of one cotangent instead of summing those of all ranks.
 
     Examples
     --------
@@ -52,6 +59,8 @@ def all_gather(
     axes = named_axes_of("all_gather", axis_name)
     groups = groups_of("all_gather", axes, axis_index_groups)
     size = axes.size if groups is None else len(groups[0])
+    if to not in ("varying", "invariant"):
+        raise ArgumentValueError(f"all_gather: to must be 'varying' or 'invariant', got {to!r}")
 
     def gathered(value: Any) -> Any:
         value = _array(value)
@@ -59,7 +68,10 @@ def all_gather(
         place = one_axis(axis, len(shape) + (not tiled), "all_gather")
         for name, n in reversed(axes.named):
             own = n if groups is None else size
-            value = prims.all_gather_p.bind(value, axis_name=name, groups=groups, number=own)
+            if to == "invariant" and type(name) is MeshAxes:
+                value = prims.all_gather_invariant_p.bind(value, axis_name=name, number=own)
+            else:
+                value = prims.all_gather_p.bind(value, axis_name=name, groups=groups, number=own)
         value = ops.move_axis(ops.reshape_p.bind(value, shape=(size, *shape)), 0, place)
         return _merged(value, place) if tiled else value
 
@@ -79,19 +91,18 @@ def _merged(value: Any, place: int) -> Any:
     )
 
 
-def _parts(function: str, value: Any, axis: int, size: int, tiled: bool) -> tuple[Any, int]:
+def _parts(function: str, value: Any, axis: int, axes: Axes, size: int, tiled: bool) -> tuple[Any, int]:
     """The value with an axis in front that has a part for each example, and where the axis was."""
+    error, those = (CollectiveError, "ranks") if axes.of_mesh else (ShapeError, "examples")
     value = _array(value)
     shape = shape_of(value)
     place = one_axis(axis, len(shape), function)
     extent = shape[place]
     if tiled and extent % size:
-        raise ShapeError(
-            f"{function}: axis {place} of extent {extent} cannot be divided among {size} examples"
-        )
+        raise error(f"{function}: axis {place} of extent {extent} cannot be divided among {size} {those}")
     if not tiled and extent != size:
-        raise ShapeError(
-            f"{function}: axis {place} must have an element for each of the {size} examples, but its extent is "
+        raise error(
+            f"{function}: axis {place} must have an element for each of the {size} {those}, but its extent is "
             f"{extent}; with tiled=True it is divided among them"
         )
     if tiled:
@@ -150,7 +161,9 @@ def psum_scatter(
     size = prod(_extents(axes, groups))
 
     def scattered(value: Any) -> Any:
-        parts, _ = _parts("psum_scatter", value, scatter_dimension, size, tiled)
+        parts, _ = _parts("psum_scatter", value, scatter_dimension, axes, size, tiled)
+        if len(axes.named) == 1 and axes.of_mesh:
+            return prims.psum_scatter_p.bind(parts, axis_name=axes.named[0][0])
         return ops.reduce_sum_p.bind(_exchanged(parts, axes, groups), axes=(0,))
 
     return each_leaf("psum_scatter", x, scattered)
@@ -197,7 +210,7 @@ def all_to_all(
     size = prod(_extents(axes, groups))
 
     def sent(value: Any) -> Any:
-        parts, _ = _parts("all_to_all", value, split_axis, size, tiled)
+        parts, _ = _parts("all_to_all", value, split_axis, axes, size, tiled)
         received = _exchanged(parts, axes, groups)
         place = one_axis(concat_axis, len(shape_of(received)) - tiled, "all_to_all")
         received = ops.move_axis(received, 0, place)
@@ -250,7 +263,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     pairs = _pairs(perm)
     for which, numbers in zip(("source", "target"), zip(*pairs) if pairs else ()):
         if len(set(numbers)) < len(numbers) or not all(0 <= i < size for i in numbers):
-            raise ArgumentValueError(
+            raise (CollectiveError if axes.of_mesh else ArgumentValueError)(
                 f"ppermute: perm must have each {which} once, from 0 to {size - 1}, got {perm!r}"
             )
     return each_leaf("ppermute", x, lambda v: prims.ppermute_p.bind(_array(v), axis_name=name, perm=pairs))

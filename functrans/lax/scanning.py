@@ -203,7 +203,7 @@ def _row_aval(x: Any) -> Aval:
     if type(x) is range:
         return COUNTER
     aval = aval_of(x)
-    return Aval(aval.shape[1:], aval.dtype)
+    return aval.strong().with_shape(aval.shape[1:])
 
 
 def pair(first: PyTreeDef, second: PyTreeDef) -> PyTreeDef:

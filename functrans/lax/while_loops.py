@@ -225,7 +225,10 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
         return trace_body(body_fun, avals, tree, _call, avals, uses)
 
     carried = trace_carry("while_loop", body_fun, init, tree, trace)
-    avals = [Aval(a.shape, a.dtype, w) for a, w in zip(map(aval_of, carried.init), carried.weak)]
+    avals = [
+        aval_of(x).over(a.vma).update(weak_type=w)
+        for x, a, w in zip(carried.init, carried.body.outs, carried.weak)
+    ]
     test = trace_body(cond_fun, avals, tree, _call, uses=Uses(carried.body.uses.refs, read_only=True))
     if not all(carried.body.uses.written) or len(test.uses.refs) > len(carried.body.uses.refs):
         used = test.uses  # the condition and the body have one carry

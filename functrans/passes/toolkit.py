@@ -26,7 +26,7 @@ def new_equation(
     prim: Primitive, invars: Sequence[Atom], params: dict[str, Any], source: Source | None
 ) -> Eqn:
     """An equation with new output variables, whose types follow from the primitive's abstract rule."""
-    out = prim.abstract(*[a.aval for a in invars], **params)
+    out = prim.result_avals([a.aval for a in invars], params)
     outvars = [Var(a) for a in out] if prim.multiple_results else [Var(out)]
     return Eqn(prim, invars, outvars, params, source)
 

@@ -20,6 +20,7 @@ from ..core import (
     tracing,
 )
 from ..core.evaluation import evaluate
+from ..core.named_axes import MeshAxes
 from ..primitives.structure.linear import batched_first, reshape_p
 from ..primitives.structure.shape import slice_p
 from .stage import stage
@@ -61,7 +62,7 @@ class BatchTrace(Trace):
         mine = [type(a) is BatchTracer and a._trace is self for a in args]
         if True not in mine and not prim.each_lane and not self._is_named_in(prim, params):
             return self.parent.process(prim, args, params)
-        if prim.each_lane:
+        if prim.each_lane and type(params.get("axis_name")) is not MeshAxes:
             self.collective = True
         values = [a.value if m else a for a, m in zip(args, mine)]
         dims = [a.dim if m else None for a, m in zip(args, mine)]

@@ -110,7 +110,7 @@ class TangentTrace(Trace):
             if not all(_reached(params["jaxpr"], has_tangent)):
                 # A compiled custom rule that also has other results: record only the linear part.
                 return tracing(self, evaluate, params["jaxpr"], args)
-        out = prim.abstract(*map(aval_of, args), **params)
+        out = prim.result_avals(list(map(aval_of, args)), params)
         if prim.multiple_results:
             return self.record(prim, args, params, out)
         return self.record(prim, args, params, (out,))[0]
@@ -315,7 +315,7 @@ class LinearizeTrace(JVPTrace):
         tape = self.tangents.tape
         total = None
         for v, d in products:
-            out = Linear(v.aval if v.aval.shape == shape else Aval(shape, v.aval.dtype))
+            out = Linear(v.aval if v.aval.shape == shape else v.aval.with_shape(shape))
             tape.append(Entry(mul_p, (v, d), _NOTHING, (out,)))
             if total is not None:
                 both = (total, out)
@@ -433,7 +433,7 @@ def _with_hooks(linear: Linearized, attached: Sequence[Attachment]) -> Linearize
     """The linearization with the hooks that were attached to values."""
 
     def make(prim: Primitive, args: Sequence[Any], params: dict[str, Any], source: Any) -> tuple[Entry, Any]:
-        avals = prim.abstract(*map(aval_of, args), **params)
+        avals = prim.result_avals(list(map(aval_of, args)), params)
         outs = tuple(map(Linear, avals if prim.multiple_results else (avals,)))
         for v in outs:
             v.source = source

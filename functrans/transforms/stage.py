@@ -79,7 +79,7 @@ class StageTrace(Trace):
         if prim.call is not None and prim.call.trace is not None:
             args, params = prim.call.trace(self, args, params)
         invars = [a._var if type(a) is StagedTracer and a._trace is self else self.atom(a) for a in args]
-        out = prim.abstract(*[v.aval for v in invars], **params)
+        out = prim.result_avals([v.aval for v in invars], params)
         outvars = [Var(a) for a in out] if prim.multiple_results else [Var(out)]
         self.eqns.append(Eqn(prim, invars, outvars, params, user_source()))
         if prim.multiple_results:

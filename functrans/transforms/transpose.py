@@ -12,6 +12,7 @@ from typing import Any
 from ..core import Atom, Aval, Block, Effect, Eqn, Jaxpr, Linear, Primitive, TapeAval, Zero, looks_for_faults
 from ..core.evaluation import bind_equation, evaluate
 from ..core.ir import has_subjaxprs
+from ..core.named_axes import differing
 from ..passes.masks import with_zeros
 from ..passes.toolkit import forward_slice
 from ..primitives.tape import sum_primitive
@@ -55,6 +56,7 @@ def backward(
         tape = _reads_first(tape)
     for v, ct in zip(outs, cotangents):
         if type(v) is Linear and type(ct) is not Zero:
+            ct = _reduced(ct, v)
             cts[v] = sum_primitive(v.aval).bind(cts[v], ct) if v in cts else ct
     compare_autocast(tape)
     if looks_for_faults():
@@ -81,9 +83,15 @@ def backward(
             news = rule(ct, *args, **params)
         for a, new in zip(args, news):
             if type(a) is Linear and new is not None and type(new) is not Zero:
+                new = _reduced(new, a)
                 old = cts.get(a)
                 cts[a] = new if old is None else sum_primitive(a.aval).bind(old, new)
     return [None if v is None else cts.get(v, Zero(v.aval)) for v in inputs]
+
+
+def _reduced(ct: Any, of: Linear) -> Any:
+    """A cotangent of a value that all ranks of a mesh have: the sum of those that ranks have."""
+    return ct if differing.reduced is None else differing.reduced(ct, of.aval)
 
 
 def is_large(aval: Aval) -> bool:

@@ -14,7 +14,7 @@ from ...control.call import call_p, set_compiler
 from ...control.hooks.traced_hooks import settled
 from ...core.attachment import Attachment
 from ...core.aval import Aval, aval_of
-from ...core.named_axes import named_axes
+from ...core.named_axes import scope_key
 from ...core.trace import Tracer, current_trace, eval_trace, leaked
 from ...frontend.arguments import (
     Flat,
@@ -151,7 +151,7 @@ class Jitted(CalledFromNumba):
         return tree_unflatten(traced.out_tree, [weak(x) if w else wrap(x) for w, x in zip(numbers, outs)])
 
     def _traced(self, split: Split, avals: list[Aval], treedef: PyTreeDef) -> Traced:
-        key = (trace_key(), treedef, split.key, *avals, *named_axes().items())
+        key = (trace_key(), treedef, split.key, *avals, *scope_key())
         cache = self._cache
         traced = cache.traced[key]
         if traced is not None:

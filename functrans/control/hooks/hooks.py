@@ -183,7 +183,7 @@ def _without(lanes: Lanes, aval: Aval, i: int) -> Aval:
         d = dims[i]
         if d is not None:
             del shape[d]
-    return Aval(tuple(shape), aval.dtype)
+    return aval.strong().with_shape(tuple(shape))
 
 
 def _batch(

@@ -71,6 +71,15 @@ def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(outs) if eqn.primitive.multiple_results else (outs,)
 
 
+def call_host_into(eqn: Eqn, arrays: Sequence[Any], outs: Sequence[Any]) -> None:
+    """One equation that writes its results to memory of the kernel (slot `into`)."""
+    assert eqn.primitive.into is not None
+    try:
+        eqn.primitive.into(arrays, outs, **eqn.params)
+    except errors.FunctransError as error:
+        raise _at(error, eqn.source) from None
+
+
 def out_of_memory(jaxpr: Jaxpr, error: MemoryError) -> MemoryError:
     """The error for a failed allocation, with the line of the largest array that the program makes."""
     if is_from_callback(error) or isinstance(error, errors.FunctransError):

@@ -20,7 +20,7 @@ import numpy as np
 from ...control.bodies import is_host
 from ...control.callback import made_before
 from ...core import Aval, Block, BlockEmitter, Buffer, Effect, Eqn, Jaxpr, Primitive, Var
-from .explain_failure import call_host
+from .explain_failure import call_host, call_host_into
 
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 
@@ -48,10 +48,13 @@ class HostEquation:
     def run(self, memory: Sequence[np.ndarray]) -> None:
         """Evaluate the equation on the arrays of its operands, which come first, and write those of its results."""
         n = len(self.eqn.invars)
-        args = [x.copy() for x in memory[:n]]  # the loop overwrites them later
-        outs = call_host(self.eqn, args)
-        for target, x in zip(memory[n:], outs, strict=True):
-            np.copyto(target, np.reshape(x, target.shape), casting="unsafe")
+        if self.eqn.primitive.into is not None:
+            call_host_into(self.eqn, memory[:n], memory[n:])
+        else:
+            args = [x.copy() for x in memory[:n]]  # the loop overwrites them later
+            outs = call_host(self.eqn, args)
+            for target, x in zip(memory[n:], outs, strict=True):
+                np.copyto(target, np.reshape(x, target.shape), casting="unsafe")
         log = made_before.get()
         if log is not None and self.counts:
             log.append([x.copy() for x in memory[n:]])
