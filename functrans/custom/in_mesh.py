@@ -25,7 +25,7 @@ from .rule import Again, CustomRule, Dims, Forward, Mask, Pushed, Values, lowere
 _SLOTS = frozenset(("fwd", "plain", "fwd_res", "bwd", "jvp", "vmap", "transpose", "dirty"))
 
 
-class _Token(NamedTuple):
+class _MeshToken(NamedTuple):
     """The token of a rule, and the axes over which residuals and outputs differ."""
 
     inner: Any
@@ -109,7 +109,7 @@ class InMesh(CustomRule):
                 list(map(axes_of_value, result.residuals)),
                 list(map(axes_of_value, result.outs)),
             )
-            return result._replace(token=_Token(result.token, residuals, outs))
+            return result._replace(token=_MeshToken(result.token, residuals, outs))
 
         return self._run(trace, slot, _lifted(trace, values, self._ins))
 
@@ -117,8 +117,8 @@ class InMesh(CustomRule):
         """See `CustomRule`."""
         if self._inside:
             return self._rule.bwd(token, residuals, cts)
-        if type(token) is not _Token:
-            token = _Token(token, [self._all] * len(residuals), [self._all] * len(cts))
+        if type(token) is not _MeshToken:
+            token = _MeshToken(token, [self._all] * len(residuals), [self._all] * len(cts))
         trace = RankTrace(current_trace.get())
 
         def slot(residuals: Values, cts: Values) -> Values:

@@ -9,8 +9,20 @@ from ..runtime.module_getattr import module_attributes as _module_attributes
 from .communicator import Communicator
 from .mapping import map
 from .mesh import Mesh, make_mesh, run_threads
+from .shard_map import shard_map
+from .specs import P, PartitionSpec
 from .worker import Request
 
-__all__ = ["Communicator", "Mesh", "Request", "make_mesh", "map", "run_threads"]
+__all__ = [
+    "Communicator",
+    "Mesh",
+    "P",
+    "PartitionSpec",
+    "Request",
+    "make_mesh",
+    "map",
+    "run_threads",
+    "shard_map",
+]
 
 __getattr__, __dir__ = _module_attributes("functrans.distributed", globals(), parts=("shards",))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .base import FunctransError, JAXIndexError, JAXTypeError
+from .distributed import CollectiveError
 
 
 class ConcretizationTypeError(JAXTypeError):
@@ -154,7 +155,7 @@ class NoTracingError(FunctransError, RuntimeError):
     """
 
 
-class UnboundAxisError(FunctransError, NameError):
+class UnboundAxisError(CollectiveError, NameError):
     """A collective names an axis that no ``vmap`` around it binds.
 
     >>> import functrans as ft

@@ -16,8 +16,7 @@ Array([3., 6.])
 from ..runtime.module_getattr import module_attributes as _module_attributes
 from . import (
     arrays, associative, bitwise, branching, collectives, convolution, elementwise, exchanges, gathering,
-    linalg, loops, patches, ranks, reducing, scattering, shapes, slicing, solving, sorting, special, while_loops,
-    windows,
+    linalg, loops, patches, reducing, scattering, shapes, slicing, solving, sorting, special, while_loops, windows,
 )
 from .arrays import *  # noqa: F403
 from .associative import *  # noqa: F403
@@ -31,7 +30,6 @@ from .gathering import *  # noqa: F403
 from .loops import *  # noqa: F403
 from .patches import *  # noqa: F403
 from .primitive_names import primitive as _primitive
-from .ranks import *  # noqa: F403
 from .reducing import *  # noqa: F403
 from .scattering import *  # noqa: F403
 from .shapes import *  # noqa: F403
@@ -62,7 +60,6 @@ __all__ += associative.__all__
 __all__ += branching.__all__
 __all__ += collectives.__all__
 __all__ += exchanges.__all__
-__all__ += ranks.__all__
 __all__ += solving.__all__
 __all__ += shapes.__all__
 __all__ += patches.__all__

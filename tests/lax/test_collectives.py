@@ -356,7 +356,7 @@ def test_unbound_names():
         lambda: lax.pmean(1.0, "k"),
         lambda: ft.jit(lambda: lax.axis_size("k"))(),
     ):
-        with pytest.raises(errors.UnboundAxisError, match="no vmap around it names its axis"):
+        with pytest.raises(errors.UnboundAxisError, match="no vmap or shard_map around it names its axes"):
             f()
     with pytest.raises(errors.UnboundAxisError):  # the name ends with the function
         mapped(lambda x: x)(X), lax.psum(1.0, "i")
