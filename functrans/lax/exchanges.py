@@ -357,6 +357,16 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     x, axis_name
         As of `pvary`.
     to : {'varying'}
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> from functrans import lax
+    >>> from functrans.distributed import P, make_mesh, shard_map
+    >>> mesh = make_mesh((1,), ("i",), backend="self")
+    >>> f = shard_map(lambda x: lax.pcast(x, "i", to="varying"), mesh=mesh, in_specs=P(), out_specs=P("i"))
+    >>> f(fnp.arange(2.0))
+    Array([0., 1.])
     """
     if to != "varying":
         raise ArgumentValueError(

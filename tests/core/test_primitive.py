@@ -177,6 +177,7 @@ def test_what_effects_allow():
         Effect.RAISE: (False, True, False, False, False, True),
         Effect.HOST: (False, False, False, True, True, True),
         Effect.RAISE | Effect.HOST: (False, False, False, True, True, True),
+        Effect.COLLECTIVE: (False, False, False, True, True, True),
     }
     for effects, answers in table.items():
         assert tuple(getattr(effects, name) for name in names) == answers

@@ -13,6 +13,12 @@ def over_rows(f, x, *args):
     return ft.vmap(lambda row: f(row, "i", *args), axis_name="i")(x)
 
 
+def as_varying(f, x):
+    if not f.__module__.startswith("functrans"):
+        return f(x)
+    return ft.vmap(lambda row: f(row, "i", to="varying"), axis_name="i")(x)
+
+
 def numbered(f, x):
     """The same for functions of a name alone."""
     if not f.__module__.startswith("functrans"):
@@ -51,6 +57,8 @@ TABLES = {
         ),
         Entry("psum_scatter", Call(R(3, 3)), oracle=lambda x: x.sum(0), through=over_rows, skip=SQUARE),
         Entry("all_to_all", Call(R(3, 3), 0, 0), oracle=lambda x: x.T, through=over_rows, skip=SQUARE),
+        Entry("pvary", Call(R(3, 2)), oracle=lambda x: x, through=over_rows, skip=SKIP),
+        Entry("pcast", Call(R(3, 2)), oracle=lambda x: x, through=as_varying, skip=SKIP),
         Entry("pswapaxes", Call(R(3, 3), 0), oracle=lambda x: x.T, through=over_rows, skip=SQUARE),
         Entry(
             "ppermute",
