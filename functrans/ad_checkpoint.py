@@ -56,7 +56,7 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
     check_function(what, fun)
     values, treedef = flatten_values((args, kwargs), partial(argument_at, what, fun))
     flat = Flat(fun, treedef, lambda f, given: f(*given[0], **given[1]))
-    jaxpr = stage(flat, [aval_of(x) for x in values], name_of(fun))
+    jaxpr = stage(flat, [aval_of(x) for x in values], name_of(fun), argument=flat.argument)
     paths = [path for path, _ in tree_flatten_with_path((args, kwargs))[0]]
     for line in _lines(jaxpr, [argument_place(fun, path) for path in paths]):
         print(line)

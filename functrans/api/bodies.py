@@ -92,7 +92,10 @@ def trace_body(
         return [as_expected(x, a, own) for x, a in zip(outs, expected)] + outs[len(expected) :]
 
     hooks: list[Attachment] = []
-    staged = stage(body, [a.strong() for a in avals], name_of(fun), hooks=hooks, hoist=False, uses=uses)
+    strong_avals = [a.strong() for a in avals]
+    staged = stage(
+        body, strong_avals, name_of(fun), hooks=hooks, hoist=False, uses=uses, argument=flat.argument
+    )
     opened, consts = lift_constants(staged)
     count = len(staged.outvars) - sum(uses.written)
     outs, sources = staged.out_avals[:count], _sources(staged, fun)[:count]

@@ -129,7 +129,9 @@ class _Checkpointed(Transformed):
         hooks: list[Attachment] = []
         avals = [aval_of(x) for x in values]
         uses = Uses()
-        jaxpr, captured = lift_tracers(stage(flat, avals, name_of(fun), hooks=hooks, uses=uses))
+        jaxpr, captured = lift_tracers(
+            stage(flat, avals, name_of(fun), hooks=hooks, uses=uses, argument=flat.argument)
+        )
         operands = [*values, *[ref.take() for ref in uses.refs]]
         outs = bind(jaxpr, [*captured, *operands], policy=self._policy, prevent_cse=self._prevent_cse)
         outs = put_back(uses, attached(hooks, operands, outs))

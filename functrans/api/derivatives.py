@@ -404,7 +404,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree
                 f"or complex, got {a.dtype}"
             )
     flat = Flat(fun, treedef, _spread)
-    jaxpr, captured = lift_tracers(stage(flat, avals, name_of(fun)))
+    jaxpr, captured = lift_tracers(stage(flat, avals, name_of(fun), argument=flat.argument))
 
     def transposed(cotangent: PyTree) -> PyTree:
         cts = fit_tree(

@@ -149,7 +149,7 @@ class _Mapped(Transformed):
         size = _batch_size(fun, values, dims, places, self._axis_size)
         flat = Flat(fun, treedef, lambda f, tree: f(*tree[0], **tree[1]))
         axis = size if self._axis_name is None else AxisSize(size, self._axis_name)
-        outs, out_dims = batch(flat, axis, values, dims)
+        outs, out_dims = batch(flat, axis, values, dims, flat.argument)
         axes_out = flatten_axes(f"vmap of {name_of(fun)}: out_axes", flat.out_tree, self._out_axes)
         ids = {id(x) for x in values}
         return results(flat.out_tree, [_placed(fun, size, *p) for p in zip(outs, out_dims, axes_out)], ids)

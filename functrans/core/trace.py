@@ -155,6 +155,23 @@ def _refused(
     return refusal
 
 
+def depends_on(x: Any) -> str:
+    """The arguments of the user's functions on which a traced value depends, in words; empty if they are not known."""
+    names = x.origins() if isinstance(x, Tracer) else None
+    if names is None:
+        return ""
+    if not names:
+        return "it depends on no argument: while tracing, functions of functrans are traced; use NumPy for constants"
+    listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return f"it depends on {listed}"
+
+
+def because(x: Any) -> str:
+    """The same in brackets, to add to a message."""
+    depends = depends_on(x)
+    return f" ({depends})" if depends else ""
+
+
 def leaked(tracer: Tracer) -> errors.FunctransError:
     """The error for a tracer that outlived its trace, or was donated."""
     if tracer.consumer is not None:
@@ -166,6 +183,8 @@ def leaked(tracer: Tracer) -> errors.FunctransError:
     )
 
 
+#: How many arguments a message names.
+_NAMED = 4
 _leaks = Config.check_tracer_leaks
 
 
@@ -228,6 +247,8 @@ class Tracer(OperatorMethods, Unportable):
     is_symbolic = False
     #: Whether a number taken from it would lose a derivative.
     differentiated = True
+    #: How an argument is passed so that its number is known.
+    static = "mark the argument static (`jit(f, static_argnums=...)`)"
     #: What it was donated to.
     consumer: Consumer | None = None
 
@@ -257,6 +278,10 @@ class Tracer(OperatorMethods, Unportable):
     def describe(self) -> str:
         """The name of the transformation that made the tracer, for messages."""
         return type(self._trace).__name__
+
+    def origins(self) -> list[str] | None:
+        """The names of the user's arguments on which the value depends, for messages; None if they are not known."""
+        return None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -298,9 +323,13 @@ class Tracer(OperatorMethods, Unportable):
 
     def _unknown(self, error: type[errors.ConcretizationTypeError], before: str, after: str) -> Exception:
         """The error for an operation that needs the number of this value."""
-        by = self.describe()
-        message = f"{before} a traced value of type {self.aval} (traced by {by}){after}".lstrip()
+        message = f"{before} a traced value of type {self.aval} ({self.history()}){after}".lstrip()
         return _refused(error, message, weakref.ref(self._trace))
+
+    def history(self) -> str:
+        """The transformation that made it, and the arguments on which it depends."""
+        depends = depends_on(self)
+        return f"traced by {self.describe()}{'; ' * bool(depends)}{depends}"
 
     def __bool__(self) -> bool:
         return bool(
@@ -309,7 +338,7 @@ class Tracer(OperatorMethods, Unportable):
                 "truth value",
                 "its number is not known while tracing. Choose with `where(condition, a, b)`, or with "
                 "`lax.cond(condition, f, g, *operands)` if only one side may run; combine conditions with & | ~; loop "
-                "with `lax.while_loop`; or mark the argument static (`jit(f, static_argnums=...)`)",
+                f"with `lax.while_loop`; or {self.static}",
             )
         )
 
@@ -320,7 +349,7 @@ class Tracer(OperatorMethods, Unportable):
         if value is None:
             taker = asker(frame)[0]
             asked = f"x.{taker}" if taker in ("item()", "tolist()") else f"{kind}()"
-            why = f": its number is not known while tracing. {_cure(taker)}, or mark the argument static"
+            why = f": its number is not known while tracing. {_cure(taker)}, or {self.static}"
             raise self._unknown(errors.TracerScalarConversionError, f"{asked} of", why)
         if self.differentiated and not is_explicit(frame):
             raise self._lost(kind, frame)
@@ -352,7 +381,7 @@ class Tracer(OperatorMethods, Unportable):
             "integer value",
             "its number is not known while tracing. To index a NumPy array `X` with it, write "
             "`functrans.numpy.asarray(X)[i]`; instead of `for i in range(n)`, write "
-            "`lax.fori_loop(0, n, lambda i, c: ..., start)`, or mark the argument static, as for shapes",
+            f"`lax.fori_loop(0, n, lambda i, c: ..., start)`, or {self.static}, as for shapes",
         )
         return operator.index(value)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -162,6 +163,10 @@ def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], P
     return [read_only_copy(x) for x in leaves], treedef
 
 
+class _Received(Exception):
+    """Ends a call that only shows what the function receives."""
+
+
 class Flat:
     """A user's function as a function of flat values; records the structure of its results.
 
@@ -203,6 +208,22 @@ class Flat:
         leaves, self.out_tree = returned_values(self.fun, out[0])
         self._aux = tree_flatten(out[1])
         return leaves + [x for x in self._aux[0] if isinstance(x, Tracer)]
+
+    def argument(self, place: int) -> str:
+        """The name of the argument that a value comes from, for messages."""
+        marks = [object() for _ in range(self.treedef.num_leaves)]
+        received: list[Any] = []
+
+        def receive(*args: Any, **kwargs: Any) -> NoReturn:
+            received.append((args, kwargs))
+            raise _Received
+
+        with suppress(Exception):  # such as one of a class that checks what it is made of
+            self.call(receive, tree_unflatten(self.treedef, marks))
+        for path, leaf in tree_flatten_with_path(received[0])[0] if received else ():
+            if leaf is marks[place]:
+                return argument_place(self.fun, path)
+        return f"argument {place}"
 
     def separate(self, outs: list[Any], inputs: Collection[int] = ()) -> tuple[list[Any], Any]:
         """The outputs proper, and the auxiliary data with tracers replaced by their values.

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .. import errors
-from ..core import CPU, canonical, is_abstract, operators
+from ..core import CPU, because, canonical, is_abstract, operators
 from ..primitives import ops
 from ..primitives.operands import finish
 from . import linalg
@@ -98,8 +98,8 @@ def _contains(x: Any, value: Any) -> bool:
     contained = any_of(x == value)
     if is_abstract(contained):
         raise errors.ConcretizationTypeError(
-            "value in x of a traced x: its values are unknown while tracing. Write functrans.numpy.any(x == value), "
-            "and choose with where"
+            f"value in x of a traced x: its values are unknown while tracing{because(contained)}. Write "
+            "functrans.numpy.any(x == value), and choose with where"
         )
     return bool(contained)
 

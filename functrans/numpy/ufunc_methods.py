@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays.array import OF_UFUNCS
-from ..core import Primitive, canonical, concrete, dtype_kind, is_abstract, operators
+from ..core import Primitive, because, canonical, concrete, dtype_kind, is_abstract, operators
 from ..core.autocast import autocasting
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, operand, reduced_axes, refuse_out, shape_of
@@ -261,8 +261,8 @@ def _reduceat(
     x, i = array_operand(array, name), operand(indices, name, 1)
     if is_abstract(i):
         raise errors.ConcretizationTypeError(
-            f"{name}: the values of the indices are unknown while tracing; pass them as constants, or write "
-            "zeros(n).at[segment].add(x) with the segment of each element"
+            f"{name}: the values of the indices are unknown while tracing{because(i)}; pass them as constants, or "
+            "write zeros(n).at[segment].add(x) with the segment of each element"
         )
     d = one_axis(axis, len(shape_of(x)), name)
     n = shape_of(x)[d]

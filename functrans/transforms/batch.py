@@ -30,6 +30,7 @@ class BatchTracer(Tracer):
     """A batched value and the position of its batch axis; its own shape is that of one example."""
 
     __slots__ = ("aval", "dim", "value")
+    _trace: BatchTrace
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int):
         self._trace = trace
@@ -45,18 +46,33 @@ class BatchTracer(Tracer):
     def describe(self) -> str:
         return "vmap"
 
+    @property
+    def static(self) -> str:  # type: ignore[override]
+        return Tracer.static if isinstance(self.value, Tracer) else "do not map the argument (`in_axes=None`)"
+
+    def origins(self) -> list[str] | None:
+        """Outside `jit` no equations tell on which of the mapped arguments it depends."""
+        of_value = self.value.origins() if isinstance(self.value, Tracer) else None
+        return of_value or self._trace.mapped
+
 
 class BatchTrace(Trace):
     """Propagates batch axes of one size through primitives. The size is an `AxisSize` if the axis has a name; whether
     lanes have seen each other is in `collective`.
     """
 
-    __slots__ = ("collective", "size")
+    __slots__ = ("collective", "mapped_arguments", "size")
 
-    def __init__(self, parent: Trace, size: int):
+    def __init__(self, parent: Trace, size: int, mapped_arguments: Callable[[], list[str]] | None = None):
         self.parent = parent
         self.size = size
+        self.mapped_arguments = mapped_arguments
         self.collective = False
+
+    @property
+    def mapped(self) -> list[str] | None:
+        """The names of the user's arguments that are mapped, if known."""
+        return None if self.mapped_arguments is None else self.mapped_arguments()
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         mine = [type(a) is BatchTracer and a._trace is self for a in args]
@@ -97,10 +113,19 @@ class BatchTrace(Trace):
 
 
 def batch(
-    fun: Callable[..., Sequence[Any]], size: int, args: Sequence[Any], dims: Sequence[int | None]
+    fun: Callable[..., Sequence[Any]],
+    size: int,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    argument: Callable[[int], str] | None = None,
 ) -> tuple[list[Any], list[int | None]]:
-    """Outputs and their batch axes (None: not batched) of a function of flat values."""
+    """Outputs and their batch axes (None: not batched) of a function of flat values.
+
+    ``argument(i)`` is the name of the user's argument that value `i` comes from, for messages.
+    """
     trace = BatchTrace(current_trace.get(), size)
+    if argument is not None:
+        trace.mapped_arguments = lambda: [argument(i) for i, d in enumerate(dims) if d is not None]
     outs = tracing(trace, fun, *[trace.lift(x, d) for x, d in zip(args, dims)])
     refuse_leaks(trace, outs)
     pairs = [trace.lower(x) for x in outs]

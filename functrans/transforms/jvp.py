@@ -50,6 +50,10 @@ class JVPTracer(Tracer):
             return key
         return primal.key() if isinstance(primal, Tracer) else primal.dtype
 
+    def origins(self) -> list[str] | None:
+        primal = self.primal
+        return primal.origins() if isinstance(primal, Tracer) else None
+
     def concrete(self) -> Any:
         value = self.primal
         return value.concrete() if isinstance(value, Tracer) else value

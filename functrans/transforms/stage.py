@@ -24,7 +24,14 @@ from ..core.trace import Trace, Tracer, current_trace, leaked, refuse_leaks, tra
 from ..errors import HookError, NoTracingError
 from ..errors.source import user_source
 from ..passes.check import verified
-from ..passes.toolkit import forward_slice, live_equations, new_equation, substitute, variables_read
+from ..passes.toolkit import (
+    backward_slice,
+    forward_slice,
+    live_equations,
+    new_equation,
+    substitute,
+    variables_read,
+)
 from ..runtime.config import Config, config
 from ..runtime.context import run_with
 from .attached import Insertion
@@ -46,6 +53,9 @@ class StagedTracer(Tracer):
     def describe(self) -> str:
         return f"jit of {self._trace.name}"
 
+    def origins(self) -> list[str] | None:
+        return self._trace.origins(self._var)
+
     def handed(self) -> Any:
         return stand_in(self) if type(self.aval) is StateAval else self
 
@@ -59,14 +69,18 @@ class StageTrace(Trace):
         The enclosing trace.
     name : str
         The function's name, for messages.
+    argument : callable, optional
+        ``argument(i)`` is the name of the user's argument that input `i` comes from, for messages.
     """
 
-    __slots__ = ("attached", "consts", "eqns", "name")
+    __slots__ = ("argument", "attached", "consts", "eqns", "inputs", "name")
     stages = True
 
-    def __init__(self, parent: Trace, name: str):
+    def __init__(self, parent: Trace, name: str, argument: Callable[[int], str] | None = None):
         self.parent = parent
         self.name = name
+        self.argument = argument
+        self.inputs: list[Var] = []
         self.eqns: list[Eqn] = []
         self.consts: dict[int, tuple[Var, Any, Any]] = {}
         self.attached: list[Attachment] = []
@@ -74,6 +88,22 @@ class StageTrace(Trace):
     def input(self, aval: Aval) -> StagedTracer:
         """A new input."""
         return StagedTracer(self, Var(aval))
+
+    def origins(self, var: Var) -> list[str] | None:
+        """The names of the inputs on which a variable depends, and of those of enclosing traces; None if unknown."""
+        read = {var, *variables_read(backward_slice(self.eqns, [var]))}
+        places = [i for i, v in enumerate(self.inputs) if v in read]
+        if self.argument is None and places:
+            return None
+        names = [self.argument(i) for i in places] if self.argument is not None else []
+        for v, value, _ in self.consts.values():
+            if v in read and isinstance(value, Tracer):
+                outer = value.origins()
+                if outer is None:
+                    return None
+                trace = value._trace
+                names += [f"{n} of {trace.name}" if isinstance(trace, StageTrace) else n for n in outer]
+        return list(dict.fromkeys(names))
 
     def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if prim.call is not None and prim.call.trace is not None:
@@ -299,6 +329,7 @@ def stage(
     hooks: list[Attachment] | None = None,
     hoist: bool = True,
     uses: Uses | None = None,
+    argument: Callable[[int], str] | None = None,
 ) -> Jaxpr:
     """The jaxpr of a function of flat values.
 
@@ -317,9 +348,12 @@ def stage(
         Whether it also receives those on arguments; otherwise they stay in the jaxpr.
     uses : Uses, optional
         Receives the refs from outside that the function uses. They follow the inputs and outputs of the jaxpr.
+    argument : callable, optional
+        As in `StageTrace`.
     """
-    trace = StageTrace(current_trace.get(), name)
+    trace = StageTrace(current_trace.get(), name, argument)
     inputs = [trace.input(a) for a in avals]
+    trace.inputs = [t._var for t in inputs]
     if _no_tracing.ever_changed and config.no_tracing:
         raise NoTracingError(
             f"{name} would be traced, but config.no_tracing is set: call it first with such arguments"

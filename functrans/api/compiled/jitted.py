@@ -169,7 +169,8 @@ class Jitted(CalledFromNumba):
         in_progress = TraceInProgress(self._cache, key)
         uses, name, stats = Uses(), name_of(self._fun), self._cache.stats
         with self._tracing():
-            staged = run_with(traces, in_progress, stage, flat, avals, name, stats, hooks, True, uses)
+            trace = partial(stage, flat, avals, name, stats, hooks, uses=uses, argument=flat.argument)
+            staged = run_with(traces, in_progress, trace)
         closed, captured = lift_tracers(settled(staged) if self._settles else staged)
         extra, hooked = captured_results(hooks, len(staged.invars)), None
         if extra:

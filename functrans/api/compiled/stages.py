@@ -37,7 +37,7 @@ def _staged(
     leaves, treedef = tree_flatten(split.dynamic)
     avals = [struct_aval(x, lambda: f"an argument of {name_of(fun)}") for x in leaves]
     flat = Flat(fun, treedef, partial(call, split))
-    return stage(flat, avals, name_of(fun)), flat.out_tree
+    return stage(flat, avals, name_of(fun), argument=flat.argument), flat.out_tree
 
 
 @checked

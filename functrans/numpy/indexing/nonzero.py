@@ -21,7 +21,7 @@ from ..dispatch import along, array_operand, implements
 def need_size(name: str, x: Any, option: str = "size=") -> NoReturn:
     """Raise an error for a result with unknown shape."""
     raise ConcretizationTypeError(
-        f"{name} of a traced value of type {x.aval} (traced by {x.describe()}): the shape of the result depends on "
+        f"{name} of a traced value of type {x.aval} ({x.history()}): the shape of the result depends on "
         f"values, which are unknown while tracing. Set the size with {option}, compute the result outside the "
         "function, or use where(condition, x, y)"
     )

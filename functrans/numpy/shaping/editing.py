@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import INT64, Tracer, concrete, is_abstract
+from ...core import INT64, Tracer, because, concrete, is_abstract
 from ...errors import ArgumentValueError, ConcretizationTypeError, IndexOutOfBoundsError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, positive_shape, shape_of
@@ -22,8 +22,8 @@ def _numbers(x: Any, name: str, what: str) -> Any:
     """Return `x` with its values; raise an error if they are unknown while tracing."""
     if is_abstract(x):
         raise ConcretizationTypeError(
-            f"{name}: the shape of the result depends on {what}, whose values are unknown while tracing. Compute it "
-            "outside the function, or mark the argument static"
+            f"{name}: the shape of the result depends on {what}, whose values are unknown while "
+            f"tracing{because(x)}. Compute it outside the function, or mark the argument static"
         )
     return concrete(x)
 

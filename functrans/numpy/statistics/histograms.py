@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import FLOAT64, INT64, Tracer, concrete, is_abstract, is_inexact
+from ...core import FLOAT64, INT64, Tracer, because, concrete, is_abstract, is_inexact
 from ...errors import ArgumentError, ArgumentValueError, ConcretizationTypeError, DtypeError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import common, common_dtype, dtype_of, finish, literal, operand, shape_of, strong
@@ -143,8 +143,8 @@ def _number_of_bins(x: Any, bins: str, given: Any, weights: Any, name: str) -> i
     numbers = concrete(x)
     if numbers is None:
         raise ConcretizationTypeError(
-            f"{name}: with bins={bins!r} the number of bins depends on values, which are unknown while tracing. "
-            "Pass the number of bins or their edges"
+            f"{name}: with bins={bins!r} the number of bins depends on values, which are unknown while tracing"
+            f"{because(x)}. Pass the number of bins or their edges"
         )
     limits = None if given is None else tuple([concrete(operand(e, name)) for e in given])
     try:

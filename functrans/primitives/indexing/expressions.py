@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import errors
 from ...arrays.array import unwrap
-from ...core import INT64, Tracer, is_abstract, operators
+from ...core import INT64, Tracer, because, is_abstract, operators
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import mul_p
 from ..structure.linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p
@@ -328,7 +328,8 @@ def _slice_indices(entry: slice, n: int) -> tuple[int, int, int]:
     for bound in (entry.start, entry.stop, entry.step):
         if is_abstract(bound):
             raise errors.TracerIntegerConversionError(
-                f"a slice with the traced bound {bound!r}: the shape of the result would depend on data. "
+                f"a slice with the traced bound {bound!r}: the shape of the result would depend on data"
+                f"{because(bound)}. "
                 "For a slice of fixed length use lax.dynamic_slice(x, (start,), (length,)); or mark the argument "
                 "static"
             )
