@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections import Counter
+import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from .array import Array, wrap
 
 _base: Callable[[Any], Any] = vars(np.ndarray)["base"].__get__
 _dtype: Callable[[Any], np.dtype] = vars(np.ndarray)["dtype"].__get__
-_lock = new_rlock()  # reentrant: a garbage collection may run `_KeptMemory.__del__` while it is held
+_lock = new_rlock()
 #: NumPy's flags, as ``x.flags.num`` has them: C-contiguous, aligned, writable.
 _WRITABLE = 0x1 | 0x100 | 0x400
 _OWNS_DATA = 0x4
@@ -143,7 +144,7 @@ class Donation:
         """Leave the array without elements, so that functions that bypass Python's methods cannot read it either."""
         x = self.array
         # A memoryview of the array refers to the array, not to its memory, which must live as long.
-        memory = _KeptMemory(_base(x))
+        memory = _KeptMemory.of(_base(x))
         consumer = Consumer("Array", self.memory.shape, self.memory.dtype, self.to, self.where)
         _empty(x, stale_dtype(consumer.error, memory))
 
@@ -161,21 +162,25 @@ def _empty(x: Array, dtype: np.dtype) -> None:
 
 
 class _KeptMemory:
-    """Keeps the memory of an emptied Array alive, and counts by id how often it is kept."""
+    """Keeps the memory of emptied Arrays alive; one for each memory, which its id finds as long as it lives."""
 
-    counts: ClassVar[Counter[int]] = Counter()
+    __slots__ = ("__weakref__", "link")
+    #: Those that die leave it without Python code, which an interrupt could leave halfway.
+    living: ClassVar[dict[int, weakref.ref[_KeptMemory]]] = {}
 
     def __init__(self, link: Any):
         self.link = link
-        with _lock:
-            self.counts[id(link)] += 1
 
-    def __del__(self) -> None:
-        key = id(self.link)
+    @classmethod
+    def of(cls, link: Any) -> _KeptMemory:
+        """The one of a memory, which is made if there is none."""
         with _lock:
-            self.counts[key] -= 1
-            if not self.counts[key]:
-                del self.counts[key]
+            known = cls.living.get(id(link))
+            kept = None if known is None else known()
+            if kept is None:
+                kept = cls(link)
+                cls.living[id(link)] = weakref.ref(kept, partial(cls.living.pop, id(link)))
+            return kept
 
 
 def unwrap_consumed(x: Any) -> np.ndarray:
@@ -193,7 +198,7 @@ def _own_memory(x: Array) -> np.ndarray | None:
         return None
     link = _base(x)
     while type(link) is np.ndarray:
-        if sys.getrefcount(link) > _ALONE + _KeptMemory.counts[id(link)]:
+        if sys.getrefcount(link) > _ALONE + (id(link) in _KeptMemory.living):
             return None
         below = _base(link)
         if type(below) is DonatedMemory or (below is None and link.flags.num & _OWNS_DATA):

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from itertools import count
 from typing import Any, NoReturn
-from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ..errors import BackwardStateError
+from ..runtime.context import LivingValues
 from .aval import Aval
 from .dtypes import INT64
 from .trace import Tracer, current_trace, eval_trace
@@ -45,7 +45,7 @@ class StateAval(Aval):
 #: Whether a hook is running: it may read and set members, even under an outer transformation.
 hook_runs: ContextVar[bool] = ContextVar("functrans_hook_runs", default=False)
 _numbers = count()
-_living: WeakValueDictionary[int, BackwardState] = WeakValueDictionary()
+_living: LivingValues[int, BackwardState] = LivingValues()
 
 
 class BackwardState:

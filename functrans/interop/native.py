@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numba
 import numpy as np
@@ -21,6 +20,7 @@ from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..lax.loops import map as map_rows
 from ..lowering.host.host_calls import note_native
 from ..primitives.structure.linear import batched_first
+from ..runtime.context import Living, LivingValues
 from .calls.typed_ir import typed_function
 from .native_code import EntryCode, compiled_entry
 
@@ -91,17 +91,17 @@ class NativeFunction(UserCode):
     @cached_property
     def entry(self) -> NativeEntry:
         """What a kernel calls; functions of equal types and sizes have the same."""
-        key, code = compiled_entry(self)
+        code = compiled_entry(self)
         with _publishing:
-            known = _known.setdefault(self.dispatcher, WeakValueDictionary())
-            place = (key, code.address, *self.sizes)
+            known = _known.setdefault(self.dispatcher, LivingValues())
+            place = (code.address, *self.sizes)
             entry = known.get(place)
             if entry is None:
                 entry = known[place] = NativeEntry(self, code)
             return entry
 
 
-_known: WeakKeyDictionary[Any, WeakValueDictionary[Any, NativeEntry]] = WeakKeyDictionary()
+_known: Living[LivingValues[Any, NativeEntry]] = Living()
 _publishing = new_lock()
 
 

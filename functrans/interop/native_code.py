@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import llvmlite.ir as ir
 from numba.core import callconv, cgutils, types
@@ -17,6 +16,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.np.numpy_support import from_dtype
 
 from ..errors import ArgumentValueError
+from ..runtime.context import Living
 from .emitter import ArrayEmitter, word
 from .jitted.arguments import result_leaves
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _I64, _I8 = ir.IntType(64), ir.IntType(8)
 #: Numba's engine keeps the names of what it has unloaded.
 _numbers = count()
-_known: WeakKeyDictionary[Any, dict[Any, EntryCode]] = WeakKeyDictionary()
+_known: Living[dict[Any, EntryCode]] = Living()
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class EntryCode:
 
 
 @global_compiler_lock
-def compiled_entry(f: NativeFunction) -> tuple[Any, EntryCode]:
-    """The C function of a jitted function, with a key: functions of equal types share it, whatever the sizes.
+def compiled_entry(f: NativeFunction) -> EntryCode:
+    """The C function of a jitted function; functions of equal types share it, whatever the sizes.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def compiled_entry(f: NativeFunction) -> tuple[Any, EntryCode]:
     known = _known.setdefault(dispatcher, {})
     if key not in known or known[key].keep[0] is not compiled:
         known[key] = _compiled(f, compiled)
-    return key, known[key]
+    return known[key]
 
 
 def _compiled(f: NativeFunction, compiled: Any) -> EntryCode:

@@ -50,6 +50,11 @@ class Options:
     cpu: str = "native"
     without: frozenset[str] = frozenset()
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What makes options equal, in built-in types, which C hashes."""
+        return self.strict, self.backend, self.checked, self.cpu, self.without
+
     def runs(self, which: Pass) -> bool:
         """Whether an optimisation of the stage ``'code'`` is on."""
         return which.name not in self.without

@@ -55,9 +55,9 @@ class OptionValues:
     def set(self, name: str, value: Any) -> None:
         """Set the value for the process."""
         with self.lock:
-            self.values = {**self.values, name: value}
-            self.key = self.key_with({})
-            self.version += 1
+            key = self.key_with({name: value})
+            # Python runs no signal handler, and no other thread, between assignments that call nothing.
+            self.values, self.key, self.version = {**self.values, name: value}, key, self.version + 1
 
     def key_with(self, overrides: dict[str, Any]) -> tuple[Any, ...]:
         """The trace key under these overrides."""

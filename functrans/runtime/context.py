@@ -21,10 +21,11 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar, copy_context
 from types import CodeType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+K = TypeVar("K")
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -141,29 +142,78 @@ class Override:
         return overridden  # type: ignore[return-value]
 
 
-class Living:
-    """A set of objects that are alive, compared by identity.
+class Living(Generic[T]):
+    """Objects that are alive, each with a value: a `weakref.WeakKeyDictionary`, or a `weakref.WeakSet`.
 
-    Objects leave it without Python code, unlike a `weakref.WeakSet`: what a signal handler raises in that is lost.
+    Objects leave it without Python code: what a signal handler raises in that is lost, and the entry stays.
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: dict[weakref.ref[Any], T] = {}
+
+    def add(self: Living[None], x: Any) -> None:
+        """Note an object, which must be hashed by identity."""
+        self.setdefault(x, None)
+
+    def setdefault(self, x: Any, value: T) -> T:
+        """The value of an object, which must be hashed by identity; `value` if it is new."""
+        return self._entries.setdefault(weakref.ref(x, self._entries.pop), value)
+
+    def get(self, x: Any) -> T | None:
+        """The value of an object, or None."""
+        return self._entries.get(weakref.ref(x))
+
+    def items(self) -> list[tuple[Any, T]]:
+        """The objects with their values."""
+        return [(x, value) for r, value in list(self._entries.items()) if (x := r()) is not None]
+
+    def clear(self) -> None:
+        """Forget all objects."""
+        self._entries = {}  # those that die later leave the old one
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([x for x, _ in self.items()])
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class LivingValues(Generic[K, T]):
+    """Values by key for as long as something else holds them: a `weakref.WeakValueDictionary`.
+
+    Values leave it without Python code, as from `Living`, if C hashes the keys: numbers, bytes, tuples of these.
     """
 
     __slots__ = ("_references",)
 
     def __init__(self) -> None:
-        self._references: dict[weakref.ref[Any], None] = {}
+        self._references: dict[K, weakref.ref[Any]] = {}
 
-    def add(self, x: Any) -> None:
-        """Note an object, which must be hashed by identity."""
-        self._references[weakref.ref(x, self._references.pop)] = None
+    def get(self, key: K) -> T | None:
+        """The value, or None."""
+        reference = self._references.get(key)
+        return None if reference is None else reference()
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter([x for r in list(self._references) if (x := r()) is not None])
+    def __getitem__(self, key: K) -> T:
+        value = self.get(key)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __setitem__(self, key: K, value: T) -> None:
+        self._references[key] = weakref.ref(value, functools.partial(self._references.pop, key))
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._references = {}
 
     def __len__(self) -> int:
         return len(self._references)
 
 
-_locks = Living()
+_locks: Living[None] = Living()
 
 
 def new_lock() -> Any:

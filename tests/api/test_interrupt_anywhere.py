@@ -28,6 +28,9 @@ from functrans.control.callback import made_before
 from functrans.core.trace import current_trace, eval_trace
 from functrans.custom.saving import _hooks as saved_values
 from functrans.errors.source import replayed
+from functrans.lowering.llvm import store
+from functrans.lowering.llvm.objects import ObjectCode
+from functrans.lowering.run.executable import Executable
 from functrans.lowering.undisturbed import undisturbed
 from functrans.runtime.config import config
 from functrans.scipy.special import polygamma
@@ -245,6 +248,52 @@ def test_every_instant_of_patches():
             return [np.asarray(config.specialize_below * k)]
 
     sweep(patched, range(1, counted(patched)))
+
+
+def test_every_instant_of_compiling_a_program():
+    """One that is set up by halves called itself for ever."""
+    jaxpr = ft.make_jaxpr(lambda x: x + 1.0)(1.0).jaxpr
+    Executable(jaxpr).compile()  # its kernel
+    for n in itertools.count(1):
+        program = Executable(jaxpr)
+        instants = Instants(n)
+        done = instants.run(program.compile)
+        assert program.call(np.array(2.0)) == [3.0]
+        if done:
+            break
+    assert n > 50
+
+
+def test_every_instant_of_forgetting_object_code():
+    """The next compilation raised a KeyError: what had been forgotten was still counted."""
+    large = ObjectCode("entry", (), bytes(store._KEPT // 3))
+    for n in itertools.count(1):
+        recent = store._Recent()
+        recent.put("a", large)
+        recent.put("b", large)
+        done = Instants(n).run(lambda: recent.clear() or "done")  # noqa: B023
+        for key in "cde":
+            recent.put(key, large)
+        assert recent.get("c") is recent.get("e") is large
+        if done:
+            break
+    assert n > 2
+
+
+def test_every_instant_of_setting_an_option():
+    """The key of programs, which the options decide, changes with them."""
+    before = config.specialize_below
+    try:
+        for n in itertools.count(1):
+            instants = Instants(n)
+            done = instants.run(lambda: setattr(config, "specialize_below", 1000 + n) or "done")  # noqa: B023
+            keys = {config._store.trace_key(), config._store.key_with({})}
+            assert len(keys) == 1
+            if done:
+                break
+    finally:
+        config.specialize_below = before
+    assert n > 3
 
 
 class Alarm(Exception):

@@ -250,8 +250,8 @@ class _Caches:
     """The caches of all jitted functions; each lives as long as its function."""
 
     def __init__(self) -> None:
-        self.by_function: weakref.WeakKeyDictionary[Any, dict[Hashable, Cache]] = weakref.WeakKeyDictionary()
-        self.everything = Living()
+        self.by_function: Living[dict[Hashable, Cache]] = Living()
+        self.everything: Living[None] = Living()
         self.lock = new_rlock()
 
     def get(self, fun: Callable[..., Any], options: Hashable) -> Cache:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from contextvars import ContextVar
-from typing import Any, Protocol
-from weakref import WeakKeyDictionary
+from typing import Protocol
+
+from ...runtime.context import Living
 
 
 class Forgetful(Protocol):
@@ -37,7 +38,7 @@ class MetBlock:
     __slots__ = ("__weakref__", "_programs")
 
     def __init__(self) -> None:
-        self._programs: WeakKeyDictionary[Any, set[Hashable]] = WeakKeyDictionary()
+        self._programs: Living[set[Hashable]] = Living()
 
     def met(self) -> None:
         """Record the block for all programs being traced."""
@@ -55,6 +56,6 @@ class MetBlock:
 
     def changed(self) -> None:
         """Drop these programs."""
-        for cache, keys in list(self._programs.items()):
+        for cache, keys in self._programs.items():
             cache.forget(keys)
         self._programs.clear()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from numba import config as numba_config
 from numba.core import compiler, ir, ir_utils, typed_passes
@@ -14,6 +13,7 @@ from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pa
 from numba.core.errors import NumbaRuntimeError
 
 from ...errors import NumbaTranslationError
+from ...runtime.context import Living
 from .flow import ControlFlow
 
 
@@ -93,7 +93,7 @@ class _FrontEnd(compiler.CompilerBase):
         return [passes]
 
 
-_KNOWN: WeakKeyDictionary[Any, dict[tuple[Any, ...], TypedFunction]] = WeakKeyDictionary()
+_KNOWN: Living[dict[tuple[Any, ...], TypedFunction]] = Living()
 
 
 def typed_function(dispatcher: Any, arg_types: tuple[Any, ...]) -> TypedFunction:

@@ -13,13 +13,13 @@ import threading
 from collections.abc import Sequence
 from itertools import count
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ...control.bodies import is_host
 from ...control.callback import made_before
 from ...core import Aval, Block, BlockEmitter, Buffer, Effect, Eqn, Jaxpr, Primitive, Var
+from ...runtime.context import LivingValues
 from .explain_failure import call_host, call_host_into
 
 _WORD = ctypes.sizeof(ctypes.c_void_p)
@@ -61,7 +61,7 @@ class HostEquation:
 
 
 _numbers = count()
-_entries: WeakValueDictionary[Any, Any] = WeakValueDictionary()
+_entries: LivingValues[Any, Any] = LivingValues()
 
 
 def note_native(entry: Any, sizes: Sequence[int]) -> None:

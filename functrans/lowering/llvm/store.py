@@ -95,7 +95,6 @@ class _Recent:
 
     def __init__(self) -> None:
         self._codes: OrderedDict[str, ObjectCode] = OrderedDict()
-        self._size = 0
         self._lock = new_lock()
 
     def get(self, key: str) -> ObjectCode | None:
@@ -107,17 +106,17 @@ class _Recent:
 
     def put(self, key: str, code: ObjectCode) -> None:
         with self._lock:
-            self._size += len(code.image) - len(self._codes[key].image if key in self._codes else b"")
             self._codes[key] = code
             self._codes.move_to_end(key)
-            while self._size > _KEPT:
+            # Counted each time: a sum that is kept would be wrong after an interrupt of `clear`.
+            size = sum([len(c.image) for c in self._codes.values()])
+            while size > _KEPT:
                 _, old = self._codes.popitem(last=False)
-                self._size -= len(old.image)
+                size -= len(old.image)
 
     def clear(self) -> None:
         with self._lock:
             self._codes.clear()
-            self._size = 0
 
 
 _recent = _Recent()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from typing import Any
-from weakref import WeakValueDictionary
 
-from ...runtime.context import new_lock
+from ...runtime.context import LivingValues, new_lock
 from ..backend import Options, Origin
 from ..llvm.objects import libraries
 from ..llvm.store import forget
@@ -15,7 +14,7 @@ from ..loops.show import show
 from ..undisturbed import undisturbed
 from .compile import CompiledKernel, compile_kernel
 
-_Key = tuple[bytes, Options]
+_Key = tuple[bytes, tuple[Any, ...]]
 
 
 class KernelCache:
@@ -27,18 +26,24 @@ class KernelCache:
     """
 
     def __init__(self) -> None:
-        self._kernels: WeakValueDictionary[_Key, CompiledKernel] = WeakValueDictionary()
+        self._kernels: LivingValues[_Key, CompiledKernel] = LivingValues()
         self._compiling: dict[_Key, Any] = {}
         self._lock = new_lock()
 
     def get(self, kernel: ir.Kernel, options: Options) -> tuple[CompiledKernel, Origin]:
         """The compiled form of an outlined kernel, and where it comes from."""
         text = show(kernel)
-        key = blake2b(text.encode(), digest_size=24).digest(), options
+        key = blake2b(text.encode(), digest_size=24).digest(), options.key
         known = self._kernels.get(key)
-        return (known, "memory") if known is not None else undisturbed(self._compiled, key, kernel, text)
+        return (
+            (known, "memory")
+            if known is not None
+            else undisturbed(self._compiled, key, kernel, options, text)
+        )
 
-    def _compiled(self, key: _Key, kernel: ir.Kernel, text: str) -> tuple[CompiledKernel, Origin]:
+    def _compiled(
+        self, key: _Key, kernel: ir.Kernel, options: Options, text: str
+    ) -> tuple[CompiledKernel, Origin]:
         libraries.run()
         with self._lock:
             mine = self._compiling.setdefault(key, new_lock())
@@ -47,7 +52,7 @@ class KernelCache:
                 known = self._kernels.get(key)
                 if known is not None:
                     return known, "memory"
-                compiled = self._kernels[key] = compile_kernel(kernel, key[1], text)
+                compiled = self._kernels[key] = compile_kernel(kernel, options, text)
                 return compiled, compiled.code.origin
         finally:
             with self._lock:

@@ -159,19 +159,21 @@ class Executable:
             if self._steps is None:
                 start = time.perf_counter()
                 steps = [s if isinstance(s, HostStep) else self._compiled(s) for s in self._lowered]
-                self._steps = steps
+                call = self._wrapper(steps)
                 if config.log_compiles:
                     types = ", ".join(map(str, self.simplified.in_avals))
                     seconds = time.perf_counter() - start
                     _log.warning("Compiled %s for (%s) in %.3f s", self.simplified.name, types, seconds)
-                self.__dict__["call"] = self._wrapper()
+                # In one call of C: after an interrupt, or a fork, between the two the program called itself for ever.
+                vars(self).update(call=call, _steps=steps)
         return self
 
-    def _wrapper(self, public: Public | None = None) -> Callable[..., Any]:
-        assert self._steps is not None
+    def _wrapper(
+        self, steps: Sequence[KernelUnit | HostStep], public: Public | None = None
+    ) -> Callable[..., Any]:
         failed = partial(_failed, self.simplified)
         seek = partial(look, self.simplified) if self.debug_nans else None
-        return write_wrapper(self.simplified, self._steps, failed, seek, self._donated, public)
+        return write_wrapper(self.simplified, steps, failed, seek, self._donated, public)
 
     def fast_call(
         self, leaves: Sequence[Any], out_tree: PyTreeDef, weak: Sequence[bool]
@@ -194,7 +196,9 @@ class Executable:
             return None
         match = matcher(leaves)
         tidy = tuple([type(x) in ARRAYS for x in leaves])
-        return None if match is None else (match, self._wrapper(Public(tidy, out_tree, tuple(weak))))
+        return (
+            None if match is None else (match, self._wrapper(self.steps, Public(tidy, out_tree, tuple(weak))))
+        )
 
     def _compiled(self, lowered: LoweredKernel) -> KernelUnit:
         code, origin = kernels.get(lowered.kernel, self._options)

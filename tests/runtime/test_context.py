@@ -1,0 +1,66 @@
+"""Tables that objects leave when they die: without Python code, in which an interrupt would be lost."""
+
+import gc
+from pathlib import Path
+
+import pytest
+
+import functrans as ft
+from functrans.lowering.backend import Options
+from functrans.runtime.context import Living, LivingValues
+
+
+class Node:
+    pass
+
+
+def test_living_objects_have_values():
+    table, a, b = Living(), Node(), Node()
+    assert table.setdefault(a, [1]) is table.setdefault(a, [2])
+    table.setdefault(b, [3])
+    assert (table.get(a), table.get(Node())) == ([1], None)
+    assert table.items() == [(a, [1]), (b, [3])]
+    del a
+    gc.collect()
+    assert (list(table), len(table)) == ([b], 1)
+    table.clear()
+    assert len(table) == 0
+    table.add(b)
+    del b
+    gc.collect()
+    assert len(table) == 0
+
+
+def test_values_by_key_live_as_long_as_others_hold_them():
+    table, a, b = LivingValues(), Node(), Node()
+    table[1], table["b", 2.0] = a, b
+    assert (table[1], table.get(("b", 2.0)), table.get(3)) == (a, b, None)
+    with pytest.raises(KeyError):
+        table[3]
+    del a
+    assert (len(table), table.get(1)) == (1, None)
+    table["b", 2.0] = other = Node()
+    del b
+    assert table["b", 2.0] is other
+    table.clear()
+    del other
+    assert len(table) == 0
+
+
+def test_dying_runs_no_python_code():
+    """But for the memory of tapes."""
+    sources = {p: p.read_text() for p in Path(ft.__file__).parent.rglob("*.py")}
+    for word, files in {
+        "WeakKeyDictionary()": [],
+        "WeakValueDictionary()": [],
+        "WeakSet()": [],
+        "weakref.finalize(": [],
+        "def __del__": ["tape.py"],
+    }.items():
+        assert [p.name for p, text in sources.items() if word in text] == files, word
+
+
+def test_the_key_of_options_is_hashed_by_c():
+    key = Options(without=frozenset({"a"})).key
+    assert {type(x) for x in key} <= {bool, str, frozenset}
+    assert Options(specialize_below=3).key == Options().key != Options(strict=True).key
