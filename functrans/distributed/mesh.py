@@ -7,7 +7,6 @@ import contextvars
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ import numpy as np
 
 from ..core import ArgumentError
 from ..errors import ArgumentValueError, CollectiveError, ShardingError
+from ..runtime.context import Living
 from ..runtime.module_getattr import lazy_import
 from .communicator import AloneCommunicator, Communicator
 from .threads import RankTeam, ThreadsCommunicator
@@ -24,7 +24,7 @@ BACKENDS = ("mpi", "threads", "self")
 #: Seconds that the end of the process waits for collectives that were started.
 _PATIENCE = 5.0
 _mpi = lazy_import("functrans.distributed.mpi")
-_open: weakref.WeakSet[Mesh] = weakref.WeakSet()
+_open: Living[None] = Living()
 
 
 class World(Protocol):
@@ -191,7 +191,7 @@ def _leave_all() -> None:
         sys, "last_value"
     ):  # the process ends by an exception, and with it the others: waiting delays that
         return
-    for mesh in list(_open):
+    for mesh in _open:
         mesh.leave(_PATIENCE)
 
 

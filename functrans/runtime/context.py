@@ -165,6 +165,10 @@ class Living(Generic[T]):
         """The value of an object, or None."""
         return self._entries.get(weakref.ref(x))
 
+    def discard(self, x: Any) -> None:
+        """Forget an object, if it is known."""
+        self._entries.pop(weakref.ref(x), None)
+
     def items(self) -> list[tuple[Any, T]]:
         """The objects with their values."""
         return [(x, value) for r, value in list(self._entries.items()) if (x := r()) is not None]

@@ -26,6 +26,10 @@ def test_living_objects_have_values():
     table.clear()
     assert len(table) == 0
     table.add(b)
+    table.discard(b)
+    table.discard(Node())
+    assert list(table) == []
+    table.add(b)
     del b
     gc.collect()
     assert len(table) == 0
