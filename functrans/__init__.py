@@ -36,6 +36,7 @@ from .api.devices import (
     process_index,
     typeof,
 )
+from .api.devices import set_world as _set_world
 from .api.flags import (
     check_tracer_leaks,
     checking_leaks,
@@ -81,6 +82,7 @@ from .runtime.module_getattr import lazy_import as _lazy_import
 from .runtime.module_getattr import module_attributes as _module_attributes
 
 _set_numba_door(_lazy_import("functrans.interop.jitted.type"))
+_set_world(_lazy_import("functrans.distributed.world"))
 
 __version__ = "0.2.0"
 
@@ -88,6 +90,8 @@ _autocast = _lazy_import("functrans.api.autocast")
 _operators.operations = _autocast
 _custom_autocast = _lazy_import("functrans.custom.fwd_bwd")
 _interop = _lazy_import("functrans.interop")
+_distributed = _lazy_import("functrans.distributed")
+_sharding = _lazy_import("functrans.sharding")
 
 _LAZY = (
     "ad_checkpoint",
@@ -118,13 +122,16 @@ _LAZY = (
 
 #: Functions whose modules load at their first use; those of `interop` load Numba.
 _FUNCTIONS = {
+    "P": _distributed,
     "autocast": _autocast,
     "custom_bwd": _custom_autocast,
     "custom_fwd": _custom_autocast,
     "get_autocast_dtype": _autocast,
     "is_autocast_enabled": _autocast,
+    "make_mesh": _sharding,
     "njit": _interop,
     "numba_call": _interop,
+    "shard_map": _distributed,
 }
 
 __all__ = [
@@ -134,6 +141,7 @@ __all__ = [
     "Function",
     "FunctionError",
     "MultiHandle",
+    "P",
     "Ref",
     "RemovableHandle",
     "ShapeDtypeStruct",
@@ -208,6 +216,7 @@ __all__ = [
     "local_devices",
     "log_compiles",
     "make_jaxpr",
+    "make_mesh",
     "named_call",
     "named_scope",
     "new_ref",
@@ -233,6 +242,7 @@ __all__ = [
     "remat",
     "saved_values_hooks",
     "scipy",
+    "shard_map",
     "sharding",
     "test_util",
     "testing",

@@ -16,9 +16,19 @@ from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, tree_map
 from ..primitives.ops import operand
 
+_worlds: list[Any] = []
+
+
+def set_world(world: Any) -> None:
+    """Say what knows of other processes: ``world.place()`` is the number of this one, and how many there are."""
+    _worlds[:] = [world]
+
 
 def _check(where: str, device: Any) -> None:
-    if device is not None and not (isinstance(device, str) and device == CPU):
+    check_whole = getattr(device, "check_whole", None)
+    if check_whole is not None:  # a sharding over a mesh
+        check_whole(where)
+    elif device is not None and not (isinstance(device, str) and device == CPU):
         raise ArgumentValueError(
             f"{where} must be 'cpu' or None, got {device!r}: functrans computes on one CPU"
         )
@@ -102,7 +112,7 @@ def default_backend() -> str:
 
 @checked
 def process_index(backend: str | None = None) -> int:
-    """The number of this process: 0.
+    """The number of this process: 0, unless MPI started several, or it is a virtual rank of `run_threads`.
 
     Examples
     --------
@@ -111,12 +121,13 @@ def process_index(backend: str | None = None) -> int:
     0
     """
     _check("process_index: backend", backend)
-    return CPU.process_index
+    index: int = _worlds[0].place()[0]
+    return index
 
 
 @checked
 def process_count(backend: str | None = None) -> int:
-    """The number of processes: 1.
+    """The number of processes: 1, unless MPI started several, or in `run_threads`, where each virtual rank is one.
 
     Examples
     --------
@@ -125,7 +136,8 @@ def process_count(backend: str | None = None) -> int:
     1
     """
     _check("process_count: backend", backend)
-    return 1
+    count: int = _worlds[0].place()[1]
+    return count
 
 
 @contextmanager
@@ -152,7 +164,7 @@ def device_put(
     ----------
     x : pytree of array_like
         Traced values stay as they are.
-    device, src : "cpu" or Device, optional
+    device, src : "cpu" or Device or NamedSharding, optional
     donate, may_alias : bool, optional
         Accepted, without effect: the arrays of `x` stay valid, and later changes to them do not reach the result.
 

@@ -66,7 +66,12 @@ class Mesh:
     [(0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1)]
     """
 
-    def __init__(self, shape: tuple[int, ...], names: tuple[str, ...], world: World):
+    def __init__(self, shape: tuple[int, ...], names: tuple[str, ...], world: World | None = None):
+        if world is None:
+            raise ShardingError(
+                "Mesh: a mesh arranges the processes of a program, each of which is one device. Make it by "
+                "functrans.make_mesh(shape, names)"
+            )
         self.shape = dict(zip(names, shape, strict=True))
         self.names = names
         self.rank = world.rank
@@ -240,6 +245,11 @@ class ThreadsWorld:
 
 #: The world of a virtual rank, in its thread.
 _virtual: contextvars.ContextVar[ThreadsWorld | None] = contextvars.ContextVar("functrans_rank", default=None)
+
+
+def virtual_world() -> ThreadsWorld | None:
+    """The virtual ranks among which this thread is one; None outside of `run_threads`."""
+    return _virtual.get()
 
 
 def make_mesh(

@@ -1,9 +1,11 @@
-"""Tools that JAX keeps under ``jax.experimental``: an ODE solver, Taylor mode, checks, calls of Python with effects."""
+"""Tools that JAX keeps under ``jax.experimental``: an ODE solver, Taylor mode, checks, calls of Python with effects,
+and exchanges between processes.
+"""
 
 from ..api.callback import io_callback
 from ..runtime.module_getattr import module_attributes as _module_attributes
 
-__all__ = ["checkify", "io_callback", "jet", "ode"]
+__all__ = ["checkify", "io_callback", "jet", "multihost_utils", "ode"]
 __getattr__, __dir__ = _module_attributes(
-    "functrans.experimental", globals(), parts=("checkify", "jet", "ode")
+    "functrans.experimental", globals(), parts=("checkify", "jet", "multihost_utils", "ode")
 )

@@ -625,3 +625,10 @@ def test_buffers_of_kernels_are_passed_on():
 
     np.testing.assert_array_equal(on(2, program), np.ones(32))
     assert owners == [(False, False)] * 6
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_gradients_over_processes(on_ranks, n):
+    done = on_ranks(n, "gradients.py", timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "all equal\n"

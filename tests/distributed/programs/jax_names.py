@@ -1,0 +1,37 @@
+"""A program for JAX over processes, and what they exchange besides."""
+
+import numpy as np
+
+import functrans as jax
+import functrans.numpy as jnp
+from functrans.errors import ShardingError
+from functrans.experimental import multihost_utils
+from functrans.sharding import NamedSharding
+
+n, rank = jax.process_count(), jax.process_index()
+assert n == 2
+assert 0 <= rank < n
+mesh = jax.make_mesh((n,), ("data",))
+X = np.arange(8.0).reshape(4, 2)
+
+
+@jax.jit
+@jax.shard_map(mesh=mesh, in_specs=(jax.P(), jax.P("data")), out_specs=jax.P())
+def loss(w, x):
+    return jax.lax.pmean(jnp.mean((x @ w) ** 2), "data")
+
+
+np.testing.assert_allclose(jax.grad(loss)(jnp.ones(2), X), 2 * X.T @ X.sum(1) / 4)
+try:
+    jax.device_put(X, NamedSharding(mesh, jax.P("data")))
+except ShardingError as error:
+    assert "Pass the whole array to shard_map" in str(error)  # noqa: PT017
+else:
+    raise AssertionError("no process has the blocks of others")
+np.testing.assert_array_equal(jax.device_put(X, NamedSharding(mesh, jax.P())), X)
+np.testing.assert_array_equal(multihost_utils.process_allgather(rank), [0, 1])
+np.testing.assert_array_equal(multihost_utils.broadcast_one_to_all(X + rank), X)
+multihost_utils.sync_global_devices("end")
+mesh.close()
+if not rank:
+    print("done")
