@@ -44,6 +44,7 @@ NAMESPACES = (
     "functrans.scipy.stats",
     *[f"functrans.scipy.stats.{name}" for name in stats.__all__ if inspect.ismodule(getattr(stats, name))],
     "functrans.experimental",
+    "functrans.experimental.multihost_utils",
     "functrans.experimental.ode",
     "functrans.example_libraries.optimizers",
     "functrans.example_libraries.stax",

@@ -90,14 +90,20 @@ def make_mesh(
         raise ArgumentValueError(
             "make_mesh: devices must be None: each process of the program is one device, in the order of its number"
         )
-    count = 1 if isinstance(axis_names, str) else len(axis_names)
+    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+    sizes = (axis_shapes,) if isinstance(axis_shapes, int) else tuple(axis_shapes)
+    count = len(names)
+    if len(sizes) != count:
+        raise ArgumentValueError(
+            f"make_mesh: axis_shapes {sizes} has {len(sizes)} entries, axis_names {names} {count}"
+        )
     if axis_types is not None and (
         len(axis_types) != count or not all(isinstance(a, AxisType) for a in axis_types)
     ):
         raise ArgumentValueError(
             f"make_mesh: axis_types must have an AxisType for each axis, got {axis_types!r}"
         )
-    return _make_mesh(axis_shapes, axis_names, backend=backend_here() if backend is None else backend)
+    return _make_mesh(sizes, names, backend=backend_here() if backend is None else backend)
 
 
 class NamedSharding:

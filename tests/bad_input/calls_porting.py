@@ -20,6 +20,13 @@ def stopped(function: Any, *args: Any, **kwargs: Any) -> Any:
         sys.breakpointhook = before
 
 
+def sharded(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call the function that it makes."""
+    return function(*args, **kwargs)(X)
+
+
+MESH = ft.make_mesh((1,), ("i",), backend="self")
+
 OWN: dict[str, list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]] = {
     "functrans": [
         ("block_until_ready", None, (TREE,), {}),
@@ -42,6 +49,9 @@ OWN: dict[str, list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]] = {
         ("local_devices", None, (0, "cpu"), {}),
         ("named_scope", entered, ("name",), {}),
         ("typeof", None, (X,), {}),
+        ("P", None, ("i", None), {}),
+        ("make_mesh", None, ((1,), ("i",)), {}),
+        ("shard_map", sharded, (np.sin,), {"mesh": MESH, "in_specs": ft.P("i"), "out_specs": ft.P("i")}),
     ],
     "functrans.dtypes": [
         ("canonicalize_dtype", None, (float,), {}),
@@ -50,12 +60,17 @@ OWN: dict[str, list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]] = {
         ("scalar_type_of", None, (X,), {}),
     ],
     "functrans.ad_checkpoint": [("print_saved_residuals", None, (np.sum, X), {})],
-    "functrans.sharding": [("SingleDeviceSharding", None, (ft.devices()[0],), {})],
+    "functrans.sharding": [
+        ("SingleDeviceSharding", None, (ft.devices()[0],), {}),
+        ("NamedSharding", None, (MESH, ft.P("i")), {}),
+        ("PartitionSpec", None, ("i", None), {}),
+        ("make_mesh", None, ((1,), ("i",)), {}),
+    ],
     "functrans.debug": [("breakpoint", stopped, (), {})],
 }
 LEFT_OUT: dict[str, set[str]] = {
     "functrans": {"Device", "float16"},
-    "functrans.sharding": {"Sharding"},
+    "functrans.sharding": {"AxisType", "Mesh", "Sharding"},
     "functrans.dtypes": {
         "TypePromotionError",
         "extended",
