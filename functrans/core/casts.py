@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..runtime.context import quietly
+from ..runtime.float_warnings import at_users_line
 from .dtypes import INT32, INT64, is_float
 from .low_precision import FLOAT32, is_bfloat16
 
@@ -43,13 +44,16 @@ def cast(x: Any, dtype: np.dtype) -> Any:
     >>> quietly(cast)(np.array([np.nan, 1e10, -1.0]), np.dtype("uint32"))
     array([         0, 1410065408, 4294967295], dtype=uint32)
     """
-    if dtype.kind not in "iu" or not is_float(x.dtype):
-        return x.astype(dtype, copy=False)
-    if is_bfloat16(x.dtype):
-        x = x.astype(FLOAT32)
-    if dtype == _UINT32:  # of NumPy's loops for it one goes through int64, another one does not
-        return cast(x, INT64).astype(dtype)
-    return x.astype(dtype) if numpy_agrees(x.dtype, dtype) else by_definition(x, dtype)
+    try:
+        if dtype.kind not in "iu" or not is_float(x.dtype):
+            return x.astype(dtype, copy=False)
+        if is_bfloat16(x.dtype):
+            x = x.astype(FLOAT32)
+        if dtype == _UINT32:  # of NumPy's loops for it one goes through int64, another one does not
+            return cast(x, INT64).astype(dtype)
+        return x.astype(dtype) if numpy_agrees(x.dtype, dtype) else by_definition(x, dtype)
+    except RuntimeWarning as warning:
+        return at_users_line(warning, cast, (x, dtype), {})
 
 
 @cache

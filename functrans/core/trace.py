@@ -24,6 +24,7 @@ from .. import errors
 from ..errors.source import Source
 from ..runtime.config import Config, config
 from ..runtime.explicit_float import asker, is_explicit
+from ..runtime.float_warnings import at_users_line, watch_warnings
 from ..runtime.module_getattr import nearest_names
 from ..runtime.portable import Unportable
 from ..runtime.unusual import unusual
@@ -92,6 +93,10 @@ class EvalTrace(Trace):
                     *map(aval_of, args), **params
                 )  # raises what tracing raises, if it refuses the operands
             raise
+        except RuntimeWarning as warning:
+            if prim.effects(**params).on_host:
+                raise
+            out = at_users_line(warning, impl, args, params)
         if weak and args:
             out = out.item()
         if (_debug_nans.ever_changed or _debug_infs.ever_changed) and looks_for_faults():
@@ -128,6 +133,7 @@ _last_refusal: ContextVar[tuple[Any, ...] | None] = ContextVar("functrans_refusa
 def tracing(trace: Trace, f: Callable[..., Any], *args: Any) -> Any:
     """``f(*args)`` with `trace` as the current trace."""
     outer = current_trace.get()
+    watch_warnings()
     try:  # as in `run_with`
         current_trace.set(trace)
         return f(*args)

@@ -173,24 +173,33 @@ def user_source() -> Source | None:
     known = replayed.get()
     if known is not None:
         return known
-    frame: FrameType | None = sys._getframe(1)
+    frame = _user_frame()
+    return None if frame is None else Source(frame.f_code, frame.f_lasti)
+
+
+def _user_frame() -> FrameType | None:
+    frame: FrameType | None = sys._getframe(2)
     library: FrameType | None = None
     while frame is not None:
         if not is_internal(frame.f_code):
             if not _passed_over(frame):
-                return Source(frame.f_code, frame.f_lasti)
+                return frame
             library = library or frame
         frame = frame.f_back
-    return None if library is None else Source(library.f_code, library.f_lasti)
+    return library
 
 
-def warn_user(message: str) -> None:
-    """Issue a `UserWarning` at the user's line."""
-    source = user_source()
-    if source is None:
-        warnings.warn(message, UserWarning, stacklevel=2)
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning at the user's line, as often as Python's filters for that line allow."""
+    source, frame = replayed.get(), _user_frame()
+    if source is not None:
+        warnings.warn_explicit(message, category, *source.parts()[:2])
+    elif frame is None:
+        warnings.warn(message, category, stacklevel=2)
     else:
-        warnings.warn_explicit(message, UserWarning, *source.parts()[:2])
+        space = frame.f_globals
+        registry, module = space.setdefault("__warningregistry__", {}), space.get("__name__")
+        warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, module, registry)
 
 
 def last_line(fun: Callable[..., Any]) -> Source | None:
