@@ -14,7 +14,7 @@ from ..core import HELD, PYTHON_KEYS, Tracer, aval_of, check_supported, native, 
 from ..errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
 from ..runtime.context import pass_on
 from .elementwise.arithmetic import convert, convert_element_type_p
-from .structure.linear import broadcast_in_dim_p, shape_of
+from .structure.linear import broadcast_in_dim_p, dtype_of, shape_of
 from .structure.shape import concatenate_p
 
 Key = Any
@@ -169,6 +169,27 @@ def strong(x: Any, dtype: np.dtype) -> Any:
             )
         return convert_element_type_p.bind(x, dtype=dtype, weak=False)
     return convert(x, dtype)
+
+
+def stored(x: Any, dtype: np.dtype, name: str) -> Any:
+    """Cast a value to the dtype of the array that a function writes it to.
+
+    Raises
+    ------
+    DtypeError
+        If it is complex and the array real: NumPy drops the imaginary part, with a warning.
+    """
+    refuse_complex(dtype_of(x), dtype, name)
+    return convert(x, dtype)
+
+
+def refuse_complex(source: np.dtype, target: np.dtype, name: str) -> None:
+    """Raise `DtypeError` for a complex value that is to be written into an array of numbers that are not complex."""
+    if source.kind == "c" and target.kind not in "cb":
+        raise DtypeError(
+            f"{name}: a complex value cannot be written into an array of dtype {target}: take its real part, or "
+            "convert the array with .astype(complex)"
+        )
 
 
 def number(x: Any, dtype: np.dtype) -> Any:

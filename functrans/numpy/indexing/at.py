@@ -151,8 +151,8 @@ class AtIndex:
     If index arrays select an element repeatedly, all methods apply every value, one after the other (as ``np.add.at``
     does). Only `set` uses just the last one, as NumPy's assignment does, and its derivative is that of this value. So
     `power` raises to one exponent after the other, and `apply` applies its function repeatedly. Values are cast to the
-    dtype of the array as by NumPy: `set` casts any value; the others raise `DtypeError` if the kind of the result does
-    not match the array's (``int`` array, ``float`` value).
+    dtype of the array as by NumPy: `set` casts any real value; the others raise `DtypeError` if the kind of the result
+    does not match the array's (``int`` array, ``float`` value). So do all for a complex value and a real array.
 
     A boolean mask as the only index also accepts values with the shape of the whole array, of which those under the
     mask are used. This works for a traced mask, too, which otherwise accepts only a scalar.
@@ -190,6 +190,8 @@ class AtIndex:
         """Read the elements. `fill_value` defaults to NaN, the lowest signed or highest unsigned integer, or True."""
         x = unwrap(self._x)
         plan = _plan(x, _index(self._index, mode, wrap_negative_indices), mode)
+        if fill_value is not None:
+            ops.refuse_complex(np.result_type(fill_value), dtype_of(x), "x.at[...].get: fill_value")
         fill = None if fill_value is None or fill_value != fill_value else fill_value
         return wrap(ops.take(x, plan, fill))
 
@@ -235,7 +237,7 @@ class AtIndex:
         mode, unique, index = self._options(**options)
         mask = _lone_mask(index)
         if mask is not None and is_abstract(mask):
-            return wrap(_where_mask(x, mask, ops.convert(unwrap(func(self._x)), x.dtype), None, whole=True))
+            return wrap(_where_mask(x, mask, _updates(x, unwrap(func(self._x)), None), None, whole=True))
         plan = _plan(x, index, mode)
         if not plan.axes or unique or mask is not None:
             same = AtIndex(self._x, index)
@@ -328,6 +330,7 @@ def _updates(x: Any, values: Any, op: Any) -> Any:
                 f"x.at[...] of an array of dtype {dtype}: with {_described(update_type)} the result is {result}, "
                 "which cannot be stored. Convert the array (x.astype(...)) or the values first"
             )
+    ops.refuse_complex(np.result_type(update_type), dtype, "x.at[...]")
     if isinstance(values, Tracer):
         return ops.convert(values, dtype)
     # Convert a Python number directly: one beyond the range of the dtype is an OverflowError, as in NumPy.

@@ -65,7 +65,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     """
     _refuse_inplace("place", inplace)
     x, chosen = array_operand(arr, "place"), ops.truth(array_operand(mask, "place", 1))
-    values = ops.convert(ops.flat(array_operand(vals, "place", 2)), dtype_of(x))
+    values = ops.stored(ops.flat(array_operand(vals, "place", 2)), dtype_of(x), "place")
     if prod(shape_of(chosen)) != prod(shape_of(x)):
         raise ArgumentValueError(
             f"place: mask and data must be the same size, got shapes {shape_of(chosen)} and {shape_of(x)}"
@@ -109,7 +109,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise", *, inplace: bool = True) 
         raise ArgumentValueError(f"put: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
     x = array_operand(a, "put")
     i = ops.flat(array_operand(ind, "put", 1))
-    values = ops.convert(ops.flat(array_operand(v, "put", 2)), dtype_of(x))
+    values = ops.stored(ops.flat(array_operand(v, "put", 2)), dtype_of(x), "put")
     if not shape_of(i)[0] or not shape_of(values)[0]:
         return owned(x, a)
     places = ops.iota(shape_of(i), 0)
@@ -138,7 +138,7 @@ def putmask(a: Any, mask: Any, values: Any, *, inplace: bool = True) -> Any:
     """
     _refuse_inplace("putmask", inplace)
     x, chosen = array_operand(a, "putmask"), ops.truth(array_operand(mask, "putmask", 1))
-    new = ops.convert(ops.flat(array_operand(values, "putmask", 2)), dtype_of(x))
+    new = ops.stored(ops.flat(array_operand(values, "putmask", 2)), dtype_of(x), "putmask")
     if shape_of(chosen) != shape_of(x):
         raise ArgumentValueError(
             f"putmask: mask and data must be the same size, got shapes {shape_of(chosen)} and {shape_of(x)}"
@@ -190,6 +190,7 @@ def put_along_axis(
         finish(i) if e == d else finish(ops.iota(tuple([n if e == f else 1 for f in range(len(shape))]), e))
         for e, n in enumerate(shape)
     ]
+    values = finish(ops.stored(array_operand(values, "put_along_axis", 2), dtype_of(x), "put_along_axis"))
     where = At(finish(x))[tuple(places)]
     return where.set(values) if mode is None else where.set(values, mode=mode)
 
@@ -232,4 +233,5 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     else:
         step = 1 + sum(shape[0] ** k for k in range(1, len(shape)))
     places = np.arange(prod(shape))[:end:step]
-    return put(x, places, val, inplace=False) if places.size else owned(x, a)
+    values = finish(ops.stored(array_operand(val, "fill_diagonal", 1), dtype_of(x), "fill_diagonal"))
+    return put(x, places, values, inplace=False) if places.size else owned(x, a)

@@ -121,7 +121,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """
     x, d = along(array_operand(arr, "insert"), axis, "insert")
     n = shape_of(x)[d]
-    v = ops.convert(array_operand(values, "insert", 2), dtype_of(x))
+    v = ops.stored(array_operand(values, "insert", 2), dtype_of(x), "insert")
     ndim = len(shape_of(x))
     if len(shape_of(v)) < ndim:
         v = ops.reshape_p.bind(v, shape=(1,) * (ndim - len(shape_of(v))) + shape_of(v))

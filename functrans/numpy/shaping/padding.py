@@ -177,6 +177,7 @@ def _lengths(given: Any, ndim: int) -> list[tuple[int, int]]:
 def _constant(x: Any, widths: list[tuple[int, int]], constant: Any) -> Any:
     dtype, ndim = dtype_of(x), len(widths)
     value = operand(constant, "pad")
+    ops.refuse_complex(dtype_of(value), dtype, "pad")
     if not shape_of(value):
         config = tuple([(lo, hi, 0) for lo, hi in widths])
         return ops.pad_p.bind(x, strong(value, dtype), padding_config=config)
