@@ -316,3 +316,19 @@ def test_products_whose_sizes_are_known_at_run_time_are_not_divided():
     one, two = (run(ft.grad(log_det), threads, a) for threads in (1, 2))
     np.testing.assert_allclose((two + two.T) / 2, np.linalg.inv(a), rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-15)
+
+
+def test_one_text_for_every_number_of_threads():
+    """Scratch memory has a row for each thread, and a sum a part for each chunk: their numbers are parameters."""
+    x = np.random.default_rng(0).normal(size=(3000, 400))
+
+    def f(x):
+        return ft.vmap(lambda row: fnp.cumsum(fnp.sort(row) * row))(x), fnp.sum(x * x)
+
+    texts = []
+    for threads in (2, 3, 4):
+        with ft.config.patch(num_threads=threads):
+            texts.append(ft.jit(lambda x: f(x)).lower(x).as_text())
+    assert texts[0] == texts[1] == texts[2]
+    assert "_rows" in texts[0]
+    assert "partial" in texts[0]

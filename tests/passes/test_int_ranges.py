@@ -314,6 +314,8 @@ def test_counters_that_start_far_out_may_wrap():
     assert counting((-FAR // 2, 0), (-1, -1)).after == [(-FAR, 0)]
     assert counting((-FAR // 2 - 1, 0), (-1, -1)).after == [UNKNOWN]
     assert counting((0, 0), (0, LARGEST_STEP)).after == [(0, FAR)]
+    assert counting((0, 3), (-1, 0)).after == [(-FAR, 3)]
+    assert counting((0, 3), (0, 1)).after == [(0, FAR)]
     assert counting((0, 0), (0, LARGEST_STEP + 1)).after[0][1] == HIGHEST
 
 

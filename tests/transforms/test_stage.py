@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import functrans as ft
+import functrans.numpy as fnp
 from functrans.core.aval import Aval, aval_of
 from functrans.core.ir import Literal
 from functrans.core.primitive import Effect
@@ -64,3 +66,15 @@ def test_stage_refuses_tracers_of_traces_that_are_over():
     with pytest.raises(UnexpectedTracerError, match="first"):
         sin_p.bind(stored[0])
     assert current_trace.get() is eval_trace
+
+
+def test_captured_constants_of_the_other_byte_order_become_native():
+    values = np.array([1.5, -2.0])
+    jaxpr = ft.make_jaxpr(lambda x: x * fnp.asarray(values.astype(">f8")) + values.astype(">f4"))(np.ones(2))
+    assert all(c.dtype.isnative for c in jaxpr.consts)
+    np.testing.assert_array_equal(ft.jit(lambda x: x * values.astype(">f8"))(np.ones(2)), values)
+    other = np.array([1, 2]).astype(np.dtype("i4").newbyteorder())
+    staged = stage(lambda x: [x, other], [aval_of(values)], "constants")
+    (constant,) = staged.consts
+    assert constant.dtype.isnative
+    np.testing.assert_array_equal(constant, other)

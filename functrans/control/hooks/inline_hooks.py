@@ -35,17 +35,15 @@ Flat = Callable[..., list[Any]]
 
 @dataclass(frozen=True)
 class PushedHook:
-    """Forward mode: from primals and the tangents in `mask` to results and their tangents, or to the tangents alone."""
+    """Forward mode: from primals and the tangents in `mask` to the tangents of the results."""
 
     mask: Mask
-    tangents_only: bool = False
 
     def avals(
         self, ins: Sequence[Aval], outs: Callable[[Sequence[Aval]], tuple[Aval, ...]]
     ) -> tuple[Aval, ...]:
         """The types of the results."""
-        results = outs(self.operands(ins))
-        return results if self.tangents_only else (*results, *results)
+        return outs(self.operands(ins))
 
     def operands(self, ins: Sequence[Aval]) -> Sequence[Aval]:
         """The types that the function itself takes."""
@@ -54,9 +52,8 @@ class PushedHook:
     def applied(self, f: Flat, *values: Any) -> list[Any]:
         """The derived function."""
         primals = values[: len(self.mask)]
-        outs, tangents = jvp(f, primals, with_zeros(self.mask, values[len(primals) :], primals))
-        out_tangents = [instantiate(t) for t in tangents]
-        return out_tangents if self.tangents_only else [*outs, *out_tangents]
+        _, tangents = jvp(f, primals, with_zeros(self.mask, values[len(primals) :], primals))
+        return [instantiate(t) for t in tangents]
 
 
 @dataclass(frozen=True)
@@ -168,7 +165,7 @@ class InlineHook(UserCode):
 
 
 def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, hook: InlineHook, only: bool = False, **params: Any
+    primals: Sequence[Any], tangents: Sequence[Any], *, hook: InlineHook, **params: Any
 ) -> tuple[Any, Any]:
     values, state = hook.split(primals)
     ts = tangents[: len(values)]
@@ -176,7 +173,7 @@ def _jvp(
     outs = inline_hook_p.bind(*primals, hook=hook, **params)
     if not any(mask):
         return outs, [Zero(x) for x in outs]
-    pushed = hook.then(PushedHook(mask, tangents_only=True))
+    pushed = hook.then(PushedHook(mask))
     return outs, inline_hook_p.bind(*values, *chosen(ts, mask), *state, hook=pushed, **params)
 
 

@@ -215,8 +215,6 @@ def _is_passed_on(e: Eqn, operand: int) -> bool:
 
 def after_the_loop(parts: LinearizedJaxpr, last: Collection[Var]) -> LinearizedJaxpr:
     """A linearized body whose primal half, but for marks, does not read the last arrays: its linear half does."""
-    if not last:
-        return parts
     primal = parts.primal
     late = forward_slice([e for e in primal.eqns if e.primitive is not read_back_p], last)
     if late.isdisjoint(residual_atoms(parts)):

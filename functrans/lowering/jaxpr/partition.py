@@ -69,7 +69,7 @@ def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
         if is_host(e):
             level = max([1, *[n + (n % 2 == 0) for n in operands]])
         else:  # a kernel; if it has effects, it is a loop or a branch that calls the host
-            level = max([0, *[n + n % 2 for n in operands if n >= 0]])
+            level = max([0, *[n + n % 2 for n in operands]])
         if ordered:
             last_host = level
         if may_raise:
@@ -94,7 +94,7 @@ def _delay(jaxpr: Jaxpr, levels: dict[Eqn, int]) -> None:
         reader = min((first.get(v, inf) for v in e.outvars), default=inf)
         if not is_host(e) and e.effects.movable and not isinstance(e.primitive.kernel, Block):
             smaller = sum(a.aval.size for a in e.invars if isinstance(a, Var)) <= e.outvars[0].aval.size
-            if smaller and reader != inf and reader % 2 == 0 and reader > levels[e]:
+            if smaller and reader != inf and reader % 2 == 0:
                 levels[e] = int(reader)
         for a in e.invars:
             first[a] = min(first.get(a, inf), levels[e])

@@ -140,6 +140,34 @@ def test_jit_around_a_backward_pass_traces_its_hooks_once():
         assert len(calls) == k + 1
 
 
+def test_jit_traces_hooks_with_a_handle_once_too():
+    settings = {"k": 2.0}
+
+    def f(x):
+        y = 3.0 * x
+        ft.register_hook(y, lambda ct: ct * settings["k"], mode="inline")
+        return y * y
+
+    gradient = ft.jit(lambda x: ft.grad(ft.jit(f))(x))
+    assert gradient(1.0) == 36.0
+    settings["k"] = 5.0
+    assert gradient(1.0) == 36.0
+    gradient.clear_cache()
+    assert gradient(1.0) == 90.0
+
+
+def test_the_warning_says_why_a_hook_cannot_be_compiled():
+    def hook(ct):
+        return ct * min(float(ct), 2.0)
+
+    f = ft.jit(lambda x: ft.cotangent_hook(x, hook, mode="inline") ** 2)
+    with pytest.warns(
+        RuntimeWarning, match="'hook' cannot be compiled, and runs as Python: .*traced value"
+    ) as caught:
+        assert ft.grad(f)(3.0) == 12.0
+    assert "\n" not in str(caught[0].message)
+
+
 def test_a_handle_removes_a_hook_that_a_jit_has_traced():
     handles = []
 

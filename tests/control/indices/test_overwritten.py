@@ -254,6 +254,20 @@ def names(f, **options):
     return [a.eqn.primitive.name for a in compare(f, False, **options)[0]]
 
 
+@pytest.mark.parametrize("lowest", [True, False])
+def test_the_ends_of_an_axis_of_which_the_index_may_count_from_the_end(lowest):
+    """Two places that are a whole axis apart may be one element, those that are closer may not."""
+    at = lambda written, read: (
+        lambda k, i, y, r: (
+            i,
+            y.at[0, k + written].set(fresh(y[0, k + read], r)),
+        )
+    )
+    # k is 2, and the axis has 11 elements.
+    assert names(at(8, -2), lowest=lowest) == names(at(-2, 8), lowest=lowest) == ["gather"]
+    assert names(at(8, -3), lowest=lowest) == names(at(-3, 8), lowest=lowest) == []
+
+
 def test_what_may_be_elsewhere_is_not_found():
     """Indices that clip or wrap, and writes that may not happen."""
     ahead = lambda mode: lambda k, i, y, r: (i, y.at[r + 5, 0].set(fresh(y[r, 0], r), mode=mode))

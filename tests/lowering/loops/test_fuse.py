@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import functrans as ft
+import functrans.numpy as fnp
 from functrans.lowering.jaxpr.reshapes import reshape_groups, reshape_index, reshape_inlines
 from functrans.lowering.jaxpr.simplify import simplify
 from functrans.lowering.loops import ir
@@ -239,3 +241,22 @@ def test_a_row_that_every_iteration_writes_is_shared(stage):
     ((outer, *inner),) = independence(stage, softmax, X)
     assert not outer
     assert [loop[0] for loop in inner] == [False, False, True]
+
+
+def test_what_shares_only_a_number_has_loops_of_its_own():
+    """Loops join for what both read along them; a number is no traffic."""
+
+    def loops(f, *args):
+        return ft.jit(f).lower(*args).as_text().count("for ")
+
+    x, y = np.ones(300), np.ones(300)
+    apart = loops(lambda x, y, s: (fnp.sin(x) * s, fnp.cos(y) * s), x, y, np.float64(2.0))
+    together = loops(lambda x, s: (fnp.sin(x) * s, fnp.cos(x) * s), x, np.float64(2.0))
+    assert (apart, together) == (2, 1)
+    rows = loops(
+        lambda x, y, w: (fnp.sin(x) * w, fnp.cos(y) * w),
+        np.ones((40, 50)),
+        np.ones((40, 50)),
+        np.ones((40, 1)),
+    )
+    assert rows == 3

@@ -1,0 +1,150 @@
+"""Sums of mostly zero arrays: the same numbers, and only for what is zero."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.lowering.host.explain_failure import evaluate_on_host
+from functrans.lowering.jaxpr.simplify import simplify
+
+N = 40
+X = np.arange(1.0, 9.0)
+
+
+def names(f, *args, strict=False):
+    return [e.primitive.name for e in simplify(ft.make_jaxpr(f)(*args), strict=strict).eqns]
+
+
+def windows(x, count=6, value=0.0, edges=(), total=None):
+    """A sum of windows of two elements each in an array of `N`."""
+    total = fnp.zeros(N) if total is None else total
+    for i in range(count):
+        low = dict(edges).get(i, 3 * i)
+        total = total + lax.pad(x[i : i + 2], value, [(low, N - 2 - low, 0)])
+    return total
+
+
+def by_numpy(x, count=6, value=0.0, edges=(), total=None):
+    total = np.zeros(N) if total is None else np.array(total)
+    for i in range(count):
+        low = dict(edges).get(i, 3 * i)
+        row = np.full(N, value)
+        kept = slice(max(low, 0), min(low + 2, N))
+        row[kept] = x[i : i + 2][kept.start - low : kept.stop - low]
+        total = total + row
+    return total
+
+
+@pytest.mark.parametrize(
+    ("options", "gathered"),
+    [
+        ({}, True),
+        ({"count": 3}, False),
+        ({"value": 1.0}, False),
+        ({"value": np.nan}, False),
+        ({"edges": ((0, -1),)}, False),
+        ({"edges": ((5, N - 1),)}, False),
+        ({"edges": ((3, 0), (4, 1))}, True),
+        ({"total": np.arange(1.0 * N)}, True),
+    ],
+)
+def test_windows_are_added_to_one_array(options, gathered):
+    found = ft.jit(lambda x: windows(x, **options))(X)
+    np.testing.assert_array_equal(found, by_numpy(X, **options))
+    whole = "edges" not in options or gathered
+    assert ("sum_of_windows" in names(lambda x: windows(x, **options), X)) == (gathered if whole else True)
+    assert "sum_of_windows" not in names(lambda x: windows(x, **options), X, strict=True)
+    with ft.config.patch(strict=True):
+        np.testing.assert_array_equal(ft.jit(lambda x: windows(x, **options))(X), by_numpy(X, **options))
+
+
+def test_sums_that_are_read_meanwhile_stay():
+    def f(x):
+        first = windows(x, 3)
+        return windows(x[1:], 5, total=first), first * 2.0
+
+    for a, b in zip(
+        ft.jit(f)(X), (by_numpy(X[1:], 5, total=by_numpy(X, 3)), 2 * by_numpy(X, 3)), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+# --- random sums --------------------------------------------------------------------------------------------
+
+numbers = st.integers(0, N - 1)
+terms = st.one_of(
+    st.tuples(st.just("window"), st.integers(-1, N - 1), st.integers(0, 3)),
+    st.tuples(st.just("element"), numbers, numbers),
+    st.tuples(st.just("two elements"), numbers, numbers),
+    st.tuples(st.just("rows"), st.integers(0, 3), numbers),
+    st.tuples(st.just("set"), numbers, numbers),
+    st.tuples(st.just("dense"), numbers, numbers),
+    st.tuples(st.just("slice"), st.integers(0, N - 4), numbers),
+)
+sums = st.recursive(terms, lambda inner: st.tuples(st.just("sum"), inner, inner), max_leaves=8)
+
+
+def value(term, x, np):
+    """A term; all its numbers are integers, so that sums are exact in any order."""
+    kind, a, b = term
+    if kind == "sum":
+        return value(a, x, np) + value(b, x, np)
+    zeros = np.zeros(N)
+    if kind == "dense":
+        return x[::-1] * float(a) + float(b)
+    if kind == "window" and np is fnp:
+        return lax.pad(x[: b + 1], 0.0, [(a, N - b - 1 - a, 0)])
+    if kind == "window":
+        kept = [i for i in range(b + 1) if 0 <= i + a < N]
+        zeros[[i + a for i in kept]] = x[kept]
+        return zeros
+    if kind == "slice" and np is fnp:
+        return lax.dynamic_update_slice(zeros, x[b : b + 4][:4] if b <= N - 4 else x[:4], (a,))
+    if kind == "slice":
+        zeros[a : a + 4] = x[b : b + 4] if b <= N - 4 else x[:4]
+        return zeros
+    if kind == "rows":
+        if np is fnp:
+            return fnp.zeros((4, N // 4)).at[a].add(x[: N // 4]).reshape(N)
+        zeros.reshape(4, N // 4)[a] += x[: N // 4]
+        return zeros
+    if np is fnp:
+        if kind == "set":
+            return zeros.at[a].set(x[b])
+        once = zeros.at[a].add(x[b])
+        return once if kind == "element" else once.at[b].add(x[a])
+    zeros[a] += x[b]
+    if kind == "two elements":
+        zeros[b] += x[a]
+    return zeros
+
+
+@settings(max_examples=60)
+@given(st.lists(sums, min_size=1, max_size=3))
+def test_sums_of_all_kinds(some):
+    x = np.arange(1.0, N + 1)
+    expected = [value(s, x, np) for s in some]
+    jaxpr = ft.make_jaxpr(lambda x: [value(s, x, fnp) for s in some])(x)
+    for strict in (False, True):
+        with ft.config.patch(strict=strict, verify=True):
+            simple = simplify(jaxpr, strict=strict)
+        found = evaluate_on_host(simple, [x])
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=4)
+@given(st.lists(sums, min_size=1, max_size=2))
+def test_sums_in_a_loop(some):
+    """A carried total, to which each iteration adds; compiled."""
+    x = np.arange(1.0, N + 1)
+
+    def f(x):
+        return lax.fori_loop(0, 3, lambda i, t: t + sum(value(s, x + i, fnp) for s in some), fnp.zeros(N))
+
+    expected = sum(value(s, x + i, np) for i in range(3) for s in some)
+    np.testing.assert_array_equal(ft.jit(f)(x), expected)
