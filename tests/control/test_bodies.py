@@ -5,8 +5,11 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans import lax
+from functrans.control import while_loop
 from functrans.control.bodies import fixpoint, handed_on, invariant_part
 from functrans.control.callback import FlatCallback
+from functrans.control.loops import scan_loops
 from functrans.core.evaluation import evaluate
 from functrans.runtime.config import config
 
@@ -103,3 +106,32 @@ def test_callbacks_are_equal_if_they_call_the_same_function_alike(change):
     }[change]
     assert one != other
     assert other != one
+
+
+def test_callbacks_of_one_method_are_equal():
+    """Each look-up of a method makes another object."""
+
+    class Scale:
+        def by(self, x):
+            return 2.0 * x
+
+        def other(self, x):
+            return 2.0 * x
+
+    _, tree = ft.tree_util.tree_flatten((X,))
+    of = lambda f: FlatCallback(f, tree, (), tree, ())
+    one, two = Scale(), Scale()
+    assert of(one.by) == of(one.by)
+    assert hash(of(one.by)) == hash(of(one.by))
+    assert of(one.by) != of(two.by)
+    assert of(one.by) != of(one.other)
+
+
+def test_loops_outside_of_jit_are_kernels(monkeypatch):
+    def in_python(*args, **params):
+        raise AssertionError("an iteration in Python")
+
+    for module in (scan_loops, while_loop):
+        monkeypatch.setattr(module, "computed", in_python)
+    assert lax.scan(lambda c, x: (c + x, None), 0.0, X)[0] == X.sum()
+    assert lax.while_loop(lambda c: c < 6.0, lambda c: c + 1.5, 0.0) == 6.0
