@@ -25,6 +25,7 @@ from functrans.passes.toolkit import (
     constants_to_literals,
     drop_unused_constants,
     eliminate_dead_code,
+    equation_key,
     forward_slice,
     inline,
     lift_constants,
@@ -348,3 +349,18 @@ def test_replayed_equations_keep_their_line():
     assert [e.source for e in again.eqns] == [e.source for e in jaxpr.eqns]
     assert "sin_p.bind(x)" in again.eqns[0].source.text
     assert "user_source()" in user_source().text
+
+
+def test_keys_of_equations():
+    """Equal for what computes the same; none for parameters that no key can have."""
+    same_p = Primitive("same", lambda x, **params: x, lambda x, **params: x)
+    v, w = (Var(aval_of(1.0)) for _ in range(2))
+    of = lambda operand, **params: Eqn(same_p, [operand], [Var(aval_of(1.0))], params)
+    key = lambda e: equation_key(e, e.invars)
+    assert key(of(v, a=1, b=2)) == key(of(v, b=2, a=1)) is not None
+    assert key(of(v)) != key(of(w))
+    assert key(of(v, a=1)) != key(of(v, a=2))
+    assert key(of(Literal(0.0))) != key(of(Literal(-0.0)))
+    assert key(of(Literal(1.0))) != key(of(Literal(np.float64(1.0))))
+    assert equation_key(of(v), [w]) == key(of(w))
+    assert key(of(v, a=[1])) is None

@@ -62,6 +62,23 @@ def test_windows_are_added_to_one_array(options, gathered):
         np.testing.assert_array_equal(ft.jit(lambda x: windows(x, **options))(X), by_numpy(X, **options))
 
 
+@pytest.mark.parametrize(("width", "gathered"), [(1, True), (10, True), (11, False), (25, False)])
+def test_windows_of_a_quarter_of_the_array_are_gathered(width, gathered):
+    x = np.arange(1.0, 40.0)
+
+    def f(x):
+        total = fnp.zeros(N)
+        for i in range(6):
+            total = total + lax.pad(x[i : i + width], 0.0, [(2 * i, N - width - 2 * i, 0)])
+        return total
+
+    assert ("sum_of_windows" in names(f, x)) == gathered
+    expected = np.zeros(N)
+    for i in range(6):
+        expected[2 * i : 2 * i + width] += x[i : i + width]
+    np.testing.assert_array_equal(ft.jit(f)(x), expected)
+
+
 def test_sums_that_are_read_meanwhile_stay():
     def f(x):
         first = windows(x, 3)
