@@ -102,6 +102,8 @@ class File(NamedTuple):
     ----------
     edges : set of tuple
         The modules of functrans that it imports, also those that it passes to `lazy_import`.
+    typed : set of tuple
+        Those that it imports for the type checker only.
     hidden : list of (int, str)
         The lines of imports in functions, and what they import; the optional extras left out.
     classes : list of str
@@ -111,6 +113,7 @@ class File(NamedTuple):
     """
 
     edges: set[tuple[str, ...]]
+    typed: set[tuple[str, ...]]
     hidden: list[tuple[int, str]]
     classes: list[str]
     by_name: list[int]
@@ -126,15 +129,16 @@ def read(name):
     tree = ast.parse(FILES[name].read_text())
     nodes = list(ast.walk(tree))
     edges = {*(t for n in imports(nodes) for t in targets(name, n)), *lazy_imports(nodes)} - {name}
+    typed = {t for n in imports(nodes, typing=True) for t in targets(name, n)} - {name}
     classes = [n.name for n in tree.body if isinstance(n, ast.ClassDef)]
-    return File(edges, hidden_imports(nodes), classes, decided_by_name(nodes))
+    return File(edges, typed, hidden_imports(nodes), classes, decided_by_name(nodes))
 
 
-def imports(nodes):
-    """Import statements that run, without those for the type checker."""
-    typing = [n for n in nodes if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
-    skipped = {id(m) for n in typing for m in ast.walk(n)}
-    return [n for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom)) and id(n) not in skipped]
+def imports(nodes, typing=False):
+    """Import statements that run; with `typing`, those for the type checker."""
+    blocks = [n for n in nodes if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
+    inside = {id(m) for n in blocks for m in ast.walk(n)}
+    return [n for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom)) and (id(n) in inside) == typing]
 
 
 def lazy_imports(nodes):
@@ -230,11 +234,13 @@ def test_arrows_inside_lowering_point_to_earlier_stages(files):
 
 
 def test_imports_form_no_circle(files):
+    """Also none through an import for the type checker."""
     edges = {name: file.edges for name, file in files.items()}
+    typed = {name: file.edges | file.typed for name, file in files.items()}
     rooms = {}
     for name, actual in edges.items():
         rooms.setdefault(name[0], set()).update(t[0] for t in actual if t[0] != name[0])
-    for graph in (edges, rooms):
+    for graph in (edges, rooms, typed):
         left = {a: set(b) for a, b in graph.items()}
         while free := [a for a, b in left.items() if not b & left.keys()]:
             for a in free:

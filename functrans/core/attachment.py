@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import HookError
 
 if TYPE_CHECKING:
-    from .primitive import Primitive
+    from .primitive_record import PrimitiveRecord
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,9 @@ class Attachment:
         The position of each value in the user's list.
     """
 
-    primitive: Primitive
-    note: Primitive
-    supply: Primitive
+    primitive: PrimitiveRecord
+    note: PrimitiveRecord
+    supply: PrimitiveRecord
     hook: Any
     values: tuple[Any, ...]
     count: int | None = 1

@@ -18,7 +18,7 @@ from .dtypes import is_inexact
 from .kernel import Indexed, Reshape
 
 if TYPE_CHECKING:
-    from .primitive import Primitive
+    from .primitive_record import PrimitiveRecord
 
 _nans, _infs = Config.debug_nans, Config.debug_infs
 
@@ -30,7 +30,7 @@ def has_nan(x: Any) -> bool:
     return isinstance(x, np.ndarray | np.generic) and is_inexact(x.dtype) and bool(np.isnan(x).any())
 
 
-def only_moves(prim: Primitive) -> bool:
+def only_moves(prim: PrimitiveRecord) -> bool:
     """Whether an operation only moves numbers, so that a NaN cannot originate in it."""
     return prim.moves_data or isinstance(prim.kernel, Indexed | Reshape)
 
@@ -79,7 +79,7 @@ def blamed(what: str) -> Iterator[None]:
         raise type(error)(f"{error.message}, inside {what}", error.source) from None
 
 
-def title(prim: Primitive, params: dict[str, Any]) -> str:
+def title(prim: PrimitiveRecord, params: dict[str, Any]) -> str:
     """The name of an operation for messages, with the name of the function or rule that it applies."""
     names = [p.name for p in params.values() if isinstance(getattr(p, "name", None), str)]
     return f"{prim.name} of {names[0]}" if names else prim.name
@@ -95,7 +95,7 @@ def looks_for_faults() -> bool:
     return (_nans.ever_changed or _infs.ever_changed) and (config.debug_nans or config.debug_infs)
 
 
-def check_results(prim: Primitive, params: dict[str, Any], args: Sequence[Any], out: Any) -> None:
+def check_results(prim: PrimitiveRecord, params: dict[str, Any], args: Sequence[Any], out: Any) -> None:
     """Raise an error if an operation outside `jit` produced a NaN or an infinity, where this is one."""
     if not only_moves(prim):
         error = fault_of(title(prim, params), out if prim.multiple_results else (out,), args)

@@ -36,7 +36,7 @@ from .operators import OperatorMethods, asked_to_join, operators, traced_row
 if TYPE_CHECKING:
     from .attachment import Attachment
     from .dtypes import Consumer
-    from .primitive import Primitive
+    from .primitive_record import PrimitiveRecord
 
 
 class Trace:
@@ -48,8 +48,8 @@ class Trace:
     #: Whether what is bound becomes part of a program, instead of being computed.
     stages = False
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Apply `prim` to values, some of which may be tracers of this trace."""
+    def process(self, prim: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Apply `prim`, a `Primitive`, to values, some of which may be tracers of this trace."""
         raise NotImplementedError
 
     def knows(self, tracer: Tracer) -> bool:
@@ -70,7 +70,7 @@ class EvalTrace(Trace):
 
     __slots__ = ()
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: PrimitiveRecord, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         weak = prim.weak
         for a in args:
             kind = type(a)

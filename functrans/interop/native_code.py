@@ -6,22 +6,22 @@ Numba has made for the types of the arguments by its address, so that nothing of
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import llvmlite.ir as ir
 from numba.core import callconv, cgutils, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np.numpy_support import from_dtype
 
+from ..core.aval import Aval
 from ..errors import ArgumentValueError
+from ..frontend.pytree import PyTreeDef
 from ..runtime.context import Living
 from .emitter import ArrayEmitter, word
 from .jitted.arguments import result_leaves
-
-if TYPE_CHECKING:
-    from .native import NativeFunction
 
 _I64, _I8 = ir.IntType(64), ir.IntType(8)
 #: Numba's engine keeps the names of what it has unloaded.
@@ -37,8 +37,26 @@ class EntryCode:
     keep: Any
 
 
+class Described(Protocol):
+    """What is read of a `native.NativeFunction`."""
+
+    dispatcher: Any
+    tree: PyTreeDef
+    static: tuple[tuple[int, Any], ...]
+    in_avals: tuple[Aval, ...]
+    out_avals: tuple[Aval, ...]
+    out_tree: PyTreeDef
+    first: int
+
+    @property
+    def arg_types(self) -> tuple[Any, ...]: ...  # noqa: D102
+    @property
+    def copies(self) -> bool: ...  # noqa: D102
+    def arguments(self, operands: Sequence[Any], of_known: Callable[[Any], Any], /) -> Any: ...  # noqa: D102
+
+
 @global_compiler_lock
-def compiled_entry(f: NativeFunction) -> EntryCode:
+def compiled_entry(f: Described) -> EntryCode:
     """The C function of a jitted function; functions of equal types share it, whatever the sizes.
 
     Raises
@@ -58,7 +76,7 @@ def compiled_entry(f: NativeFunction) -> EntryCode:
     return known[key]
 
 
-def _compiled(f: NativeFunction, compiled: Any) -> EntryCode:
+def _compiled(f: Described, compiled: Any) -> EntryCode:
     _check_results(f, compiled)
     context = f.dispatcher.targetctx.subtarget(enable_nrt=True)
     library = context.codegen().create_library("functrans.entry")
@@ -73,7 +91,7 @@ def _compiled(f: NativeFunction, compiled: Any) -> EntryCode:
     return EntryCode(library.get_pointer_to_function(name), (compiled, library))
 
 
-def _check_results(f: NativeFunction, compiled: Any) -> None:
+def _check_results(f: Described, compiled: Any) -> None:
     found = [
         (t.ndim, t.dtype) if isinstance(t, types.Array) else (0, types.unliteral(t))
         for t, _ in result_leaves(compiled.signature.return_type)
@@ -88,7 +106,7 @@ def _check_results(f: NativeFunction, compiled: Any) -> None:
 class _EntryEmitter(ArrayEmitter):
     """Writes the C function."""
 
-    def __init__(self, context: Any, builder: Any, f: NativeFunction, compiled: Any):
+    def __init__(self, context: Any, builder: Any, f: Described, compiled: Any):
         super().__init__(context, builder)
         self.function, self.compiled = f, compiled
         self.copies: list[tuple[Any, Any]] = []

@@ -6,13 +6,10 @@ import difflib
 import math
 import textwrap
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 from ..errors import ConfigError, FunctransError, MissingLibraryError
 from .unusual import unusual
-
-if TYPE_CHECKING:
-    from .config import Config
 
 T = TypeVar("T")
 
@@ -20,6 +17,13 @@ _BOOLEANS = {
     "1": True, "true": True, "yes": True, "on": True,
     "0": False, "false": False, "no": False, "off": False, "": False,
 }  # fmt: skip
+
+
+class HasOptions(Protocol):
+    """What options are attributes of: `config.Config`."""
+
+    #: `config.OptionValues`.
+    _store: Any
 
 
 class Option(Generic[T]):
@@ -81,8 +85,8 @@ class Option(Generic[T]):
     @overload
     def __get__(self, instance: None, owner: type) -> Option[T]: ...
     @overload
-    def __get__(self, instance: Config, owner: type) -> T: ...
-    def __get__(self, instance: Config | None, owner: type) -> T | Option[T]:
+    def __get__(self, instance: HasOptions, owner: type) -> T: ...
+    def __get__(self, instance: HasOptions | None, owner: type) -> T | Option[T]:
         if instance is None:
             return self
         store = instance._store
@@ -91,7 +95,7 @@ class Option(Generic[T]):
             return patch.overrides[self.name]
         return store.values[self.name]
 
-    def __set__(self, instance: Config, value: T) -> None:
+    def __set__(self, instance: HasOptions, value: T) -> None:
         instance._store.set(self.name, self.checked(value))
 
     @property

@@ -20,7 +20,7 @@ _GUARD = 64
 
 
 class KernelFunction:
-    """The text of a function; implements `ops.Emitter`.
+    """The text of a function; implements `emitter.Emitter`.
 
     Parameters
     ----------

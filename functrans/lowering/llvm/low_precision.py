@@ -6,14 +6,10 @@ LLVM's instructions for bfloat16 are not used: the processors' own flush subnorm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ...core.dtypes import FLOAT16, FLOAT64
-
-if TYPE_CHECKING:
-    from .ops import Emitter
+from .emitter import Emitter
 
 
 def widen(e: Emitter, x: str, dtype: np.dtype) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ...core.casts import wide_integer
 from ...core.dtypes import INT64, is_low
 from ...core.scalar_functions import COMPARISONS
+from .emitter import Emitter
 from .low_precision import narrow, widen
 
 _TYPES = {"bool": "i1", "float32": "float", "float64": "double"}
@@ -41,21 +42,6 @@ def literal(value: Any, dtype: np.dtype) -> str:
     bits = dtype.itemsize * 8
     value = int(value) % (1 << bits)
     return str(value - (1 << bits) if value >> (bits - 1) else value)
-
-
-class Emitter(Protocol):
-    """The part of `function.Function` that the operations use."""
-
-    fast: str
-    converts_half: bool
-
-    def new(self, code: str) -> str:
-        """Append ``name = code`` and return the name."""
-        ...
-
-    def maths(self, name: str, dtype: np.dtype, args: list[str]) -> str:
-        """A call of a mathematical function."""
-        ...
 
 
 Emit = Callable[[Emitter, list[str], np.dtype, str], str]

@@ -16,10 +16,8 @@ from ..jaxpr.partition import with_distinct_outputs
 from . import ir
 from .aliasing import Schedule, home, schedule
 from .arithmetic import IndexFacts
-from .builder import Builder
 from .handles import Place, ScalarHandle, TapeMemory, memory_key
-from .nests import NestOperand, Nests
-from .outline import Literals
+from .nests import NestBuilder, Nests
 
 
 @dataclass
@@ -84,25 +82,8 @@ def build_loops(plan: Schedule, *, strict: bool = False) -> Loops:
     return Loops(kernel, floats, interface, updates, calls, builder.facts)
 
 
-class LoopBuilder(Builder):
-    """A builder that also caches scalars by the values they hold, and writes whole jaxprs.
-
-    Parameters
-    ----------
-    name : str
-    reassoc : bool
-        Whether sums may be reordered.
-    """
-
-    def __init__(self, name: str, reassoc: bool):
-        super().__init__(name)
-        self.reassoc = reassoc
-        self.in_order = not reassoc
-        self.literals = Literals()
-
-    def load(self, buffer: Any, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
-        """One element of a buffer, or of a value that is computed where it is read."""
-        return buffer[index] if type(buffer) is NestOperand else super().load(buffer, index)
+class LoopBuilder(NestBuilder):
+    """A builder that also writes whole jaxprs."""
 
     def inline(
         self, jaxpr: Jaxpr, operands: Sequence[Place], results: Sequence[Place], spare: Sequence[int] = ()

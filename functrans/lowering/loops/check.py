@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from ...core.scalar_functions import OPERATIONS, result_dtype
 from ...runtime.config import config
 from . import ir
 from .offsets import Offsets
-
-if TYPE_CHECKING:
-    from .split_functions import PartCall
+from .part_call import PartCall
 
 
 class LoopIRError(AssertionError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,8 +11,15 @@ from ...core.tape import TapeAval
 from . import ir
 from .ir import INT64
 
-if TYPE_CHECKING:
-    from .arithmetic import Arithmetic
+
+class Writer(Protocol):
+    """What scalars and variables ask of the builder that they belong to (see `arithmetic.Arithmetic`)."""
+
+    def binary(self, op: str, x: ScalarHandle, other: Any, *, reassoc: bool = False) -> ScalarHandle: ...  # noqa: D102
+    def unary(self, op: str, x: ScalarHandle) -> ScalarHandle: ...  # noqa: D102
+    def scalar(self, x: Any, dtype: np.dtype = INT64) -> ScalarHandle: ...  # noqa: D102
+    def extent(self, n: int) -> ScalarHandle: ...  # noqa: D102
+    def append(self, statement: Any) -> None: ...  # noqa: D102
 
 
 class ScalarHandle:
@@ -20,7 +27,7 @@ class ScalarHandle:
 
     __slots__ = ("builder", "operand")
 
-    def __init__(self, builder: Arithmetic, operand: ir.Operand):
+    def __init__(self, builder: Writer, operand: ir.Operand):
         self.builder = builder
         self.operand = operand
 
@@ -202,7 +209,7 @@ class LocalHandle:
 
     __slots__ = ("builder", "var")
 
-    def __init__(self, builder: Arithmetic, var: ir.LocalVar):
+    def __init__(self, builder: Writer, var: ir.LocalVar):
         self.builder = builder
         self.var = var
 

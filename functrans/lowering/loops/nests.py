@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...core.dtypes import memory_dtype, register_dtype
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
@@ -16,14 +16,13 @@ from ..jaxpr.low_precision import reads_rounded
 from ..jaxpr.reshapes import reshape_index
 from . import ir
 from .aliasing import Schedule, home, verify_reads
+from .builder import Builder
 from .folds import Accumulator, accumulate, neutral
 from .fuse import Loop
 from .handles import Known, Memory, Place, ScalarHandle, TapeMemory, View, memory_key
 from .materialize import Root, fold_of
+from .outline import Literals
 from .read_patterns import LONG, MOST, SHORT, interior, streamed_from
-
-if TYPE_CHECKING:
-    from .build_loops import LoopBuilder
 
 Index = tuple[ScalarHandle, ...]
 
@@ -33,6 +32,27 @@ HUGE = 1 << 24
 LIGHT = 100
 #: The most additions that a cheap element takes: less than a mathematical function.
 CHEAP = 20
+
+
+class NestBuilder(Builder):
+    """A builder whose float literals are parameters of the kernel.
+
+    Parameters
+    ----------
+    name : str
+    reassoc : bool
+        Whether sums may be reordered.
+    """
+
+    def __init__(self, name: str, reassoc: bool):
+        super().__init__(name)
+        self.reassoc = reassoc
+        self.in_order = not reassoc
+        self.literals = Literals()
+
+    def load(self, buffer: Any, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
+        """One element of a buffer, or of a value that is computed where it is read."""
+        return buffer[index] if type(buffer) is NestOperand else super().load(buffer, index)
 
 
 class NestOperand:
@@ -60,7 +80,7 @@ class Nests:
     Parameters
     ----------
     plan : Schedule
-    builder : LoopBuilder
+    builder : NestBuilder
     places : dict of Var to memory
         The memory of the inputs and outputs.
     names : dict of Var to str
@@ -74,7 +94,7 @@ class Nests:
     def __init__(
         self,
         plan: Schedule,
-        builder: LoopBuilder,
+        builder: NestBuilder,
         places: dict[Var, Place],
         names: dict[Var, str],
         updates: Mapping[Var, Var] = MappingProxyType({}),

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,40 +20,12 @@ from ...runtime.config import config
 from . import ir
 from .check import verify_parts
 from .mapping import Mapping
+from .part_call import PartCall
 from .show import show
 
 #: Kernels with fewer loops and calls than this stay whole.
 FEWEST = 12
 _HEAVY = (ir.For, ir.While, ir.Call, ir.HostCall)
-
-
-@dataclass(eq=False, slots=True)
-class PartCall:
-    """One call of a part.
-
-    Attributes
-    ----------
-    part : Kernel
-        The part, shared by all its equal calls.
-    text : str
-        The part's text.
-    buffers : list of BufferDecl
-        The caller's declarations for ``part.buffers``, except those for `results`.
-    places : list of str
-        The caller's storages for ``part.storages``; the last ones hold `results`.
-    ints, floats : list of operands
-        The arguments for the part's parameters.
-    results : list of Value
-        Values of the caller that the part computes, each in its own storage at the end of `places`.
-    """
-
-    part: ir.Kernel
-    text: str
-    buffers: list[ir.BufferDecl]
-    places: list[str]
-    ints: list[ir.Operand]
-    floats: list[ir.Operand]
-    results: list[ir.Value]
 
 
 def split(kernel: ir.Kernel) -> list[PartCall] | None:

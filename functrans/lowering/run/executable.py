@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -37,15 +36,13 @@ from ...runtime.passes import OF_CODE
 from ..backend import Options
 from ..host.debug_nans import look
 from ..host.explain_failure import call_host, evaluate_on_host, inputs
-from ..host.host_calls import HostEquation
 from ..jaxpr.partition import HostStep
 from ..jaxpr.simplify import inlined
 from ..llvm.native_call import ARRAYS, matcher
 from ..loops import ir
 from ..lower import LoweredKernel, lower
-from ..python.emit import emit_python
 from .cache import kernels
-from .compile import CompiledKernel
+from .unit import KernelUnit
 from .wrapper import Public, write_wrapper
 
 _log = logging.getLogger("functrans")
@@ -65,33 +62,6 @@ def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> Executable:
         return Executable(jaxpr, donated)
     plain = interned(inlined(jaxpr))
     return plain.derive(("executable", donated), lambda: Executable(plain, donated))
-
-
-@dataclass(eq=False)
-class KernelUnit(LoweredKernel):
-    """One kernel of an executable; its `code` may be shared with other executables."""
-
-    code: CompiledKernel
-
-    @property
-    def python_source(self) -> str:
-        """The readable Python form, with this program's names."""
-        return emit_python(self.kernel)
-
-    @property
-    def llvm(self) -> str:
-        """The kernel's LLVM text; empty on other routes."""
-        return self.code.llvm
-
-    @property
-    def calls_python(self) -> bool:
-        """Whether Python evaluates some of its equations; jitted functions of the user's are called by address."""
-        return any(isinstance(entry, HostEquation) for entry in self.calls)
-
-    @property
-    def route(self) -> str:
-        """How the kernel was made: 'llvm', 'njit' or 'python'."""
-        return self.code.route
 
 
 class Executable:

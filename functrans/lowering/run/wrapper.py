@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +26,7 @@ from ..host.host_calls import HostEquation
 from ..jaxpr.partition import HostStep
 from ..llvm.native_call import TIDY, result_maker
 from ..loops import ir
-
-if TYPE_CHECKING:
-    from .executable import KernelUnit
+from .unit import KernelUnit
 
 #: Scratch memory of up to this many bytes is kept between calls.
 POOLED = 1 << 27

@@ -1,0 +1,37 @@
+"""A kernel of an executable, with its compiled code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..host.host_calls import HostEquation
+from ..lower import LoweredKernel
+from ..python.emit import emit_python
+from .compile import CompiledKernel
+
+
+@dataclass(eq=False)
+class KernelUnit(LoweredKernel):
+    """One kernel of an executable; its `code` may be shared with other executables."""
+
+    code: CompiledKernel
+
+    @property
+    def python_source(self) -> str:
+        """The readable Python form, with this program's names."""
+        return emit_python(self.kernel)
+
+    @property
+    def llvm(self) -> str:
+        """The kernel's LLVM text; empty on other routes."""
+        return self.code.llvm
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether Python evaluates some of its equations; jitted functions of the user's are called by address."""
+        return any(isinstance(entry, HostEquation) for entry in self.calls)
+
+    @property
+    def route(self) -> str:
+        """How the kernel was made: 'llvm', 'njit' or 'python'."""
+        return self.code.route
