@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ...control.hooks.hook_calls import Hook
-from ...control.hooks.hooks import hook_p, note_p, own_p, supply_p
+from ...control.hooks.hooks import hook_p, note_p, supply_p
 from ...core.attachment import Attachment
-from ...core.aval import aval_of
-from ...core.dtypes import is_inexact
-from ...core.trace import Tracer, current_trace, eval_trace
-from ...errors import ArgumentError, ArgumentValueError, HookError
-from ...errors.source import Source, user_source
+from ...core.trace import current_trace, eval_trace
+from ...errors import ArgumentError, ArgumentValueError
+from ...errors.source import user_source
 from ...frontend.arguments import check_function, name_of
 from ...frontend.checked import checked
-from ...frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
-from ...frontend.tree_spec import derivative_leaves
 from ...runtime.portable import Transformed
 from ..compiled.traced_blocks import MetBlock
+from .block_hooks import BackwardPreHook, BlockHook, FullBackwardHook, WatchedValues, new_args
 from .hooks import MODES, RemovableHandle
 
 _Value = TypeVar("_Value")
@@ -37,7 +31,7 @@ class Hookable(Transformed):
 
     def __init__(self, fun: Callable[..., Any]):
         super().__init__("hookable", fun)
-        self._hooks: dict[str, list[_BlockHook]] = {kind: [] for kind in _KINDS}
+        self._hooks: dict[str, list[BlockHook]] = {kind: [] for kind in _KINDS}
         self._arrived()
 
     def _arrived(self) -> None:
@@ -49,7 +43,7 @@ class Hookable(Transformed):
         self._programs.met()
         try:
             for group in self._groups:
-                args = _new_args(args, group.before(self, args))
+                args = new_args(args, group.before(self, args))
             for h in list(self._hooks["forward_pre"]):
                 args, kwargs = h.before(self, args, kwargs)
             out = self._with_backward_hooks(args, kwargs)
@@ -64,7 +58,7 @@ class Hookable(Transformed):
     def _with_backward_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         before, after = list(self._hooks["full_backward_pre"]), list(self._hooks["full_backward"])
         watched = current_trace.get() is not eval_trace and bool(before or after)
-        ins = _Watched(args) if watched and after else None
+        ins = WatchedValues(args) if watched and after else None
         inner = args if ins is None else ins.tree()
         waiting, out = list(self._hooks["forward"]), None
         try:
@@ -78,25 +72,29 @@ class Hookable(Transformed):
             raise
         if not watched:
             return out
-        outs = _Watched(out if isinstance(out, tuple) else (out,))
+        outs = WatchedValues(out if isinstance(out, tuple) else (out,))
         if outs.values:
             self._attach(before, after, ins, outs)
         return outs.tree() if isinstance(out, tuple) else outs.tree()[0]
 
     def _attach(
-        self, before: Sequence[_BlockHook], after: Sequence[_BlockHook], ins: _Watched | None, outs: _Watched
+        self,
+        before: Sequence[BlockHook],
+        after: Sequence[BlockHook],
+        ins: WatchedValues | None,
+        outs: WatchedValues,
     ) -> None:
         if ins is not None:
             values = (*ins.values, *outs.values)
             for h in after:
-                hook = _FullBackwardHook.of(h, self, ins, outs)
+                hook = FullBackwardHook.of(h, self, ins, outs)
                 count = len(ins.values) or len(values)
                 order = tuple(range(len(values)))
                 current_trace.get().attach(
                     Attachment(hook_p, note_p, supply_p, hook, values, count, order=order)
                 )
         for h in reversed(before):  # the last one applied sees the cotangents first
-            hook = _BackwardPreHook.of(h, self, None, outs)
+            hook = BackwardPreHook.of(h, self, None, outs)
             order = tuple(range(len(outs.values)))
             outs.values = hook_p.bind(*outs.values, hook=hook, tokens=(), lanes=(), order=order)
 
@@ -110,12 +108,12 @@ class Hookable(Transformed):
             )
         if mode not in MODES:
             raise ArgumentValueError(f"register_{kind}_hook: mode must be 'host' or 'inline', got {mode!r}")
-        block_hook = _BlockHook(hook, mode, user_source(), **options)
+        block_hook = BlockHook(hook, mode, user_source(), **options)
         self._hooks[kind] = [block_hook, *self._hooks[kind]] if prepend else [*self._hooks[kind], block_hook]
         self._programs.changed()
         return _BlockHandle(block_hook, self)
 
-    def _remove(self, hook: _BlockHook) -> None:
+    def _remove(self, hook: BlockHook) -> None:
         for kind, hooks in self._hooks.items():
             self._hooks[kind] = [h for h in hooks if h is not hook]
         self._programs.changed()
@@ -170,74 +168,10 @@ def _kept(old: _Value, new: _Value | None) -> _Value:
     return old if new is None else new
 
 
-def _new_args(args: tuple[Any, ...], new: Any) -> tuple[Any, ...]:
-    if new is None:
-        return args
-    return new if isinstance(new, tuple) else (new,)
-
-
-@dataclass(eq=False)
-class _BlockHook:
-    """A hook registered on a block."""
-
-    function: Callable[..., Any]
-    mode: str
-    source: Source | None
-    active: bool = True
-    with_kwargs: bool = False
-    always: bool = False
-
-    def before(
-        self, block: Hookable, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments after it has run before the function."""
-        if not self.with_kwargs:
-            return _new_args(args, self.function(block, args)), kwargs
-        new = self.function(block, args, kwargs)
-        if new is None:
-            return args, kwargs
-        if not (
-            isinstance(new, tuple)
-            and len(new) == 2
-            and isinstance(new[0], tuple)
-            and isinstance(new[1], dict)
-        ):
-            raise HookError(
-                f"register_forward_pre_hook: the hook '{self.name}' must return a pair of a tuple of arguments and a "
-                f"dict of keyword arguments, or None, but returned an object of type {type(new).__name__}",
-                self.source,
-            )
-        return new
-
-    def after(self, block: Hookable, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
-        """What it returns after the function."""
-        if self.with_kwargs:
-            return self.function(block, args, kwargs, out)
-        return self.function(block, args, out)
-
-    def after_failure(self, block: Hookable, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
-        """The same where an exception is on its way, which it must not replace."""
-        try:
-            return self.after(block, args, kwargs, out)
-        except Exception as error:
-            warnings.warn(
-                f"register_forward_hook: the hook '{self.name}' with always_call=True raised {error!r} after another "
-                "error",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-            return None
-
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return name_of(self.function)
-
-
 class _BlockHandle(RemovableHandle):
     __slots__ = ("_block",)
 
-    def __init__(self, hook: _BlockHook, block: Hookable):
+    def __init__(self, hook: BlockHook, block: Hookable):
         super().__init__(hook)
         self._block = block
 
@@ -246,107 +180,6 @@ class _BlockHandle(RemovableHandle):
         if self._hook.active:
             super().remove()
             self._block._remove(self._hook)
-
-
-# --- cotangents of a call -----------------------------------------------------------------------------------
-
-
-class _Watched:
-    """A tuple of arguments or results, as values that only this call of a block reads or returns."""
-
-    def __init__(self, values: tuple[Any, ...]):
-        self.leaves, self.treedef = tree_flatten(values)
-        self.size = len(values)
-        self.places = [
-            i for i, x in enumerate(self.leaves) if isinstance(x, Tracer) and is_inexact(aval_of(x).dtype)
-        ]
-        self.values: Sequence[Any] = own_p.bind(*[self.leaves[i] for i in self.places]) if self.places else []
-
-    def tree(self) -> tuple[Any, ...]:
-        """The tuple, with these values."""
-        leaves = list(self.leaves)
-        for i, x in zip(self.places, self.values):
-            leaves[i] = x
-        return tree_unflatten(self.treedef, leaves)
-
-
-class _Cotangents:
-    """The positions of a tuple's cotangents in its structure; holds no values."""
-
-    def __init__(self, watched: _Watched):
-        self.treedef: PyTreeDef = watched.treedef
-        self.places, self.size, self.count = watched.places, watched.size, len(watched.leaves)
-
-    def tree(self, cts: Sequence[Any]) -> tuple[Any, ...]:
-        """The tuple of cotangents, with None where there is none."""
-        leaves: list[Any] = [None] * self.count
-        for i, ct in zip(self.places, cts):
-            leaves[i] = ct
-        return tree_unflatten(self.treedef, leaves)
-
-
-class _CallHook(Hook):
-    """A hook of a block during one call."""
-
-    dense = True
-    block: Hookable
-    ins: _Cotangents | None
-    outs: _Cotangents
-
-    @classmethod
-    def of(cls, hook: _BlockHook, block: Hookable, ins: _Watched | None, outs: _Watched) -> _CallHook:
-        """The hook for a call with these arguments and results."""
-        call_hook = cls(hook.function, None, None, hook.mode, hook.source)
-        call_hook.size = len(outs.values) + (0 if ins is None else len(ins.values))
-        call_hook.block, call_hook.outs = block, _Cotangents(outs)
-        call_hook.ins = None if ins is None else _Cotangents(ins)
-        return call_hook
-
-    def replaced(self, what: str, layout: _Cotangents, new: Any) -> list[Any]:
-        """The cotangents in the tuple that a hook returned."""
-        if new is None:
-            return [None] * len(layout.places)
-        if not isinstance(new, tuple) and layout.size == 1:
-            new = (new,)
-        if not isinstance(new, tuple) or len(new) != layout.size:
-            got = (
-                f"{len(new)} of them" if isinstance(new, tuple) else f"an object of type {type(new).__name__}"
-            )
-            raise HookError(
-                f"{self.label}: the hook '{self.name}' must return a tuple of {layout.size} for {what}, or None, but "
-                f"returned {got}",
-                self.source,
-            )
-        leaves = derivative_leaves(new, layout.treedef)
-        if not isinstance(leaves, list):
-            raise HookError(
-                f"{self.label}: the hook '{self.name}' returned {leaves.got}{leaves.at} for {what}, where it got "
-                f"{leaves.expected}",
-                self.source,
-            )
-        return [leaves[i] for i in layout.places]
-
-
-class _BackwardPreHook(_CallHook):
-    label = "register_full_backward_pre_hook"
-    outlives = True
-
-    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
-        """The function receives the block, and the tuple of the cotangents of its results."""
-        return self.replaced("grad_output", self.outs, f(self.block, self.outs.tree(cts)))
-
-
-class _FullBackwardHook(_CallHook):
-    label = "register_full_backward_hook"
-    outlives = True
-
-    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
-        """The function receives the block, and the tuples of the cotangents of its arguments and results."""
-        assert self.ins is not None
-        count = len(self.ins.places)
-        grad_input, grad_output = self.ins.tree(cts[:count]), self.outs.tree(cts[count:])
-        new_cts = self.replaced("grad_input", self.ins, f(self.block, grad_input, grad_output))
-        return [*new_cts, *[None] * (len(cts) - count)]
 
 
 # --- groups -------------------------------------------------------------------------------------------------

@@ -15,12 +15,21 @@ from . import ops
 from .calls import c_function, host_call, part_of, reserve, routine
 from .function import KernelFunction
 from .interrupts import Countdown, is_innermost, work_of
-from .maths import LIBM
+from .loop_shape import (
+    SHORT,
+    VECTOR,
+    accumulators,
+    calls_maths,
+    fails_inside,
+    folds_extremes,
+    is_branchy,
+    is_narrow,
+    is_short,
+    late_in,
+    rounds_of_nest,
+)
 from .teams import run_team
 
-#: Loops with at most this many iterations, counting those of inner loops, may be unrolled; those with mathematical
-#: functions only up to the length of a vector: unrolled calls are computed one at a time.
-SHORT, VECTOR = 32, 4
 #: How many copies of its body a loop has that does little more than branch: each branch is predicted on its own.
 COPIES = 4
 #: The most statements of a test of a ``while`` loop that stands at the loop's end.
@@ -211,7 +220,7 @@ class Statements(KernelFunction):
         phi = len(self.lines)
         self.lines.append("")
         self.values[s.var] = self.new(f"sub i64 {last}, {counter}") if last else counter
-        outer, self.accumulators = self.accumulators, _accumulators(s.body, {s.var})
+        outer, self.accumulators = self.accumulators, accumulators(s.body, {s.var})
         with self.in_sequence(ir.is_long(s) and not s.independent and not s.separate, s.body, s.var):
             self.body(s.body)
         self.accumulators = outer
@@ -239,14 +248,14 @@ class Statements(KernelFunction):
         takes up to twice as long when it is not unrolled. A width is named only where LLVM can use it: it reports
         on the standard error where it cannot.
         """
-        n = _rounds_of_nest(s)
-        if n <= VECTOR or (n <= SHORT and not _calls_maths(s.body)):
+        n = rounds_of_nest(s)
+        if n <= VECTOR or (n <= SHORT and not calls_maths(s.body)):
             return ""
-        hints = "!0, !1" if _folds_extremes(s.body) else "!0"
-        if not s.independent and self.options.runs(UNROLLING) and _is_branchy(s.body):
+        hints = "!0, !1" if folds_extremes(s.body) else "!0"
+        if not s.independent and self.options.runs(UNROLLING) and is_branchy(s.body):
             hints = f'!{{!"llvm.loop.unroll.count", i32 {COPIES}}}'
         width = self.math_routines.vector_bits
-        if width and (s.independent or s.separate) and _is_narrow(s.body):
+        if width and (s.independent or s.separate) and is_narrow(s.body):
             hints += f', !{{!"llvm.loop.vectorize.width", i32 {width // 32}}}'
         self.loops.append(hints)
         return f", !llvm.loop !{len(self.loops) + 1}"
@@ -255,7 +264,7 @@ class Statements(KernelFunction):
     def in_sequence(self, value: bool, body: ir.StatementList, var: ir.Value | None = None) -> Iterator[None]:
         """Emit the body of a loop whose iterations run in order, or need not."""
         outer = self._in_sequence, self._late
-        self._in_sequence, self._late = value, _late_in(body, var) if value else ()
+        self._in_sequence, self._late = value, late_in(body, var) if value else ()
         try:
             yield
         finally:
@@ -281,7 +290,7 @@ class Statements(KernelFunction):
         if brief:
             trips = self.alloca("i64")
             self.lines.append(f"  store i64 0, ptr {trips}")
-        again = f"again{n}" if _is_short(s.test, TEST) else f"test{n}"
+        again = f"again{n}" if is_short(s.test, TEST) else f"test{n}"
         self.lines.append(f"  br label %test{n}")
         self.mark(f"test{n}")
         with self.in_sequence(True, s.body):
@@ -306,7 +315,7 @@ class Statements(KernelFunction):
 
     def test(self, s: ir.While, n: int, good: str) -> None:
         """Go to the body of a loop if its test holds, else to its end."""
-        if _fails_inside(s.body) or _fails_inside(s.test):  # after a failure the loop might never end
+        if fails_inside(s.body) or fails_inside(s.test):  # after a failure the loop might never end
             self.lines.append(f"  br i1 {self.is_good()}, label %{good}, label %end{n}")
             self.mark(good)
         self.body(s.test)
@@ -364,128 +373,6 @@ class Statements(KernelFunction):
         failed = self.new(f"select i1 {self.operand(s.condition)}, i64 {bit}, i64 0")
         self.lines.append(f"  store i64 {self.new(f'or i64 {old}, {failed}')}, ptr %status")
 
-
-def _late_in(body: ir.StatementList, var: ir.Value | None) -> set[Any]:
-    """What depends on a variable that the iteration before sets, or on an element that it stores.
-
-    That element is the same, or at another place along an axis on which both move.
-
-    A running minimum or maximum that nothing else reads is not late, since LLVM vectorizes it.
-    """
-    moving: set[Any] = set() if var is None else {var}
-    late: set[Any] = set()
-    written: dict[Any, Any] = {(s.buffer.place, s.index): s.x for s in body.statements if type(s) is ir.Store}
-    for s in body.statements:
-        if type(s) is ir.Copy and not s.target.shape:
-            written[s.target.place, ()] = written.get((s.source.place, ()))
-    operands = [x for s in body.statements for x in ir.operands_of(s)]
-    carried: dict[Any, Any] = {}
-
-    def follows(s: ir.Load) -> bool:
-        key = s.buffer.place, s.index
-        if key in written and moving.isdisjoint(s.index):
-            carried[s.value] = written[key]
-            return True
-        return key not in written and any(
-            place == s.buffer.place
-            and all(a == b or (a in moving and b in moving) for a, b in zip(s.index, i))
-            for place, i in written
-        )
-
-    sets = {s.var: s.x for s in body.statements if type(s) is ir.Set}
-    for s in body.statements:
-        if type(s) is ir.Get and s.var in sets:
-            carried[s.value] = sets[s.var]
-            late.add(s.value)
-        elif type(s) in (ir.Let, ir.Load):
-            if not moving.isdisjoint(ir.operands_of(s)):
-                moving.add(s.value)
-            folds = any(carried.get(x) is s.value for x in ir.operands_of(s)) and operands.count(s.value) == 1
-            if (type(s) is ir.Load and follows(s)) or (not folds and not late.isdisjoint(ir.operands_of(s))):
-                late.add(s.value)
-    return late
-
-
-def _is_short(body: ir.StatementList, most: int = SHORT) -> bool:
-    """Whether a block is a few operations, so that a copy costs little."""
-    statements = list(ir.walk(body))
-    return len(statements) <= most and not any(type(s) in _LONG for s in statements)
-
-
-def _fails_inside(body: ir.StatementList) -> bool:
-    """Whether a block may set the status and go on: in a loop inside, in a part, or in Python."""
-    for s in shared(body):
-        if type(s) in (ir.HostCall, PartCall) or (
-            type(s) in (ir.For, ir.While) and any(map(ir.may_fail, ir.bodies_of(s)))
-        ):
-            return True
-        if type(s) is ir.If and (_fails_inside(s.then) or _fails_inside(s.orelse)):
-            return True
-    return False
-
-
-def _rounds_of_nest(s: ir.Statement) -> int:
-    """The total number of iterations of the innermost loops; more than `SHORT` if unknown."""
-    if type(s) is ir.While:
-        return SHORT + 1
-    inner = sum(_rounds_of_nest(x) for body in ir.bodies_of(s) for x in body.statements)
-    return max(ir.rounds(s, SHORT + 1), 0) * max(inner, 1) if type(s) is ir.For else inner
-
-
-def _accumulators(body: ir.StatementList, varying: set[ir.Value]) -> int:
-    """How many sums a loop updates: variables, and elements of memory at places that do not depend on its number."""
-    count = 0
-    varying = set(varying)
-    for s in body.statements:
-        if type(s) is ir.Set:
-            count += 1
-        elif type(s) is ir.Store:
-            count += varying.isdisjoint(s.index)
-        elif type(s) is ir.For and ir.rounds(s, SHORT) <= VECTOR:
-            inner = [x for x in s.body.statements if type(x) is not ir.Set]
-            count += max(ir.rounds(s, 0), 0) * _accumulators(ir.StatementList(inner), varying)
-        elif type(s) in (ir.Let, ir.Load, ir.Get):
-            varying.add(s.value)
-    return count
-
-
-def _calls_maths(body: ir.StatementList) -> bool:
-    """Whether there are calls of mathematical functions."""
-    return any(type(s) is ir.Let and s.op in LIBM for s in ir.walk(body))
-
-
-def _is_branchy(body: ir.StatementList) -> bool:
-    """Whether an iteration is little more than a branch, which keeps it out of vectors, and never leaves the loop."""
-    kinds = {type(s) for s in ir.walk(body)}
-    return ir.If in kinds and ir.Fail not in kinds and _is_short(body) and not _calls_maths(body)
-
-
-def _folds_extremes(body: ir.StatementList) -> bool:
-    """Whether a variable is a running minimum or maximum of floats, which LLVM alone does not interleave."""
-    if len(body.statements) > 12:
-        return False
-    lets = [s for s in body.statements if type(s) is ir.Let]
-    folds = [s.value for s in lets if s.op in ("min", "max") and s.value.dtype.kind == "f"]
-    simple = not any(s.op in LIBM for s in lets)
-    return simple and any(type(s) is ir.Set and s.x in folds for s in body.statements)
-
-
-def _is_narrow(body: ir.StatementList) -> bool:
-    """Whether a loop mostly computes with 32-bit integers, so that its vectors should be full of these.
-
-    LLVM chooses the number of lanes by the widest type of a loop: one double in memory halves all vectors. (Functions
-    of libmvec exist for whole registers only.)
-    """
-    lets = [s for s in body.statements if type(s) is ir.Let]
-    narrow = sum(s.value.dtype.kind in "iu" and s.value.dtype.itemsize == 4 for s in lets)
-    wide = any(s.value.dtype.itemsize == 8 and s.value.dtype.kind in "fu" for s in lets)
-    return narrow >= _NARROW and wide and not any(s.op in LIBM for s in lets)
-
-
-#: What a block of a few operations does not contain.
-_LONG = (ir.For, ir.While, ir.Call, ir.HostCall, ir.Reserve)
-#: So many operations make it worth a wider loop.
-_NARROW = 64
 
 _EMIT: dict[type, Any] = {
     PartCall: Statements.part_call,

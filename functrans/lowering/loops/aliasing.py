@@ -20,6 +20,7 @@ from .handles import Place, storages_of
 from .materialize import Root, Roots
 from .order import Updates, in_step, out_of_step, overwritten, reads_first, waits
 from .read_patterns import IndexMap, lag, shifted, split
+from .touches import touches
 
 #: The pairs of an array that an item reads late and the value that it writes into its memory (see `late_reads`).
 Late = dict[Loop | Root, list[tuple[Var, Var]]]
@@ -48,7 +49,7 @@ def verify_reads(item: Loop | Root, statements: list[ir.Statement], memory: Mapp
     named |= {v for root in members if root.eqn is not None for v in root.eqn.outvars}
     allowed = {place for v in named if v in memory for place in storages_of(memory[v])}
     others = {place for m in memory.values() for place in storages_of(m)} - allowed
-    undeclared = others & {touch.buffer.place for touch in ir.touches(ir.StatementList(statements))}
+    undeclared = others & {touch.buffer.place for touch in touches(ir.StatementList(statements))}
     if undeclared:
         raise LoopIRError(f"statements access {sorted(undeclared)}, which {item} does not declare")
 

@@ -6,7 +6,6 @@ import keyword
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 from ...core.ir import Jaxpr, Var, variable_name
 from ...core.tape import TapeAval
@@ -16,7 +15,7 @@ from ..jaxpr.partition import with_distinct_outputs
 from . import ir
 from .aliasing import Schedule, home, schedule
 from .arithmetic import IndexFacts
-from .handles import Place, ScalarHandle, TapeMemory, memory_key
+from .handles import Place, TapeMemory, memory_key
 from .nests import NestBuilder, Nests
 
 

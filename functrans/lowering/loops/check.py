@@ -15,6 +15,7 @@ from ...runtime.config import config
 from . import ir
 from .offsets import Offsets
 from .part_call import PartCall
+from .touches import touches, touches_of
 
 
 class LoopIRError(AssertionError):
@@ -58,7 +59,7 @@ def verify_plan(kernel: ir.Kernel, before: Mapping[int, str]) -> None:
     lives: dict[str, list[int]] = {}
     places: dict[str, set[str]] = {}
     for time, statement in enumerate(kernel.body.statements):
-        for touch in ir.touches(ir.StatementList([statement])):
+        for touch in touches(ir.StatementList([statement])):
             old = before[id(touch.buffer)]
             lives.setdefault(old, [time, time])[1] = time
             places.setdefault(old, set()).add(touch.buffer.place)
@@ -149,7 +150,7 @@ class _Verifier:
             if not (b.dtype == their.dtype and len(b.shape) == len(their.shape)):
                 self.fail(f"{b} is not {their}")
         callers = {id(b): their for b, their in pairs}
-        for touch in ir.touches(part.body):
+        for touch in touches(part.body):
             b, first = touch.buffer, touch.strided
             if id(b) in callers:  # the others hold results
                 extents = [call.ints[n.slot] if type(n) is ir.Param else n for n in b.shape[first:]]
@@ -227,7 +228,7 @@ class _Verifier:
 
     def touched(self, s: Any) -> None:
         """Every buffer in a statement is declared, and `touches_of`, on which all plans rely, reports it."""
-        reported = {id(touch.buffer) for touch in ir.touches_of(s)}
+        reported = {id(touch.buffer) for touch in touches_of(s)}
         for name in type(s).__slots__:
             for b in _buffers_in(getattr(s, name)):
                 if id(b) not in self.buffers:
@@ -311,7 +312,7 @@ class _Verifier:
         """Each iteration writes only its own elements, and reads none that another one writes."""
         inside = list(ir.walk(loop.body))
         own = {s.var for s in inside if type(s) is ir.Declare}
-        written = {touch.buffer.place for touch in ir.touches(loop.body) if touch.writes}
+        written = {touch.buffer.place for touch in touches(loop.body) if touch.writes}
         strides: dict[str, int] = {}
         shifts: dict[str, int] = {}
         offsets = Offsets()
@@ -319,7 +320,7 @@ class _Verifier:
             offsets.note(s)
             if type(s) is ir.Set and s.var not in own:
                 self.fail("iterations share a local")
-            for touch in ir.touches_of(s):
+            for touch in touches_of(s):
                 place = touch.buffer.place
                 if place not in written:
                     continue

@@ -22,6 +22,7 @@ from typing import Any
 from . import ir
 from .check import LoopIRError
 from .offsets import Offsets
+from .touches import touches
 
 
 def overwrite(kernel: ir.Kernel) -> ir.Kernel:
@@ -48,7 +49,7 @@ def _overwrite_in(body: ir.StatementList, copies: Sequence[ir.WorkingCopy]) -> N
     """Look for the blocks whose statements write copies, in one walk for all, and replace these."""
     places: dict[str, list[int]] = {c.buffer.place: [] for c in copies}
     for n, s in enumerate(body.statements):
-        for place in {t.buffer.place for t in ir.touches(ir.StatementList([s]))} & places.keys():
+        for place in {t.buffer.place for t in touches(ir.StatementList([s]))} & places.keys():
             places[place].append(n)
     inside: dict[int, list[ir.WorkingCopy]] = {}
     for c in copies:

@@ -37,6 +37,7 @@ from .arithmetic import make_const
 from .folds import combination, neutral
 from .plan import fits_on_stack
 from .split_functions import all_defined, passes, uses
+from .touches import touches, touches_of
 
 #: The least work of a loop that is divided, and of a chunk, in additions (`work_of`): about 50 us, at which two
 #: threads, one of them woken first, are as fast as one; and 6 us. Loops of unknown work are divided from `LEAST_CHUNK`
@@ -145,7 +146,7 @@ class _Division:
     def users(self) -> Counter[str]:
         """How often statements touch each storage."""
         if self._users is None:
-            self._users = Counter(t.buffer.place for t in ir.touches(self.kernel.body))
+            self._users = Counter(t.buffer.place for t in touches(self.kernel.body))
         return self._users
 
     # --- whether --------------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ class _Division:
         private = self.private(loop)
         moving = _depending(loop)
         for s in ir.walk(loop.body):
-            for touch in ir.touches_of(s):
+            for touch in touches_of(s):
                 if (
                     touch.writes
                     and touch.buffer.role != "in"
@@ -186,8 +187,8 @@ class _Division:
 
     def private(self, loop: ir.For) -> set[str]:
         """The scratch storages that iterations use one after the other."""
-        inside = Counter(t.buffer.place for t in ir.touches(loop.body))
-        written = {t.buffer.place for t in ir.touches(loop.body) if t.writes}
+        inside = Counter(t.buffer.place for t in touches(loop.body))
+        written = {t.buffer.place for t in touches(loop.body) if t.writes}
         roles: dict[str, set[str]] = {}
         for b in self.kernel.buffers:
             roles.setdefault(b.place, set()).add(b.role)
@@ -195,7 +196,7 @@ class _Division:
         before = Counter(
             t.buffer.place
             for s in self._statements[: self.number]
-            for t in ir.touches(ir.StatementList([s]))
+            for t in touches(ir.StatementList([s]))
             if t.buffer.place in own
         )
         unseen = {place for place in own if inside[place] + before[place] == self.users[place]}
@@ -298,7 +299,7 @@ class _Division:
         Returns the statements that copy what such scratch holds before the loop.
         """
         places = self.private(loop)
-        inside = Counter(t.buffer.place for t in ir.touches(loop.body))
+        inside = Counter(t.buffer.place for t in touches(loop.body))
         decls = [b for b in self.kernel.buffers if b.place in places]
         times = Counter(b.place for b in decls)
         rows: dict[ir.BufferDecl, ir.BufferDecl] = {}
@@ -391,7 +392,7 @@ def _dealt(loop: ir.For, places: set[str]) -> set[str]:
     """The storages of which each iteration only uses elements at its own number."""
     axes: dict[str, set[tuple[int, ...]]] = {}
     for s in ir.walk(loop.body):
-        for touch in ir.touches_of(s):
+        for touch in touches_of(s):
             index = s.index if isinstance(s, ir.Load | ir.Store) else ()
             at = next((d for d, i in enumerate(index) if i is loop.var), None)
             inner = () if at is None else (at, *touch.buffer.shape[at:])

@@ -15,6 +15,7 @@ from ...runtime.config import config
 from ...runtime.passes import SCRATCH
 from . import ir
 from .check import verify_plan
+from .touches import touches, touches_of
 
 #: The largest buffer on the stack, in bytes; its extents must also be literals.
 STACK_BYTES = 2048
@@ -143,7 +144,7 @@ def _written(statement: ir.Statement) -> set[str]:
     places = set()
     for s in ir.walk(ir.StatementList([statement])):
         if not (isinstance(s, ir.Copy) and s.target.place == s.source.place):
-            places |= {touch.buffer.place for touch in ir.touches_of(s) if touch.writes}
+            places |= {touch.buffer.place for touch in touches_of(s) if touch.writes}
     return places
 
 
@@ -189,4 +190,4 @@ def _lives(kernel: ir.Kernel) -> dict[str, _Life]:
 
 def _touched(statement: ir.Statement) -> list[ir.BufferDecl]:
     """The buffers that a statement uses, in order: the plan must not depend on the order of a set."""
-    return list(dict.fromkeys(touch.buffer for touch in ir.touches(ir.StatementList([statement]))))
+    return list(dict.fromkeys(touch.buffer for touch in touches(ir.StatementList([statement]))))

@@ -22,6 +22,7 @@ from .check import verify_parts
 from .mapping import Mapping
 from .part_call import PartCall
 from .show import show
+from .touches import touches
 
 #: Kernels with fewer loops and calls than this stay whole.
 FEWEST = 12
@@ -54,8 +55,8 @@ def shared(body: ir.StatementList) -> list[Any]:
 
 def team_call(kernel: ir.Kernel, loop: ir.For) -> PartCall:
     """The body of a loop that a team runs, as a call of a part of the kernel that it is in."""
-    inside = Counter(touch.buffer.place for touch in ir.touches(loop.body))
-    users = Counter(touch.buffer.place for touch in ir.touches(kernel.body))
+    inside = Counter(touch.buffer.place for touch in touches(loop.body))
+    users = Counter(touch.buffer.place for touch in touches(kernel.body))
     part = _Part(loop.body.statements, lambda place: inside[place] == users[place])
     part.kernel.buffers = part.ordered()
     buffers, places = list(part.strided), part.places()
@@ -97,7 +98,7 @@ class _Chunks:
         self.parts: dict[str, ir.Kernel] = {}
         self.users: dict[Any, set[int]] = {}  # the chunks that use a value or a storage
         for n, chunk in enumerate(self.chunks):
-            for x in (*uses(chunk), *(t.buffer.place for t in ir.touches(ir.StatementList(chunk)))):
+            for x in (*uses(chunk), *(t.buffer.place for t in touches(ir.StatementList(chunk)))):
                 self.users.setdefault(x, set()).add(n)
 
     def is_own(self, n: int) -> Callable[[str], bool]:
@@ -132,7 +133,7 @@ class _Part(Mapping):
         body = ir.StatementList(chunk)
         self.written: set[str] = set()
         self.strided: dict[ir.BufferDecl, int] = {}  # by buffer, the first axis whose extent is needed
-        for touch in ir.touches(body):
+        for touch in touches(body):
             b = touch.buffer
             self.strided[b] = min(touch.strided, self.strided.get(b, touch.strided))
             if touch.writes:

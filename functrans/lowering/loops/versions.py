@@ -32,6 +32,7 @@ from . import ir
 from .arithmetic import IndexFacts
 from .builder import Builder
 from .handles import ScalarHandle
+from .touches import touches
 
 #: Loops with fewer iterations, if known, stay as they are.
 FEWEST = 8
@@ -137,7 +138,7 @@ class _Tests:
     def __init__(self, builder: Builder, loop: ir.For):
         self.builder = builder
         self.loop = loop
-        self.written = {touch.buffer.place for touch in ir.touches(loop.body) if touch.writes}
+        self.written = {touch.buffer.place for touch in touches(loop.body) if touch.writes}
         #: What computes each number, of those that every iteration computes, in order.
         self.sources: dict[ir.Operand, ir.Let | ir.Load] = {}
         #: 1 for a number that grows evenly, 0 for one that stays, None for others; those from outside the loop stay.

@@ -12,6 +12,7 @@ from functrans.lowering.backend import Options
 from functrans.lowering.loops import check, ir, split_functions
 from functrans.lowering.loops.builder import Builder
 from functrans.lowering.loops.split_complex import split_complex
+from functrans.lowering.loops.touches import touches_of
 from functrans.lowering.run.compile import compile_kernel
 from functrans.lowering.run.executable import compile_jaxpr
 from functrans.primitives.elementwise.arithmetic import mul_p, sub_p
@@ -154,7 +155,7 @@ def test_a_forgotten_buffer_is_reported(stage, monkeypatch, forgotten):
         return fnp.sum(lax.fori_loop(0, fnp.sum(x > 0), body, x + 1))
 
     jaxpr = ft.make_jaxpr(ft.grad(f))(np.ones((22, 3)))
-    others = {**vars(ir), "touches_of": lambda s: () if type(s) is forgotten else ir.touches_of(s)}
+    others = {**vars(ir), "touches_of": lambda s: () if type(s) is forgotten else touches_of(s)}
     monkeypatch.setattr(check, "ir", SimpleNamespace(**others))
     with config.patch(verify=True), pytest.raises(check.LoopIRError, match="touches_of does not report"):
         compile_jaxpr(jaxpr).compile()

@@ -11,6 +11,7 @@ from functrans.errors import MemoryDamageError
 from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir, split_functions
 from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.touches import Touch, touches_of
 from functrans.lowering.run import executable
 from functrans.lowering.run.cache import KernelCache
 from functrans.lowering.run.compile import compile_kernel
@@ -142,11 +143,11 @@ def of_unknown_length(x, n):
 @pytest.mark.parametrize(("n", "what"), [(3, "reserved .* bytes for"), (4, "wrote past the end of")])
 def test_a_tape_that_gets_too_little_memory(monkeypatch, n, what):
     """Parts that do not know how long a record is: 64 records get the memory of 64 numbers."""
-    whole = ir.touches_of
+    whole = touches_of
 
     def forgetful(s):
         return tuple([
-            ir.Touch(t.buffer, t.writes, len(t.buffer.shape) if type(s) is ir.Reserve else t.strided)
+            Touch(t.buffer, t.writes, len(t.buffer.shape) if type(s) is ir.Reserve else t.strided)
             for t in whole(s)
         ])  # fmt: skip
 
