@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,11 +15,16 @@ from ...errors import ArgumentError, ArgumentValueError
 from ...errors.source import user_source
 from ...frontend.arguments import check_function, name_of
 from ...frontend.checked import checked
+from ...runtime.module_getattr import lazy_import
 from ...runtime.portable import Transformed
 from ..compiled.traced_blocks import MetBlock
-from .block_hooks import BackwardPreHook, BlockHook, FullBackwardHook, WatchedValues, new_args
 from .hooks import MODES, RemovableHandle
 
+if TYPE_CHECKING:
+    from .block_hooks import BlockHook, WatchedValues
+
+#: Loads with the first hook.
+block_hooks = lazy_import("functrans.api.hooks.block_hooks")
 _Value = TypeVar("_Value")
 
 
@@ -43,7 +48,7 @@ class Hookable(Transformed):
         self._programs.met()
         try:
             for group in self._groups:
-                args = new_args(args, group.before(self, args))
+                args = block_hooks.new_args(args, group.before(self, args))
             for h in list(self._hooks["forward_pre"]):
                 args, kwargs = h.before(self, args, kwargs)
             out = self._with_backward_hooks(args, kwargs)
@@ -58,7 +63,7 @@ class Hookable(Transformed):
     def _with_backward_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         before, after = list(self._hooks["full_backward_pre"]), list(self._hooks["full_backward"])
         watched = current_trace.get() is not eval_trace and bool(before or after)
-        ins = WatchedValues(args) if watched and after else None
+        ins = block_hooks.WatchedValues(args) if watched and after else None
         inner = args if ins is None else ins.tree()
         waiting, out = list(self._hooks["forward"]), None
         try:
@@ -72,7 +77,7 @@ class Hookable(Transformed):
             raise
         if not watched:
             return out
-        outs = WatchedValues(out if isinstance(out, tuple) else (out,))
+        outs = block_hooks.WatchedValues(out if isinstance(out, tuple) else (out,))
         if outs.values:
             self._attach(before, after, ins, outs)
         return outs.tree() if isinstance(out, tuple) else outs.tree()[0]
@@ -87,14 +92,14 @@ class Hookable(Transformed):
         if ins is not None:
             values = (*ins.values, *outs.values)
             for h in after:
-                hook = FullBackwardHook.of(h, self, ins, outs)
+                hook = block_hooks.FullBackwardHook.of(h, self, ins, outs)
                 count = len(ins.values) or len(values)
                 order = tuple(range(len(values)))
                 current_trace.get().attach(
                     Attachment(hook_p, note_p, supply_p, hook, values, count, order=order)
                 )
         for h in reversed(before):  # the last one applied sees the cotangents first
-            hook = BackwardPreHook.of(h, self, None, outs)
+            hook = block_hooks.BackwardPreHook.of(h, self, None, outs)
             order = tuple(range(len(outs.values)))
             outs.values = hook_p.bind(*outs.values, hook=hook, tokens=(), lanes=(), order=order)
 
@@ -108,7 +113,7 @@ class Hookable(Transformed):
             )
         if mode not in MODES:
             raise ArgumentValueError(f"register_{kind}_hook: mode must be 'host' or 'inline', got {mode!r}")
-        block_hook = BlockHook(hook, mode, user_source(), **options)
+        block_hook = block_hooks.BlockHook(hook, mode, user_source(), **options)
         self._hooks[kind] = [block_hook, *self._hooks[kind]] if prepend else [*self._hooks[kind], block_hook]
         self._programs.changed()
         return _BlockHandle(block_hook, self)
