@@ -7,7 +7,7 @@ function becomes an equation, not a constant of that size.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -257,7 +257,9 @@ class StageTrace(Trace):
         through = list(dict.fromkeys([v for v in outs if isinstance(v, Var) and v in reached]))
         if not through:
             return outs
-        supply = new_equation(a.supply, [*through, *tokens, *captured], {"hook": a.hook}, a.hook.source)
+        supply = new_equation(
+            cast(Primitive, a.supply), [*through, *tokens, *captured], {"hook": a.hook}, a.hook.source
+        )
         eqns.append(supply)
         renamed: dict[Any, Any] = dict(zip(through, supply.outvars))
         return [renamed.get(v, v) for v in outs]
