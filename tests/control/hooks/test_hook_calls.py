@@ -6,8 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.control.body_cache import interned
-from functrans.control.hooks.hook_calls import FirstHook, Hook, HookCall, MultiHook, PostAccumulateHook
-from functrans.control.hooks.hooks import _is_linear
+from functrans.control.hooks.hook_calls import FirstHook, Hook, MultiHook, PostAccumulateHook
 from functrans.control.hooks.traced_hooks import _same
 from functrans.core.aval import aval_of
 from functrans.errors.source import user_source
@@ -202,55 +201,6 @@ def test_a_hook_on_several_runs_without_those_that_are_not_differentiated(form):
     np.testing.assert_allclose(cts[2], [5.0] * 3)
     assert cts[1] is None or not np.any(np.asarray(cts[1]) != 1.0)
     np.testing.assert_allclose(first, [5.0] * 3)
-
-
-# --- which hooks are linear ---------------------------------------------------------------------------------
-
-LINEAR = {
-    "scaled": lambda ct: 2.0 * ct,
-    "negated": lambda ct: -ct,
-    "added to itself": lambda ct: ct + 0.5 * ct,
-    "subtracted": lambda ct: 3.0 * ct - ct,
-    "masked": lambda ct: fnp.where(np.array([True, False, True]), ct, 0.0 * ct),
-    "by an array": lambda ct: X * ct,
-    "converted": lambda ct: ct.astype(np.float32).astype(np.float64),
-}
-NOT_LINEAR = {
-    "squared": lambda ct: ct * ct,
-    "shifted": lambda ct: ct + 1.0,
-    "shifted before": lambda ct: 1.0 - ct,
-    "clipped": lambda ct: fnp.clip(ct, -1.0, 1.0),
-    "constant": lambda ct: X,
-    "kept or constant": lambda ct: fnp.where(np.array([True, False, True]), ct, 1.0),
-    "masked by itself": lambda ct: fnp.where(ct > 0, ct, 0.0 * ct),
-    "signs": lambda ct: fnp.sign(ct),
-    "rounded": lambda ct: ct.astype(int).astype(np.float64),
-    "a branch": lambda ct: ct if ct[0] > 0 else 2.0 * ct,
-}
-
-
-def is_linear(f, mode="inline"):
-    aval = aval_of(X)
-    call = HookCall(made(f, mode=mode), (aval,), (True,), (True,), ())
-    traced = []
-
-    def program(x):
-        traced.append(_is_linear(call, [x], []))
-        return x
-
-    ft.make_jaxpr(program)(X)
-    return traced[0]
-
-
-@pytest.mark.parametrize("name", [*LINEAR, *NOT_LINEAR])
-def test_a_hook_is_called_linear_only_if_it_is(name):
-    """A hook that is not called linear may be; it then has no second derivative in two parts."""
-    f = {**LINEAR, **NOT_LINEAR}[name]
-    assert is_linear(f) == (name in LINEAR)
-    assert not is_linear(f, "host")
-    if name in LINEAR:
-        a, b = np.sin(X), np.cos(3 * X)
-        np.testing.assert_allclose(f(2 * a + b), 2 * np.asarray(f(a)) + f(b), rtol=1e-6)
 
 
 # --- constants of hooks -------------------------------------------------------------------------------------
