@@ -6,6 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.passes.rewriter import Rewriter, is_number
+from functrans.primitives.elementwise.arithmetic import mul_p
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,6 @@ def test_the_number_that_fills_an_array():
     assert found == {"add": 2.5, "mul": 0.5, "sub": None}
     assert type(found["mul"]) is float
     (add,) = [e for e in jaxpr.eqns if e.primitive.name == "add"]
-    assert rw.made_by(add.outvars[0], "add") is add
-    assert rw.made_by(add.outvars[0], "mul") is None
-    assert rw.made_by(jaxpr.invars[0], "add") is None
+    assert rw.made_by(add.outvars[0], add.primitive) is add
+    assert rw.made_by(add.outvars[0], mul_p) is None
+    assert rw.made_by(jaxpr.invars[0], add.primitive) is None
