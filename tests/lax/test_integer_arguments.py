@@ -49,6 +49,7 @@ CASES = {
     "sort": (lambda d: lax.sort(X, d), {"d": (1, "dimension|axis")}),
     "sort by keys": (lambda k: lax.sort((V, V), 0, num_keys=k), {"k": (1, "num_keys")}),
     "top_k": (lambda k: lax.top_k(X, k), {"k": (2, "k")}),
+    "approx_max_k": (lambda k, d: lax.approx_max_k(X, k, d), {"k": (2, "k"), "d": (1, "axis|dimension")}),
     "iota": (lambda n: lax.iota(np.int32, n), {"n": (5, "size|shape")}),
     "broadcasted_iota": (
         lambda s, d: lax.broadcasted_iota(np.int32, s, d),
