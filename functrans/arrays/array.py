@@ -277,9 +277,8 @@ class Array(np.ndarray, metaclass=_ArrayType):
         if func in refusals.PRINTERS:
             return func(np.asarray(args[0]), *args[1:], **kwargs)
         args, kwargs = unwrap_all(args), unwrap_all(kwargs)
-        if _OWN.issuperset(
-            types
-        ):  # what an Array in an unknown container dispatched, it would dispatch again
+        # What an Array in an unknown container dispatched, it would dispatch again.
+        if _OWN.issuperset(types):
             out = _ndarray.__array_function__(self, func, types, args, kwargs)
         else:
             out = func(*args, **kwargs)

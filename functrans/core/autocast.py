@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 #: Loads when autocast is first used.
 rules = lazy_import("functrans.core.autocast_rules")
 
-AutocastOption.block_of = staticmethod(
-    lambda block: rules.block_of(block)
-)  # looked up late: it loads the rules
+# Looked up late, since it loads the rules.
+AutocastOption.block_of = staticmethod(lambda block: rules.block_of(block))
 
 _patch = config._store.patch
 _current = config._store.current

@@ -89,9 +89,8 @@ class EvalTrace(Trace):
             raise errors.ArrayTooLargeError(f"{prim.name}: {error}") from None
         except (TypeError, ValueError) as error:
             if not isinstance(error, errors.FunctransError) and not prim.effects(**params).on_host:
-                prim.abstract(
-                    *map(aval_of, args), **params
-                )  # raises what tracing raises, if it refuses the operands
+                # It raises what tracing raises, if it refuses the operands.
+                prim.abstract(*map(aval_of, args), **params)
             raise
         except RuntimeWarning as warning:
             if prim.effects(**params).on_host:

@@ -192,9 +192,8 @@ class Mesh:
 
 @atexit.register
 def _leave_all() -> None:
-    if hasattr(
-        sys, "last_value"
-    ):  # the process ends by an exception, and with it the others: waiting delays that
+    # If the process ends by an exception, the others end with it: waiting would delay that.
+    if hasattr(sys, "last_value"):
         return
     for mesh in _open:
         mesh.leave(_PATIENCE)

@@ -32,11 +32,8 @@ class ConcretizationTypeError(JAXTypeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         make, args, state = super().__reduce__()
-        return (
-            make,
-            args,
-            {k: v for k, v in state.items() if k != "trace"},
-        )  # a trace cannot leave its process
+        # A trace cannot leave its process.
+        return make, args, {k: v for k, v in state.items() if k != "trace"}
 
     def is_of(self, trace: Any) -> bool:
         """Whether the value whose number was needed belongs to this trace."""

@@ -94,9 +94,8 @@ def thread_function(name: str) -> int:
     with contextlib.suppress(OSError):
         library = ctypes.CDLL(extension("scipy.linalg.cython_blas").__file__)
         for function in _THREAD_FUNCTIONS[name]:
-            with contextlib.suppress(
-                AttributeError
-            ):  # also finds symbols of the libraries that it depends on
+            # The search includes the libraries that it depends on.
+            with contextlib.suppress(AttributeError):
                 return ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0
     return 0
 
@@ -127,9 +126,8 @@ def _loaded_alone(name: str, package: str) -> Any:
         raise ImportError(name)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    sys.modules.pop(
-        name, None
-    )  # Cython put it there; an import of the package's is to bind it in the package
+    # Cython put it there. A later import of the package's must bind it in the package.
+    sys.modules.pop(name, None)
     return module
 
 

@@ -35,9 +35,8 @@ def compiled(body: Any, draws_low: bool = False) -> Any:
     def sample(*args: Any, **kwargs: Any) -> Any:
         dtype = kwargs.get("dtype")
         low = dtype is not None and is_low(dtype) and not draws_low
-        return finish(
-            (run_in_float32 if low else run)(*args, **kwargs)
-        )  # without jit, the body returns plain values
+        # Without jit, the body returns plain values.
+        return finish((run_in_float32 if low else run)(*args, **kwargs))
 
     return sample
 

@@ -113,9 +113,8 @@ def asker(frame: FrameType | None) -> tuple[str, Source | None]:
     source = None if frame is None else Source(frame.f_code, frame.f_lasti)
     if inner is not None:
         module, name = inner.f_globals.get("__name__", ""), inner.f_code.co_name
-        if module.endswith(
-            ".tracebacks"
-        ):  # a transformation called C code: math.sin, or a functools.partial of it
+        # A transformation called C code: math.sin, or a functools.partial of it.
+        if module.endswith(".tracebacks"):
             return "", source
         if module.startswith(f"{__name__.partition('.')[0]}."):  # methods of traced values
             return f"{name.lstrip('_')}()", source

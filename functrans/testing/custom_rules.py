@@ -278,10 +278,8 @@ def _modes(f: Callable[..., Any], args: tuple[Any, ...], rng: int, wrt: Wrt) -> 
                 if s.active and outs:
                     derivative(*s.primals)
                     modes.append(mode)
-            except (
-                MissingRuleError,
-                OnceDifferentiableError,
-            ):  # forward mode would differentiate ``backward``
+            except (MissingRuleError, OnceDifferentiableError):
+                # Forward mode would differentiate ``backward``.
                 continue
             except TangentError:
                 if mode == "fwd":

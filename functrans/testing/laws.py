@@ -100,9 +100,8 @@ def vjp_is_adjoint(
             for w in weights:
                 forward, size = pairing(tangent, w)
                 cotangents = pull(tuple(w))
-                for i, x, ct in zip(
-                    s.active, s.primals, cotangents
-                ):  # otherwise broadcasting hides a missing sum
+                # Types first: otherwise broadcasting hides a missing sum.
+                for i, x, ct in zip(s.active, s.primals, cotangents):
                     s.report.same_type(f"the cotangent of {s.names[i]}", ct, x)
                 backward, other = pairing(full, cotangents)
                 s.report.close(

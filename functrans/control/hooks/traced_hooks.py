@@ -178,9 +178,8 @@ class TracedHooks:
 
 
 def _staged(f: Callable[..., Any], avals: Sequence[Aval], name: str) -> Jaxpr:
-    if (
-        _no_tracing.ever_changed and config.no_tracing
-    ):  # which is about functions, and hooks are traced at each call
+    # The option is about functions; hooks are traced at each call.
+    if _no_tracing.ever_changed and config.no_tracing:
         with config.patch(no_tracing=False):
             return tracing(eval_trace, stage, f, avals, name)
     return tracing(eval_trace, stage, f, avals, name)

@@ -78,9 +78,8 @@ class CallEmitter(ArrayEmitter):
     def take(self, values: Sequence[Any]) -> None:
         """Write the sizes of the arguments and the addresses of their data."""
         self.sizes: list[Any] = []
-        self.read: list[
-            tuple[Any, Any]
-        ] = []  # addresses and sizes in bytes of the arrays that the kernel reads
+        #: Addresses and sizes in bytes of the arrays that the kernel reads.
+        self.read: list[tuple[Any, Any]] = []
         for i, leaf in enumerate(self.arguments.leaves):
             value = self.part(values[leaf.path[0]], leaf.path[1:])
             if leaf.is_array:

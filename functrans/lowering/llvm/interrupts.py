@@ -289,9 +289,8 @@ class Countdown:
         first = fn.fresh()
         phi = len(fn.lines)
         fn.lines.append("")
-        far = fn.new(
-            f"call i64 @llvm.sadd.sat.i64(i64 {first}, i64 {piece})"
-        )  # numbers may be near the limits
+        # It saturates, since numbers may be near the limits.
+        far = fn.new(f"call i64 @llvm.sadd.sat.i64(i64 {first}, i64 {piece})")
         behind = fn.new(f"call i64 @llvm.smin.i64(i64 {far}, i64 {stop})")
         rounds(first, behind, f"done{n}")
         fn.mark(f"done{n}")

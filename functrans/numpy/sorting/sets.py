@@ -305,9 +305,8 @@ def _occurs(x: Any, others: Any, invert: bool) -> Any:
     x, others = common(x, others)
     (ordered,) = ops.sort_p.bind(others, dimension=0, num_keys=1)
     at = places(ordered, x, "left")
-    neighbours = ops.gather_p.bind(
-        ordered, at, axes=(0,), mode="clip"
-    )  # beyond the end stands nothing that is equal
+    # Clipped: what is beyond the end is equal to nothing.
+    neighbours = ops.gather_p.bind(ordered, at, axes=(0,), mode="clip")
     return (ops.ne_p if invert else ops.eq_p).bind(x, neighbours)
 
 

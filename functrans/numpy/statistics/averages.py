@@ -103,9 +103,8 @@ def _variance(x: Any, axis: Any, ddof: Any, keepdims: bool, where: Any, mean: An
         if mean is None
         else ops.convert(array_operand(mean, name), dtype_of(x))
     )
-    gap = masked(
-        ops.sub_p.bind(x, center), where, 0, name
-    )  # before the squares: the slope of an infinite one is infinite
+    # Masked before the square, whose slope is infinite where the difference is.
+    gap = masked(ops.sub_p.bind(x, center), where, 0, name)
     squares = ops.integer_pow_p.bind(ops.abs_p.bind(gap) if dtype_of(x).kind == "c" else gap, y=2)
     total = reduced(ops.reduce_sum_p, squares, axis, keepdims, name)
     real = dtype_of(total)

@@ -89,9 +89,8 @@ def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip: bool) -
     if skip:
         n = count_numbers(ordered)
         upper = ops.shift_right_p.bind(n, np.int64(1))
-        lower = ops.max_p.bind(
-            ops.sub_p.bind(ops.sub_p.bind(n, np.int64(1)), upper), np.int64(0)
-        )  # (n - 1) // 2
+        before = ops.sub_p.bind(n, np.int64(1))
+        lower = ops.max_p.bind(ops.sub_p.bind(before, upper), np.int64(0))  # (n - 1) // 2
         a_, b = pick(ordered, lower, 0), pick(ordered, upper, 0)
         single = ops.eq_p.bind(lower, upper)
     else:
