@@ -72,7 +72,7 @@ class Exported(Compiled):
         """Run it on arguments of the types that it was exported for; others raise `ArgumentError`."""
         if not self._differentiable and current_trace.get() is not eval_trace:
             raise ExportError(
-                f"{self._called()} had its own derivative rules, which an export does not contain: it cannot be "
+                f"{self._called()} had derivative rules, which an export does not contain: it cannot be "
                 "transformed. Export the pair: functrans.export.save(path, jit(value_and_grad(f)), ...)"
             )
         return super().__call__(*args, **kwargs)
@@ -161,7 +161,7 @@ def load(path: Any) -> Exported:
     -------
     Exported
         Takes arguments of the types that were exported. It may be transformed and called by jitted functions, which
-        then compile its jaxpr for themselves; not if the function had its own derivative rules.
+        then compile its jaxpr for themselves; not if the function had derivative rules.
 
     Raises
     ------
@@ -264,7 +264,7 @@ def _processor(cpu: str) -> list[str]:
 
 
 def _has_rules(jaxpr: Jaxpr) -> bool:
-    """Whether some operation has its own derivative rules."""
+    """Whether some operation has derivative rules."""
     return any(
         (e.primitive.call is not None and e.primitive.call.opaque)
         or (has_subjaxprs(e.params) and any(map(_has_rules, subjaxprs(e.params))))

@@ -381,7 +381,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 @checked
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees with the given structures.
+    """The structure of a tuple of trees with these structures.
 
     Examples
     --------
@@ -409,7 +409,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 @checked
 def build_tree(treedef: PyTreeDef, xs: Any) -> PyTree:
-    """A tree of the given structure from nested sequences.
+    """A tree of this structure from nested sequences.
 
     Parameters
     ----------

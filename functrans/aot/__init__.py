@@ -1,7 +1,7 @@
-"""Forward and backward programs as a pair: to look at, to cut, and to compile with a compiler of your own.
+"""Forward and backward programs as a pair: to look at, to cut, and to compile with another compiler.
 
 `trace_pair` returns both programs, `aot_function` a function that runs them. What the forward program saves for the
-backward one is chosen by a partitioner: `min_cut`, `save_all`, `recompute_all`, ``by_policy(policy)``, or your own.
+backward one is chosen by a partitioner: `min_cut`, `save_all`, `recompute_all`, ``by_policy(policy)``, or yours.
 """
 
 from ..control.residuals.partitioner import Joint, min_cut, recompute_all, save_all

@@ -103,7 +103,7 @@ def trace_body(
 
 
 class LoopBody(NamedTuple):
-    """A body of a loop whose refs are carried, after its own carry; those that it only reads are constants.
+    """A body of a loop whose refs are carried, after the rest of its carry; those that it only reads are constants.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class LoopBody(NamedTuple):
 
 
 def loop_body(body: Body, carry: int, rows: int = 0) -> LoopBody:
-    """The body of a loop that carries refs. It has `carry` values of its own, and `rows` input rows."""
+    """The body of a loop that carries refs. Without the refs it carries `carry` values, and reads `rows` rows."""
     uses = body.uses
     if not uses.refs:
         return LoopBody(body.jaxpr, list(body.consts), [], [])

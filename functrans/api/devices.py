@@ -258,7 +258,7 @@ def named_scope(name: str) -> Iterator[None]:
 
 @checked
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
-    """The function in a `named_scope`, under its own name by default.
+    """The function in a `named_scope`, under the function's name by default.
 
     Examples
     --------

@@ -136,7 +136,7 @@ def numpy_dtype_promotion(new_val: str) -> Override:
     Notes
     -----
     It applies to traced values and functions of ``functrans.numpy``. Operators between arrays outside of
-    transformations are NumPy's own.
+    transformations are NumPy's.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def numpy_rank_promotion(new_val: str) -> Override:
     Notes
     -----
     It applies to traced values and functions of ``functrans.numpy``. Operators between arrays outside of
-    transformations are NumPy's own.
+    transformations are NumPy's.
 
     Examples
     --------

@@ -173,7 +173,7 @@ class _OfJitted(Jitted):
     """Value and gradient of a jitted function, compiled as one program, whose cache belongs to that of the function.
 
     It takes what compiled functions take most often. For anything else, and inside other transformations, `fun` runs as
-    it is, which composes the function's own derivatives.
+    it is, which composes the derivatives of the function.
     """
 
     _settles = False

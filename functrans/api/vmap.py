@@ -155,7 +155,7 @@ class _Mapped(Transformed):
         return results(flat.out_tree, [_placed(fun, size, *p) for p in zip(outs, out_dims, axes_out)], ids)
 
     def _with_refs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The results of a function of refs: each example has its own part of a ref that is mapped."""
+        """The results of a function of refs: each example has a part of a ref that is mapped."""
         leaves = tree_leaves((args, kwargs))
         axes = _argument_axes(self._fun, args, kwargs, self._in_axes)
         places = refs_among(leaves)

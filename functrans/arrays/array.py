@@ -158,7 +158,7 @@ def _elements(x: Any) -> Sequence[Any]:
         return ()
     try:
         return list(x)
-    except Exception as error:  # a user's class with keys of its own
+    except Exception as error:  # a user's class with other keys
         pass_on(error)
         return ()
 
@@ -438,7 +438,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
 
 def _asked_by_jax(frame: FrameType) -> bool:
     """Whether a function of JAX's reads an attribute. JAX takes an ndarray with a sharding for an array that is on one
-    of its own devices. An `Array` is not: JAX may put it on any, as NumPy's arrays.
+    of JAX's devices. An `Array` is not: JAX may put it on any, as NumPy's arrays.
     """
     return frame.f_globals.get("__name__", "").startswith("jax.")
 

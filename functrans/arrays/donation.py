@@ -112,7 +112,7 @@ class Donation:
     Attributes
     ----------
     memory : ndarray
-        Its values, in memory that nothing else reads: its own, or a copy if another array or library still views it.
+        Its values, in memory that nothing else reads: a copy if another array or library still views the array.
     given : ndarray or None
         `memory` if it belongs to the user (see `donate`), who must see the result in it.
 

@@ -107,7 +107,7 @@ _BY_NAME = {
 
 
 def take_keywords(function: str, options: dict[str, Any]) -> None:
-    """Check and remove those that `function` takes, for a function that has no signature of its own."""
+    """Check and remove those that `function` takes, for a function without a signature."""
     for name, kind in WITHOUT_EFFECT.get(function, {}).items():
         value = options.pop(name, None)
         if value is not None:

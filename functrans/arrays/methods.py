@@ -52,7 +52,7 @@ def _by_functrans(called: str, *operands: Any) -> bool:
     return any(is_low(x.dtype) for x in operands if isinstance(x, _ndarray | np.generic))
 
 
-#: Operands of operators; other classes, such as matrices and data frames, have operators of their own.
+#: Operands of operators; other classes, such as matrices and data frames, define operators too.
 _KNOWN = frozenset((Array, WeakArray, _ndarray, int, float, complex, bool, list, tuple))
 
 
@@ -96,7 +96,7 @@ def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., A
         try:
             if kind is float or kind is int or isinstance(other, _ndarray):
                 return wrap(op(other, plain) if swapped else op(plain, other))
-            # NotImplemented if the other side has its own operator: sparse matrices, pandas, users' classes. (Masked
+            # NotImplemented if the other side has an operator: sparse matrices, pandas, users' classes. (Masked
             # arrays and matrices never get here: Python asks the subclass first.)
             return wrap_all(generic(plain, other))
         except (ValueError, TypeError, MemoryError) as error:

@@ -47,7 +47,7 @@ class Flags:
 
 
 def refused(error: Exception, by: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
-    """The error to raise when NumPy raised one: functrans's own for the same call, with shapes and the user's line."""
+    """The error to raise when NumPy raised one: functrans's for the same call, with shapes and the user's line."""
     if isinstance(error, FunctransError):
         return error
     if isinstance(error, MemoryError):
@@ -63,7 +63,7 @@ def refused(error: Exception, by: str, function: Callable[..., Any], *args: Any,
 
 
 def operator_refused(error: Exception, op: Callable[..., Any], *operands: Any) -> Exception:
-    """The same for an operator. Errors of objects that NumPy processes element by element are their own."""
+    """The same for an operator. Errors of objects that NumPy processes element by element stay as they are."""
     if not all(map(_is_numeric, operands)):
         return error
     stem = op.__name__.rstrip("_")

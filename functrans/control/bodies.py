@@ -136,7 +136,7 @@ class JaxprBuilder:
         return [spread(v) if m and d is None else v for v, d, m in zip(outs, dims, mask)]
 
     def finish(self, stage: str, outvars: Sequence[Atom], invars: Sequence[Var] | None = None) -> Jaxpr:
-        """The jaxpr with these outputs, and with these inputs if given."""
+        """The jaxpr with these outputs, and with these inputs, if any."""
         return verified(self.jaxpr.replace(invars=invars, eqns=self.eqns, outvars=outvars), stage)
 
 

@@ -6,7 +6,7 @@ contains no such collectives. Of a mesh (`axis_name` is a `MeshAxes`), they are 
 
 The names and sizes are checked where users call ``functrans.lax.psum`` and the others; the equations hold what their
 types depend on. All operate along axis 0 of an example, where they refer to one of its axes. With `groups`, which
-partition the examples, each group is an axis of its own.
+partition the examples, each group is a separate axis.
 
 The transposes differ. The examples of a batch are one program's, whose results are summed: psum's transpose is psum.
 The ranks of a mesh have a program each; what is the same on all of them has one cotangent. Pairs of transposes::
@@ -149,7 +149,7 @@ def _batch_rule(
 def _in_groups(
     front: Front, x: Any, groups: tuple[tuple[int, ...], ...], params: dict[str, Any]
 ) -> tuple[Any, bool]:
-    """Each group of examples as an axis of its own."""
+    """Each group of examples as a separate axis."""
     count, each = len(groups), len(groups[0])
     order = np.array(groups, INT64).ravel()
     rows = _rows(x, order)

@@ -72,7 +72,7 @@ def bind(index: Any, branches: Sequence[tuple[Jaxpr, Sequence[Any]]], operands: 
     index : scalar of int64
         The number of the branch, in range.
     branches : sequence of (Jaxpr, values)
-        Each from (its own constants, operands), with the values of these constants.
+        Each from (the constants of the branch, operands), with the values of these constants.
     operands : sequence of values
 
     Returns

@@ -15,7 +15,7 @@ from .call import executable
 
 
 def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], body: Jaxpr) -> list[Any]:
-    """Evaluate a higher-order equation with its own kernel, cached on its body."""
+    """Evaluate a higher-order equation with a separate kernel, cached on its body."""
     avals = [aval_of(a).strong() for a in args]
     bodies = list(subjaxprs(params))
     key = ("alone", prim.name, *sorted((k, v) for k, v in params.items() if v not in bodies), *avals)

@@ -427,7 +427,7 @@ def _at_once(
 def _in_step(
     size: int, args: Sequence[Any], dims: Sequence[int | None], jaxpr: Jaxpr, sizes: tuple[int, int]
 ) -> tuple[list[Any], list[int | None]]:
-    """A loop without rows that each lane runs as often as its own count says, while its collectives need all lanes:
+    """A loop without rows that each lane runs as often as the lane's count says, while its collectives need all lanes:
     those that are done keep their values.
     """
     counts = move_axis(args[0], dims[0] or 0, 0)

@@ -69,7 +69,7 @@ class BackwardState:
     Notes
     -----
     Its cotangent is None. An attribute is a hook, a list of hooks that run in order, or anything that hooks want to
-    read. A state may serve many calls; threads that set different hooks each need their own.
+    read. A state may serve many calls; threads that set different hooks need one each.
 
     Examples
     --------

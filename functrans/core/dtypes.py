@@ -1,6 +1,6 @@
 """Supported dtypes, and NumPy 2's promotion (NEP 50) with weak Python scalars.
 
-The rules are NumPy's own, cached: `np.result_type` for promotion, `ufunc.resolve_dtypes` for the loop of a ufunc.
+The rules are NumPy's, cached: `np.result_type` for promotion, `ufunc.resolve_dtypes` for the loop of a ufunc.
 bfloat16, a dtype of the package ml_dtypes, promotes as that package does, except that Python numbers are weak beside it
 as well, and that every ufunc has a loop for it which has one for float16.
 """
@@ -218,7 +218,7 @@ def _cure(dtype: np.dtype) -> str:
 
 
 def canonical(dtype: Any, what: str = "dtype argument") -> np.dtype:
-    """The supported `numpy.dtype` for a dtype given by the user.
+    """The supported `numpy.dtype` for what the user passes as a dtype.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def python_scalar_dtype(cls: type) -> np.dtype:
 
 
 def promote(dtypes_and_weak: Sequence[tuple[np.dtype, bool]]) -> tuple[np.dtype, bool]:
-    """The common dtype of several operands, as given by ``np.result_type``.
+    """The common dtype of several operands, as ``np.result_type`` says.
 
     Parameters
     ----------

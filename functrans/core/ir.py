@@ -85,7 +85,7 @@ class Eqn:
         outvars: Sequence[Var] | None = None,
         params: dict[str, Any] | None = None,
     ) -> Eqn:
-        """A copy with the given fields replaced; it keeps its source line."""
+        """A copy with these fields replaced; it keeps its source line."""
         return Eqn(
             self.primitive if primitive is None else primitive,
             self.invars if invars is None else invars,
@@ -158,7 +158,7 @@ class Jaxpr(Unportable):
         constants: Sequence[tuple[Var, Any]] | None = None,
         name: str | None = None,
     ) -> Jaxpr:
-        """A copy with the given fields replaced; `constants` are pairs of a variable and its array.
+        """A copy with these fields replaced; `constants` are pairs of a variable and its array.
 
         The copy shares the counters. It starts without derived objects.
         """

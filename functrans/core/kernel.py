@@ -71,7 +71,7 @@ class ScalarEmitter(Protocol):
     """The operations available to a `Pointwise` rule."""
 
     def const(self, value: Any, dtype: np.dtype) -> Scalar:
-        """A literal number of the given dtype."""
+        """A literal number of this dtype."""
         ...
 
     def call(self, name: str, *args: Scalar) -> Scalar:
@@ -80,7 +80,7 @@ class ScalarEmitter(Protocol):
         ``bits`` returns the bits of a float as a signed integer of its size, and ``from_bits`` the float with the bits
         of an integer. ``multiply`` always rounds the product,
         whereas ``x * y`` and an addition may be contracted.
-        ``idiv`` and ``irem`` truncate towards zero and must not be given a zero divisor or overflow: guard with
+        ``idiv`` and ``irem`` truncate towards zero and must not divide by zero or overflow: guard with
         `where`. ``min`` and ``max`` propagate NaN. ``opaque`` returns an integer unchanged, and LLVM does not see that
         it is one that it knows.
         """
@@ -247,7 +247,7 @@ class BlockEmitter(IndexEmitter, Protocol):
         ...
 
     def record(self, tape: Any, number: Scalar) -> Any:
-        """The memory of a record, given its number."""
+        """The memory of the record with this number."""
         ...
 
     def end_tape(self, tape: Any, start: Scalar, count: Scalar) -> None:
@@ -353,7 +353,7 @@ class Block:
     ``over_lanes(k, jaxpr, consts, rows, out_rows, length)``, if any, writes the loop over `length` lanes whose body
     `jaxpr` is this equation alone, in a form that vectorizes. It returns whether it could.
 
-    ``ranges(inputs, **params)``, if any, says what is known of the results as numbers, given what is known of the
+    ``ranges(inputs, **params)``, if any, says what is known of the results as numbers, from what is known of the
     operands (`passes.int_ranges.Facts`).
     """
 

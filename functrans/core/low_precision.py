@@ -72,7 +72,7 @@ def as_dtype(dtype: Any) -> np.dtype:
 
 
 def finfo(dtype: Any) -> np.finfo:
-    """The limits of a floating-point dtype as given by `numpy.finfo`, also of bfloat16.
+    """The limits of a floating-point dtype as in `numpy.finfo`, also of bfloat16.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ cheaper equation if only some outputs are needed; with `strict`, only one with b
 stepped down one level.
 
 A primitive needs `accumulate` only where adding its cotangent to a large array takes less work than computing it and
-the sum: a look-up adds to the elements that it read. The rule adds each total that it is given to the cotangent.
+the sum: a look-up adds to the elements that it read. The rule adds each total to the cotangent.
 
 A primitive needs `rewind` if a result is an operand with some elements overwritten: the way back from the one to the
 other.
@@ -203,7 +203,7 @@ class CallRules:
     Attributes
     ----------
     opaque : bool
-        Whether it has its own derivatives, so that nothing looks inside before lowering.
+        Whether it defines derivatives, so that nothing looks inside before lowering.
     trace : callable, optional
         ``trace(trace, args, params) -> (args, params)``: traces parameters that are still functions.
     expand : callable, optional
@@ -251,7 +251,7 @@ class Primitive:
     transposed: Callable[..., Any] | None = None
     repeats: bool = False
     show: Callable[..., str] | None = None
-    each_lane: bool = False  # under `vmap` each example has its own, even if no operand is mapped
+    each_lane: bool = False  # under `vmap` each example gets a different result, even if no operand is mapped
     file: str = field(default_factory=_file_of_caller)
 
     @property

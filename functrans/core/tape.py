@@ -4,7 +4,7 @@ Reverse mode through a ``while_loop`` needs the residuals of every iteration, th
 one type, stored consecutively in growable memory, the *pool*. A tape is a *span* of a pool: the number of its first
 record and its record count. So a loop inside a loop appends to one pool, and the tapes of all its runs form an array of
 spans, which can be stacked and read by rows like any array of integers. A record may itself be a span (a tape of tapes,
-for a loop of unknown length inside another one): its type is then a `TapeAval`, and each level has its own pool.
+for a loop of unknown length inside another one): its type is then a `TapeAval`, and each level has a pool.
 
 In a program a tape is a value like any other: only loops make, read, stack and add them. In memory it is the array of
 spans and the headers of the pools; a pool's memory is freed with the last header that refers to it.
@@ -221,7 +221,7 @@ class Tape:
 
 
 class TapeWriter:
-    """Write tapes of one type from Python; kernels have their own code for it.
+    """Write tapes of one type from Python; kernels contain code for it.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The current trace, and the tracers that stand for arrays in it.
 
 Every primitive that is bound goes to one interpreter: the *current trace*, a context variable (so each thread,
-and each level of nesting, has its own). An interpreter handles its own tracers, and passes everything else to
-its parent; the outermost, `EvalTrace`, computes with NumPy.
+and each level of nesting, has a different one). An interpreter handles the tracers that it made, and passes everything
+else to its parent; the outermost, `EvalTrace`, computes with NumPy.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def is_staged() -> bool:
     return False
 
 
-#: Rebuilds the last error raised for a tracer whose number was needed: compiled code may replace the error by its own.
+#: Rebuilds the last error raised for a tracer whose number was needed: compiled code may replace the error by another.
 _last_refusal: ContextVar[tuple[Any, ...] | None] = ContextVar("functrans_refusal", default=None)
 
 

@@ -1,4 +1,4 @@
-"""Functions with derivative and batching rules of their own.
+"""Functions with derivative and batching rules that the user wrote.
 
 One primitive carries a record of rules through all transformations; front ends turn what users wrote into such records,
 and know nothing of transformations. Read the mechanism first, then one front end: `linear_call` is the shortest.

@@ -3,7 +3,7 @@
 A rule runs later than it was written, and in other traces: a ``backward`` that reads a traced `w` from the function
 around it would meet a tracer whose trace is over. So tracers are looked for in closures beforehand, and passed as
 leading operands; while a rule runs, a `StandInTrace` puts the operands in their place. `closure_convert` does so for
-functions that users pass to their own rules.
+functions that users pass to their rules.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Apart(NamedTuple):
-    """An argument that is not an operand: in ``nondiff_argnums``, or an object given to a `Function`."""
+    """An argument that is not an operand: in ``nondiff_argnums``, or an object passed to a `Function`."""
 
     name: str
     value: Any
@@ -65,7 +65,7 @@ class Sealed:
 
 
 class StandInTracer(Tracer):
-    """A Python number, given to a user's rule as an array that has no dtype of its own."""
+    """A Python number, which a user's rule receives as an array of weak dtype."""
 
     __slots__ = ("value",)
     differentiated = False

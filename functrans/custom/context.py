@@ -39,7 +39,7 @@ class Record:
     needs : tuple of bool
     phase : Phase
     saved, saved_forward : tuple or None
-        What was given to ``save_for_backward`` and ``save_for_forward``; None: not called.
+        What ``save_for_backward`` and ``save_for_forward`` received; None: not called.
     marked : tuple or None
         The outputs that have no derivative.
     dirty : Marks or None
@@ -77,7 +77,7 @@ class Context:
     Attributes
     ----------
     saved_tensors, saved : tuple
-        In ``backward`` what `save_for_backward` was given, in ``jvp`` what `save_for_forward` was given.
+        In ``backward`` what `save_for_backward` received, in ``jvp`` what `save_for_forward` received.
     needs_input_grad : tuple of bool
         For each argument whether it is being differentiated.
 

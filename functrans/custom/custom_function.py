@@ -26,7 +26,7 @@ _IMMUTABLE = frozenset((Array, WeakArray, float, int, complex, bool))
 
 
 class CustomFunction(RuledFunction):
-    """A function with derivative rules of its own. Subclasses say which must be defined."""
+    """A function with derivative rules from the user. Subclasses say which must be defined."""
 
     #: What the error says when a function without rules is called.
     _missing: ClassVar[str]
@@ -240,7 +240,7 @@ class CustomFunction(RuledFunction):
 
 
 class custom_vjp(CustomFunction):
-    """A function whose reverse mode is a rule of its own: a decorator.
+    """A function whose reverse mode is a rule that you write: a decorator.
 
     Parameters
     ----------
@@ -264,11 +264,11 @@ class custom_vjp(CustomFunction):
     Notes
     -----
     Reverse mode runs `fwd` of `defvjp` instead of the function, and `bwd` when cotangents are known. Forward mode
-    runs the rule given by `defjvp`; without one it transposes `bwd`, which must be linear in the cotangent then. All
+    runs the rule from `defjvp`; without one it transposes `bwd`, which must be linear in the cotangent then. All
     transformations compose: `vmap` maps the rules, `jit` compiles them, and derivatives of higher order differentiate
     `fwd` and `bwd`, or apply the rule once more where `fwd` calls the function itself.
 
-    Arguments given by name, and defaults, reach the rules by position. As a method, the function gets ``self`` as its
+    Keyword arguments, and defaults, reach the rules by position. As a method, the function gets ``self`` as its
     first argument; a class that is not a pytree needs ``nondiff_argnums=0``.
 
     Rules may read traced values from around them, and from arguments in `nondiff_argnums`, as long as these are not
@@ -312,7 +312,7 @@ class custom_vjp(CustomFunction):
 
 
 class custom_jvp(CustomFunction):
-    """A function whose derivative is a rule of its own, for both modes: a decorator.
+    """A function whose derivative is a rule that you write, for both modes: a decorator.
 
     Parameters
     ----------
@@ -338,12 +338,12 @@ class custom_jvp(CustomFunction):
 
     Notes
     -----
-    Forward mode runs the rule given by `defjvp` or `defjvps`; reverse mode runs it on symbolic tangents and transposes
-    what it did to them, unless a rule for it is given by `defvjp`. All transformations compose: `vmap` maps the rule,
+    Forward mode runs the rule from `defjvp` or `defjvps`; reverse mode runs it on symbolic tangents and transposes
+    what it did to them, unless `defvjp` sets a rule for it. All transformations compose: `vmap` maps the rule,
     `jit` compiles it, and derivatives of higher order differentiate it, or apply it once more where it calls the
     function itself.
 
-    Arguments given by name, and defaults, reach the rules by position. As a method, the function gets ``self`` as its
+    Keyword arguments, and defaults, reach the rules by position. As a method, the function gets ``self`` as its
     first argument; a class that is not a pytree needs ``nondiff_argnums=0``.
 
     Rules may read traced values from around them as long as these are not differentiated: that is

@@ -1,4 +1,4 @@
-"""``custom_vmap``: a function with a rule for `vmap` of its own.
+"""``custom_vmap``: a function with a rule for `vmap` that you write.
 
 Derivatives keep the rule: the rule for the tangent of the function is the tangent of the rule, and that for its
 pullback is the pullback of the rule. A pullback computes the function again from its operands, since the function and
@@ -181,7 +181,7 @@ Rule = Callable[..., tuple[PyTree, PyTree]]
 
 
 class custom_vmap(RuledFunction):
-    r"""A function that `vmap` treats by a rule of its own.
+    r"""A function that `vmap` treats by a rule that you write.
 
     Parameters
     ----------
@@ -192,12 +192,12 @@ class custom_vmap(RuledFunction):
     ----------
     fun : callable
     vmap_rule : callable or None
-        What `def_vmap` was given.
+        What `def_vmap` received.
 
     Raises
     ------
     VmapRuleError
-        Under `vmap`: no rule was given, or it does not return what it should.
+        Under `vmap`: there is no rule, or it does not return what it should.
 
     Notes
     -----

@@ -15,7 +15,7 @@ from ..transforms.linearize import Entry, TangentTrace
 
 
 class Marks(NamedTuple):
-    """What ``mark_dirty`` was given: inputs, and for each the output that replaces it, or None for all."""
+    """What ``mark_dirty`` received: inputs, and for each the output that replaces it, or None for all."""
 
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...] | None

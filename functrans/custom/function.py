@@ -1,4 +1,4 @@
-"""`Function`: an operation with derivative rules of its own, as in ``torch.autograd.Function``."""
+"""`Function`: an operation with derivative rules that you write, as in ``torch.autograd.Function``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Function(metaclass=FunctionMeta):
-    """An operation with derivative rules of its own; written as for ``torch.autograd.Function``.
+    """An operation with derivative rules that you write as for ``torch.autograd.Function``.
 
     Subclass it, and write static methods. Then use ``MyOp.apply`` as a function.
 
@@ -227,7 +227,7 @@ class Function(metaclass=FunctionMeta):
         ----------
         ctx : Context
         *args
-            The arguments given to `apply`.
+            The arguments of `apply`.
 
         Returns
         -------
@@ -278,7 +278,7 @@ class Function(metaclass=FunctionMeta):
         Parameters
         ----------
         ctx : Context
-            Its ``saved_tensors`` are what ``save_for_forward`` was given.
+            Its ``saved_tensors`` are what ``save_for_forward`` received.
         *grad_inputs
             For each argument its tangent; None for integers and for what is not an array.
 

@@ -121,7 +121,7 @@ class Definition:
         return f". forward takes {takes}"
 
     def place(self, position: int, keywords: tuple[str, ...] = (), count: int = 0) -> str:
-        """``argument 1 ('w')``; of `count` arguments the last ones go by the given keywords."""
+        """``argument 1 ('w')``; of `count` arguments the last ones go by these keywords."""
         by_keyword = position - (count - len(keywords))
         if keywords and by_keyword >= 0:
             return f"argument {position} ('{keywords[by_keyword]}')"

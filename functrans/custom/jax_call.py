@@ -73,7 +73,7 @@ class Declared(Sealed):
 
 
 def check_partials(positions: Positions, rules: int, arguments: int) -> None:
-    """Raise `TangentCountError` where ``defjvps`` was given too few or too many rules."""
+    """Raise `TangentCountError` where ``defjvps`` received too few or too many rules."""
     if rules != arguments:
         raise errors.TangentCountError(
             f"{positions.where}: defjvps was given {rules} rules, but the function has {arguments} arguments. Give one "

@@ -35,7 +35,7 @@ def linear_call(
     residual_args: PyTree,
     linear_args: PyTree,
 ) -> PyTree:
-    r"""Call a linear function that comes with its own transpose.
+    r"""Call a linear function together with its transpose.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def linear_call(
 
     Notes
     -----
-    For :math:`y = A(r)\,x`, with :math:`A` given by `fun` and :math:`A^T` by `fun_transpose`,
+    For :math:`y = A(r)\,x`, where `fun` computes :math:`A` and `fun_transpose` :math:`A^T`,
 
     .. math:: \dot y = A(r)\,\dot x + \dot A\,x, \qquad \bar x = A(r)^T\,\bar y,
 

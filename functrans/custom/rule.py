@@ -85,7 +85,7 @@ class Forward(NamedTuple):
 
 
 class CustomRule(UserCode):
-    """One call of a function of flat values with rules of its own. Front ends write the slots that they have.
+    """One call of a function of flat values with rules from the user. Front ends write the slots that they have.
 
     Slots are called with values (arrays, NumPy scalars, tracers; Python numbers arrive as tracers with a concrete
     value) one level down: what they bind is computed, differentiated or staged by the transformations outside.
@@ -305,7 +305,7 @@ class Applied(UserCode):
         return self._stacked(lane, outs), [t if type(t) is Zero else lane.stack(t) for t in out_ts]
 
     def transpose(self, cts: Values, operands: Values) -> list[Any]:
-        """Cotangents of the operands that are `Linear`, by the rule's own transpose; None for all others."""
+        """Cotangents of the operands that are `Linear`, by the rule's transpose; None for all others."""
         if not self.lanes:
             back = self._run(partial(self.rule.transpose, list(map(_strong, cts))), operands)
             return [*[None] * len(self.captures), *back]
@@ -314,7 +314,7 @@ class Applied(UserCode):
         return [lane.gathered(ct, d) for ct, d in zip(back, lane.dims)]
 
     def vmap(self, size: int, operands: Values, dims: Dims) -> Pushed:
-        """Outputs and their batch axes, by the rule's own rule."""
+        """Outputs and their batch axes, by the rule for batching."""
         return self._run(self._as_called(partial(self.rule.vmap, size)), operands, dims[len(self.captures) :])
 
     def _as_called(self, slot: UserFunction) -> UserFunction:
@@ -322,7 +322,7 @@ class Applied(UserCode):
         return partial(under, self.autocast, slot) if autocasting.used else slot
 
     def _run(self, slot: UserFunction, operands: Values, *rest: Any) -> Any:
-        """The slot's result; what it stages, and its errors, have source lines of their own."""
+        """The slot's result; what it stages, and its errors, have the source lines of the rule."""
         count = len(self.captures)
         values = operands[count:] if count else operands
         trace = None
@@ -361,7 +361,7 @@ def lowered(result: Any, trace: Any) -> Any:
 
 
 def _strong(x: Any) -> Any:
-    """A tangent or cotangent with a dtype of its own: not a Python number."""
+    """A tangent or cotangent with a dtype that is not weak: not a Python number."""
     return aval_of(x).dtype.type(x) if type(x) in PYTHON_NUMBERS else x
 
 

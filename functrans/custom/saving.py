@@ -27,7 +27,7 @@ _SIMPLE = SAVED_AS_IS | {str}
 
 
 class _Hooks(NamedTuple):
-    """What `saved_values_hooks` was given, and the hooks of the block around it."""
+    """What `saved_values_hooks` received, and the hooks of the block around it."""
 
     pack: Callable[[Any], Any]
     unpack: Callable[[Any], Any]
@@ -45,7 +45,7 @@ def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any])
     Parameters
     ----------
     pack : callable
-        ``pack(array) -> anything``: called in the forward pass, once for each array given to ``save_for_backward``.
+        ``pack(array) -> anything``: called in the forward pass, once for each array passed to ``save_for_backward``.
         What it returns is kept in the array's place: another array (rounded, compressed), a tree with arrays in it, or
         any object (the name of a file).
     unpack : callable
@@ -69,7 +69,7 @@ def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any])
     This is narrower than ``torch.autograd.graph.saved_tensors_hooks``, which sees what every operation saves: a block
     without a `Function` in it is left as it is.
     Hooks are called only where a derivative is taken. Under ``jit`` they are traced with the function, once. They see
-    what a `Function` saves by ``save_for_backward``; what functrans keeps for its own operations is governed by
+    what a `Function` saves by ``save_for_backward``; what functrans keeps for other operations is governed by
     `checkpoint`.
 
     Examples

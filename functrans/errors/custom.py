@@ -145,7 +145,7 @@ class OnceDifferentiableError(FunctionError):
     functrans.errors.OnceDifferentiableError: trying to differentiate twice a function that was marked with...
 
     If `backward` consists of operations that have derivatives, remove the decorator. Otherwise (it calls a library
-    through a host callback), write it as another operation with its own rule.
+    through a host callback), write it as another operation with a rule.
     """
 
 

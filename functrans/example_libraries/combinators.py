@@ -153,7 +153,7 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """The layers side by side: each has its own input of a list, and its own output.
+    """The layers side by side: each has an input of a list, and an output.
 
     Parameters
     ----------

@@ -173,7 +173,7 @@ def checkify(fun: Callable[..., Any], errors: Any = user_checks) -> Callable[...
     -----
     The transformed function may be compiled, differentiated and mapped, and `fun` may use all transformations. The
     first error in program order wins. A ``while_loop`` ends at its first error. Under ``vmap(checkify(f))`` each
-    example has its own error; under ``checkify(vmap(f))`` the error of a check is that of the first example that fails
+    example has an error; under ``checkify(vmap(f))`` the error of a check is that of the first example that fails
     it. A branch that is not taken has no errors, also under `vmap`.
 
     With `nan_checks`, failed matrix decompositions give NaN, and so an error, instead of raising. With `index_checks`,

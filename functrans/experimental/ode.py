@@ -83,7 +83,7 @@ class AdjointOde(OdeSystem, Sealed):
 
 
 class Odeint(Function):
-    """The solution at given times, with the derivatives of the exact solution: it solves their own equations."""
+    """The solution at several times, with the derivatives of the exact solution: it solves the equations for them."""
 
     @staticmethod
     def forward(system: OdeSystem, unroll: bool, y0: Any, times: Any, options: Any, *operands: Any) -> Any:
@@ -212,10 +212,10 @@ def odeint(
 
     Notes
     -----
-    The solver is one native loop, also under `jit`. Under `vmap` each example takes its own steps. The arguments
-    `rtol`, `atol`, `mxstep` and `hmax` may be traced. They have no derivative.
+    The solver is one native loop, also under `jit`. Under `vmap` the steps of each example are independent. The
+    arguments `rtol`, `atol`, `mxstep` and `hmax` may be traced. They have no derivative.
 
-    ``gradient="adjoint"`` computes the derivatives of the exact solution by solving their own differential equations
+    ``gradient="adjoint"`` computes the derivatives of the exact solution by solving the differential equations for them
     within the same tolerances: forward mode the variational equation, reverse mode the adjoint equation [3]_
 
     .. math:: \dot a = -a\,\partial f/\partial y, \qquad \dot{\bar c} = -a\,\partial f/\partial c

@@ -97,7 +97,7 @@ class Binder:
         return (*bound.args, *bound.kwargs.values()), tuple(bound.kwargs)
 
     def position(self, option: str, i: int) -> int:
-        """The position of a parameter given by number in an option; negative numbers count from the end."""
+        """The position of a parameter that an option names by number; negative numbers count from the end."""
         at = i if i >= 0 or self.count is None else i + self.count
         if at < 0 or (self.count is not None and at >= self.count):
             raise self.error(
@@ -198,7 +198,7 @@ class Positions(Binder):
 
 
 class RuledFunction(Portable):
-    """A function with its own rules: a decorator of functions and methods."""
+    """A function with rules: a decorator of functions and methods."""
 
     #: The front end.
     _front: ClassVar[str]

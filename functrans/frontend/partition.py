@@ -97,7 +97,7 @@ class Static(NamedTuple):
     leaves : list
         All leaves, None for arrays.
     parts : list
-        All elements that hold no array, as they were given; None for others.
+        All elements that hold no array, unchanged; None for others.
     """
 
     leaves: list[Any]

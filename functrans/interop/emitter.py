@@ -77,7 +77,7 @@ class ArrayEmitter:
         return self.array(typ, shape, context.nrt.meminfo_data(b, memory), memory)
 
     def array(self, typ: Any, shape: Sequence[Any], data: Any, memory: Any = None) -> Any:
-        """An array of memory that it owns, if `memory` is given."""
+        """An array of memory that it owns, unless `memory` is None."""
         b, context = self.builder, self.context
         width = word(context.get_abi_sizeof(context.get_data_type(typ.dtype)))
         strides, size = [], width

@@ -39,7 +39,7 @@ class NativeFunction(UserCode):
     in_avals, out_avals : tuple of Aval
     out_tree : PyTreeDef
     first : int
-        The number of operands between the sizes (see `sizes`) and its own that it does not read.
+        The number of operands between the sizes (see `sizes`) and the function's that it does not read.
     """
 
     dispatcher: Any

@@ -64,8 +64,8 @@ def cond(
     Notes
     -----
     Both functions are traced, and one native branch runs: errors and NaN of the other one affect neither values nor
-    derivatives. Under `vmap` with a mapped `pred`, each lane runs its own branch. If `pred` is known while tracing (a
-    static argument, a global), a Python ``if`` makes a smaller program.
+    derivatives. Under `vmap` with a mapped `pred`, each lane runs the branch that it chose. If `pred` is known while
+    tracing (a static argument, a global), a Python ``if`` makes a smaller program.
 
     Examples
     --------

@@ -217,7 +217,7 @@ def _regularized(dl: Any, d: Any, du: Any, b: Any) -> Any:
 
 @checked
 def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
-    """Multiply matrices by the orthogonal factor of a QR factorization, given by its reflections.
+    """Multiply matrices by the orthogonal factor of a QR factorization, stored as reflections.
 
     Parameters
     ----------

@@ -139,7 +139,7 @@ def psum_scatter(
     axis_index_groups: Sequence[Sequence[int]] | None = None,
     tiled: bool = False,
 ) -> Any:
-    """Like `psum`, but each example gets its own part of the sum.
+    """Like `psum`, but each example gets a part of the sum.
 
     Parameters
     ----------

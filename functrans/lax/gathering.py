@@ -179,7 +179,7 @@ def gather(
     mode: GatherScatterMode | str | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """Gather windows of an array at the given start indices.
+    """Gather windows of an array at these start indices.
 
     Parameters
     ----------

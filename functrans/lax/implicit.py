@@ -5,7 +5,7 @@ transposes that, ``A(c)^T y = ct``, and asks the solver of the transposed system
 
 From ``f(x, c) = 0`` follows ``df/dx dx = - df/dc dc``, a linear system, which `tangent_solve` solves. Reverse mode
 transposes that: `tangent_solve` is linear in its right-hand side, and its operations are run backwards. Where it has a
-loop they cannot be; it is then given the transposed Jacobian.
+loop they cannot be; it then receives the transposed Jacobian.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class System(_Solved):
         return backward(trace.tape, [v for v, _ in pairs], [ct for _, ct in pairs], [t.linear for t in right])
 
     def _with_transposed(self, captured: Values, b: Values, error: errors.FunctransError) -> PyTree:
-        """Let the solver solve for another Jacobian, if it calls the one that it is given."""
+        """Let the solver solve for another Jacobian, if it calls the one that it receives."""
         matvec = TracedTree(self.operator, self.function, captured, self.spec)
         x = self.solve(matvec, self.spec.filled(b))
         if not matvec.called:

@@ -1,4 +1,4 @@
-"""Windows of an array as channels, and convolutions with a window of its own at each position."""
+"""Windows of an array as channels, and convolutions with a different window at each position."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def _scattered(
     unique_indices: bool,
     mode: Any,
 ) -> Any:
-    """Bind `prim` to operand and updates at the given indices."""
+    """Bind `prim` to operand and updates at these indices."""
     name = f"lax.{name}"
     x, updates, indices = given
     shape = shape_of(x)

@@ -389,7 +389,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 
 @checked
 def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """Prepend axes of extent 1 up to the given rank.
+    """Prepend axes of extent 1 up to this rank.
 
     Examples
     --------
@@ -422,7 +422,7 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
 def optimization_barrier(operand: Any) -> Any:
     """Return a pytree of arrays unchanged; computations from it are kept separate from others, and run after it.
 
-    A compiled function does equal computations on a value and on the same value after a barrier twice, each in its own
+    A compiled function does equal computations on a value and on the same value after a barrier twice, in separate
     loops, so that one result can be freed and recomputed to save memory. The barrier itself costs nothing.
 
     Examples

@@ -188,7 +188,7 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
         return val
 
     Reverse mode, which JAX does not support here, stores the residuals of each iteration on a tape, which grows with
-    the loop up to ``config.tape_limit`` bytes. Under `vmap`, each lane stops on its own.
+    the loop up to ``config.tape_limit`` bytes. Under `vmap`, each lane stops independently.
 
     Examples
     --------

@@ -212,7 +212,7 @@ def reduce(
     -----
     ``add``, ``mul``, ``max``, ``min``, ``and``, ``or`` of `functrans.lax`, `functrans.numpy`, NumPy or `operator`
     become the corresponding reductions. Other operations are applied to pairs of neighbours, about ``log2(n)`` times,
-    so their derivative follows from their own operations.
+    so their derivative follows from the operations in them.
 
     Examples
     --------

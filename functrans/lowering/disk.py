@@ -22,7 +22,7 @@ from typing import Any
 
 _MAGIC = b"functrn2"
 #: Magic number, uses and their complement, checksum of the rest, length of the key. The uses are updated in place, so
-#: they have a check of their own.
+#: they have a different check.
 _HEAD = struct.Struct("<8sII32sI")
 _USES = struct.Struct("<II")
 _MOST_USES = (1 << 32) - 1

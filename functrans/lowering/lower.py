@@ -89,7 +89,7 @@ def lower(jaxpr: Jaxpr, options: Options, donated: Collection[int] = ()) -> Prog
     jaxpr = simplify(jaxpr, strict=options.strict)
     # Equations without a kernel rule are host calls; all equations between two rounds of host calls form one kernel.
     parts = partition(jaxpr)
-    # Python may keep what a host call was given.
+    # Python may keep what a host call received.
     read_later = [
         *jaxpr.outvars,
         *[a for part in parts if isinstance(part, HostStep) for a in part.eqn.invars],

@@ -63,7 +63,7 @@ class Processor:
 
 @functools.cache
 def processor(cpu: str = "native") -> Processor:
-    """The processor with a given name.
+    """The processor of this name.
 
     Parameters
     ----------

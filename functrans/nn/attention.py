@@ -90,7 +90,7 @@ def dot_product_attention(
     query_seq_lengths, key_value_seq_lengths : array_like of int, shape (examples,), optional
         The numbers of queries and keys of each example; the rest is padding. The result of padding is 0.
     local_window_size : int or tuple of int, optional
-        How many keys before and after its own position a query attends to.
+        How many keys before and after the query's position a query attends to.
     implementation : {None, 'xla'}
         Accepted for JAX.
     return_residual : bool

@@ -30,7 +30,7 @@ class Band:
     Attributes
     ----------
     causal : bool
-        Whether only those up to its own position.
+        Whether only those up to the query's position.
     window : tuple of int, or None
         How far they may lie before and after it.
     """
@@ -49,7 +49,7 @@ class Band:
         return mask
 
     def reaches(self, queries: tuple[Any, Any], keys: tuple[Any, Any]) -> Any:
-        """Whether any pair of a block takes part, given its first and last positions; True for certainly."""
+        """Whether any pair of a block takes part, from its first and last positions; True for certainly."""
         some: Any = True
         if self.causal:
             some = keys[0] <= queries[1]

@@ -54,7 +54,7 @@ def inexact_operand(x: Any, name: str) -> Any:
 
 
 def parameter(x: Any, name: str, position: int) -> Any:
-    """A real parameter of an activation: Python numbers keep no dtype of their own.
+    """A real parameter of an activation: Python numbers stay weak.
 
     Raises
     ------

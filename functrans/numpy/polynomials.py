@@ -253,7 +253,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 @implements(np.poly)
 def poly(seq_of_zeros: Any) -> Any:
-    """The polynomial with the given roots, or the characteristic polynomial of a square matrix.
+    """The polynomial with these roots, or the characteristic polynomial of a square matrix.
 
     Notes
     -----

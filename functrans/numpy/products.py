@@ -72,7 +72,7 @@ def dot(a: Any, b: Any, out: None = None, *, preferred_element_type: Any = None)
 
 @implements(np.inner)
 def inner(a: Any, b: Any, *, preferred_element_type: Any = None) -> Any:
-    """Sum the product over the last axes of both, in `preferred_element_type` if given.
+    """Sum the product over the last axes of both, in `preferred_element_type`, if any.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def inner(a: Any, b: Any, *, preferred_element_type: Any = None) -> Any:
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, *, preferred_element_type: Any = None) -> Any:
-    """The dot product of the flattened arrays, in `preferred_element_type` if given; `a` is conjugated.
+    """The dot product of the flattened arrays, in `preferred_element_type`, if any; `a` is conjugated.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""NumPy's dtypes and type queries, also for tracers. ``fnp.float32(t)`` casts; NumPy's own type needs the number."""
+"""NumPy's dtypes and type queries, also for tracers. ``fnp.float32(t)`` casts; NumPy's type needs the number."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def _quotient(known: tuple[int | None, int | None], scale: int) -> Range:
 
 
 def ranges_of(jaxpr: Jaxpr, inputs: Sequence[Facts]) -> dict[Atom, Facts]:
-    """What is known of the scalars that a jaxpr computes, given what is known of its inputs."""
+    """What is known of the scalars that a jaxpr computes, from what is known of its inputs."""
     known: dict[Atom, Facts] = dict(zip(jaxpr.invars, inputs, strict=True))
     for e in jaxpr.eqns:
         if any(not v.aval.shape and _is_number(v.aval) for v in e.outvars):

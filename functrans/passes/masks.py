@@ -11,13 +11,13 @@ from typing import Any
 from ..core.aval import Zero
 
 Mask = tuple[bool, ...]
-#: For each value, which of its terms (tangents or Taylor coefficients) are given.
+#: For each value, which of its terms (tangents or Taylor coefficients) are there.
 Masks = tuple[Mask, ...]
 _not_zero = partial(is_not, Zero)
 
 
 def split(values: Iterable[Any], *sizes: int) -> list[list[Any]]:
-    """`values` in groups of the given sizes, followed by the rest."""
+    """`values` in groups of these sizes, followed by the rest."""
     rest = iter(values)
     return [*[list(islice(rest, n)) for n in sizes], list(rest)]
 

@@ -93,7 +93,7 @@ Op = TypeVar("Op", bound=Operation)
 
 
 def backward_slice(ops: Sequence[Op], targets: Iterable[Any], stored: Collection[Any] = ()) -> list[Op]:
-    """The operations that compute `targets`, in order; values in `stored` count as given."""
+    """The operations that compute `targets`, in order; values in `stored` are known."""
     needed = {a for a in targets if a not in stored}
     live = []
     for op in reversed(ops):

@@ -133,7 +133,7 @@ _MOST_OPERANDS = 3
 def literal(value: float, like: Any) -> Any:
     """Return `value` in the dtype of `like`, so that a rule can combine the two."""
     dtype = dtype_of(like)
-    # NumPy combines arrays with a Python float faster than with its own scalars.
+    # NumPy combines arrays with a Python float faster than with NumPy's scalars.
     return float(value) if dtype is FLOAT64 else dtype.type(value)
 
 

@@ -1,6 +1,6 @@
 """Every operation, and the helpers to call them, in one place for the namespaces above: ``ops.add_p``, ``operand``.
 
-To write a primitive, import from the operations' own files instead.
+To write a primitive, import from the files of the operations instead.
 """
 
 from .axes import *

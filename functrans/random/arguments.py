@@ -103,7 +103,7 @@ def one_key(key: Any, name: str) -> Any:
 
 
 def words(key: Any, name: str = "") -> Any:
-    """Keys as 64-bit numbers, which all bodies compute with; the function `name`, if given, uses them up."""
+    """Keys as 64-bit numbers, which all bodies compute with; the function `name`, if any, uses them up."""
     if aval_of(key).dtype == KEY:
         numbers = ops.bitcast_p.bind(key, dtype=U64)
         return key_uses.used(numbers, name) if name else numbers

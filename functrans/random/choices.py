@@ -76,7 +76,7 @@ def permutation(
         An integer stands for ``arange(x)``.
     axis : int
     independent : bool
-        Whether each line along the axis is permuted on its own, instead of all in the same way.
+        Whether each line along the axis is permuted independently, instead of all in the same way.
 
     Examples
     --------

@@ -204,7 +204,7 @@ _keys = keys
 
 @checked
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """Keys with the given bits; the inverse of `key_data`.
+    """Keys with these bits; the inverse of `key_data`.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class Override:
     variable : ContextVar
         The variable, whose value outside all blocks is None.
     make : callable
-        ``make(outer)`` returns the value for the block, given the outer value, which it stores as its attribute
+        ``make(outer)`` returns the value for the block, from the outer value, which it stores as its attribute
         `outer`.
 
     Notes
@@ -236,7 +236,7 @@ def new_rlock() -> Any:
 
 def _open_all() -> None:
     for lock in _locks:
-        # The forking thread continues in the child, and releases its own locks.
+        # The forking thread continues in the child, and releases the locks that it holds.
         if not (hasattr(lock, "_is_owned") and lock._is_owned()):
             lock._at_fork_reinit()
 

@@ -221,7 +221,7 @@ RANGES = Pass(
 INTERIOR = Pass(
     "interior",
     "loops",
-    "Give the ends of an axis loops of their own, so that the loop over the middle has no conditions.",
+    "Give the ends of an axis separate loops, so that the loop over the middle has no conditions.",
     "lowering.loops.nests",
 )
 VERSIONS = Pass(

@@ -137,7 +137,7 @@ class Transformed(Portable):
     fun : callable
     """
 
-    #: The attributes that `functools.wraps` copies; the docstring is its own, and names the transformation.
+    #: The attributes that `functools.wraps` copies; the docstring is a new one, and names the transformation.
     _copied_names: ClassVar[tuple[str, ...]] = ("__module__", "__name__", "__qualname__")
 
     def __init_subclass__(cls) -> None:

@@ -1,7 +1,7 @@
 """Tracebacks that show the user's frames.
 
 An error that leaves functrans passes a *boundary*, which removes the frames of functrans from its traceback. Boundaries
-are the functions to which users pass functions of their own (transformations, control flow, custom rules, callbacks),
+are the functions to which users pass functions (transformations, control flow, custom rules, callbacks),
 and every function that checks its arguments. A boundary costs nothing measurable unless an error is raised.
 """
 

@@ -221,7 +221,7 @@ def qr(
 
 
 def lower_factor(x: Any, lower: bool) -> Any:
-    """The lower factor of a matrix given by one triangle."""
+    """The lower factor of a matrix from one triangle."""
     x = x if lower else ops.matrix_transpose(x, conjugate=True)
     return ops.cholesky_p.bind(x, on_error=config.linalg_errors)
 

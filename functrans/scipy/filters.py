@@ -159,7 +159,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
 
 def _initial(zi: Any, axis: int, order: int, signal: Any) -> Any:
-    """The given state, with time first, broadcast to the signals."""
+    """The state, with time first, broadcast to the signals."""
     if zi.ndim == signal.ndim:
         zi = fnp.moveaxis(zi, axis, 0)
         outer = zip(zi.shape[1:], signal.shape[1:])

@@ -162,7 +162,7 @@ def solve_ivp(
     tolerances, so their relative error is about `rtol`, by default 0.001. **Set `rtol` to the accuracy that your
     derivatives need.** Forward mode solves 2n equations. Reverse mode solves n (1 + n + p), where p is the number of
     traced numbers that `fun` reads, and is stable for stiff equations, too. For hundreds of parameters, or long
-    solutions, write the steps with ``lax.scan`` or ``lax.while_loop``, which compile and have their own reverse mode.
+    solutions, write the steps with ``lax.scan`` or ``lax.while_loop``, which compile and have reverse mode.
     Derivatives call `fun` with a traced `y`, so it must then use `functrans.numpy`. Only the solver uses ``jac``. If
     the steps are returned, they are constants, except for the ends of `t_span`.
 

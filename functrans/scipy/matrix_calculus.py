@@ -172,7 +172,7 @@ def _function(func: Callable[..., Any], x: Any, *captured: Any) -> tuple[Any, An
 
 
 def _parlett(t: Any, f: Any, slope: Any) -> tuple[Any, Any]:
-    """The function of an upper triangular matrix, given value and slope at each eigenvalue; the smallest gap.
+    """The function of an upper triangular matrix, from value and slope at each eigenvalue; the smallest gap.
 
     Between equal eigenvalues the recurrence has no solution. The slope gives it for neighbours; for others it takes
     higher derivatives, unless no element of the matrix links them.

@@ -249,7 +249,7 @@ def _pade(x: Any, degree: int) -> Any:
 
 @checked
 def block_diag(*arrs: Any) -> Any:
-    """A block-diagonal matrix of the given matrices.
+    """A block-diagonal matrix of several matrices.
 
     Parameters
     ----------

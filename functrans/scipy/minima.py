@@ -86,7 +86,7 @@ def minimize(
     x0 : array or pytree of arrays
         The initial guess, real. A list or tuple of numbers is a vector, as in SciPy.
     args : tuple
-        Further arguments of `fun` and of the derivatives given, which may be traced.
+        Further arguments of `fun` and of the derivatives, which may be traced.
     method : str or callable, optional
         As in SciPy. Under transformations, ``'BFGS'`` (the default without bounds and constraints) is a native loop.
         ``'L-BFGS'`` is a native loop always; JAX's name for it, ``'l-bfgs-experimental-do-not-rely-on-this'``, is
@@ -98,7 +98,7 @@ def minimize(
     bounds : sequence or Bounds, optional
         As in SciPy; for a tree, also a pair ``(lower, upper)`` of trees like it or numbers.
     constraints : dict, LinearConstraint, NonlinearConstraint, or a list of them, optional
-        As in SciPy, of functions of a tree like `x0`. Their Jacobians (and Hessians) are compiled unless given.
+        As in SciPy, of functions of a tree like `x0`. Their Jacobians (and Hessians) are compiled unless you pass them.
     tol : float, optional
         As in SciPy; for native loops, the largest element of the gradient at the end.
     callback : callable, optional
@@ -133,8 +133,8 @@ def minimize(
     bound. A minimiser under other constraints has none. ``fun`` has derivatives, too; all else has none. Both modes, to
     any order. The error of a derivative is that of the minimiser, to first order: pass a small `tol`.
 
-    Under `vmap` each lane of a native loop takes its own steps. Other methods run as a host call, one example after
-    the other. The native loops search lines for the strong Wolfe conditions [1]_; see `OptimizeResults` for their
+    Under `vmap` the steps of each lane of a native loop are independent. Other methods run as a host call, one example
+    after the other. The native loops search lines for the strong Wolfe conditions [1]_; see `OptimizeResults` for their
     result. If one does not converge, ``success`` is False and the derivatives have no meaning.
 
     A call outside transformations traces and compiles `fun` once.

@@ -181,7 +181,7 @@ def _nodes(u: Any, order: int) -> list[tuple[Any, Any]]:
 
 
 def _on_own_axes(nodes: list[list[tuple[Any, Any]]]) -> list[list[tuple[Any, Any]]]:
-    """One node for each axis of the array, with its elements along a leading axis of their own."""
+    """One node for each axis of the array, with its elements along a leading axis."""
     rank = len(nodes)
     out = []
     for d, parts in enumerate(nodes):

@@ -119,7 +119,7 @@ def unpatch() -> None:
 
 
 def unpatched(solver: Callable[..., Any]) -> Callable[..., Any]:
-    """SciPy's own function, even if `functrans.scipy.patch` has replaced it."""
+    """The function of SciPy, even if `functrans.scipy.patch` has replaced it."""
     return getattr(solver, "_unpatched", solver)
 
 

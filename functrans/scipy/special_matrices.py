@@ -1,4 +1,4 @@
-"""Matrices of a structure, from vectors (differentiable, in batches) or of a given order, under SciPy's names."""
+"""Matrices of a structure, from vectors (differentiable, in batches) or of some order, under SciPy's names."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     return finish(out[..., first : size + n - 1 - last, :])
 
 
-# --- of a given order ---------------------------------------------------------------------------------------
+# --- of some order -----------------------------------------------------------------------------------------
 
 
 def _known(name: str, *args: Any, **kwargs: Any) -> Any:

@@ -91,7 +91,7 @@ def check_custom_rule(
     `rules_compile`        `jit` changes neither values nor gradients
     ====================== ====================================================================================
 
-    Checks without a rule, given or derived, are skipped: a mode, `vmap`, second derivatives under
+    Checks without a rule, written or derived, are skipped: a mode, `vmap`, second derivatives under
     `once_differentiable`, `jit` of a `Function` with ``host = True`` and no ``shape``. The derivatives of a host
     forward are compared with finite differences.
 

@@ -1,7 +1,7 @@
 """Laws of functions with custom rules for derivatives or `vmap`.
 
 Rules are compared with what they replace: derivatives with automatic differentiation of the forward pass, `vmap` with a
-loop. Modes without a rule, given or derived, are skipped.
+loop. Modes without a rule, written or derived, are skipped.
 """
 
 from __future__ import annotations

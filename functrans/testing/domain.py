@@ -67,7 +67,7 @@ def _apart(x: Any, points: Sequence[float]) -> Any:
 
 
 class OperandSpec(Protocol):
-    """Describes one operand. If `fixed`, it has its own dtype and is not differentiated."""
+    """Describes one operand. If `fixed`, it keeps its dtype and is not differentiated."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -118,7 +118,7 @@ class Distinct:
 
 @dataclass(frozen=True)
 class Indices:
-    """Integers from `low` to `high` - 1, with their own dtype."""
+    """Integers from `low` to `high` - 1, with an integer dtype."""
 
     shape: tuple[int, ...]
     low: int

@@ -406,5 +406,5 @@ def _is_inexact(a: np.ndarray) -> bool:
 
 
 def _wide(a: np.ndarray) -> np.ndarray:
-    """`a` in double precision, so that differences of close values add no rounding of their own."""
+    """`a` in double precision, so that differences of close values add no rounding."""
     return a.astype(complex if np.iscomplexobj(a) else float)

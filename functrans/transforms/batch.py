@@ -27,7 +27,7 @@ from .stage import stage
 
 
 class BatchTracer(Tracer):
-    """A batched value and the position of its batch axis; its own shape is that of one example."""
+    """A batched value and the position of its batch axis; its shape is that of one example."""
 
     __slots__ = ("aval", "dim", "value")
     _trace: BatchTrace

@@ -6,7 +6,7 @@ first needed, and where it binds the primitive again it gets the series under co
 ``y' = y x'``, becomes ``y[k] = (x[1] y[k-1] + ... + k x[k] y[0]) / k``; ``sin`` and ``cos``, whose rules refer to each
 other, become their coupled recurrences. These are the recurrences of Griewank and Walther, *Evaluating Derivatives*
 (2nd ed., 2008), tables 13.1 and 13.2, and cost O(d**2) operations up to order d. Only products, quotients and linear
-operations need rules of their own, in the slot ``taylor``.
+operations need rules, in the slot ``taylor``.
 
 Coefficients are those of the polynomial, ``x^(k) / k!``.
 """
@@ -141,7 +141,7 @@ class JetTrace(Trace):
     """Computes Taylor coefficients along with the values.
 
     What the user's program binds is computed at once, up to the order of its operands. What a jvp rule binds meanwhile
-    is computed on demand, and one series serves all equal operations: so a rule may refer to its own result.
+    is computed on demand, and one series serves all equal operations: so a rule may refer to its result.
     """
 
     __slots__ = ("_known",)

@@ -16,7 +16,7 @@ from .linearize import Linearized
 
 
 class LinearProgram:
-    """A linearization without its residuals. Compared by identity: each linearization has its own."""
+    """A linearization without its residuals. Compared by identity: each linearization makes a new one."""
 
     __slots__ = ("_inputs", "_places", "_tangents", "_tape")
 

@@ -170,7 +170,7 @@ def _reached(jaxpr: Jaxpr, mask: tuple[bool, ...]) -> tuple[bool, ...]:
 class LinearizeTrace(JVPTrace):
     """A `JVPTrace` whose tangents are recorded.
 
-    If `distinct`, each result has its own linear variable, even that of ``x + 1``, so that it may have a hook.
+    If `distinct`, each result has a separate linear variable, even that of ``x + 1``, so that it may have a hook.
     """
 
     __slots__ = ("attached", "distinct", "tangents")
@@ -344,7 +344,7 @@ class Linearized(NamedTuple):
         The tangent of each output.
     tape : list of Entry
     arguments : frozenset of int
-        The identities of the arrays that were given, or of their copies.
+        The identities of the caller's arrays, or of their copies.
     """
 
     outs: list[Any]

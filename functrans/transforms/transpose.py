@@ -154,7 +154,7 @@ def transpose_jaxpr(
     linear : tuple of bool
         For each input, whether the jaxpr is linear in it.
     nonzero : tuple of bool
-        For each output, whether its cotangent is given.
+        For each output, whether it has a cotangent.
     totals : tuple of bool, optional
         In a loop: for each linear input, whether the jaxpr takes a further operand, after the cotangents, to which it
         adds the cotangent.

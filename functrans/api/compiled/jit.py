@@ -65,8 +65,8 @@ def jit(
     live as long as the function. Sizes and most numbers are run-time parameters of the kernel: a new batch size is
     traced but not compiled.
 
-    A method may be jitted. `self` is an argument if its class is a registered pytree. Otherwise each instance has its
-    own traces, `self` is a constant of them, and the method is traced again once any attribute has changed.
+    A method may be jitted. `self` is an argument if its class is a registered pytree. Otherwise the method is traced
+    for each instance, which is a constant of these programs, and traced again once any attribute has changed.
 
     Examples
     --------

@@ -205,7 +205,7 @@ class Jitted(CalledFromNumba):
         return runner
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """A jitted method: `self` is an argument if its class is a registered pytree; else it has its own cache."""
+        """A jitted method: `self` is an argument if its class is a registered pytree; else instances have caches."""
         if instance is None:
             return self
         if kind_of(instance) is not None:

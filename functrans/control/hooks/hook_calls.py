@@ -300,7 +300,7 @@ class HookCall(UserCode):
     given : tuple of bool
         Which of them have a cotangent among the operands; the hook receives None for the others.
     passing : tuple of bool
-        Which of the given ones have a result.
+        Which of these have a result.
     lanes : Lanes
     order : tuple of int
         The position of each value among all that the hook is attached to; the others are not differentiated.
@@ -333,7 +333,7 @@ class HookCall(UserCode):
         return self._mapped(functions, values, [(n, self._of_given(dims)) for n, dims in self.lanes])
 
     def _of_given(self, dims: Sequence[int | None]) -> list[int | None]:
-        """Where the axis is in the operands: the given cotangents, and what the hook captured."""
+        """Where the axis is in the operands: the cotangents, and what the hook captured."""
         return [*[d for d, g in zip(dims, self.given) if g], *dims[len(self.given) :]]
 
     def _mapped(self, functions: Any, values: Sequence[Any], lanes: Sequence[tuple[int, Any]]) -> list[Any]:
@@ -424,7 +424,7 @@ def _show_call(*, call: HookCall) -> str:
     return f"hook={call.hook.name}{lanes}"
 
 
-#: The cotangents after a hook, given those before it: in compiled code, a call of Python.
+#: The cotangents after a hook, from those before it: in compiled code, a call of Python.
 run_hook_p: Primitive = Primitive(
     "run_hook",
     lambda *avals, call: call.results(avals),

@@ -10,7 +10,7 @@ Hooks belong to values: a hook appears in the primal program and in the linear o
 A hook on several cotangents appears where the first of its values is defined, and returns *tokens*, linear values that
 are zero; each of the other values uses one (`note`). The cotangent of a token is that of its value.
 
-Traced values that a hook captured are operands behind its own values, and residuals on the tape. In a jaxpr they may be
+Traced values that a hook captured are operands behind its values, and residuals on the tape. In a jaxpr they may be
 defined only after the hook, even computed from its result. Then the hook gives out a token for each, and the equation
 `supply` at the end of the program takes the tokens and the values. The tape has no tokens: when `supply` is linearized,
 the values become operands of the hook's entry.
@@ -66,7 +66,7 @@ def _impl(
 def _below(primals: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
     """The results one level down, where the values have the hook as well.
 
-    There it is attached again to a value that it was attached to: the derivative of the value's own equation may read
+    There it is attached again to a value that it was attached to: the derivative of that value's equation may read
     the value (that of tanh does), and that use belongs to the total cotangent too.
     """
     trace, later = _trace_below(), params.get("later", ())
@@ -110,7 +110,7 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
     mask = perturbed(tangents[:count])
     if not any(mask):
         return outs, [Zero(x) for x in outs]
-    # A value without a tangent takes its own place: it gets no cotangent.
+    # A value without a tangent stays: it gets no cotangent.
     own = [x if type(t) is Zero else t for x, t in zip(primals[:count], tangents)]
     places, pushed = _recorded(hook_p, own, primals[count:], params)
     passed = [t if i >= count or mask[i] else Zero(t) for i, t in enumerate(pushed)]
@@ -198,7 +198,7 @@ def _batch(
     later: tuple[Aval, ...] = (),
     attached: bool = False,
 ) -> tuple[Any, Any]:
-    """Each lane has its own hook, even if a value is the same in all lanes."""
+    """Each lane has a hook, even if a value is the same in all lanes."""
     count = _count(args, hook, later)
     values = [batched_first(size, x, None) if d is None else x for x, d in zip(args[:count], dims)]
     where = tuple([0 if d is None else d for d in dims[:count]] + [0] * len((*tokens, *later)))

@@ -348,7 +348,7 @@ class _Accesses:
         first, consts, carried = sizes_of(e)
         (body,) = bodies_of(e)
         inner = operand - first
-        if inner < 0 or (result is None and inner >= consts):  # a version of its own, or rows
+        if inner < 0 or (result is None and inner >= consts):  # a separate version, or rows
             return
         pairs = list(zip(body.invars, e.invars[first:]))
         here = passed_sums([(v, a) for v, a in pairs if is_index(v)], sums)

@@ -61,7 +61,7 @@ class _Ring(NamedTuple):
 class Carries:
     """The memory of a loop's carry, from one iteration to the next.
 
-    A small value has memory of its own, which becomes registers. A larger one lives in the buffer of the result, if the
+    A small value has separate memory, which becomes registers. A larger one lives in the buffer of the result, if the
     body can overwrite it with the next value; otherwise it alternates between two buffers, which saves a copy in each
     iteration. So do two that change places, and the last three states of a recursion.
 

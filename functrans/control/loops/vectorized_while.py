@@ -113,7 +113,7 @@ class _Group:
         self.flag = k.scratch((), BOOL)
 
     def run(self, operands: Any) -> None:
-        """All iterations of all lanes, given the operands of the loop (a function of the lane)."""
+        """All iterations of all lanes, from the operands of the loop (a function of the lane)."""
         k = self.k
         with k.loop(WIDTH, separate=True) as i:
             cond_consts, _, init = operands(i)

@@ -81,7 +81,7 @@ def updates(body: Jaxpr, sizes: tuple[int, int]) -> bool:
 
 
 def _without_calls(body: Jaxpr) -> Jaxpr:
-    """The body with calls inlined, except checkpoints: they have policies of their own."""
+    """The body with calls inlined, except checkpoints: they have policies."""
 
     def inner(eqn: Eqn) -> Jaxpr | None:
         return eqn.params["jaxpr"] if eqn.primitive.is_transparent and not is_checkpoint(eqn) else None

@@ -20,7 +20,7 @@ from ..callback import is_noticed
 
 
 def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with calls inlined, except those with their own rules. Cached on it."""
+    """The jaxpr with calls inlined, except those with rules. Cached on it."""
 
     def body_of(eqn: Eqn) -> Jaxpr | None:
         return eqn.params["jaxpr"] if eqn.primitive.is_transparent else None
@@ -60,7 +60,7 @@ def recomputing(
 def with_second_run(
     parts: LinearizedJaxpr, eqns: Sequence[Eqn], leaves: Sequence[Var], *, separate: bool = False
 ) -> LinearizedJaxpr:
-    """The same, given what `second_run` returns."""
+    """The same, from what `second_run` returns."""
     primal = parts.primal
     outs = list(primal.outvars[: len(parts.nonzero)])
     where: dict[Atom, tuple[str, int]] = {v: ("out", i) for i, v in reversed(list(enumerate(outs)))}

@@ -97,7 +97,7 @@ class PyTreeDef:
         return (self._aux if is_namedtuple_kind(self._kind) else self._kind.type), self.aux
 
     def unflatten(self, leaves: Iterable[Any]) -> PyTree:
-        """The tree with this structure and the given leaves.
+        """The tree with this structure and these leaves.
 
         Raises
         ------

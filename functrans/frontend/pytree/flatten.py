@@ -149,7 +149,7 @@ def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTre
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
-    """The tree with the given structure and leaves: the inverse of `tree_flatten`.
+    """The tree with this structure and these leaves: the inverse of `tree_flatten`.
 
     Raises
     ------

@@ -65,7 +65,7 @@ def _is_plain(treedef: PyTreeDef) -> bool:
 
 
 def _constant(names: dict[str, Any], value: Any) -> str:
-    """A name for `value` that `names` does not have yet: callers have names of their own in it."""
+    """A name for `value` that `names` does not have yet: callers keep other names in it."""
     name = f"node{len(names)}"
     while name in names:
         name += "_"

@@ -35,7 +35,7 @@ from .typed_ir import typed_function
 class NumbaCall(CPUDispatcher):
     """A jitted function that functrans can transform: what `numba_call` returns.
 
-    It is a dispatcher of Numba's that has the machine code of the function's own, so that calls cost the same. Numba
+    It is a dispatcher of Numba's with the machine code of the function's dispatcher, so that calls cost the same. Numba
     asks it to compile where it has none for some arguments: there traced values are met.
     """
 
@@ -170,7 +170,7 @@ class NumbaCall(CPUDispatcher):
             return tree_unflatten(out_tree, native_p.bind(function.sizes, *values, function=function))
 
         def parts(per_argument: Any, dynamic: Sequence[Any]) -> tuple[Any, ...]:
-            """The leaves, of those given for each argument, that belong to dynamic ones."""
+            """The leaves, of those for each argument, that belong to dynamic ones."""
             found = per_leaf(per_argument, tree, self._fn.py_func.__qualname__)
             known = dict(static)
             return tuple([x for k, x in enumerate(found) if k not in known])
@@ -286,7 +286,7 @@ def numba_call(
         for each parameter.
     vjp : callable, optional
         ``vjp(args, out, ct)`` returns a tuple with one cotangent for each parameter; None stands for zero. If only one
-        rule is given, the other mode follows from it.
+        rule is there, the other mode follows from it.
     result_shape_dtypes : pytree of ShapeDtypeStruct, or callable, optional
         The shapes and dtypes of the result, or a function of the arguments that returns them. Needed with a rule if
         `fn` returns arrays.
@@ -299,9 +299,9 @@ def numba_call(
     Raises
     ------
     ArgumentError
-        If `fn` is not a function of Numba's, or both rules are given.
+        If `fn` is not a function of Numba's, or there are both rules.
     NumbaTranslationError
-        On a traced value, if `fn` uses what has no translation and no rule is given.
+        On a traced value, if `fn` uses what has no translation and there is no rule.
 
     Notes
     -----

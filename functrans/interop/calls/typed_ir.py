@@ -1,4 +1,4 @@
-"""Numba's typed intermediate representation of a jitted function, from Numba's own front end."""
+"""Numba's typed intermediate representation of a jitted function, from Numba's front end."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Numba's int64, float64, complex128 and bool count as Python's numbers, whose dtype is weak, so that a call from jitted
 code has the dtypes of the same call from Python. So does uint64, which Numba makes of the index of a `prange`. Other
-numbers and arrays have their own dtypes.
+numbers and arrays keep their dtypes.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class CallTypes:
     ----------
     jitted : Jitted
     args : sequence of Numba types
-        Of the positional arguments, then of those given by name.
+        Of the positional arguments, then of the keyword arguments.
     names : tuple of str
         The names of these, sorted.
 

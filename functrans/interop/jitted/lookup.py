@@ -2,7 +2,7 @@
 
 Numba writes machine code with ``cache=True`` to disk, and another process loads it. An address of this process would be
 wrong there. Where the function is a global of a module, the code has a word instead that is zero at first, and asks for
-the table by module and name at the first call. Elsewhere it has the address, marked as Numba marks its own, so that
+the table by module and name at the first call. Elsewhere it has the address, marked as Numba marks addresses, so that
 Numba warns and does not cache.
 """
 

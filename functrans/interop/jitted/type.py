@@ -1,7 +1,7 @@
 """The Numba type of a jitted function, and the jitted functions of Numba's that call it.
 
 Numba asks an object for its type by the attribute ``_numba_type_``. That of a jitted function is a `JittedType`: a
-dispatcher, Numba's type of its own jitted functions, so that keywords, closures, tuples and first-class functions work
+dispatcher, Numba's type of jitted functions, so that keywords, closures, tuples and first-class functions work
 as for these. Its dispatchers, one for each number of positional arguments and names of keywords, have a body of one
 intrinsic, which `CallEmitter` writes.
 """
@@ -168,7 +168,7 @@ def _function(source: str, **scope: Any) -> Any:
 def _other_forms(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """The same call with more or fewer keywords, and with None given or left to the default: the result is the same."""
+    """The call with more or fewer keywords, and with None passed or left to the default: the result is the same."""
     try:
         signature = inspect.signature(fun)
         given = signature.bind(*args, **kwargs).arguments

@@ -109,7 +109,7 @@ def _part(jaxpr: Jaxpr, eqns: list[Eqn], levels: dict[Eqn, int], level: int) -> 
 
 # --- outputs in separate memory -----------------------------------------------------------------------------
 
-#: Copies a value to its own memory.
+#: Copies a value to separate memory.
 same_p = Primitive("same", lambda x: x, lambda x: x, kernel=Pointwise(lambda k, x: x), moves_data=True)
 
 
@@ -117,7 +117,7 @@ def _same_tape_kernel(k: BlockEmitter, operands: Sequence[Any], results: Sequenc
     k.copy(results[0], operands[0])
 
 
-#: Copies tapes to their own pools.
+#: Copies tapes to separate pools.
 same_tape_p = Primitive("same_tape", lambda x: x, lambda x: x, kernel=Block(_same_tape_kernel))
 
 

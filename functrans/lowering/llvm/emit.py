@@ -64,7 +64,7 @@ def emit_llvm(kernel: ir.Kernel, options: Options = DEFAULT_OPTIONS) -> LLVMKern
 
 
 class _Module(Statements):
-    """The kernel's own function, and the module around it."""
+    """The kernel's function, and the module around it."""
 
     def __init__(self, kernel: ir.Kernel, name: str, options: Options):
         super().__init__(kernel, name, options)

@@ -1,4 +1,4 @@
-"""functrans's own matrix products, for processors on which SciPy's BLAS makes poor use of vectors.
+"""Matrix products as LLVM text, for processors on which SciPy's BLAS makes poor use of vectors.
 
 OpenBLAS chooses its kernels by the processor's name, and uses 256-bit vectors on processors that it does not know. On a
 processor with AVX-512 these products take half the time. They also help for small and narrow matrices, since they read
@@ -50,7 +50,7 @@ _ATTRIBUTES = (
 
 
 def own_gemm(letter: str) -> int:
-    """The address of our own product, which has the signature of ``sgemm`` or ``dgemm``."""
+    """The address of our product, which has the signature of ``sgemm`` or ``dgemm``."""
     with _loading:
         return _own_product(letter).address
 

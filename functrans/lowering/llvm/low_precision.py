@@ -1,7 +1,7 @@
 """float16 and bfloat16 in registers: their bits are ``i16``, to be widened to ``float`` and rounded back.
 
 All forms vectorise. Conversions round to the nearest, ties to even, and know subnormal numbers, infinities and NaN.
-LLVM's instructions for bfloat16 are not used: the processors' own flush subnormal numbers to zero.
+LLVM's instructions for bfloat16 are not used: the processors' instructions flush subnormal numbers to zero.
 """
 
 from __future__ import annotations

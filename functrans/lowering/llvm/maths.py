@@ -102,7 +102,7 @@ class Maths:
             variants = self._variants(symbol, t, arity)
             if own and not variants:
                 return self._define(name, t, dtype.kind)
-        # Under our own name: if LLVM knows the C function, it rewrites cos(-x) as a new call of cos,
+        # Under another name: if LLVM knows the C function, it rewrites cos(-x) as a new call of cos,
         # which has lost its vector variants.
         ours = C_PREFIX + symbol
         self.symbols.add(ours)
@@ -123,7 +123,7 @@ class Maths:
         return f' "vector-function-abi-variant"="{",".join(variants)}"' if variants else ""
 
     def _define(self, name: str, t: str, kind: str) -> MathFunction:
-        """One of our own functions, with the functions that it calls."""
+        """One of our functions, with the functions that it calls."""
         definition = definition_of(name, t, kind)
         self._declarations.update(definition.texts)
         self.symbols |= definition.symbols

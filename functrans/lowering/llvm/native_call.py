@@ -3,7 +3,7 @@
 ``run(arrays)`` reads the address and the parameters of the kernel from an array of words, calls the kernel, and returns
 its status as an int. A call through ctypes or a Numba-jitted function takes several times as long.
 
-``match(leaves)`` says, in the time of one attribute access, whether a tuple has values of given types, dtypes and
+``match(leaves)`` says, in the time of one attribute access, whether a tuple has values of certain types, dtypes and
 shapes.
 
 ``new_results()`` makes the arrays that users receive, in half the time of ``np.empty`` and a read-only view.

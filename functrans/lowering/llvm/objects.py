@@ -81,7 +81,7 @@ def compile_object(text: str, entry: str, processor: Processor, *, optimize: boo
         Whether to run LLVM's optimisation passes.
     """
     compiler = _compiler(processor)
-    # It has its own context, so that types and constants are freed with it.
+    # It has a separate context, so that types and constants are freed with it.
     context = llvm.create_context()
     module = llvm.parse_assembly(text, context)
     try:
@@ -137,7 +137,7 @@ def _run(passes: Any, module: Any, builder: Any) -> None:
     try:
         passes.run(module, builder)
     finally:
-        # llvmlite's own method to free it does nothing: the base class with an empty `_dispose` comes first.
+        # llvmlite's method to free it does nothing: the base class with an empty `_dispose` comes first.
         llvm.ffi.lib.LLVMPY_DisposeNewModulePassManger(passes)
         passes.detach()
 

@@ -57,7 +57,7 @@ _INTRINSICS = {
 
 
 def operation(e: Emitter, op: str, args: list[str], dtype: np.dtype, reassoc: bool) -> str:
-    """One operation on operands of `dtype` (``cast`` and ``select`` have their own functions)."""
+    """One operation on operands of `dtype` (``cast`` and ``select`` have separate functions)."""
     kind = dtype.kind
     if is_low(dtype):  # the register holds the bits
         assert op == "bits", op

@@ -19,7 +19,7 @@ from .expr import Expr, FunctionText
 from .inline_maths import FUNCTIONS as ELEMENTARY
 
 FUNCTIONS = {**ELEMENTARY, "quick_erfinv": inverse_erf.double}
-#: Those with code of their own for float32; the others are computed as doubles.
+#: Those with separate code for float32; the others are computed as doubles.
 SINGLE = {"quick_erfinv": inverse_erf.single}
 
 

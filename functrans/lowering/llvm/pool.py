@@ -6,7 +6,7 @@ that the system has not scheduled yet, and lasts no longer than without workers.
 that meets a busy pool, in another thread of Python, runs its chunks alone.
 
 Workers never run Python, and block all signals. They start with the first job that needs them, spin for some
-microseconds after each, and then sleep on a condition variable. A child process starts its own: the pool knows the
+microseconds after each, and then sleep on a condition variable. A child process starts a new pool: the pool knows the
 process that it was made for. Only the thread that runs the kernel asks Python for signals, while it works and while it
 waits.
 

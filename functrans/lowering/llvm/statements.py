@@ -30,7 +30,7 @@ from .loop_shape import (
 )
 from .teams import run_team
 
-#: How many copies of its body a loop has that does little more than branch: each branch is predicted on its own.
+#: How many copies of its body a loop has that does little more than branch: each branch is predicted separately.
 COPIES = 4
 #: The most statements of a test of a ``while`` loop that stands at the loop's end.
 TEST = 20
@@ -96,7 +96,7 @@ class Statements(KernelFunction):
         return part_status, status
 
     def leave_if_overwritten(self, call: PartCall, part_status: str) -> None:
-        """Return if a part wrote outside memory on its stack; each part numbers declarations in its own way."""
+        """Return if a part wrote outside memory on its stack; each part numbers declarations differently."""
         numbers = {id(b): i for i, b in enumerate(self.kernel.buffers)}
         stacks = [i for i, b in enumerate(call.part.buffers) if b.role == "stack"]
         if self.checked and stacks:

@@ -64,7 +64,7 @@ def home(owner: dict[Var, Var], v: Var) -> Var:
 def shared_storage(
     roots: Roots, fusion: Fusion, updates: Updates, spare: Collection[Var] = ()
 ) -> tuple[dict[Var, Var], Late]:
-    """For each value without its own memory, the value whose memory it uses; and what overwrites values read late.
+    """For each value without separate memory, the value whose memory it uses; and what overwrites values read late.
 
     `updates` names inputs whose memory an output may have: if it can be written without a copy, the input is assigned
     to the output's memory. Values that are not outputs may use the memory of `spare` inputs.
@@ -107,7 +107,7 @@ class _Sharing:
         return home(self.owner, v)
 
     def free(self, v: Var) -> bool:
-        """Whether a value has its own memory, invisible outside the kernel."""
+        """Whether a value has separate memory, invisible outside the kernel."""
         return v not in self.owner and v not in self.roots.inputs and v not in self.outputs
 
     def movable(self, v: Var, target: Var) -> bool:

@@ -309,7 +309,7 @@ class _Verifier:
                 self.fail(f"{s!r} is not a statement")
 
     def independence(self, loop: ir.For) -> None:
-        """Each iteration writes only its own elements, and reads none that another one writes."""
+        """No iteration reads or writes an element that another one writes."""
         inside = list(ir.walk(loop.body))
         own = {s.var for s in inside if type(s) is ir.Declare}
         written = {touch.buffer.place for touch in touches(loop.body) if touch.writes}

@@ -1,6 +1,6 @@
 """Fuse roots into loop nests: which of them share loops, and how little memory each needs.
 
-The result is a tree of loops, with the roots that are evaluated in them. Each root starts as its own chain of loops,
+The result is a tree of loops, with the roots that are evaluated in them. Each root starts as a chain of loops,
 and is merged from the outside in, loop by loop, into an earlier nest if that is correct and shares something. Two loops
 may be merged if what the second root reads of the first is read only in the iteration that computes it. So softmax runs
 row by row (maximum, exponentials, sum, division), and stores one row of exponentials.
@@ -57,7 +57,7 @@ class Fusion:
     def is_independent(self, loop: Loop, depth: int) -> bool:
         """Whether no iteration of a loop, inside `depth` others, reads or overwrites what another one writes.
 
-        Fused roots are read in the iteration that computes them, so it suffices that each writes its own elements. A
+        Fused roots are read in the iteration that computes them, so it suffices that each writes different elements. A
         value folded along the loop does not, nor a value stored without the loop's axis and reused.
         """
         for root in loop.members:

@@ -115,7 +115,7 @@ class ScalarHandle:
 
 
 class View:
-    """A part of a buffer: the elements with given first indices. Rules treat it as a buffer."""
+    """A part of a buffer: the elements with certain first indices. Rules treat it as a buffer."""
 
     __slots__ = ("buffer", "prefix", "shape")
 

@@ -18,7 +18,7 @@ A `Kernel` is a list of buffer declarations and a `StatementList` of statements:
 =============================== =============================================================================
 
 Operands are `Value` (defined by a statement), `Const` (data literals), `Extent` (numbers that come from shapes:
-extents, strides, offsets) and, after outlining, `Param` (numbers given at run time). Buffers are row-major and
+extents, strides, offsets) and, after outlining, `Param` (numbers that arrive at run time). Buffers are row-major and
 contiguous; accesses have multi-indices until emission. Booleans take one byte in memory.
 """
 
@@ -100,7 +100,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A number given at run time.
+    """A number that arrives at run time.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class BufferDecl:
         kernel; 'tape' is the records of the pool whose header is its storage: its first axis counts them, and the
         extent of that axis means nothing.
     storage : str, optional
-        Declarations with the same storage name share the same memory (reuse, reshapes); by default each has its own.
+        Declarations with the same storage name share the same memory (reuse, reshapes); by default each has one.
         Different storages never overlap: their pointers are marked ``noalias``.
     dealt : bool
         Whether its first axis counts the threads or the chunks of a loop that a team runs.
@@ -239,7 +239,7 @@ class For:
     An `interruptible` loop checks for signals from time to time, as every `While` does. The iterations of an
     `independent` loop may run in any order or in parallel: none reads or overwrites what another one writes. Those of a
     `separate` loop hand nothing from one to the next either, except elements of folds, but may use the same scratch
-    memory one after the other: `parallel` gives it a `team`, whose threads have memory of their own.
+    memory one after the other: `parallel` gives it a `team`, whose threads have separate memory.
     """
 
     var: Value

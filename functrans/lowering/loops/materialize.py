@@ -41,9 +41,9 @@ class Root:
     var : Var
         The value; the first result of a block.
     eqn : Eqn or None
-        None for a literal, or a reshape of another root, that needs its own buffer.
+        None for a literal, or a reshape of another root, that needs a separate buffer.
     kind : {'map', 'fold', 'block', 'copy'}
-        Elementwise in some index space, a reduction of one, a block's own statements, or a copy of a buffer.
+        Elementwise in some index space, a reduction of one, the statements of a block, or a copy of a buffer.
     space : tuple of int
         The extents iterated over: the shape of the value, or of a fold's operand.
     loops : tuple of int
@@ -186,7 +186,7 @@ class Roots:
                 self.stored.update(e.outvars)
 
     def _copies_rows(self, e: Eqn) -> bool:
-        """Whether an equation copies long contiguous runs of an input that nothing overwrites, at given indices."""
+        """Whether an equation copies long contiguous runs, at any indices, of an input that nothing overwrites."""
         last = e.outvars[0].aval.ndim - 1
         if not isinstance(e.primitive.kernel, Indexed) or last < 0 or e.outvars[0].aval.shape[last] < ROW:
             return False
@@ -228,7 +228,7 @@ class Roots:
         return spread, enlarged
 
     def _compared_values(self) -> set[Atom]:
-        """Values compared for equality, possibly with their own maximum: computed twice, they might differ."""
+        """Values compared for equality, possibly with the maximum of them: computed twice, they might differ."""
         compared: set[Atom] = set()
         for e in reversed(self.jaxpr.eqns):
             rule = e.primitive.kernel

@@ -3,7 +3,7 @@
 A block such as a scatter writes its result into the memory of an operand if nothing reads the operand afterwards. A
 program need not be written in that order: an equation after the scatter may read the operand, and an element read
 before it may only be used, and therefore computed, after it. Here such readers move before the write, if they do not
-depend on it, and reads that are smaller than the operand become values of their own. `aliasing` decides afterwards
+depend on it, and reads that are smaller than the operand become separate values. `aliasing` decides afterwards
 which value overwrites which, from what is read in the end.
 """
 

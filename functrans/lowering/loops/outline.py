@@ -145,7 +145,7 @@ class _Outline(Mapping):
 
     def statement(self, s: ir.Statement) -> ir.Statement:
         if type(s) is ir.HostCall:
-            # Each program has its own number.
+            # Programs have different numbers.
             return ir.HostCall(self.number(s.number), tuple(map(self.argument, s.refs)), s.reads, s.native)
         if type(s) is not ir.For or type(s.stop) is not ir.Extent:
             return super().statement(s)

@@ -47,7 +47,7 @@ LEAST, LEAST_CHUNK = 3 << 19, 3 << 16
 IN_SEQUENCE = 8
 #: The cost of calling a routine, and of each product in it.
 ROUTINE, PRODUCT = 1 << 12, 8
-#: Rows and columns of a tile of our own matrix product, of which blocks consist.
+#: Rows and columns of a tile of our matrix product, of which blocks consist.
 TILE = {"rows": 8, "columns": 16}
 #: Chunks per thread: of equal work; of unequal work, where a thread would wait for the
 #: other; of a matrix product, which packs its operands for each.
@@ -56,7 +56,7 @@ EVEN, UNEVEN, IN_PRODUCT = 4, 16, 2
 UNIT = 64
 #: The assumed number of iterations of a loop whose number is unknown.
 UNKNOWN = 16
-#: Routines on matrices with more elements are left to BLAS if it may have threads of its own, which nothing stops.
+#: Routines on matrices with more elements are left to BLAS if it may have threads, which nothing stops.
 SMALL_MATRIX = 64 * 64
 
 
@@ -121,7 +121,7 @@ class _Division:
         self.threads = threads
         self.specialize_below = specialize_below
         self.trips: dict[ir.For, int] = {}
-        self.number = 0  # of the kernel's own statement that is being looked at
+        self.number = 0  # of the kernel's statement that is being looked at
         self._statements = list(kernel.body.statements)
         self._users: Counter[str] | None = None
 
@@ -159,7 +159,7 @@ class _Division:
         return n * work_of(loop.body) >= (LEAST_CHUNK if _is_uneven(loop) else LEAST)
 
     def is_possible(self, loop: ir.For) -> bool:
-        """Whether the body can be a function, and threads have memory of their own where iterations share it."""
+        """Whether the body can be a function, and threads have separate memory where iterations share it."""
         for s in ir.walk(loop.body):
             if type(s) in (ir.HostCall, ir.Reserve):
                 return False
@@ -294,7 +294,7 @@ class _Division:
         return decl
 
     def deal(self, loop: ir.For, worker: ir.Value) -> list[ir.Statement]:
-        """Give each thread its own row of the scratch that iterations use again.
+        """Give each thread a row of the scratch that iterations use again.
 
         Returns the statements that copy what such scratch holds before the loop.
         """
@@ -320,7 +320,7 @@ class _Division:
 
 
 def _divisible(call: ir.Call, threads: int) -> str | None:
-    """Along which axis of its result to divide a matrix product; None if it is small, or not our own."""
+    """Along which axis of its result to divide a matrix product; None if it is small, or not ours."""
     if call.routine != "gemm" or not has_own_products(call.letter) or prod(_sizes(call)) < LEAST:
         return None
     if not can_set_threads() or any(type(a) is not ir.Extent for a in call.args[2:5]):  # known at run time
@@ -389,7 +389,7 @@ def _moves(s: ir.Statement, buffer: ir.BufferDecl, moving: set[Any]) -> bool:
 
 
 def _dealt(loop: ir.For, places: set[str]) -> set[str]:
-    """The storages of which each iteration only uses elements at its own number."""
+    """The storages of which each iteration only uses elements at the iteration's number."""
     axes: dict[str, set[tuple[int, ...]]] = {}
     for s in ir.walk(loop.body):
         for touch in touches_of(s):

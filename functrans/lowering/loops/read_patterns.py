@@ -160,7 +160,7 @@ def accesses(eqn: Eqn) -> Accesses:
         return Accesses((Access(0, _reshape_map(eqn.invars[0].aval.shape, out.shape)),), 0)
     if type(rule) is Block:
         streamed = range(len(eqn.invars))[streamed_from(eqn) :]
-        # In terms of an element's own index; those that run along the first operand share its leading axes.
+        # In terms of an element's index; those that run along the first operand share its leading axes.
         return Accesses(tuple([Access(i, tuple(range(eqn.invars[i].aval.ndim))) for i in streamed]), 0)
     assert type(rule) is Indexed
     reader = _ReadNoter()

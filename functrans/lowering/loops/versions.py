@@ -125,7 +125,7 @@ def _is_plain(body: ir.StatementList) -> bool:
 
 
 class _Tests:
-    """Which limits the indices of a loop must be in so that their own tests can be left out.
+    """Which limits the indices of a loop must be in so that the tests of these can be left out.
 
     Only tests that every iteration makes count. So a loop that runs in the version with tests needs one of them.
 

@@ -269,7 +269,7 @@ class _SourceWriter:
         self.exprs[value] = _Expr(name, plain=e.plain)
 
     def flush(self, *places: Any) -> None:
-        """Assign names to pending expressions that read memory about to be written (to all, if none is given)."""
+        """Assign names to pending expressions that read memory about to be written (to all, if none is named)."""
         for value, e in list(self.pending.items()):
             if not places or any(p in e.reads for p in places):
                 del self.pending[value]

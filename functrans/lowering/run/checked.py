@@ -47,7 +47,7 @@ def checked(run: Run, kernel: ir.Kernel, ints: tuple[int, ...]) -> Run:
 
 
 class _Layout:
-    """The positions of buffers with given sizes in one block of memory."""
+    """The positions of buffers of these sizes in one block of memory."""
 
     def __init__(self, sizes: tuple[int, ...]):
         self.sizes = sizes

@@ -35,7 +35,7 @@ LARGE = 1 << 12
 
 
 def tidy(x: Any, dtype: np.dtype) -> np.ndarray:
-    """`x` as a C-contiguous, aligned ndarray with the given dtype; copied only if necessary."""
+    """`x` as a C-contiguous, aligned ndarray of this dtype; copied only if necessary."""
     try:
         a = np.asarray(x, dtype, order="C")
     except OverflowError:
@@ -46,7 +46,7 @@ def tidy(x: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def host_results(eqn: Eqn, *args: Any) -> list[np.ndarray]:
-    """The results of a host call, each in its own memory and with the type of its variable."""
+    """The results of a host call, each in separate memory and with the type of its variable."""
     outs = call_host(eqn, args)
     results = []
     for x, v in zip(outs, eqn.outvars, strict=True):
@@ -302,7 +302,7 @@ class _Writer:
             self.lines.append("made = []")
 
     def _memory(self, a: Atom, updates: Mapping[Any, Var]) -> str:
-        """The memory of an output: that of the donated input that it overwrites, or its own."""
+        """The memory of an output: that of the donated input that it overwrites, or new memory."""
         old = updates.get(a)
         if old is None:
             return f"empty({self._layout(a)})"
@@ -321,7 +321,7 @@ class _Writer:
         if sum(n for n in sizes if n > 0) > POOLED:
             self.lines += [f"s{number} = {make}()", f"{status} = {run}(({taken}))", f"del s{number}"]
             return
-        # list.pop and list.append are atomic: each call has its own scratch, even among threads.
+        # list.pop and list.append are atomic: each call has separate scratch, even among threads.
         pool = self.constant("pool", [])
         self.lines += [
             "try:",

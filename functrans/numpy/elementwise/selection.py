@@ -219,7 +219,7 @@ def _of_dtype(number: Any, x: Any) -> Any:
 
 @implements(np.round, np.around, method="round")
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
-    """Round to the given number of decimals, ties to even. The derivative is 0.
+    """Round to a number of decimals, ties to even. The derivative is 0.
 
     Parameters
     ----------

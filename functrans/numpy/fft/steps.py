@@ -110,7 +110,7 @@ def along_one(name: str, kind: str, x: Any, n: Any, axis: Any, norm: Any) -> Any
 def places_and_sizes(
     name: str, shape: tuple[int, ...], s: Any, axes: Any
 ) -> tuple[list[int], list[int | None]]:
-    """The axes to transform, and the numbers of points as given along each: None and -1 mean all."""
+    """The axes to transform, and the numbers of points along each: None and -1 mean all."""
     for what, given in (("s", s), ("axes", axes)):
         if not (given is None or isinstance(given, Iterable)):
             raise ArgumentError(f"{name}: {what} must be a sequence of integers, got {given!r}")

@@ -153,7 +153,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Any
 
 @implements(np.ix_)
 def ix_(*args: Any) -> tuple[Any, ...]:
-    """Make index arrays that select all combinations of the given rows, columns, ...
+    """Make index arrays that select all combinations of rows, columns, ...
 
     Parameters
     ----------

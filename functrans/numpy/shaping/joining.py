@@ -241,7 +241,7 @@ def _pieces(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: boo
 
 @implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Split an array along an axis, into equal parts or at the given indices.
+    """Split an array along an axis, into equal parts or at indices.
 
     Examples
     --------

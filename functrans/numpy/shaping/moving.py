@@ -20,7 +20,7 @@ __all__ = ["flip", "fliplr", "flipud", "repeat", "roll", "rot90", "tile"]
 
 @implements(np.flip)
 def flip(m: Any, axis: Any = None) -> Any:
-    """Reverse the elements along all axes, or along those given.
+    """Reverse the elements along all axes, or along some.
 
     Examples
     --------

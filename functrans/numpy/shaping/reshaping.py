@@ -100,12 +100,12 @@ operators.method["flatten"] = ravel
 
 @implements(np.squeeze, method="squeeze")
 def squeeze(a: Any, axis: Any = None) -> Any:
-    """Remove all axes of extent 1, or those given.
+    """Remove all axes of extent 1, or some of them.
 
     Raises
     ------
     ShapeError
-        If a given axis has another extent than 1.
+        If one of `axis` has another extent than 1.
 
     Examples
     --------

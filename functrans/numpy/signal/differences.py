@@ -102,7 +102,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
             spread = tuple([shape[d] if e == d else 1 for e in range(len(shape))])
             places = ops.reshape_p.bind(places, shape=spread)
         step = operand(diff(places, axis=d), "trapezoid")
-    # Integers are added, and multiplied by integers, in their own dtype, as in NumPy, so they may wrap.
+    # Integers are added, and multiplied by integers, in the dtype of the integers, as in NumPy, so they may wrap.
     products = ufuncs.multiply(step, ufuncs.add(*ops.neighbours(values, d)))
     areas = operand(ufuncs.true_divide(products, 2.0), "trapezoid")
     return finish(ops.reduce_sum_p.bind(areas, axes=(d,)))

@@ -59,7 +59,7 @@ def count_numbers(x: Any) -> Any:
 
 
 def pick(x: Any, index: Any, lead: int) -> Any:
-    """Take elements of rows. An index has `lead` axes of its own, then those of the rows, or none."""
+    """Take elements of rows. An index has `lead` axes in front, then those of the rows, or none."""
     shape = shape_of(x)
     last = len(shape) - 1
     if len(shape_of(index)) == lead:

@@ -392,7 +392,7 @@ convert_element_type_p: Primitive = Primitive(
 
 
 def weakly(x: Any) -> Any:
-    """Return a 0-d value as a weak one, without a dtype of its own."""
+    """Return a 0-d value as a weak one."""
     aval = aval_of(x)
     if aval.weak or aval.shape or dtype_kind(aval.dtype) not in WEAK_KEYS:
         return x

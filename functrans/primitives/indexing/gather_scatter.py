@@ -148,7 +148,7 @@ def scatter_batch(prim: Callable[[], Primitive]) -> Rule:
         else:
             indices = index_shapes.batched_indices(size, indices, dims[2:], False)
             axes = (0, *axes)
-            if prod(shape_of(indices[0])[1:]) == 1:  # each lane writes one element of its own
+            if prod(shape_of(indices[0])[1:]) == 1:  # each lane writes one element, and no two the same
                 params["unique_indices"] = True
         return prim().bind(x, updates, *indices, axes=axes, **params), 0
 

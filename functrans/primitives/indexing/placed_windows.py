@@ -1,4 +1,4 @@
-"""Windows of an array at positions given by data, as gathers and scatters in canonical form.
+"""Windows of an array at positions that data decide, as gathers and scatters in canonical form.
 
 A *window* has an extent along each axis of the operand, and begins where a row of the start indices says. An `Axis`
 describes what the windows take of one axis. From it come the index arrays of `gather_p` and `scatter_p`: one for each

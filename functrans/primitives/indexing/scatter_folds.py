@@ -90,7 +90,7 @@ class SortedUpdates(NamedTuple):
     places: Any
 
     def restored(self, x: Any) -> Any:
-        """Return sorted rows to the updates' own order."""
+        """Return sorted rows to the order of the updates."""
         empty = zeros(Aval(shape_of(x), dtype_of(x)))
         return scatter_p.bind(empty, x, self.order, axes=(0,), mode="promise_in_bounds", unique_indices=True)
 

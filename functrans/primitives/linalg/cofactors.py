@@ -1,4 +1,4 @@
-"""Cofactors of square matrices, singular ones included: the determinant's derivative, and their own derivatives."""
+"""Cofactors of square matrices, singular ones included: the determinant's derivative, and the derivatives of these."""
 
 from __future__ import annotations
 

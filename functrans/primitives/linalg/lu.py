@@ -109,12 +109,12 @@ def _slope(lu: Any, t: Any, m: int, n: int) -> Any:
 
 
 def columns_taken(x: Any, order: Any) -> Any:
-    """Permute the columns of matrices, each batch element by its own permutation."""
+    """Permute the columns of matrices, each batch element by a different permutation."""
     return matrix_transpose(rows_taken(matrix_transpose(x), order))
 
 
 def rows_taken(x: Any, permutation: Any) -> Any:
-    """Permute the rows of matrices, each batch element by its own permutation."""
+    """Permute the rows of matrices, each batch element by a different permutation."""
     *batch, n, _ = shape_of(x)
     shape = (*batch, n)
     places = [iota(shape, d) for d in range(len(batch))]

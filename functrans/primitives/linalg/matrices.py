@@ -196,7 +196,7 @@ Rows = Sequence[Sequence[Any]]
 
 
 def small_cofactors(a: Rows, one: Any) -> list[list[Any]]:
-    """Return the cofactors of a matrix given by its elements; `one` is the cofactor of a 1 x 1 matrix."""
+    """Return the cofactors of a matrix from its elements; `one` is the cofactor of a 1 x 1 matrix."""
     n = len(a)
     if n == 1:
         return [[one]]
@@ -214,7 +214,7 @@ def small_cofactors(a: Rows, one: Any) -> list[list[Any]]:
 
 
 def small_determinant(a: Rows, one: Any) -> Any:
-    """Return the determinant of a matrix given by its elements, expanded along its first row."""
+    """Return the determinant of a matrix from its elements, expanded along its first row."""
     if len(a) == 1:
         return a[0][0]
     if len(a) == LARGEST:
@@ -237,7 +237,7 @@ def _minors(first: Sequence[Any], second: Sequence[Any]) -> dict[tuple[int, int]
 
 
 def _row(x: Sequence[Any], minors: dict[tuple[int, int], Any], sign: int) -> list[Any]:
-    """Return the cofactors of a row of four, given the other row `x` of its pair, and the minors of the other pair."""
+    """Return the cofactors of a row of four, from the other row `x` of its pair, and the minors of the other pair."""
     row = []
     for j in range(4):
         p, q, r = (i for i in range(4) if i != j)

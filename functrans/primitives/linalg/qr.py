@@ -64,7 +64,7 @@ def householder_product(vectors: Any, taus: Any) -> Any:
 
 
 def reflections_slope(vectors: Any, taus: Any, t_q: Any) -> tuple[Any, Any, Any]:
-    """Return the tangents of V, T and ``W = T V1^H``, given that of the first k columns of Q.
+    """Return the tangents of V, T and ``W = T V1^H``, from that of the first k columns of Q.
 
     ``E - Q = V W`` is an LU factorization without pivoting (Ballard et al. 2015), whose derivative is known.
     """
@@ -90,7 +90,7 @@ def reflections_slope(vectors: Any, taus: Any, t_q: Any) -> tuple[Any, Any, Any]
 
 
 _BLOCK = 32
-"""Columns that LAPACK reflects at once, given workspace for this many per column."""
+"""Columns that LAPACK reflects at once, with workspace for this many per column."""
 
 
 def _check(name: str, x: Aval) -> None:

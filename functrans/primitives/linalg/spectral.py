@@ -108,7 +108,7 @@ def _which(place: tuple[int, ...]) -> str:
 
 
 def hermitian(x: Any, lower: bool) -> Any:
-    """Return the symmetric (Hermitian) matrix with a given triangle; the imaginary part of the diagonal is dropped."""
+    """Return the symmetric (Hermitian) matrix with this triangle; the imaginary part of the diagonal is dropped."""
     strict = triangle(x, lower, strict=True)
     diagonal = sub_p.bind(triangle(x, lower), strict)
     if dtype_of(x).kind == "c":

@@ -81,7 +81,7 @@ def _jvp(
 
 
 def _parts(inner: Any, s: Any, order: int) -> tuple[Any, Any]:
-    """Return the two parts of the rotations within the span of the thin factors, given ``U^H A' V``.
+    """Return the two parts of the rotations within the span of the thin factors, from ``U^H A' V``.
 
     With its Hermitian part H and skew part K (each doubled), ``U^H U'`` and ``V^H V'`` are
     ``(H / (s[j] - s[i]) ± K / (s[j] + s[i])) / 2``: Townsend (2016), Seeger et al. (2017). On the diagonal only the
@@ -116,7 +116,7 @@ def _columns(x: Any, start: int, stop: int) -> Any:
 
 
 def _completed(u: Any, t_thin: Any) -> Any:
-    """Return the tangent of an orthogonal matrix given that of its first columns; the others move minimally."""
+    """Return the tangent of an orthogonal matrix from that of its first columns; the others move minimally."""
     rank, size = shape_of(t_thin)[-1], shape_of(u)[-1]
     if rank == size:
         return t_thin

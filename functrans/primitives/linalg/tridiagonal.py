@@ -117,7 +117,7 @@ def _at_most(k: BlockEmitter, i: Any, n: int) -> Any:
 
 
 def tridiagonal_product(dl: Any, d: Any, du: Any, x: Any) -> Any:
-    """The product of tridiagonal matrices, given by their diagonals, and `x`, shape (..., n, k)."""
+    """The product of tridiagonal matrices, as their diagonals, and `x`, shape (..., n, k)."""
     total = mul_p.bind(as_column(d), x)
     total = add_p.bind(total, mul_p.bind(as_column(dl), _shifted(x, 1, len(shape_of(x)) - 2)))
     return add_p.bind(total, mul_p.bind(as_column(du), _shifted(x, -1, len(shape_of(x)) - 2)))
@@ -231,7 +231,7 @@ def _eigh_batch(size: int, args: Sequence[Any], dims: Sequence[Any], **params: A
     return outs, (0,) * len(outs)
 
 
-#: Of real symmetric matrices, given by two diagonals. It calls SciPy.
+#: Of real symmetric matrices, as two diagonals. It calls SciPy.
 eigh_tridiagonal_p: Primitive = Primitive(
     "eigh_tridiagonal",
     _eigh_abstract,

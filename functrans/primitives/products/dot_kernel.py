@@ -64,7 +64,7 @@ class _DotOperand(NamedTuple):
         return prod(self.extents(self.contract))
 
     def at(self, batch: Sequence[Any], free: Sequence[Any], contract: Sequence[Any]) -> list[Any]:
-        """Return the index of an element, given the indices along each kind of axis."""
+        """Return the index of an element, from the indices along each kind of axis."""
         index: list[Any] = [0] * len(self.buffer.shape)
         for axes, values in ((self.batch, batch), (self.free, free), (self.contract, contract)):
             for d, i in zip(axes, values):

@@ -102,7 +102,7 @@ def _places(labels: Labels, some: Any) -> Axes:
 
 
 def _unbroadcast(shape: Axes, labels: Labels, extents: dict[Any, int]) -> Labels:
-    """Drop axes of extent 1 that broadcast against a longer axis, which is then free, or summed on its own."""
+    """Drop axes of extent 1 that broadcast against a longer axis, which is then free, or summed alone."""
     return tuple([a for n, a in zip(shape, labels) if n != 1 or extents[a] == 1])
 
 

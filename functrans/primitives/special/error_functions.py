@@ -1,7 +1,7 @@
 """Functions related to erf and the normal distribution: erfcx, Dawson's, Faddeeva's, Fresnel's, Owen's.
 
 Where derivatives by recurrence would cancel (erfcx, Dawson's function), their order `m` is a parameter of the
-primitive, with a formula of its own.
+primitive, with a different formula.
 """
 
 from __future__ import annotations

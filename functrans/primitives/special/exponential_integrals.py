@@ -79,7 +79,7 @@ expn_p: Primitive = elementwise(
 
 _SERIES = 44
 #: Functions g with g(0) = 0: the coefficient of ``x**k`` in g(x) / x; up to which size of x the series of the
-#: derivative of order m is used; the derivative of g of order n, given a function that calls functions by name.
+#: derivative of order m is used; the derivative of g of order n, with a function that calls functions by name.
 _QUOTIENTS: dict[str, tuple[Callable[..., float], Callable[[int], float], Callable[..., Any]]] = {
     "log1p": (
         lambda k: (-1.0) ** k / (k + 1),

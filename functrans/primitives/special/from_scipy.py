@@ -32,7 +32,7 @@ def refused(what: str) -> Rule:
 
 
 def in_double(function: str) -> Rule:
-    """SciPy's function computed in double precision, as kernels do: some of its own single precision is poor."""
+    """SciPy's function computed in double precision, as kernels do: some of SciPy's single precision is poor."""
 
     def impl(*operands: Any, **params: Any) -> Any:
         routine = getattr(scipy.special, function)

@@ -49,7 +49,7 @@ def _in_phi(t: Any, ans: Any, n: Any, m: Any, theta: Any, phi: Any) -> Any:
     return mul_p.bind(convert(t, dtype_of(ans)), mul_p.bind(complex_p.bind(literal(0.0, m), m), ans))
 
 
-#: Of degree n and order m (integers, given as floats), at the polar angle theta and the azimuth phi.
+#: Of degree n and order m (integers, as floats), at the polar angle theta and the azimuth phi.
 sph_harm_y_p: Primitive = elementwise(
     "sph_harm_y", _values, terms=(None, None, _in_theta, _in_phi), out=complex_dtype, kinds="f", weak=False
 )

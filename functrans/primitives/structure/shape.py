@@ -222,7 +222,7 @@ def _pad_batch(
     x = batched_first(size, x, dims[0])
     if dims[1] is None:
         return pad_p.bind(x, value, padding_config=config), 0
-    # Each lane has its own padding value: pad with zeros, and select the value at a mask of the padding.
+    # The padding value differs by lane: pad with zeros, and select the value at a mask of the padding.
     filled = pad_p.bind(x, dtype_of(x).type(0), padding_config=config)
     padded = pad_p.bind(zeros(Aval(shape_of(x), np.dtype(bool))), np.True_, padding_config=config)
     lanes = broadcast_in_dim_p.bind(value, shape=shape_of(filled), broadcast_dimensions=(0,))

@@ -1,4 +1,4 @@
-"""Krylov methods for vectors, as loops that run to their own end in each lane.
+"""Krylov methods for vectors, as loops that end independently in each lane.
 
 Each returns the solution, the number of iterations, and the square of the residual's norm.
 """

@@ -1,7 +1,7 @@
 """``functrans.scipy.sparse.linalg``: systems of linear equations, solved with products only.
 
 The matrix is a function of a vector or a tree of arrays, an array, or a sparse matrix of SciPy. Compiled, a solver is
-one native loop; under `vmap` each lane takes its own number of steps. Derivatives solve one more system.
+one native loop; under `vmap` the number of steps differs by lane. Derivatives solve one more system.
 """
 
 from __future__ import annotations

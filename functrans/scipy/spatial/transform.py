@@ -20,7 +20,7 @@ __getattr__, __dir__ = _module_attributes("functrans.scipy.spatial.transform", g
 
 @register_pytree_node_class
 class Slerp:
-    """Interpolation of rotations with constant angular velocity between given times.
+    """Interpolation of rotations with constant angular velocity between times.
 
     Parameters
     ----------

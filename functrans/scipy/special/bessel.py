@@ -245,7 +245,7 @@ def sph_harm_y(
     Raises
     ------
     ArgumentValueError
-        If `diff_n` is given.
+        If `diff_n` is not None.
 
     References
     ----------

@@ -35,7 +35,7 @@ class Continuous:
     """A continuous distribution.
 
     Formulas are those of location 0 and scale 1, written in NumPy and SciPy. They get points inside of the support and
-    valid shape parameters. `derived.complete` adds those that are not given.
+    valid shape parameters. `derived.complete` adds those that are missing.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def _guarded(log: Formula, inside: Formula, then: Formula, dead: float) -> Formu
 
 
 def log_of_probability(small: Formula, large: Formula) -> Formula:
-    """The logarithm of a probability, given its formula and that of its complement."""
+    """The logarithm of a probability, from its formula and that of its complement."""
 
     def formula(x: Any, *shapes: Any) -> Any:
         p, rest = small(x, *shapes), large(x, *shapes)
@@ -94,7 +94,7 @@ def _along(f: Formula, x: Any, shapes: Sequence[Any], tangents: Sequence[Any]) -
 def with_density(f: Formula, logpdf: Formula, sign: float = 1.0, smooth: Formula | None = None) -> Formula:
     """A formula `f` of `cdf` (of `sf`, for `sign` -1), whose derivative in `x` is the density.
 
-    For formulas that are not differentiable at all points `x`. Nor are they in the parameters, if `smooth` is given:
+    For formulas that are not differentiable at all points `x`. Nor are they in the parameters, if there is `smooth`:
     another formula that is.
     """
     ruled = custom_jvp(f)
@@ -147,7 +147,7 @@ _COMPLEMENTS = (("cdf", "sf"), ("sf", "cdf"))
 def complete(
     given: dict[str, Formula], inside: Formula, *, symmetric: bool = False, guarded: bool = False
 ) -> dict[str, Formula]:
-    """All formulas that follow from those given.
+    """All formulas that follow from some.
 
     Parameters
     ----------
