@@ -28,6 +28,7 @@ COMMANDS = {
     "numba": "compiled gradients called in njit code, and gradients of njit code, beside the same by hand",
     "random": "drawing random numbers, beside JAX and NumPy's generator",
     "threads": "programs on one thread and on all cores, beside Numba's prange and JAX",
+    "distributed": "collectives on two processes, beside mpi4py's own",
     "batch": "further batch sizes: traces and compiles",
     "taylor": "derivatives of high order by Taylor mode",
     "record": "run others, and append their tables to the history",
@@ -57,13 +58,14 @@ def main() -> int:
     options = parser.parse_args()
     if options.repeats is not None and options.repeats < 1:
         parser.error(f"--repeats must be at least 1, got {options.repeats}")
-    require("jax", "autograd")
+    if options.command != "distributed":
+        require("jax", "autograd")
     if options.command == "record":
         unknown = set(options.commands) - (COMMANDS.keys() - {"record"})
         if unknown:
             parser.error(f"unknown commands: {', '.join(sorted(unknown))}")
         return record(options.commands, ["--repeats", str(options.repeats)] if options.repeats else [])
-    pin(all_cores=options.command == "threads")
+    pin(all_cores=options.command in ("threads", "distributed"))
     print(describe(), flush=True)
     # Late, after the environment is set: the modules import NumPy and Numba, which read it once.
     module = _MODULES.get(options.command, options.command)
