@@ -178,18 +178,12 @@ class MPICommunicator(Communicator):
         self._call(self._comm.Alltoall, bytes_of(send), bytes_of(recv))
 
     def _do_permute(self, send: np.ndarray, recv: np.ndarray, perm: Permutation) -> None:
-        target = dict(perm).get(self.rank)
-        source = {t: s for s, t in perm}.get(self.rank)
-        if source is None:
+        nowhere = self._mpi.PROC_NULL
+        target = dict(perm).get(self.rank, nowhere)
+        source = {t: s for s, t in perm}.get(self.rank, nowhere)
+        self._call(self._comm.Sendrecv, bytes_of(send), target, 0, bytes_of(recv), source, 0)
+        if source == nowhere:
             recv[...] = 0
-        elif source == self.rank:
-            recv[...] = send
-        requests = []
-        if source is not None and source != self.rank:
-            requests.append(self._call(self._comm.Irecv, bytes_of(recv), source, 0))
-        if target is not None and target != self.rank:
-            requests.append(self._call(self._comm.Isend, bytes_of(send), target))
-        self._call(self._mpi.Request.Waitall, requests)
 
     def _do_broadcast(self, buffer: np.ndarray, root: int) -> None:
         self._call(self._comm.Bcast, bytes_of(buffer), root)
