@@ -24,6 +24,7 @@ slot           call                                                        retur
 ``transposed`` ``(turn, eqn)``: `turn` transposes the output of `eqn`      an Eqn for the output of `turn`, or None
 ``cost``       ``(*avals, **params)``; else counted from `kernel`          int: its cost, in additions
 ``into``       ``(arrays, outs, **params)``, memory of the outputs          None: it has written the outputs
+``again``      ``(params)``, for a second run in the backward pass         its params
 ``vary``       ``(axes, params)``, the axes of a mesh of each operand      the axes they must have, and params
 ``varies``     ``(axes, params)``, all axes of a mesh of the operands      the axes of the outputs
 ``call``       see `CallRules`; for equations that apply a jaxpr
@@ -48,6 +49,9 @@ other.
 Over which axes of a mesh a value differs (`Aval.vma`) follows from the operands: all operands differ alike, and so do
 the outputs. A primitive needs `vary` if its operands may differ in this (it applies jaxprs, or it is a collective), and
 `varies` if its outputs do not follow them. Outputs of a jaxpr have the types that these have in it.
+
+A primitive needs `again` only if a checkpoint is never to store its results, nor what is computed from them alone,
+though its effect could be counted: it runs again.
 
 A primitive needs `taylor` (see `functrans.primitives.series`) only where its jvp rule, from which Taylor mode derives
 the coefficients otherwise, takes more operations than products, quotients and linear operations need.
@@ -245,6 +249,7 @@ class Primitive:
     in_float32: bool = False
     narrow: Callable[..., Any] | None = None
     into: Callable[..., None] | None = None
+    again: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     vary: Callable[..., Any] | None = None
     varies: Callable[..., frozenset[str]] | None = None
     simplify: Callable[..., Any] | None = None

@@ -7,22 +7,17 @@ from __future__ import annotations
 
 from ..runtime.module_getattr import module_attributes as _module_attributes
 from .communicator import Communicator
+from .fully_shard import FullySharded, MixedPrecisionPolicy, fully_shard
 from .mapping import map
 from .mesh import Mesh, make_mesh, run_threads
 from .shard_map import shard_map
 from .specs import P, PartitionSpec
+from .states import FSDPState
 from .worker import Request
 
 __all__ = [
-    "Communicator",
-    "Mesh",
-    "P",
-    "PartitionSpec",
-    "Request",
-    "make_mesh",
-    "map",
-    "run_threads",
-    "shard_map",
-]
+    "Communicator", "FSDPState", "FullySharded", "Mesh", "MixedPrecisionPolicy", "P", "PartitionSpec", "Request",
+    "fully_shard", "make_mesh", "map", "run_threads", "shard_map",
+]  # fmt: skip
 
 __getattr__, __dir__ = _module_attributes("functrans.distributed", globals(), parts=("shards",))

@@ -24,7 +24,7 @@ from ..core.low_precision import bfloat16, names_bfloat16
 from ..errors import ArgumentError, CheckpointError, FunctransError, ShardingError
 from .communicator import Communicator, bytes_of
 
-__all__ = ("load", "rows", "save")
+__all__ = ("load", "read_notes", "rows", "save")
 
 _INDEX = "index.json"
 _FORMAT = "functrans shards 1"
@@ -49,7 +49,11 @@ def rows(n: int, size: int, rank: int) -> range:
 
 
 def save(
-    path: Any, arrays: Mapping[str, np.ndarray], whole: Mapping[str, int], communicator: Communicator
+    path: Any,
+    arrays: Mapping[str, np.ndarray],
+    whole: Mapping[str, int],
+    communicator: Communicator,
+    notes: Any = None,
 ) -> None:
     """Write a checkpoint, in the place of one that is there. All ranks call it.
 
@@ -64,6 +68,8 @@ def save(
         The number of rows of each array that is divided.
     communicator : Communicator
         The ranks.
+    notes : object, optional
+        What else to keep, as JSON can: dicts, lists, str, numbers, None. `read_notes` returns it.
 
     Raises
     ------
@@ -102,7 +108,7 @@ def save(
     failures = [failure for failure, _, _ in reports if failure]
     if not failures and c.rank == 0:
         try:
-            _write_index(folder, _index_of(arrays, whole, reports))
+            _write_index(folder, _index_of(arrays, whole, reports) | {"notes": notes})
         except OSError as error:
             failures = [f"{os.path.join(folder, _INDEX)} cannot be written: {error.strerror}"]
     failure = c.gather_bytes("\n".join(failures).encode())[0].decode()
@@ -235,7 +241,7 @@ def load(path: Any, communicator: Communicator | None = None) -> dict[str, np.nd
     folder = _folder("load", path)
     size, rank = (1, 0) if communicator is None else (communicator.size, communicator.rank)
     found = {}
-    for key, (dtype, shape, divided, chunks) in _read_index(folder).items():
+    for key, (dtype, shape, divided, chunks) in _read_index(folder)[0].items():
         if divided:
             mine = rows(shape[0], size, rank)
             x = np.zeros((-(-shape[0] // size), *shape[1:]), dtype)
@@ -248,8 +254,19 @@ def load(path: Any, communicator: Communicator | None = None) -> dict[str, np.nd
     return found
 
 
-def _read_index(folder: str) -> dict[str, tuple[np.dtype, list[int], bool, list[Any]]]:
-    """Of each array: dtype, shape, whether its rows are divided, and where they are."""
+def read_notes(path: Any) -> Any:
+    """The notes that `save` was given.
+
+    Raises
+    ------
+    CheckpointError
+        If the index is missing or damaged.
+    """
+    return _read_index(_folder("read_notes", path))[1]
+
+
+def _read_index(folder: str) -> tuple[dict[str, tuple[np.dtype, list[int], bool, list[Any]]], Any]:
+    """Of each array: dtype, shape, whether its rows are divided, and where they are; and the notes."""
     path = os.path.join(folder, _INDEX)
     try:
         with open(path, encoding="utf-8") as file:
@@ -259,10 +276,11 @@ def _read_index(folder: str) -> dict[str, tuple[np.dtype, list[int], bool, list[
             _damaged(path, "its checksum is wrong: it was cut off or changed")
         if index["format"] != _FORMAT:
             _damaged(path, f"it says {index['format']!r}, and this version of functrans reads {_FORMAT!r}")
-        return {
+        arrays = {
             key: (_dtype(a["dtype"]), a["shape"], a["divided"], a["chunks"])
             for key, a in index["arrays"].items()
         }
+        return arrays, index["notes"]
     except OSError as error:
         raise CheckpointError(
             f"{path} cannot be read: {error.strerror}. It is written last: if there is none, the job that wrote "

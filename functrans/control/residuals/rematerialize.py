@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ...core.ir import Atom, Eqn, Jaxpr, Var
+from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...passes.check import verified
 from ...passes.toolkit import backward_slice, eliminate_dead_code, inline, substitute, variables_read
 from ...primitives.elementwise.identities import barrier_p, name_p
@@ -84,7 +84,12 @@ def second_run(
     in_order = [v for v in primal.invars if v in leaves]
     if len(in_order) < len(leaves):
         in_order += [v for e in primal.eqns for v in e.outvars if v in leaves]
-    return eqns, in_order
+    return [_again(e) for e in eqns], in_order
+
+
+def _again(eqn: Eqn) -> Eqn:
+    rule = eqn.primitive.again
+    return eqn if rule is None else eqn.replace(params=rule(eqn.params))
 
 
 def _with_recomputation(
@@ -120,10 +125,13 @@ def selected(primal: Jaxpr, keep: Callable[[Eqn], bool]) -> set[Atom]:
     Notes
     -----
     What a user could count happens once: results of callbacks, and of effects other than raising, are always among
-    them.
+    them. Results of primitives with a slot `again` never are, nor what follows from them alone.
     """
+    repeated = _repeated(primal)
     stored: set[Atom] = set()
     for e in reversed(primal.eqns):
+        if not repeated.isdisjoint(e.outvars):
+            continue
         if is_noticed(e) or keep(e):
             stored.update(e.outvars)
         # A named value is the same value as the unnamed one, which derivatives may read.
@@ -131,3 +139,16 @@ def selected(primal: Jaxpr, keep: Callable[[Eqn], bool]) -> set[Atom]:
             stored.remove(e.outvars[0])
             stored.add(e.invars[0])
     return stored
+
+
+def _repeated(primal: Jaxpr) -> set[Atom]:
+    """The results of primitives that run again, and what follows from them alone."""
+    repeated: set[Atom] = set()
+    if not any(e.primitive.again is not None for e in primal.eqns):
+        return repeated
+    for e in primal.eqns:
+        read = [a for a in e.invars if type(a) is not Literal and a not in primal.constvars]
+        follows = bool(read) and repeated.issuperset(read) and e.effects.movable
+        if e.primitive.again is not None or follows:
+            repeated.update(e.outvars)
+    return repeated
