@@ -255,12 +255,22 @@ def load(path: Any, communicator: Communicator | None = None) -> dict[str, np.nd
 
 
 def read_notes(path: Any) -> Any:
-    """The notes that `save` was given.
+    """The notes of a checkpoint.
 
     Raises
     ------
     CheckpointError
         If the index is missing or damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from functrans.distributed import make_mesh, shards
+    >>> folder = tempfile.mkdtemp()
+    >>> mesh = make_mesh((1,), ("dp",), backend="self")
+    >>> shards.save(folder, {}, {}, mesh.communicator("dp"), notes={"step": 10})
+    >>> shards.read_notes(folder)
+    {'step': 10}
     """
     return _read_index(_folder("read_notes", path))[1]
 

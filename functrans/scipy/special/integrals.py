@@ -31,7 +31,7 @@ wrightomega = unary(
     sp.wrightomega,
     special_ops.wrightomega_p.bind,
     "Wright's omega function: the solution `w` of ``w + log(w) = x``.",
-    ("[1.0, 2.0]", "Array([1.        , 1.55714560])"),
+    ("[1.0, 2.0]", "Array([1.       , 1.5571456])"),
 )
 xlogy = binary(
     sp.xlogy, by_kind(ops.xlogy_p, special_ops.xlogy_complex_p), "``x * log(y)``, and 0 where `x` is 0."
