@@ -91,6 +91,7 @@ __all__ = [
     "UnexpectedTracerError",
     "UnknownOptionError",
     "UnsupportedDtypeError",
+    "UnsupportedLibraryError",
     "VmapRuleError",
 ]
 

@@ -121,6 +121,22 @@ class NoAttributeError(FunctransError, AttributeError):
     """
 
 
+class UnsupportedLibraryError(FunctransError, ImportError):
+    """A release of Numba, llvmlite or NumPy has moved something that functrans uses, and there is no other way.
+
+    >>> from unittest import mock
+    >>> import functrans as ft
+    >>> from functrans.runtime.private import numba_names
+    >>> with mock.patch("numba.core.cgutils.alloca_once", None):  # as if a release had changed it
+    ...     numba_names.check()
+    Traceback (most recent call last):
+    ...
+    functrans.errors.UnsupportedLibraryError: numba ... does not have numba.core.cgutils.alloca_once as a function of...
+
+    Install a version of the library that the message names, or a newer functrans.
+    """
+
+
 class MissingLibraryError(FunctransError, ImportError):
     """An optional library is not installed: ml_dtypes, which has the dtype bfloat16.
 

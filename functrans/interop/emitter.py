@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..runtime.libraries import llvmlite, numba
+from llvmlite import ir
 
-ir = llvmlite.ir
-cgutils = numba.core.cgutils
+from ..runtime.private.numba_names import cgutils, populate_array
+
 _I64, _I32, _I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 _BYTES = _I8.as_pointer()
 
@@ -85,7 +85,7 @@ class ArrayEmitter:
             strides.append(size)
             size = b.mul(size, n)
         array = context.make_array(typ)(context, b)
-        numba.np.arrayobj.populate_array(
+        populate_array(
             array,
             data=b.bitcast(data, array.data.type),
             shape=tuple(shape),

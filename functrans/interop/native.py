@@ -9,8 +9,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import types
-from numba.np.numpy_support import from_dtype
 
 from ..control.body_cache import UserCode
 from ..control.call import call_p, effects_of_bodies
@@ -21,6 +19,7 @@ from ..lax.loops import map as map_rows
 from ..lowering.host.host_calls import note_native
 from ..primitives.structure.linear import batched_first
 from ..runtime.context import Living, LivingValues
+from ..runtime.private.numba_names import from_dtype, types
 from .calls.typed_ir import typed_function
 from .native_code import EntryCode, compiled_entry
 

@@ -12,14 +12,12 @@ from itertools import count
 from typing import Any, Protocol
 
 import llvmlite.ir as ir
-from numba.core import callconv, cgutils, types
-from numba.core.compiler_lock import global_compiler_lock
-from numba.np.numpy_support import from_dtype
 
 from ..core.aval import Aval
 from ..errors import ArgumentValueError
 from ..frontend.pytree import PyTreeDef
 from ..runtime.context import Living
+from ..runtime.private.numba_names import callconv, cgutils, from_dtype, global_compiler_lock, types
 from .emitter import ArrayEmitter, word
 from .jitted.arguments import result_leaves
 

@@ -153,8 +153,6 @@ class Cache:
         self.snapshot: Snapshot | None = None
         #: How often programs were dropped because the instance had changed.
         self.changes = 0
-        #: What to do once, after the next trace.
-        self.on_trace: list[Callable[[], None]] = []
         #: What to do whenever traces are dropped.
         self.on_drop: list[Callable[[], None]] = []
         self._locks: dict[Hashable, Any] = {}
@@ -175,8 +173,6 @@ class Cache:
                 traced = trace()
                 if traced.is_lasting:
                     self.traced[key] = traced
-                while self.on_trace:
-                    self.on_trace.pop()()
                 return traced
             finally:
                 self._locks.pop(key, None)

@@ -245,10 +245,6 @@ class Jitted(CalledFromNumba):
         """The static and the other arguments of a call."""
         return self._signature.split(self._fun, args, kwargs)
 
-    def after_next_trace(self, do: Callable[[], None]) -> None:
-        """Do something when a program has been traced for new types."""
-        self._cache.on_trace.append(do)
-
     def whenever_dropped(self, do: Callable[[], None]) -> None:
         """Do something whenever programs are dropped, as by `clear_cache`."""
         self._cache.on_drop.append(do)

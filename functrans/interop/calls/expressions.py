@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numba.core import ir, types
-from numba.np.numpy_support import as_dtype
 
 from ... import numpy as fnp
 from ...runtime.context import pass_on, run_quietly
+from ...runtime.private.numba_names import as_dtype, ir, types
 from .functions import Callables
 from .state import Flag, dtype_of, views_in
 from .values import (

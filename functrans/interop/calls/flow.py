@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
-from numba.core import ir, types
+from ...runtime.private.numba_names import ir, types
 
 #: Where a path ends that returns or raises.
 END = -1

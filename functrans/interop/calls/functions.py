@@ -12,16 +12,20 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import types
-from numba.core.dispatcher import Dispatcher
-from numba.core.inline_closurecall import length_of_iterator
-from numba.np.numpy_support import as_dtype
-from numba.np.unsafe.ndarray import empty_inferred
 
 from ... import numpy as fnp
 from ...core import Primitive, operators
 from ...errors import FunctransError, NumbaTranslationError
 from ...primitives.elementwise.arithmetic import first_max_p, first_min_p
+from ...runtime.private.numba_names import (
+    EXCEPTIONS,
+    Dispatcher,
+    as_dtype,
+    empty_inferred,
+    length_of_iterator,
+    signature_of,
+    types,
+)
 from ...scipy import special
 from .flow import END, RESULT, VIEWS
 from .slices import Slices
@@ -141,7 +145,7 @@ class Callables(Slices):
         if isinstance(f, types.Type) or (isinstance(f, type) and issubclass(f, np.generic)):
             return self._converted(args[0], np.dtype(as_dtype(f) if isinstance(f, types.Type) else f))
         module = getattr(f, "__module__", None) or ""
-        if module == "numba.core.unsafe.eh":
+        if module == EXCEPTIONS:
             raise self.unsupported("try", "test for the failure with if")
         if f in _MATH or module == "math":
             return self._of_math(f, args, signature)
@@ -156,7 +160,7 @@ class Callables(Slices):
         key = id(dispatcher)
         if key in [p[0] for p in self.path]:
             raise self.unsupported("recursion", "write it as a loop")
-        bound = dispatcher._compiler.pysig.bind(*args, **kwargs)
+        bound = signature_of(dispatcher).bind(*args, **kwargs)
         bound.apply_defaults()
         kinds = signature.args
         callee = typed_function(dispatcher, tuple(kinds))

@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numba.core import ir
 
 from ... import lax
 from ... import numpy as fnp
+from ...runtime.private.numba_names import ir
 from .expressions import Expressions
 from .flow import END, RESULT, Stops
 from .state import (

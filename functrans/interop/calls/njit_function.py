@@ -9,10 +9,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import types
-from numba.core.dispatcher import Dispatcher, OmittedArg
-from numba.core.registry import CPUDispatcher
-from numba.np.numpy_support import as_dtype
 
 from ...api.compiled.caches import Recent
 from ...api.compiled.jit import jit
@@ -24,6 +20,14 @@ from ...frontend.pytree import tree_flatten, tree_map, tree_unflatten
 from ...passes.toolkit import lift_constants
 from ...primitives.operands import strong
 from ...runtime.config import config
+from ...runtime.private.numba_names import (
+    CPUDispatcher,
+    Dispatcher,
+    OmittedArg,
+    as_dtype,
+    normalize_signature,
+    types,
+)
 from ...transforms.stage import stage
 from ..native import NativeFunction, native_p, translated_p
 from .flow import holds_array
@@ -57,7 +61,7 @@ class NumbaCall(CPUDispatcher):
     def compile(self, sig: Any) -> Any:
         """Compile the jitted function for argument types; returns what is called."""
         self._fn.compile(sig)
-        args, _ = numba.core.sigutils.normalize_signature(sig)
+        args, _ = normalize_signature(sig)
         if args not in self.overloads:
             self.add_overload(self._fn.overloads[args])
         return self.overloads[args].entry_point

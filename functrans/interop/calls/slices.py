@@ -15,9 +15,9 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from numba.core import ir
 
 from ... import numpy as fnp
+from ...runtime.private.numba_names import ir
 from .translator import Translator
 from .values import ArrayView, LengthUnknown, Span, cast, is_known, is_number, is_slice, read, written
 

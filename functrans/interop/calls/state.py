@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numba.core import types
-from numba.np.numpy_support import as_dtype
 
+from ...runtime.private.numba_names import as_dtype, types
 from .typed_ir import TypedFunction
 from .values import ArrayView, Counted, Storage, is_known, is_number, read, strong, whole
 

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 from numba import typeof
-from numba.core import types
 from numba.extending import typeof_impl
-from numba.np.numpy_support import from_dtype
 
 from ...core import Tracer, aval_of
 from ...numpy.types import ScalarType
 from ...primitives import ops
 from ...primitives.checks import check_p
 from ...runtime.failures import Failure
+from ...runtime.private.numba_names import from_dtype, types
 from .machine import Machine
 from .state import STATUS, Flag, flag_value
 from .typed_ir import typed_function

@@ -7,13 +7,21 @@ from functools import cached_property
 from typing import Any
 
 from numba import config as numba_config
-from numba.core import compiler, ir, ir_utils, typed_passes
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
-from numba.core.errors import NumbaRuntimeError
 
 from ...errors import NumbaTranslationError
 from ...runtime.context import Living
+from ...runtime.private.numba_names import (
+    AnalysisPass,
+    CompilerBase,
+    NumbaRuntimeError,
+    PassManager,
+    compiler,
+    global_compiler_lock,
+    ir,
+    merge_adjacent_blocks,
+    register_pass,
+    typed_passes,
+)
 from .flow import ControlFlow
 
 
@@ -79,7 +87,7 @@ class _Finish(AnalysisPass):
         raise compiler._EarlyPipelineCompletion(state)
 
 
-class _FrontEnd(compiler.CompilerBase):
+class _FrontEnd(CompilerBase):
     """Numba's pipeline as far as types are inferred."""
 
     def define_pipelines(self) -> list[Any]:
@@ -132,7 +140,7 @@ def _typed(dispatcher: Any, arg_types: tuple[Any, ...]) -> TypedFunction:
             "or jvp="
         ) from error
     # The first block of a long loop only jumps to the one that asks the iterator.
-    ir_utils.merge_adjacent_blocks(state.func_ir.blocks)
+    merge_adjacent_blocks(state.func_ir.blocks)
     return TypedFunction(
         dispatcher.py_func.__qualname__,
         state.func_ir.loc.filename,

@@ -18,9 +18,7 @@ from ...frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path
 from ...frontend.pytree.nodes import DictKey, KeyPath, SequenceKey, keystr
 from ...frontend.structs import ShapeDtypeStruct
 from ...runtime.libraries import numba
-
-types = numba.types
-as_dtype, from_dtype = numba.np.numpy_support.as_dtype, numba.np.numpy_support.from_dtype
+from ...runtime.private.numba_names import as_dtype, from_dtype, types
 
 #: Python's numbers, by Numba's types.
 _NUMBERS = {

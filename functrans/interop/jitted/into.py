@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...frontend.arguments import name_of
-from ...runtime.libraries import numba
+from ...runtime.private.numba_names import cgutils
 from .arguments import TypesError, types
 from .lowering import CallEmitter, word
-
-cgutils = numba.core.cgutils
 
 
 def check_memory(jitted: Any, out: Any, result: Any, place: str = "out") -> None:

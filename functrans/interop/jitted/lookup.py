@@ -17,14 +17,14 @@ from types import ModuleType
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+from llvmlite import ir
+
 from ...core import ArgumentError
-from ...runtime.libraries import llvmlite, numba
+from ...runtime.private.numba_names import cgutils, serialize
 from .arguments import CallTypes, types
 from .lowering import CallEmitter, word
 from .tables import CallTable, guarded, table_of
 
-ir = llvmlite.ir
-cgutils = numba.core.cgutils
 #: Objects of this process are known by it and a number: a cache on disk outlives the process.
 _PROCESS = uuid4().hex
 _known: dict[tuple[str, int], Any] = {}
@@ -127,7 +127,7 @@ def written_table(table: CallTable) -> Callable[[CallEmitter], Any]:
         found = emitter.stack(1)
         b.store(b.load_atomic(place, "acquire", 8), found)
         with b.if_then(b.icmp_signed("==", b.load(found), word(0)), likely=False):
-            answer = b.call(_asking(emitter, numba.core.serialize.dumps(call)), [])
+            answer = b.call(_asking(emitter, serialize.dumps(call)), [])
             emitter.leave_if_raised(answer)
             b.store_atomic(answer, place, "release", 8)
             b.store(answer, found)
@@ -166,7 +166,7 @@ def _asking(emitter: CallEmitter, call: bytes) -> Any:
 @guarded
 def table_at(address: int, size: int) -> int:
     """The address of the table for the pickled call at an address."""
-    name, token, names, args, result = numba.core.serialize.loads(ctypes.string_at(address, size))
+    name, token, names, args, result = serialize.loads(ctypes.string_at(address, size))
     table = known(token)
     if table is None:
         jitted = name.find()

@@ -15,15 +15,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from llvmlite import ir
+
 from ...lowering.llvm.native_call import ARRAY_DATA, TUPLE_ITEMS
-from ...runtime.libraries import llvmlite, numba
+from ...runtime.private.numba_names import callconv, cgutils
 from ..emitter import ArrayEmitter, word
 from .arguments import CallTypes, result_leaves, types
 from .errors import PICKLED
 from .helpers import BUCKETS, FIELDS, HELPERS, IN_ORDER
 
-ir = llvmlite.ir
-cgutils = numba.core.cgutils
 _I64, _I32, _I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 _BYTES, _WORDS = _I8.as_pointer(), _I64.as_pointer()
 
@@ -206,7 +206,7 @@ class CallEmitter(ArrayEmitter):
     def raise_held(self, number: Any) -> None:
         """Return with the exception of a number, as a dynamic exception of Numba's."""
         b, conv = self.builder, self.context.call_conv
-        excinfo = numba.core.callconv.excinfo_t
+        excinfo = callconv.excinfo_t
         size = self.context.get_abi_sizeof(excinfo)
         info = b.bitcast(self.context.nrt.allocate(b, word(size)), excinfo.as_pointer())
         pickled = cgutils.global_constant(
@@ -222,7 +222,7 @@ class CallEmitter(ArrayEmitter):
         for i, value in enumerate(fields):
             b.store(value, cgutils.gep_inbounds(b, info, 0, i))
         b.store(info, conv._get_excinfo_argument(b.function))
-        conv._return_errcode_raw(b, numba.core.callconv.RETCODE_USEREXC)
+        conv._return_errcode_raw(b, callconv.RETCODE_USEREXC)
 
     def unwrapping(self) -> Any:
         """The function that Numba calls under the GIL with an exception's word, for the tuple of its arguments."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
@@ -20,10 +19,19 @@ from uuid import uuid4
 from ...core import ArgumentError
 from ...frontend.arguments import name_of
 from ...runtime.libraries import numba
+from ...runtime.private.numba_names import (
+    AttributeTemplate,
+    CPUDispatcher,
+    cpu_target,
+    infer_getattr,
+    lower_getattr,
+    normalize_signature,
+)
 from .arguments import CallTypes, TypesError, result_type, types
 from .into import IntoEmitter, check_memory
 from .lookup import GlobalName, global_name, known, lost_type, token_of, written_table
 from .lowering import ResultEmitter
+from .retries import note_failure
 from .tables import table_of
 
 
@@ -110,7 +118,7 @@ class Forms:
         if traced is None:
             name = name_of(self.jitted.__wrapped__)
             _check_count(self.jitted.__wrapped__, args, kwargs)
-            self.jitted.after_next_trace(_forget(_remembering()))
+            note_failure()
             raise TypesError(
                 f"jit of {name} is called in code compiled by Numba with arguments {arguments.in_words()}, for which "
                 "it is not traced yet, and what it returns is not known. Call it from Python with such arguments "
@@ -127,7 +135,7 @@ class Forms:
 
     def cfunc(self, signature: Any, options: dict[str, Any]) -> Any:
         """See `Jitted.cfunc`."""
-        args, returned = numba.core.sigutils.normalize_signature(signature)
+        args, returned = normalize_signature(signature)
         where = f"cfunc of {name_of(self.jitted.__wrapped__)}"
         for i, typ in enumerate(args):
             if not isinstance(typ, types.Number | types.Boolean):
@@ -210,32 +218,6 @@ def _check_count(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
             raise TypesError(f"{where}: {error}. Its signature is {inspect.signature(fun)}") from None
 
 
-_Failures = list[tuple[dict[Any, Any], Any]]
-
-
-def _remembering() -> _Failures:
-    """Where the dispatchers that are compiling now will note that types fail: tables and keys.
-
-    Numba raises a noted `TypingError` again without asking whether it still holds.
-    """
-    noting = numba.core.dispatcher._FunctionCompiler._compile_cached.__code__
-    failures: _Failures = []
-    frame = sys._getframe()
-    while frame is not None:
-        if frame.f_code is noting and "key" in frame.f_locals:
-            failures.append((frame.f_locals["self"]._failed_cache, frame.f_locals["key"]))
-        frame = frame.f_back  # type: ignore[assignment]
-    return failures
-
-
-def _forget(failures: _Failures) -> Callable[[], None]:
-    def forget() -> None:
-        for noted, key in failures:
-            noted.pop(key, None)
-
-    return forget
-
-
 def _lowering(name: str, arguments: CallTypes) -> str:
     """How to lower a function for arguments of these types."""
     parts = []
@@ -248,7 +230,7 @@ def _lowering(name: str, arguments: CallTypes) -> str:
     return f"{name}.lower({', '.join(parts)}).compile()"
 
 
-class _Dispatcher(numba.core.registry.CPUDispatcher):
+class _Dispatcher(CPUDispatcher):
     """A function of Numba's that calls a jitted one."""
 
     def __init__(self, forms: Forms, names: tuple[str, ...], call: Callable[..., Any]):
@@ -257,8 +239,8 @@ class _Dispatcher(numba.core.registry.CPUDispatcher):
         self._names = names
 
     def compile(self, sig: Any) -> Any:
-        """Compile for argument types; if nothing is known about them yet, Numba must not remember that it failed."""
-        args, _ = numba.core.sigutils.normalize_signature(sig)
+        """Compile for argument types; if nothing is known about them yet, the error is ours alone."""
+        args, _ = normalize_signature(sig)
         self._forms.result(*self._forms.parts(args, self._names))
         return super().compile(sig)
 
@@ -302,8 +284,8 @@ def _type_of(name: GlobalName | None, token: tuple[str, int], into: bool) -> Any
 numba.extending.register_model(JittedType)(numba.extending.models.OpaqueModel)
 
 
-@numba.core.typing.templates.infer_getattr
-class _Attributes(numba.core.typing.templates.AttributeTemplate):
+@infer_getattr
+class _Attributes(AttributeTemplate):
     key = JittedType
 
     def resolve_into(self, typ: JittedType) -> JittedType | None:
@@ -311,13 +293,12 @@ class _Attributes(numba.core.typing.templates.AttributeTemplate):
         return None if typ.forms.into else forms_of(typ.forms.jitted, into=True).type
 
 
-@numba.core.imputils.lower_getattr(JittedType, "into")
+@lower_getattr(JittedType, "into")
 def _lower_into(context: Any, builder: Any, typ: JittedType, value: Any) -> Any:
     """The value of a function's type is the object; only its address is ever used."""
     return value
 
 
 # Numba reads what is registered when it begins to compile, and it may be compiling now.
-_target = numba.core.registry.cpu_target
-_target.typing_context.refresh()
-_target.target_context.refresh()
+cpu_target.typing_context.refresh()
+cpu_target.target_context.refresh()

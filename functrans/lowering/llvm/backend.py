@@ -111,7 +111,7 @@ def _jump() -> Any:
             pointer = builder.inttoptr(args[0], llvmlite.ir.FunctionType(word, [word, word]).as_pointer())
             status = builder.call(pointer, args[1:])
             # A negative one says that an exception is pending.
-            with numba.core.cgutils.if_unlikely(builder, builder.icmp_signed("<", status, word(0))):
+            with builder.if_then(builder.icmp_signed("<", status, word(0)), likely=False):
                 context.call_conv.return_exc(builder)
             return status
 

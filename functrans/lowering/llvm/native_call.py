@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy._core import multiarray
 
 from ...arrays.array import Array, wrap
+from ...runtime.private.numpy_names import NEW, SET_BASE, c_functions
 from ..processor import processor
 from ..undisturbed import undisturbed
 from .objects import compile_object, keep_for_ever
@@ -38,8 +38,6 @@ ARRAY_DATA = object.__basicsize__
 #: The classes of arrays that `matcher` treats as equal.
 ARRAYS = (np.ndarray, Array)
 
-#: The places of ``PyArray_NewFromDescr`` and ``PyArray_SetBaseObject`` in NumPy's table of functions.
-_NEW, _SET_BASE = 94, 282
 #: Where CPython keeps an object's type and the size of a tuple, and NumPy the parts of an array (`_fields_are_known`).
 _OFFSETS = {
     "type": ARRAY_DATA - 8, "size": ARRAY_DATA, "items": TUPLE_ITEMS, "data": ARRAY_DATA,
@@ -123,25 +121,17 @@ def result_maker(results: Sequence[tuple[type, np.dtype, tuple[int, ...]]]) -> C
     Returns
     -------
     callable or None
-        It returns the array, or a tuple of several. None if the memory layout of arrays is not the known one.
+        It returns the array, or a tuple of several. None if the memory layout of arrays, or NumPy's table of
+        functions, is not the known one.
     """
-    if not _fields_are_known():
+    table = c_functions() if _fields_are_known() else None
+    if table is None:
         return None
-    table = _numpy_functions()
-    words = [table[_NEW], table[_SET_BASE], id(np.ndarray), len(results)]
+    words = [table[NEW], table[SET_BASE], id(np.ndarray), len(results)]
     for kind, dtype, shape in results:
         words += [id(kind), id(dtype), len(shape), *shape]
     references = tuple([(kind, dtype) for kind, dtype, _ in results])
     return _new_function()(ctypes.byref(_method("results")), np.array(words, np.int64), references)
-
-
-@functools.cache
-def _numpy_functions() -> Any:
-    """NumPy's table of functions for C, whose places never change."""
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    capsule = multiarray._ARRAY_API
-    return (ctypes.c_size_t * (_SET_BASE + 1)).from_address(pointer(capsule, None))
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from typing import Any
 
 from ...runtime.context import new_lock
 from ...runtime.libraries import llvm
+from ...runtime.private.llvmlite_names import free_passes
 from ..processor import Processor
 from ..undisturbed import Disposal
 
@@ -137,9 +138,7 @@ def _run(passes: Any, module: Any, builder: Any) -> None:
     try:
         passes.run(module, builder)
     finally:
-        # llvmlite's method to free it does nothing: the base class with an empty `_dispose` comes first.
-        llvm.ffi.lib.LLVMPY_DisposeNewModulePassManger(passes)
-        passes.detach()
+        free_passes(passes)
 
 
 _compiler = functools.cache(_Compiler)
