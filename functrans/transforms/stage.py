@@ -7,7 +7,7 @@ function becomes an equation, not a constant of that size.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -242,26 +242,30 @@ class StageTrace(Trace):
         attached = [a.lowered(self.atom) for a in self.attached]
         made = insertion.insert(eqns, attached, renamed)
         outs: Sequence[Atom] = [insertion.env.get(a, a) for a in outvars]
-        for place, a in insertion.waiting:
-            outs = self._supplied(made, place, a, insertion.now(a.extra[: len(a.hook.captures)]), outs)
+        if insertion.waiting:
+            outs = self._supplied(made, insertion, outs)
         return made, outs
 
-    def _supplied(
-        self, eqns: list[Eqn], place: int, a: Attachment, captured: Sequence[Any], outs: Sequence[Atom]
-    ) -> Sequence[Atom]:
-        """Supply a hook with what it captured, behind all else: results that depend on its value pass through that."""
-        eqn = eqns[place]
-        count = len(eqn.outvars) - len(captured)
-        values, tokens = eqn.outvars[:count], eqn.outvars[count:]
-        reached = {*values, *forward_slice(eqns[place + 1 :], values)}
+    def _supplied(self, eqns: list[Eqn], insertion: Insertion, outs: Sequence[Atom]) -> Sequence[Atom]:
+        """Supply hooks with what they captured, behind all else: the results that depend on their values pass by."""
+        reached: set[Any] = set()
+        tokens: list[Atom] = []
+        captured: list[Atom] = []
+        for place, a in insertion.waiting:
+            count = len(eqns[place].outvars) - len(a.hook.captures)
+            reached.update(eqns[place].outvars[:count])
+            tokens += eqns[place].outvars[count:]
+            captured += insertion.now(a.extra[: len(a.hook.captures)])
+        reached = forward_slice(eqns, reached)
         through = list(dict.fromkeys([v for v in outs if isinstance(v, Var) and v in reached]))
         if not through:
             return outs
-        supply = new_equation(
-            cast(Primitive, a.supply), [*through, *tokens, *captured], {"hook": a.hook}, a.hook.source
-        )
+        _, first = insertion.waiting[0]
+        hooks = tuple([a.hook for _, a in insertion.waiting])
+        operands, source = [*through, *tokens, *captured], first.hook.source
+        supply, results = insertion.make(first.supply, operands, {"hooks": hooks}, source)
         eqns.append(supply)
-        renamed: dict[Any, Any] = dict(zip(through, supply.outvars))
+        renamed: dict[Any, Any] = dict(zip(through, results))
         return [renamed.get(v, v) for v in outs]
 
 

@@ -30,7 +30,7 @@ from ...core.dtypes import is_inexact
 from ...core.primitive import CallRules, Effect, Linear, Primitive
 from ...core.trace import Trace, current_trace, is_staged
 from ...errors import HookError
-from ...passes.masks import perturbed
+from ...passes.masks import perturbed, split
 from ...primitives.structure.linear import batched_first, instantiate, zeros
 from ...transforms.linearize import TangentTrace
 from ...transforms.stage import StageTrace, stage
@@ -310,52 +310,74 @@ note_p: Primitive = Primitive(
 )
 
 
-def _supply_below(primals: Sequence[Any], hook: Hook) -> Sequence[Any]:
-    """The results one level down; there a hook that is attached again learns what it captured."""
-    trace, count = _trace_below(), _results(primals, hook)
-    known = {id(token): x for token, x in zip(primals[count:], primals[count + len(hook.captures) :])}
+def _supply_below(primals: Sequence[Any], hooks: tuple[Hook, ...]) -> Sequence[Any]:
+    """The results one level down; there the hooks that are attached again learn what they captured."""
+    results, tokens, captured = _supplied(primals, hooks)
+    trace, known = _trace_below(), {id(token): x for token, x in zip(tokens, captured)}
+    taken: set[int] = set()
     if type(trace) is StageTrace:
         for i, a in enumerate(trace.attached):
-            if any(id(x) in known for x in a.extra):
+            places = known.keys() & map(id, a.extra)
+            if places:
                 trace.attached[i] = a.on(a.values, [known.get(id(x), x) for x in a.extra])
-                return primals[:count]
-    return supply_p.bind(*primals, hook=hook)
+                taken |= places
+    left = [h for h, own in zip(hooks, _of_each(hooks, tokens)) if not (own and id(own[0]) in taken)]
+    if not left:
+        return results
+    rest = [i for i, token in enumerate(tokens) if id(token) not in taken]
+    operands = [*results, *[tokens[i] for i in rest], *[captured[i] for i in rest]]
+    return supply_p.bind(*operands, hooks=tuple(left))
 
 
-def _supply_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, hook: Hook) -> tuple[Any, Any]:
-    return _supply_below(primals, hook), tangents[: _results(primals, hook)]
+def _of_each(hooks: tuple[Hook, ...], values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    """The values that belong to each hook."""
+    return split(values, *[len(h.captures) for h in hooks])[:-1]
 
 
-def _supply_linearize(primals: Sequence[Any], tangents: Sequence[Any], *, hook: Hook) -> tuple[Any, Any]:
-    count, trace = _results(primals, hook), current_trace.get()
-    for token, x in zip(tangents[count : count + len(hook.captures)], primals[count + len(hook.captures) :]):
+def _supplied(
+    args: Sequence[Any], hooks: tuple[Hook, ...]
+) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+    """The results among operands, the tokens, and the captured values."""
+    count = sum([len(h.captures) for h in hooks])
+    results, tokens, captured = split(args, len(args) - 2 * count, count)
+    return results, tokens, captured
+
+
+def _supply_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, hooks: tuple[Hook, ...]
+) -> tuple[Any, Any]:
+    return _supply_below(primals, hooks), _supplied(tangents, hooks)[0]
+
+
+def _supply_linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, hooks: tuple[Hook, ...]
+) -> tuple[Any, Any]:
+    trace = current_trace.get()
+    ts, tokens, _ = _supplied(tangents, hooks)
+    for token, x in zip(tokens, _supplied(primals, hooks)[2]):
         if isinstance(trace, TangentTrace) and type(token) is not Zero:
             trace.known_now(token, x)
-    return _supply_below(primals, hook), tangents[:count]
+    return _supply_below(primals, hooks), ts
 
 
 def _supply_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, hook: Hook
+    size: int, args: Sequence[Any], dims: Sequence[int | None], *, hooks: tuple[Hook, ...]
 ) -> tuple[Any, Any]:
     """The tokens are mapped, as each lane has its own hook."""
-    behind = len(args) - len(hook.captures)
-    captured = [batched_first(size, x, d) for x, d in zip(args[behind:], dims[behind:])]
-    outs = supply_p.bind(*args[:behind], *captured, hook=hook)
+    results, tokens, captured = _supplied(args, hooks)
+    values = [batched_first(size, x, d) for x, d in zip(captured, _supplied(dims, hooks)[2])]
+    outs = supply_p.bind(*results, *tokens, *values, hooks=hooks)
     return outs, tuple(dims[: len(outs)])
 
 
-def _results(args: Sequence[Any], hook: Hook) -> int:
-    return len(args) - 2 * len(hook.captures)
+def _passed(*values: Any, hooks: tuple[Hook, ...]) -> list[Any]:
+    return list(_supplied(values, hooks)[0])
 
 
-def _passed(*values: Any, hook: Hook) -> list[Any]:
-    return list(values[: _results(values, hook)])
-
-
-#: The first operands, results of a program; then the tokens of a hook, and the values that it captured.
+#: The first operands, results of a program; then the tokens of hooks, and the values that these captured.
 supply_p: Primitive = Primitive(
     "supply",
-    lambda *avals, hook: tuple(avals[: _results(avals, hook)]),
+    lambda *avals, hooks: tuple(_supplied(avals, hooks)[0]),
     _passed,
     jvp=_supply_jvp,
     linearize=_supply_linearize,
@@ -366,7 +388,7 @@ supply_p: Primitive = Primitive(
         opaque=True, expand=lambda *avals, **params: stage(partial(_passed, **params), avals, "supply")
     ),
     moves_data=True,
-    show=lambda *, hook: f"hook={hook.name}",
+    show=lambda *, hooks: f"hooks=({', '.join([h.name for h in hooks])})",
 )
 
 #: The operands, as values that only the block reads to which they are passed, or which returns them.

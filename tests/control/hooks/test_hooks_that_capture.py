@@ -12,6 +12,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.errors import HookError, NoRuleError, UnexpectedTracerError
+from functrans.transforms.linearize_jaxpr import linearize_jaxpr
 
 X = np.array([0.5, -1.0, 2.0])
 FORMS = {
@@ -550,3 +551,19 @@ def test_under_vmap_of_jit_each_example_has_its_own():
     total = lambda y: fnp.sum(ft.vmap(ft.jit(lambda row: example(y, row)))(X))
     for form in ("eager", "grad jit", "jit grad"):
         np.testing.assert_allclose(FORMS[form](total)(2.0), np.sum(2.0 * X * X), rtol=1e-12)
+
+
+def test_the_program_of_many_hooks_grows_as_they_do():
+    def operands(count):
+        def f(x):
+            for _ in range(count):
+                h = fnp.sin(x)
+                w = h * h
+                ft.register_hook(h, lambda g, w=w: g * w, mode="inline")
+                x = h + w
+            return fnp.sum(x)
+
+        halves = linearize_jaxpr(ft.make_jaxpr(f)(X), (True,))
+        return sum(len(e.invars) for half in halves[:2] for e in half.eqns)
+
+    assert operands(40) < 2.2 * operands(20)
