@@ -201,6 +201,13 @@ psum_p: Primitive = Primitive(
 )
 
 
+def _over_missing(axes: Sequence[frozenset[str]], params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Where a program is evaluated on values that differ already, its cotangents must not be summed."""
+    named = params["axis_name"]
+    missing = tuple([name for name in named.names if name not in axes[0]])
+    return axes, {"axis_name": MeshAxes(named.mesh, missing)}
+
+
 def _pvary_batch(
     size: int, args: Sequence[Any], dims: Sequence[int | None], *, axis_name: MeshAxes
 ) -> tuple[Any, int | None]:
@@ -213,11 +220,13 @@ pvary_p: Primitive = Primitive(
     "pvary",
     lambda x, *, axis_name: x,
     lambda x, *, axis_name: x,
-    vary=lambda axes, params: (axes, params),
+    vary=_over_missing,
     varies=_more,
     jvp=linear_jvp(lambda: pvary_p),
     linear=True,
-    transpose=lambda ct, x, *, axis_name: [psum_p.bind(ct, axis_name=axis_name, groups=None)],
+    transpose=lambda ct, x, *, axis_name: [
+        psum_p.bind(ct, axis_name=axis_name, groups=None) if axis_name.names else ct
+    ],
     batch=_pvary_batch,
     kernel=Reshape(),
     simplify=identity,

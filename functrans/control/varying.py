@@ -46,6 +46,12 @@ def differ(x: Any, axes: Axes) -> Any:
     return pvary_p.bind(x, axis_name=axes_among(missing))
 
 
+def alike(values: Sequence[Any]) -> list[Any]:
+    """Values that all differ over the axes over which any of them does."""
+    axes = _NONE.union(*map(axes_of_value, values))
+    return [differ(x, axes) if isinstance(x, Tracer) else x for x in values]
+
+
 def _adapt(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     if mesh_in_scope.get() is None:
         return args, params

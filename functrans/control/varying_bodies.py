@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ..core.evaluation import bind_equation, evaluate
+from ..core.evaluation import evaluate
 from ..core.ir import Eqn, Jaxpr, subjaxprs
 from ..core.named_axes import mesh_in_scope
 from ..errors import CollectiveError
 from ..passes.masks import split
 from ..transforms.stage import stage
-from .collectives import axes_of, pvary_p
+from .collectives import axes_of
 from .varying import Axes, differ
 
 Params = dict[str, Any]
@@ -40,7 +40,7 @@ def _with_axes(jaxpr: Jaxpr, ins: Sequence[Axes], outs: Sequence[Axes] | None = 
         return jaxpr
 
     def program(*values: Any) -> list[Any]:
-        results = evaluate(jaxpr, values, _visit)
+        results = evaluate(jaxpr, values)
         return results if outs is None else list(map(differ, results, outs))
 
     def build() -> Jaxpr:
@@ -49,12 +49,6 @@ def _with_axes(jaxpr: Jaxpr, ins: Sequence[Axes], outs: Sequence[Axes] | None = 
 
     key = ("axes", mesh_in_scope.get(), tuple(ins), None if outs is None else tuple(outs))
     return jaxpr.derive(key, build)
-
-
-def _visit(eqn: Eqn, values: list[Any]) -> Sequence[Any]:
-    if eqn.primitive is pvary_p:  # what differs already stays as it is: it would be summed twice
-        return [differ(values[0], axes_of(eqn.params))]
-    return bind_equation(eqn, values)
 
 
 def of_call(axes: list[Axes], params: Params) -> tuple[list[Axes], Params]:

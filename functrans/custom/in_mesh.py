@@ -22,7 +22,7 @@ from ..runtime.context import run_with
 from ..transforms.stage import stage
 from .rule import Again, CustomRule, Dims, Forward, Mask, Pushed, Values, lowered
 
-_SLOTS = frozenset(("fwd", "plain", "fwd_res", "bwd", "jvp", "vmap", "transpose", "dirty"))
+_SLOTS = frozenset(("fwd", "plain", "fwd_res", "bwd", "jvp", "vmap", "transpose", "dirty", "outs"))
 
 
 class _MeshToken(NamedTuple):
@@ -34,7 +34,10 @@ class _MeshToken(NamedTuple):
 
 
 class InMesh(CustomRule):
-    """A rule that a rank applies to these operands while ``shard_map`` traces."""
+    """A rule that a rank applies to these operands while ``shard_map`` traces.
+
+    The types of its outputs are always those of a trace: what a rule declares does not say over which axes they differ.
+    """
 
     def __init__(self, rule: CustomRule, operands: Values):
         for name in vars(CustomRule):

@@ -12,6 +12,7 @@ from .. import lax
 from .. import numpy as fnp
 from ..api.vmap import vmap
 from ..arrays.arguments import shown
+from ..control import varying
 from ..core import (
     Aval,
     Jaxpr,
@@ -24,7 +25,8 @@ from ..core import (
     is_float,
     last_line,
 )
-from ..core.evaluation import evaluate
+from ..core.evaluation import evaluate, jaxpr_as_fun
+from ..core.named_axes import mesh_in_scope
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
@@ -35,6 +37,7 @@ from ..frontend.pytree import tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..frontend.tree_spec import same_kind
 from ..lax.solution import SolutionSpec
+from ..passes.masks import split
 from ..passes.toolkit import lift_tracers
 from ..primitives import ops
 from ..runtime.module_getattr import module_attributes as _module_attributes
@@ -266,6 +269,13 @@ def odeint(
 
     avals = [*map(aval_of, values), aval_of(flat), Aval((), times.dtype)]
     jaxpr, captured = lift_tracers(stage(slope, avals, name_of(func)))
+    if (
+        mesh_in_scope.get() is not None
+    ):  # ranks take steps of their own, between which they must not wait for others
+        flat, times, *operands = varying.alike([flat, times, *captured, *values])
+        captured, values = split(operands, len(captured))
+        avals = [*map(aval_of, operands), aval_of(flat), aval_of(times).with_shape(())]
+        jaxpr = stage(jaxpr_as_fun(jaxpr), avals, jaxpr.name)
     solve = Odeint.apply if gradient == "adjoint" else Odeint.forward
     ys = solve(TracedOde(jaxpr), len(jaxpr.eqns) <= _UNROLLED, flat, times, options, *captured, *values)
     return vmap(unravel)(ys)

@@ -16,8 +16,9 @@ from functools import cached_property
 from typing import Any
 
 from .. import errors
-from ..core import Aval, Jaxpr, Linear, Zero, current_trace, eval_trace, tracing
+from ..core import Aval, Jaxpr, Linear, Zero, aval_of, current_trace, eval_trace, tracing
 from ..core.evaluation import evaluate
+from ..core.named_axes import mesh_in_scope
 from ..custom.custom_call import bind_rule
 from ..custom.rule import Again, CustomRule, Pushed, Values
 from ..frontend.arguments import check_function
@@ -25,12 +26,16 @@ from ..frontend.pytree import PyTree
 from ..passes.masks import perturbed, with_zeros
 from ..primitives.elementwise.arithmetic import neg_p, sub_p
 from ..primitives.structure.linear import instantiate
+from ..runtime.module_getattr import lazy_import
 from ..transforms import jvp as forward
 from ..transforms.linearize import LinearTracer, TangentTrace
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
 from ..transforms.stage import stage
 from ..transforms.transpose import backward, transpose_jaxpr
 from .solution import Solution, SolutionSpec, Solver, TracedTree, trace_map
+
+#: Loads with the first mesh.
+varying = lazy_import("functrans.control.varying")
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +261,23 @@ def padded(jaxpr: Jaxpr, has: Sequence[bool], spec: SolutionSpec) -> Jaxpr:
     return stage(full, jaxpr.in_avals, jaxpr.name, jaxpr.stats)
 
 
+def _traced(
+    fun: Callable[[PyTree], PyTree], name: str, spec: SolutionSpec, values: Sequence[Any]
+) -> tuple[Jaxpr, Sequence[Any], SolutionSpec, Sequence[Any]]:
+    """A function of solutions, what it captured, and an argument of the type of solutions.
+
+    A solution differs between the ranks of a mesh where the argument does, or what the function captured.
+    """
+    jaxpr, captured = trace_map(fun, name, spec)
+    if mesh_in_scope.get() is not None:
+        axes = frozenset().union(*[aval_of(x).vma for x in (*captured, *values)])
+        values = [varying.differ(x, axes) for x in values]
+        avals = tuple(map(aval_of, values))
+        if avals != spec.avals:
+            return _traced(fun, name, replace(spec, avals=avals), values)
+    return jaxpr, captured, spec, values
+
+
 def linear_solve(
     matvec: Callable[[PyTree], PyTree],
     b: PyTree,
@@ -274,7 +296,7 @@ def linear_solve(
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
         solution = Solution(spec, "solve", solve, has_aux)
         return solution.handed_out(solution.solved("matvec", matvec, values))
-    jaxpr, captured = trace_map(matvec, "matvec", spec)
+    jaxpr, captured, spec, values = _traced(matvec, "matvec", spec, values)
     system = System(
         spec, jaxpr, solve, bool(has_aux), transpose_solve=transpose_solve, symmetric=bool(symmetric)
     )
@@ -332,7 +354,7 @@ def root(
     if current_trace.get() is eval_trace:  # nothing is differentiated, mapped or traced
         solution = Solution(spec, "solve", solve, has_aux)
         return solution.handed_out(solution.solved("f", f, values))
-    jaxpr, captured = trace_map(f, "f", spec)
+    jaxpr, captured, spec, values = _traced(f, "f", spec, values)
     equation = Equation(spec, jaxpr, solve, bool(has_aux), "f", tangent_solve=tangent_solve)
     outs = bind_rule(equation, [*captured, *values], (solve, tangent_solve))
     return equation.solution.handed_out(outs)
