@@ -88,8 +88,8 @@ def gather(module):
             constants.append(name)
         elif not (value.__module__ or "").startswith("functrans"):
             foreign.append(name)
-        elif inspect.isclass(value) and module is not functrans and vars(functrans).get(name) is value:
-            constants.append(name)  # functrans itself lists it
+        elif inspect.isclass(value) and is_listed_before(module, name, value):
+            constants.append(name)  # a class has one place in the reference
         else:
             names.setdefault(id(value), []).append((name, value))
     for group in names.values():
@@ -99,6 +99,12 @@ def gather(module):
         others.remove(name)
         families.setdefault(family(value), {})[name] = others
     return families, constants, foreign
+
+
+def is_listed_before(module, name, value):
+    """Whether a namespace further up exports the same object."""
+    before = NAMESPACES[: NAMESPACES.index(module.__name__)]
+    return any(vars(importlib.import_module(n)).get(name) is value for n in before)
 
 
 def family(value):
