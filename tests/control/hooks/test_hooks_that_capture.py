@@ -567,3 +567,25 @@ def test_the_program_of_many_hooks_grows_as_they_do():
         return sum(len(e.invars) for half in halves[:2] for e in half.eqns)
 
     assert operands(40) < 2.2 * operands(20)
+
+
+@pytest.mark.parametrize("form", ["grad jit", "jit grad", "jit grad jit", "vjp jit"])
+def test_at_order_two_beside_hooks_on_several_values(form):
+    """These only look, at both orders, and leave the hooks that replace cotangents in their places."""
+    seen = []
+
+    def f(x, watched):
+        y = 2.0 * x
+        z = fnp.tanh(y) * x
+        s = fnp.sin(z)
+        if watched:
+            ft.register_multi_grad_hook([y, z], lambda cts: seen.append([(ct * s).shape for ct in cts]))
+            ft.register_multi_grad_hook([y, z], lambda ct: seen.append((ct * s).shape), "any")
+        ft.register_hook(y, lambda g: g * fnp.cos(s), mode="inline")
+        ft.register_hook(z, lambda g: g * s * g, mode="inline")
+        return fnp.sum(z * s)
+
+    total = lambda gradient: ft.grad(lambda x: fnp.vdot(X, gradient(x)))(X)
+    want = total(ft.grad(lambda x: f(x, False)))
+    np.testing.assert_allclose(total(FORMS[form](lambda x: f(x, True))), want, rtol=1e-12)
+    assert sorted(map(str, seen)) == sorted(map(str, 2 * [[(3,), (3,)], (3,)]))
