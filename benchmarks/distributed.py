@@ -1,4 +1,4 @@
-"""Collectives on two processes, beside mpi4py's own calls. `measure_ranks` starts the processes and prints the tables.
+"""Collectives on two processes, beside mpi4py's own calls; then a step of training (`distributed_steps.py`).
 
 ``python -m benchmarks.distributed`` is what each process runs. To add a contestant, add a row to `CONTESTANTS`.
 """
@@ -17,6 +17,7 @@ import numpy as np
 from functrans.distributed import Communicator, Mesh, make_mesh
 from functrans.distributed.run import find_mpiexec
 
+from .distributed_steps import measure_steps
 from .environment import require
 from .measure import number, ratio, table
 
@@ -124,6 +125,7 @@ def measure_ranks(repeats: int) -> None:
                 )
                 names = [*CONTESTANTS]
                 print(table(("collective", *names, *(f"{n} / mpi4py" for n in names[1:])), rows), flush=True)
+        measure_steps(mesh, repeats)
 
 
 def measure(collective: str, mesh: Mesh, nbytes: int, turn: int, repeats: int) -> dict[str, list[float]]:
