@@ -1,6 +1,7 @@
 """How the tests run: two thirds in checked mode with the verifier, one third as shipped; hypothesis without clocks.
 
 *Checked*: kernels test their own reads and writes, the verifier runs between passes, nothing comes from the disk cache.
+LLVM optimises little, since every test compiles what it runs.
 *As shipped*: what users run, with the options' defaults and a disk cache in a temporary folder. Of the workers that
 ``pytest -n`` starts, each third one runs as shipped; ``FUNCTRANS_TESTS=shipped`` or ``checked`` decides for all.
 
@@ -40,6 +41,7 @@ if "FUNCTRANS_CACHE_DIR" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["FUNCTRANS_CACHE_DIR"], ignore_errors=True)
 os.environ.setdefault("FUNCTRANS_CHECKED", "0" if AS_SHIPPED else "1")
 os.environ.setdefault("FUNCTRANS_CACHE", "1" if AS_SHIPPED else "0")
+os.environ.setdefault("FUNCTRANS_WITHOUT", "" if AS_SHIPPED else "llvm_passes")
 
 # The generator of random programs, for all that test with them.
 sys.path.append(str(Path(__file__).with_name("properties")))

@@ -177,6 +177,9 @@ class Living(Generic[T]):
         """Forget all objects."""
         self._entries = {}  # those that die later leave the old one
 
+    def __contains__(self, x: Any) -> bool:
+        return weakref.ref(x) in self._entries
+
     def __iter__(self) -> Iterator[Any]:
         return iter([x for x, _ in self.items()])
 

@@ -312,6 +312,15 @@ OWN_PRODUCTS = Pass(
     exact=False,
 )
 
+LLVM_PASSES = Pass(
+    "llvm_passes",
+    "code",
+    "Run LLVM's passes of level 3, which vectorize loops, and its optimizing code generator. Without them kernels are "
+    "slower, and compile several times faster.",
+    "lowering.llvm.objects",
+    exact=False,
+)
+
 PASSES: tuple[Pass, ...] = tuple(x for x in list(globals().values()) if type(x) is Pass)
 BY_NAME = {p.name: p for p in PASSES}
 #: The names of those that the text of a kernel does not show.

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from ...runtime.libraries import llvmlite, numba
+from ...runtime.passes import LLVM_PASSES
 from ..backend import Options, Run, UnsupportedKernelError
 from ..blas import MissingRoutineError
 from ..loops import ir
@@ -20,7 +21,7 @@ from ..loops.show import show
 from ..processor import processor
 from .emit import emit_llvm
 from .native_call import layout_is_known, native_call
-from .objects import LoadedCode, ObjectCode, compile_object
+from .objects import Effort, LoadedCode, ObjectCode, compile_object
 from .store import Origin, obtain
 from .symbols import address_of, load
 
@@ -53,7 +54,8 @@ def compile_text(kernel: ir.Kernel, options: Options) -> ObjectCode:
     code = emit_llvm(kernel, options)
     for name in code.symbols:
         address_of(name)
-    return compile_object(code.text, code.entry, processor(options.cpu))
+    effort: Effort = "all" if options.runs(LLVM_PASSES) else "little"
+    return compile_object(code.text, code.entry, processor(options.cpu), effort)
 
 
 class NativeCode:

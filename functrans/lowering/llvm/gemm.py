@@ -65,7 +65,7 @@ def _own_product(letter: str) -> LoadedCode:
         text,
         processor(),
         f"{letter}gemm",
-        lambda: compile_object(text, _own(letter), processor(), optimize=False),
+        lambda: compile_object(text, _own(letter), processor(), "code"),
         lambda code: load_object(code, addresses),
     )[0]
 

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ...runtime.context import new_lock
 from ...runtime.libraries import llvm
@@ -24,6 +24,8 @@ from ..undisturbed import Disposal
 #: Objects that share an engine: an engine takes 120 KB, and frees only 30 of an object's 40 KB before it is freed
 #: itself.
 _SHARING = 32
+#: How much LLVM does; see `compile_object`.
+Effort = Literal["all", "little", "code"]
 #: Modules that share a pass builder. Each run adds callbacks to it, which all later runs call: after a thousand
 #: modules, a small one takes three times as long. But each builder leaks two kilobytes.
 _RUNS = 16
@@ -68,7 +70,7 @@ class LoadedCode:
 libraries = Disposal()
 
 
-def compile_object(text: str, entry: str, processor: Processor, *, optimize: bool = True) -> ObjectCode:
+def compile_object(text: str, entry: str, processor: Processor, effort: Effort = "all") -> ObjectCode:
     """The object code of a module.
 
     Parameters
@@ -78,17 +80,16 @@ def compile_object(text: str, entry: str, processor: Processor, *, optimize: boo
     entry : str
         The function of the module that is called from outside.
     processor : Processor
-    optimize : bool
-        Whether to run LLVM's optimisation passes.
+    effort : {'all', 'little', 'code'}
+        'little' is for a short time to compile; 'code' for text that is optimised already.
     """
-    compiler = _compiler(processor)
+    compiler = _compiler(processor, effort)
     # It has a separate context, so that types and constants are freed with it.
     context = llvm.create_context()
     module = llvm.parse_assembly(text, context)
     try:
         module.triple, module.data_layout = compiler.triple, compiler.layout
-        if optimize:
-            compiler.optimize(module)
+        compiler.optimize(module)
         image = compiler.machine.emit_object(module)
     finally:
         module.close()
@@ -101,11 +102,16 @@ def compile_object(text: str, entry: str, processor: Processor, *, optimize: boo
 class _Compiler:
     """LLVM's passes and its code generator for a processor."""
 
-    def __init__(self, processor: Processor):
+    def __init__(self, processor: Processor, effort: Effort = "all"):
         _start_llvm()
+        self.effort = effort
         self.triple = llvm.get_process_triple()
         self.machine = llvm.Target.from_triple(self.triple).create_target_machine(
-            processor.name, processor.flags, opt=3, reloc="pic", codemodel="default"
+            processor.name,
+            processor.flags,
+            opt=0 if effort == "little" else 3,
+            reloc="pic",
+            codemodel="default",
         )
         self.layout = str(self.machine.target_data)
         self._builders: tuple[Any, Any] = self._new_builders()
@@ -122,11 +128,18 @@ class _Compiler:
 
     def optimize(self, module: Any) -> None:
         """Run Numba's passes: first a few cheap ones, without which some loops take 50% longer, then all."""
+        if self.effort == "code":
+            return
         self._runs += 1
         if self._runs % _RUNS == 0:
             self._builders = self._new_builders()
         first, second = self._builders
         cheap = first.getModulePassManager()
+        if self.effort == "little":
+            cheap.add_sroa_pass()
+            cheap.add_simplify_cfg_pass()
+            _run(cheap, module, first)
+            return
         cheap.add_loop_rotate_pass()
         cheap.add_instruction_combine_pass()
         cheap.add_jump_threading_pass()

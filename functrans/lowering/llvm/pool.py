@@ -58,7 +58,7 @@ def _loaded() -> tuple[int, ...]:
         text,
         cpu,
         "thread pool",
-        lambda: compile_object(text, entry, cpu, optimize=False),
+        lambda: compile_object(text, entry, cpu, "code"),
         lambda c: load_object(c, {}),
     )
     keep_for_ever(code)  # see above

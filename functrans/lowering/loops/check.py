@@ -98,15 +98,16 @@ def verify_parts(calls: Sequence[PartCall]) -> None:
         check.part(call, users)
 
 
-def _buffers_in(x: Any) -> Iterator[ir.BufferDecl]:
-    """The buffers that a field of a statement holds."""
-    if isinstance(x, ir.BufferDecl):
-        yield x
-    elif type(x) is ir.Address:
-        yield x.buffer
-    elif isinstance(x, tuple):
+def _collect_buffers(x: Any, found: list[ir.BufferDecl]) -> None:
+    """Append the buffers that a field of a statement holds."""
+    kind = type(x)
+    if kind is ir.BufferDecl:
+        found.append(x)
+    elif kind is ir.Address:
+        found.append(x.buffer)
+    elif kind is tuple:
         for part in x:
-            yield from _buffers_in(part)
+            _collect_buffers(part, found)
 
 
 class _Verifier:
@@ -228,13 +229,17 @@ class _Verifier:
 
     def touched(self, s: Any) -> None:
         """Every buffer in a statement is declared, and `touches_of`, on which all plans rely, reports it."""
-        reported = {id(touch.buffer) for touch in touches_of(s)}
+        found: list[ir.BufferDecl] = []
         for name in type(s).__slots__:
-            for b in _buffers_in(getattr(s, name)):
-                if id(b) not in self.buffers:
-                    self.fail(f"buffer {b.name} is not declared")
-                if id(b) not in reported:
-                    self.fail(f"touches_of does not report buffer {b.name}")
+            _collect_buffers(getattr(s, name), found)
+        if not found:
+            return
+        reported = {id(touch.buffer) for touch in touches_of(s)}
+        for b in found:
+            if id(b) not in self.buffers:
+                self.fail(f"buffer {b.name} is not declared")
+            if id(b) not in reported:
+                self.fail(f"touches_of does not report buffer {b.name}")
 
     def statement(self, s: Any, scope: set[Any]) -> None:
         self.touched(s)

@@ -127,7 +127,7 @@ def test_with_other_fields_calls_are_checked_in_python(name, change):
     for x in (X, X, X[::2], X.astype(np.float32), X.reshape(3, 4)):
         for k in (1.0, 2):
             y, total = f(x, k)
-            np.testing.assert_allclose(y, np.cos(x) * number + k, rtol=1e-6)
+            np.testing.assert_allclose(y, np.cos(x) * number + k, rtol=1e-6, atol=1e-6)
             np.testing.assert_allclose(total, x.sum(), rtol=1e-6)
             assert y.shape == x.shape
 

@@ -27,7 +27,7 @@ def test_equal_numbers(shape, axis, strict):
     x = np.full(shape, 0.1)
     count = x.size // np.sum(x, axis).size
     exact = float(Fraction(0.1) * count)
-    with ft.config.patch(strict=strict):
+    with ft.config.patch(strict=strict, without=()):  # without LLVM's passes there are no vectors at all
         for value, of in ((0.1, lambda x: x), (0.1 * (1 + 2j), lambda x: x * (1 + 2j))):
             actual = ft.jit(lambda x, of=of: fnp.sum(of(x), axis))(x)
             np.testing.assert_allclose(actual, exact * (value / 0.1), rtol=24 * EPS)
