@@ -1,7 +1,7 @@
 """How the tests run: two thirds in checked mode with the verifier, one third as shipped; hypothesis without clocks.
 
 *Checked*: kernels test their own reads and writes, the verifier runs between passes, nothing comes from the disk cache.
-LLVM optimises little, since every test compiles what it runs.
+Quick tests compile without LLVM's passes, since each compiles what it runs.
 *As shipped*: what users run, with the options' defaults and a disk cache in a temporary folder. Of the workers that
 ``pytest -n`` starts, each third one runs as shipped; ``FUNCTRANS_TESTS=shipped`` or ``checked`` decides for all.
 
@@ -39,14 +39,14 @@ AS_SHIPPED = _as_shipped()
 if "FUNCTRANS_CACHE_DIR" not in os.environ:
     os.environ["FUNCTRANS_CACHE_DIR"] = tempfile.mkdtemp(prefix="functrans-tests-")
     atexit.register(shutil.rmtree, os.environ["FUNCTRANS_CACHE_DIR"], ignore_errors=True)
-os.environ.setdefault("FUNCTRANS_CHECKED", "0" if AS_SHIPPED else "1")
-os.environ.setdefault("FUNCTRANS_CACHE", "1" if AS_SHIPPED else "0")
-os.environ.setdefault("FUNCTRANS_WITHOUT", "" if AS_SHIPPED else "llvm_passes")
+# Workers inherit what the process sets that starts them, so each sets all of it.
+os.environ["FUNCTRANS_CHECKED"] = "0" if AS_SHIPPED else "1"
+os.environ["FUNCTRANS_CACHE"] = "1" if AS_SHIPPED else "0"
 
 # The generator of random programs, for all that test with them.
 sys.path.append(str(Path(__file__).with_name("properties")))
 
-from functrans.runtime.config import config  # noqa: E402  it reads the environment when imported
+from functrans.runtime.config import config as options  # noqa: E402  it reads the environment when imported
 
 settings.register_profile("functrans", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("functrans-slow", settings.get_profile("functrans"), derandomize=False)
@@ -56,7 +56,11 @@ settings.load_profile("functrans")
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     """Slow tests draw new examples; workers get the seed of the process that starts them."""
-    if config.option.markexpr == "slow":
+    slow = config.option.markexpr == "slow"
+    without = "" if AS_SHIPPED or slow else "llvm_passes"
+    os.environ["FUNCTRANS_WITHOUT"] = without  # for processes that tests start
+    options.without = set(filter(None, [without]))
+    if slow:
         settings.load_profile("functrans-slow")
         if config.getoption("hypothesis_seed") is None:
             config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
@@ -72,9 +76,9 @@ def pytest_report_header(config):
 @pytest.fixture(autouse=True, scope="session")
 def _verify_between_passes():
     """Set for the process, not patched: the threads that tests start must see it too."""
-    config.verify = not AS_SHIPPED
+    options.verify = not AS_SHIPPED
     yield
-    config.verify = False
+    options.verify = False
 
 
 @pytest.fixture(autouse=True, scope="session")

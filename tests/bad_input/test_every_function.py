@@ -65,9 +65,9 @@ def listed(rows):
     return "\n".join(f"{row['kind']}: {row['id']}: {row['text']}" for row in rows[:60])
 
 
-@pytest.mark.parametrize("step", [23, pytest.param(3, marks=pytest.mark.slow)])
-def test_bad_arguments(tmp_path, step):
-    rows = outcomes(tmp_path / "outcomes.jsonl", step // 2, step)
+@pytest.mark.parametrize(("first", "step"), [(11, 46), pytest.param(1, 3, marks=pytest.mark.slow)])
+def test_bad_arguments(tmp_path, first, step):
+    rows = outcomes(tmp_path / "outcomes.jsonl", first, step)
     assert len(rows) > len(probing.probes()) // (step + 1)
     wrong = [row for row in rows if row["kind"] in NEVER and not is_known(row)]
     assert not wrong, listed(wrong)

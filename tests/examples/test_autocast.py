@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 # Tests run side by side: threads of BLAS would wait for each other.
 ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "FUNCTRANS_CHECKED": "0"}
 EXAMPLE = Path(__file__).parents[2] / "examples" / "autocast.py"
 
 
+@pytest.mark.slow
 def test_four_precisions():
     done = subprocess.run(
         [sys.executable, EXAMPLE], capture_output=True, text=True, check=False, env=ENVIRONMENT

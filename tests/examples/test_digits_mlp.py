@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits_mlp.py"
 # Tests run side by side: threads of BLAS would wait for each other.
 ONE_THREAD = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
 
 
+@pytest.mark.slow
 def test_it_reads_held_out_digits():
     done = subprocess.run(
         [sys.executable, EXAMPLE], capture_output=True, text=True, check=False, env=ONE_THREAD

@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 # Tests run side by side: threads of BLAS would wait for each other.
 ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "FUNCTRANS_CHECKED": "0"}
 EXAMPLE = Path(__file__).parents[2] / "examples" / "memory_budget.py"
 
 
+@pytest.mark.slow
 def test_less_budget_keeps_less():
     done = subprocess.run(
         [sys.executable, EXAMPLE], capture_output=True, text=True, check=False, env=ENVIRONMENT

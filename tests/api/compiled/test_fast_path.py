@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import functrans as ft
@@ -60,6 +60,7 @@ def same(found, wanted):
         np.testing.assert_array_equal(a, b)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(sorted(ARGUMENTS)), min_size=2, max_size=12))
 def test_calls_in_any_order(names):
     f = ft.jit(double)
@@ -88,6 +89,7 @@ TREES = {
 }
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(sorted(TREES)), min_size=2, max_size=12))
 def test_trees_in_any_order(names):
     doubled = partial(ft.tree.map, double)

@@ -5,10 +5,14 @@ import subprocess
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
 
+import functrans as ft
 from functrans.lowering.llvm import objects
 from functrans.lowering.processor import processor
+from functrans.lowering.run.compile import best_backend
+from functrans.runtime.libraries import llvm
 
 TEXT = "define i64 @one() {\n  ret i64 1\n}\n"
 
@@ -28,6 +32,25 @@ def test_pass_builders_are_renewed(monkeypatch):
         objects.compile_object(TEXT, "one", processor())
     assert sum(runs.values()) == 6 * objects._RUNS
     assert max(runs.values()) <= objects._RUNS
+
+
+@pytest.mark.parametrize(("without", "level", "runs"), [((), 3, 2), (("llvm_passes",), 0, 1)])
+def test_llvm_optimises_little_if_asked(monkeypatch, without, level, runs):
+    best_backend()  # compiles a kernel when it is first called
+    passes, levels = [], []
+    run, target = objects._run, llvm.Target.create_target_machine
+    monkeypatch.setattr(objects, "_run", lambda *args: (passes.append(args), run(*args)))
+    monkeypatch.setattr(
+        llvm.Target,
+        "create_target_machine",
+        lambda self, *args, **options: (levels.append(options["opt"]), target(self, *args, **options))[1],
+    )
+    objects._compiler.cache_clear()
+    x = np.linspace(0, 1, 7 + level)
+    with ft.config.patch(without=without, cache=False):
+        y = ft.jit(lambda x: np.exp(1.8125 * x) - level)(x)
+    assert (levels[0], len(passes)) == (level, runs)
+    np.testing.assert_allclose(y, np.exp(1.8125 * x) - level, rtol=1e-14)
 
 
 #: Leaves two free places for memory: a page between what is mapped, and the rest, gigabytes below it.
