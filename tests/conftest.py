@@ -3,7 +3,8 @@
 *Checked*: kernels test their own reads and writes, the verifier runs between passes, nothing comes from the disk cache.
 Quick tests compile without LLVM's passes, since each compiles what it runs.
 *As shipped*: what users run, with the options' defaults and a disk cache in a temporary folder. Of the workers that
-``pytest -n`` starts, each third one runs as shipped; ``FUNCTRANS_TESTS=shipped`` or ``checked`` decides for all.
+``pytest -n`` starts, each third one runs quick tests as shipped; ``FUNCTRANS_TESTS=shipped`` or ``checked`` decides for
+all.
 
 Quick tests draw the same examples each time. Slow ones draw new ones, and print the seed.
 """
@@ -23,25 +24,20 @@ import pytest
 from hypothesis import settings
 
 
-def _as_shipped() -> bool:
+def _as_shipped(slow: bool) -> bool:
     """Whether the tests of this process run as shipped."""
     mode = os.environ.get("FUNCTRANS_TESTS", "")
     if mode not in ("", "shipped", "checked"):
         raise pytest.UsageError(f"FUNCTRANS_TESTS is 'shipped', 'checked' or not set, not {mode!r}")
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    return mode == "shipped" if mode else int(worker) % 3 == 2
+    return mode == "shipped" if mode else not slow and int(worker) % 3 == 2
 
-
-AS_SHIPPED = _as_shipped()
 
 # Set in the environment, for this process and for those that tests start. The process that starts the workers makes the
 # folder of the cache, and removes it.
 if "FUNCTRANS_CACHE_DIR" not in os.environ:
     os.environ["FUNCTRANS_CACHE_DIR"] = tempfile.mkdtemp(prefix="functrans-tests-")
     atexit.register(shutil.rmtree, os.environ["FUNCTRANS_CACHE_DIR"], ignore_errors=True)
-# Workers inherit what the process sets that starts them, so each sets all of it.
-os.environ["FUNCTRANS_CHECKED"] = "0" if AS_SHIPPED else "1"
-os.environ["FUNCTRANS_CACHE"] = "1" if AS_SHIPPED else "0"
 
 # The generator of random programs, for all that test with them.
 sys.path.append(str(Path(__file__).with_name("properties")))
@@ -53,13 +49,20 @@ settings.register_profile("functrans-slow", settings.get_profile("functrans"), d
 settings.load_profile("functrans")
 
 
+def _set(name, value):
+    """Set an option here, and for the processes that tests start; workers would inherit that of who starts them."""
+    os.environ[f"FUNCTRANS_{name.upper()}"] = value if isinstance(value, str) else str(int(value))
+    setattr(options, name, set(filter(None, [value])) if isinstance(value, str) else value)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     """Slow tests draw new examples; workers get the seed of the process that starts them."""
     slow = config.option.markexpr == "slow"
-    without = "" if AS_SHIPPED or slow else "llvm_passes"
-    os.environ["FUNCTRANS_WITHOUT"] = without  # for processes that tests start
-    options.without = set(filter(None, [without]))
+    shipped = _as_shipped(slow)
+    _set("checked", not shipped)
+    _set("cache", shipped)
+    _set("without", "llvm_passes" if not shipped and config.option.markexpr == "not slow" else "")
     if slow:
         settings.load_profile("functrans-slow")
         if config.getoption("hypothesis_seed") is None:
@@ -70,13 +73,17 @@ def pytest_report_header(config):
     """The modes and the seed."""
     seed = config.getoption("hypothesis_seed")
     again = f"; new examples: --hypothesis-seed={seed} repeats them" if seed is not None else ""
-    return f"functrans: {'as shipped' if AS_SHIPPED else 'checked; of the workers each third one as shipped'}{again}"
+    slow = config.option.markexpr == "slow"
+    mode = (
+        "as shipped" if _as_shipped(slow) else "checked" if slow else "checked; each third worker as shipped"
+    )
+    return f"functrans: {mode}{again}"
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _verify_between_passes():
     """Set for the process, not patched: the threads that tests start must see it too."""
-    options.verify = not AS_SHIPPED
+    options.verify = options.checked
     yield
     options.verify = False
 
