@@ -7,6 +7,7 @@ import textwrap
 import threading
 import time
 from functools import partial
+from itertools import permutations
 
 import nbclient
 import nbformat
@@ -137,8 +138,8 @@ def test_joblib(tmp_path):
 
 FORK_AT_THE_FIRST_CALL = """
 import importlib, os, sys, threading, time
-delay, *first = sys.argv[1:]
-for name in first:
+delay, *names = sys.argv[1:]
+for name in names:
     importlib.import_module(name)
 import functrans as ft
 import numpy as np
@@ -154,21 +155,28 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+#: Modules that register handlers of forks, or hold locks that one must wait for, in all orders.
+ORDERS = [
+    [],
+    ["multiprocessing", "random"],
+    *permutations(["functrans", "logging", "threading", "concurrent.futures.thread", "numba"]),
+]
+
+
+@pytest.mark.wide(17)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(
-    "first", [[], ["logging"], ["concurrent.futures.thread"], ["multiprocessing", "random"]], ids=str
-)
-def test_a_fork_while_another_thread_makes_the_first_call(first):
+@pytest.mark.parametrize("number", range(len(ORDERS)))
+def test_a_fork_while_another_thread_makes_the_first_call(number):
     """Which handlers of forks were registered before those of functrans must not matter."""
-    for delay in ("0", "0.03", "0.1"):
-        found = subprocess.run(
-            [sys.executable, "-c", FORK_AT_THE_FIRST_CALL, delay, *first],
-            env={**os.environ, "FUNCTRANS_CACHE": "0"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert (found.returncode, found.stdout) == (0, "3\n"), found.stderr
+    delay = ("0", "0.03", "0.1", "0.2", "0.4")[number % 5]
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK_AT_THE_FIRST_CALL, delay, *ORDERS[number]],
+        env={**os.environ, "FUNCTRANS_CACHE": str(number // 5 % 2)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (found.returncode, found.stdout) == (0, "3\n"), (ORDERS[number], found.stderr)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

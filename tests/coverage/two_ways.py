@@ -161,8 +161,11 @@ def first_line(error: Exception) -> str:
     return str(error).split("\n")[0].split(". It was called with")[0]
 
 
-def difference(eager: Any, compiled: Any, ulps: float | None, slack: float) -> str | None:
-    """What differs between two arrays: shape, dtype, weakness, NaN, infinity, sign of zero, numbers."""
+def difference(eager: Any, compiled: Any, ulps: float | None, slack: float, terms: float = 0.0) -> str | None:
+    """What differs between two arrays: shape, dtype, weakness, NaN, infinity, sign of zero, numbers.
+
+    Numbers may differ by so many ulps of the larger one, or of `terms`, of which they are differences.
+    """
     if isinstance(eager, np.ndarray) and getattr(eager, "weak_type", None) != getattr(
         compiled, "weak_type", None
     ):
@@ -179,7 +182,7 @@ def difference(eager: Any, compiled: Any, ulps: float | None, slack: float) -> s
     if np.any(signs):
         return _where(signs, a, b, "signs")
     finite = np.isfinite(a)
-    size = np.maximum(_size(a), _size(b))
+    size = np.maximum(np.maximum(_size(a), _size(b)), np.asarray(terms, a.real.dtype))
     if ulps is None:
         least = {"float16": 4e-3, "float32": 3e-5, "complex64": 3e-5}.get(a.dtype.name, 0.0)
         limit = max(slack, least) * np.max(size, initial=0, where=finite)
@@ -230,7 +233,7 @@ class BothWays:
         self.eager = lambda *values: tuple(leaves(call(entry.subject, values)))
         self.compiled = ft.jit(self.eager)
 
-    def compare(self, values: list[Any], ulps: float | None) -> tuple[str, str] | None:
+    def compare(self, values: list[Any], ulps: float | None, terms: float = 0.0) -> tuple[str, str] | None:
         """The kind of the difference, and the difference."""
         eager = error_or(lambda: self.eager(*values))
         compiled = error_or(lambda: self.compiled(*values))
@@ -243,7 +246,7 @@ class BothWays:
         if len(eager) != len(compiled):
             return "type", f"{len(eager)} results and {len(compiled)}"
         for a, b in zip(eager, compiled):
-            found = difference(a, b, ulps, self.rtol)
+            found = difference(a, b, ulps, self.rtol, terms)
             if found is not None:
                 kind = "type" if found.startswith(("type", "weak")) else found.split(" ")[0]
                 return kind, found

@@ -6,19 +6,13 @@ derivative is zero.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...core import Primitive
-from ...runtime.libraries import scipy
 from ..families import elementwise
-from .from_scipy import refused
+from .from_scipy import in_double, refused
 
 
 def _of_counts(name: str) -> Primitive:
-    def impl(*operands: Any) -> Any:
-        return getattr(scipy.special, name)(*operands)
-
-    return elementwise(name, impl, kernel=lambda k, *operands: k.call(name, *operands), kinds="f")
+    return elementwise(name, in_double(name), kernel=lambda k, *operands: k.call(name, *operands), kinds="f")
 
 
 #: ``bdtrik(q, n, p)``: the binomial distribution with `n` trials of probability `p`.
@@ -34,7 +28,7 @@ def _students(name: str) -> Primitive:
     factors = (refused(f"the derivative of {name} in its parameter df"), refused(f"the derivative of {name}"))
     return elementwise(
         name,
-        lambda df, x: getattr(scipy.special, name)(df, x),
+        in_double(name),
         factors=factors,
         kernel=lambda k, df, x: k.call(name, df, x),
         kinds="f",

@@ -65,7 +65,7 @@ def of_scipy_complex(name: str, *factors: Rule | None) -> Primitive:
 
 erfinv_p = elementwise(
     "erfinv",
-    lambda x: scipy.special.erfinv(x),
+    in_double("erfinv"),
     factors=(
         lambda ans, x: mul_p.bind(
             literal(math.sqrt(math.pi) / 2, x), exp_p.bind(integer_pow_p.bind(ans, y=2))
