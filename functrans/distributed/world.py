@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
-from weakref import WeakKeyDictionary
 
+from ..runtime.context import Living
 from ..runtime.module_getattr import lazy_import
 from .mesh import Mesh, make_mesh, virtual_world
 
@@ -14,7 +13,7 @@ _mpi = lazy_import("functrans.distributed.mpi")
 #: What the starters of MPI programs set for each process.
 _STARTED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 #: A mesh of all ranks for each of their worlds; for processes under None.
-_meshes: WeakKeyDictionary[Any, Mesh] = WeakKeyDictionary()
+_meshes: Living[Mesh] = Living()
 _of_processes: list[Mesh] = []
 
 
@@ -45,9 +44,9 @@ def everyone() -> Mesh:
     """A mesh of all processes along one axis. All of them call it."""
     world = virtual_world()
     if world is not None:
-        if world not in _meshes:
-            _meshes[world] = make_mesh((world.size,), ("process",), backend="threads")
-        return _meshes[world]
+        return _meshes.get(world) or _meshes.setdefault(
+            world, make_mesh((world.size,), ("process",), backend="threads")
+        )
     if not _of_processes or _of_processes[0].closed:
         _of_processes[:] = [make_mesh((place()[1],), ("process",), backend=backend_here())]
     return _of_processes[0]

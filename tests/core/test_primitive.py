@@ -152,7 +152,7 @@ def test_a_rule_simplifies_its_equations():
     """``half(twice(x))`` is ``x``; half of one half is known."""
 
     def cancelled(rw, eqn):
-        inner = rw.made_by(eqn.invars[0], "twice")
+        inner = rw.made_by(eqn.invars[0], twice)
         return eqn.invars[0] if rw.uniform(eqn.invars[0]) == 0.0 else inner and inner.invars[0]
 
     twice = elementwise("twice", lambda x: 2.0 * x, linear=True, kernel=lambda k, x: x * 2.0, kinds="f")
