@@ -11,6 +11,7 @@ from .core import DtypeError as TypePromotionError
 from .core import aval_of, canonical, dtype_kind, extended, float0, prng_key
 from .core import promote as _promote
 from .core.low_precision import low_dtype as _low_dtype
+from .core.values import DTypeLike
 from .frontend.checked import checked
 from .numpy.types import finfo, issubdtype
 from .primitives.ops import operand
@@ -29,7 +30,7 @@ __getattr__, __dir__ = _module_attributes(
 
 
 @checked
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
+def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> np.dtype:
     """The dtype that arrays of `dtype` have: itself, since functrans keeps 64 bits.
 
     Raises
@@ -52,7 +53,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
 
 
 @checked
-def itemsize_bits(dtype: Any) -> int:
+def itemsize_bits(dtype: DTypeLike) -> int:
     """The number of bits of an element.
 
     Examples

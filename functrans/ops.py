@@ -10,6 +10,7 @@ import numpy as np
 
 from . import numpy as fnp
 from .core import INT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete, is_float
+from .core.values import Value
 from .frontend.checked import checked
 from .numpy.dispatch import array_operand
 from .numpy.indexing.nonzero import need_size
@@ -60,7 +61,7 @@ _DOC = """{summary}
     """
 
 
-def _segments(segment_ids: Any, data: Any, num_segments: int | None, name: str) -> tuple[Any, int]:
+def _segments(segment_ids: Any, data: Value, num_segments: int | None, name: str) -> tuple[Any, int]:
     """The segment of each row, and the number of segments."""
     ids = array_operand(segment_ids, name, 1)
     if dtype_of(ids).kind not in "iu" and np.size(segment_ids):
@@ -81,7 +82,7 @@ def _segments(segment_ids: Any, data: Any, num_segments: int | None, name: str) 
     return ids, num_segments
 
 
-def _in_bounds(ids: Any, n: int, mode: str) -> Any:
+def _in_bounds(ids: Any, n: int, mode: str) -> Value:
     """Segments from 0 to n; n is out of bounds, while a negative index would count from the end."""
     if mode in ("clip", "promise_in_bounds"):
         return fnp.clip(ids, 0, max(n - 1, 0))
@@ -90,7 +91,7 @@ def _in_bounds(ids: Any, n: int, mode: str) -> Any:
     return fnp.where(ids < 0, n, ids)
 
 
-def _identity(method: str, dtype: np.dtype) -> Any:
+def _identity(method: str, dtype: np.dtype) -> Value:
     """The result for a segment without rows."""
     if method in ("add", "multiply"):
         return dtype.type(method == "multiply")
@@ -127,7 +128,7 @@ def _segmented(
     """The function that combines rows by a method of ``x.at[...]``."""
 
     def function(
-        data: Any,
+        data: Value,
         segment_ids: Any,
         num_segments: int | None = None,
         indices_are_sorted: bool = False,
@@ -135,7 +136,7 @@ def _segmented(
         bucket_size: int | None = None,
         mode: Any = None,
         out_sharding: Any = None,
-    ) -> Any:
+    ) -> Value:
         x = array_operand(data, name)
         dtype = dtype_of(x)
         if dtype.kind == "c" and method in ("max", "min"):

@@ -14,6 +14,7 @@ import numpy as np
 from ..core.autocast import ambient, ambient_scope, autocasting
 from ..core.autocast_rules import AutocastScope, checked_rules, target
 from ..core.dtypes import FLOAT32
+from ..core.values import DTypeLike
 from ..errors import ArgumentError
 from ..frontend.checked import checked
 from ..runtime.config import Patch, config
@@ -50,7 +51,7 @@ class AutocastBlock(Override):
 
 @checked
 def autocast(
-    dtype: Any = "float32",
+    dtype: DTypeLike = "float32",
     *,
     enabled: bool = True,
     cache_casts: bool = True,

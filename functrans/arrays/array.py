@@ -40,6 +40,7 @@ from ..core import (
 )
 from ..core.autocast import casts_here
 from ..core.low_precision import as_dtype
+from ..core.values import ArrayLike, DTypeLike, Index
 from ..runtime.context import pass_on
 from ..runtime.unusual import unusual
 from . import refusals
@@ -293,7 +294,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
             raise AttributeError(f"'Array' object has no attribute '{name}'")
         raise NoAttributeError(f"an array has no attribute '{name}'{hint}")
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Any:
         kind = type(index)
         if kind is not int and kind is not slice:
             if has_tracer(index):
@@ -351,7 +352,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         """Memory layout, read-only."""
         return refusals.Flags(_flags(self))
 
-    def view(self, dtype: Any = None, type: Any = None) -> Any:
+    def view(self, dtype: DTypeLike = None, type: Any = None) -> Any:
         """The same memory with another dtype, or as another class of array (``x.view(np.ndarray)``)."""
         plain = _view(self, _ndarray)
         if isinstance(dtype, builtins.type) and issubclass(dtype, _ndarray):
@@ -391,7 +392,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         # "array(" and "Array(" have the same length, so the lines stay aligned.
         return f"A{repr(_view(self, _ndarray))[1:]}"
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: ArrayLike) -> Any:
         out = taken_over("__rdivmod__", self, other)
         if out is not NotImplemented:
             return out
@@ -402,7 +403,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         except (ValueError, TypeError, MemoryError) as error:
             raise refusals.operator_refused(error, operator.floordiv, self, other) from None
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: ArrayLike) -> Any:
         if is_jax_array(other):
             return other // self, other % self
         try:
@@ -420,7 +421,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
 
     # --- what would change it -------------------------------------------------------------------------------
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Index, value: Any) -> None:
         if not is_work_space(self):
             refusals.refuse(
                 "x[i] = v", f"Write x = x.at[i].set(v) (or .add, .multiply, .min, .max). {refusals.COPY}"
@@ -502,17 +503,17 @@ class WeakArray(Array):
     def __reduce__(self) -> Any:
         return wrap, (self.item(),)
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: ArrayLike) -> Any:
         out = taken_over("__rdivmod__", self, other)
         return (self // other, self % other) if out is NotImplemented else out
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: ArrayLike) -> Any:
         return other // self, other % self
 
     def __round__(self, ndigits: int | None = None) -> Any:
         return wrap(_view(self, _ndarray).round(ndigits or 0).item())
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Any:
         part = super().__getitem__(index)
         return weak(_view(part, _ndarray)) if type(part) is Array and not part.ndim else part
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import errors
 from ..core import Aval, Trace, Tracer, Unportable, aval_of, current_trace, eval_trace, operators, user_source
+from ..core.values import Index
 from .array import Array, has_tracer, unwrap, unwrap_all, wrap
 
 #: The region whose function is being traced.
@@ -122,7 +123,7 @@ class Ref(Unportable):
 
     # --- reading and writing ------------------------------------------------------------------------------------
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Any:
         value = self._now()
         if isinstance(value, Tracer):
             return operators.operator["getitem"](value, index)
@@ -134,28 +135,28 @@ class Ref(Unportable):
                 part = wrap(np.array(part))
         return part
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Index, value: Any) -> None:
         self._update("set", index, value)
 
-    def get(self, idx: Any = None) -> Any:
+    def get(self, idx: Index = None) -> Any:
         """The elements at an index; the whole array without one."""
         return self[_index(idx)]
 
-    def set(self, value: Any, idx: Any = None) -> None:
+    def set(self, value: Any, idx: Index = None) -> None:
         """Write elements: ``ref[idx] = value``."""
         self._update("set", _index(idx), value)
 
-    def addupdate(self, value: Any, idx: Any = None) -> None:
+    def addupdate(self, value: Any, idx: Index = None) -> None:
         """Add to elements; repeated indices add repeatedly."""
         self._update("add", _index(idx), value)
 
-    def swap(self, value: Any, idx: Any = None) -> Any:
+    def swap(self, value: Any, idx: Index = None) -> Any:
         """Write elements, and return what they were before."""
         before = self.get(idx)
         self.set(value, idx)
         return before
 
-    def _update(self, method: str, index: Any, value: Any) -> None:
+    def _update(self, method: str, index: Index, value: Any) -> None:
         now = self._now()
         if isinstance(value, Ref):
             value = value[...]
@@ -170,7 +171,7 @@ class Ref(Unportable):
         new = getattr(old.at[index], method)(value)
         self.put(unwrap(new))
 
-    def _updated(self, method: str, index: Any, value: Any) -> bool:
+    def _updated(self, method: str, index: Index, value: Any) -> bool:
         """Write into the memory of the ref; false if NumPy cannot, or has a warning or an error to raise."""
         if self._value.ndim > 32:  # np.add.at would crash
             return False
@@ -325,7 +326,7 @@ def refused(ref: Ref, where: str) -> errors.RefError:
     return errors.RefError(f"{where} is a Ref of type {ref.aval}, not an array: read it, r[...]")
 
 
-def _index(idx: Any) -> Any:
+def _index(idx: Index) -> Any:
     return ... if idx is None or (type(idx) is tuple and not idx) else idx
 
 

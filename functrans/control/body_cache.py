@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Atom, Jaxpr, Var, new_lock
+from ..core.values import Value
 
 #: The most jaxprs in the cache; the least recently used one is dropped first.
 MOST = 512
@@ -158,7 +159,7 @@ def _parameter(value: Any, users: Callable[[Any], Hashable]) -> Hashable:
     return type(value), value
 
 
-def _refused(value: Any) -> Hashable:
+def _refused(value: Value) -> Hashable:
     raise _Unshared
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..core.ir import Jaxpr, Var
 from ..core.named_axes import axis_key
+from ..core.values import Value
 from ..passes.masks import Mask, Masks, scatter, split, terms_mask
 from ..passes.toolkit import lift_constants
 from ..primitives.elementwise.arithmetic import select_p
@@ -176,7 +177,7 @@ def batched_body(
     return jaxpr.derive(("scan batch", axis_key(size), dims, sizes), build)
 
 
-def chosen_lanes(flags: Any, new: Any, old: Any) -> Any:
+def chosen_lanes(flags: Any, new: Any, old: Any) -> Value:
     """For each lane of a batch, along axis 0, `new` where its flag is set, and `old` elsewhere."""
     shape = shape_of(new)
     return select_p.bind(reshape_p.bind(flags, shape=(*shape[:1], *(1,) * (len(shape) - 1))), new, old)

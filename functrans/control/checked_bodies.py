@@ -8,6 +8,7 @@ from typing import Any
 from ..core.aval import aval_of
 from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
+from ..core.values import Value
 from ..passes.masks import split
 from ..passes.toolkit import lift_constants
 from ..primitives.checks import check_p
@@ -35,7 +36,7 @@ def branches_with_state(parts: Sequence[CheckedJaxpr]) -> list[Body]:
     """Branches that all return the state of the checks of all."""
 
     def body(k: int) -> Body:
-        def run(*operands: Any) -> list[Any]:
+        def run(*operands: Value) -> list[Any]:
             outs, own = parts[k].apply(operands)
             before, after = all_checks(parts[:k]), all_checks(parts[k + 1 :])
             return [*outs, *before.then(own).then(after).flat()]
@@ -55,7 +56,7 @@ def loop_body_with_state(
     parts = [body] if test is None else [body, test]
     start = all_checks(parts).flat()
 
-    def run(*values: Any) -> list[Any]:
+    def run(*values: Value) -> list[Any]:
         test_consts, consts, state, rest = split(values, num_test, num_consts, len(start))
         outs, now = body.apply([*consts, *rest])
         if test is not None:
@@ -95,7 +96,7 @@ def test_with_state(test: Jaxpr, num_consts: int, start: Errors) -> Jaxpr:
     """The condition of a loop that ends when a check failed."""
     states = [aval_of(x).strong() for x in start.flat()]
 
-    def run(*values: Any) -> list[Any]:
+    def run(*values: Value) -> list[Any]:
         consts, state, carry = split(values, num_consts, len(states))
         (more,) = evaluate(test, [*consts, *carry])
         return [and_p.bind(more, eq_p.bind(state[0], NONE))]

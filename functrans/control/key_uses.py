@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Aval, Effect, Primitive, Zero, user_source
+from ..core.values import Value
 from ..errors import KeyReuseError
 from ..runtime.config import Config, config
 
@@ -31,7 +32,7 @@ def forget() -> None:
     _ledger.clear()
 
 
-def _use(words: Any, *, name: str) -> Any:
+def _use(words: Any, *, name: str) -> Value:
     for word in np.asarray(words).reshape(-1).tolist():
         left, place = _ledger.get(word, (1, None))
         if left < 1:
@@ -44,7 +45,7 @@ def _use(words: Any, *, name: str) -> Any:
     return words
 
 
-def _make(words: Any) -> Any:
+def _make(words: Any) -> Value:
     for word in np.asarray(words).reshape(-1).tolist():
         if word in _ledger:
             left, place = _ledger[word]
@@ -75,11 +76,11 @@ use_key_p = _marker("use_key", _use)
 make_key_p = _marker("make_key", _make)
 
 
-def used(word: Any, name: str) -> Any:
+def used(word: Any, name: str) -> Value:
     """The number of a key that is used up."""
     return use_key_p.bind(word, name=name) if active() else word
 
 
-def made(word: Any) -> Any:
+def made(word: Any) -> Value:
     """The numbers of new keys."""
     return make_key_p.bind(word) if active() else word

@@ -12,6 +12,7 @@ from ..core.aval import Aval, aval_of
 from ..core.named_axes import mesh_in_scope
 from ..core.primitive import Primitive
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, concrete
+from ..core.values import Value
 from ..passes.toolkit import map_subjaxprs
 from ..runtime.context import run_with
 from .varying import Axes, without_axes
@@ -69,10 +70,10 @@ class RankTrace(Trace):
             return [RankTracer(self, x, a) for x, a in zip(out, avals)]
         return RankTracer(self, out, avals)
 
-    def lift(self, x: Any, axes: Axes) -> Any:
+    def lift(self, x: Value, axes: Axes) -> Any:
         """A tracer for a value that differs over these axes."""
         return RankTracer(self, x, aval_of(x).over(axes))
 
-    def lower(self, x: Any) -> Any:
+    def lower(self, x: Value) -> Any:
         """The value of a tracer, or any other value."""
         return x.value if type(x) is RankTracer and x._trace is self else x

@@ -35,6 +35,7 @@ from ..core import (
     subjaxprs,
 )
 from ..core.evaluation import evaluate
+from ..core.values import Value
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import single_equation, variables_read
 from ..primitives.elementwise.arithmetic import lt_p
@@ -281,7 +282,7 @@ def push(
     sizes = list(map(len, groups))
     operands = [x for group in groups for x in group]
 
-    def program(*operands: Any) -> list[Any]:
+    def program(*operands: Value) -> list[Any]:
         head, consts, stored, t_consts, t_carry, t_rows, *others = split(operands, *sizes[:-1])
         options = params | {"count": head[0] if head else None}
         restored: list[Any] = []
@@ -344,7 +345,7 @@ def _accumulate(
     return [*results, *map(_with_total, before[num_consts:], later)]
 
 
-def _with_total(total: Any, ct: Any) -> Any:
+def _with_total(total: Any, ct: Value) -> Value:
     return ct if total is None or ct is None else add_p.bind(total, ct)
 
 
@@ -437,7 +438,7 @@ def _in_step(
     fixed = [*captured, *args[1 : 1 + sizes[0]]]
     init = [batched_first(size, x, d) for x, d in zip(args[1 + sizes[0] :], dims[1 + sizes[0] :])]
 
-    def step(counts: Any, *values: Any) -> list[Any]:
+    def step(counts: Any, *values: Value) -> list[Any]:
         consts, carry, (number,) = split(values, len(fixed), sizes[1])
         outs, state = split(evaluate(body, [*consts, *carry]), sizes[1])
         going = lt_p.bind(number, counts)

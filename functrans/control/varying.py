@@ -15,6 +15,7 @@ from ..core.ir import Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from ..core.named_axes import MeshAxes, differing, mesh_in_scope
 from ..core.primitive import Primitive
 from ..core.trace import Tracer
+from ..core.values import Value
 from ..passes.toolkit import map_subjaxprs
 from .collectives import psum_p, pvary_p
 
@@ -33,12 +34,12 @@ def axes_among(names: Axes) -> MeshAxes:
     return MeshAxes(mesh, tuple([name for name in mesh.names if name in names]))
 
 
-def axes_of_value(x: Any) -> Axes:
+def axes_of_value(x: Value) -> Axes:
     """The axes over which a value differs."""
     return x.aval.vma if isinstance(x, Tracer) else _NONE
 
 
-def differ(x: Any, axes: Axes) -> Any:
+def differ(x: Value, axes: Axes) -> Value:
     """A value that differs over these axes, also as far as its type tells."""
     missing = axes - axes_of_value(x)
     if not missing or (isinstance(x, Tracer) and type(x.aval) not in (Aval, VaryingAval)):
@@ -85,7 +86,7 @@ def _mapped(out: Any, prim: Primitive, change: Any) -> Any:
     return [change(a) for a in out] if prim.multiple_results else change(out)
 
 
-def _reduced(ct: Any, aval: Aval) -> Any:
+def _reduced(ct: Value, aval: Aval) -> Value:
     if mesh_in_scope.get() is None:
         return ct
     more = axes_of_value(ct) - aval.vma

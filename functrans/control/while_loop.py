@@ -24,6 +24,7 @@ from ..core import (
     subjaxprs,
 )
 from ..core.evaluation import evaluate
+from ..core.values import Value
 from ..passes.int_ranges import UNKNOWN, Facts
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, split, with_zeros
 from ..passes.toolkit import depending, lift_constants
@@ -357,7 +358,7 @@ def _where_going(
     The last carry counts the iterations of each lane.
     """
 
-    def step(*values: Any) -> list[Any]:
+    def step(*values: Value) -> list[Any]:
         of_cond, of_body, carry = split(values[:-1], len(cond_consts), len(consts))
         (going,) = evaluate(test, [*of_cond, *carry])
         outs, state = split(evaluate(body, [*of_body, *carry]), len(carry))

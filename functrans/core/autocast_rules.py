@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.values import DTypeLike
 from ..errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
 from .dtypes import FLOAT32, FLOAT64, canonical, is_float, promote
 from .operators import operators
@@ -117,12 +118,12 @@ class CastCache:
     def __init__(self) -> None:
         self._entries: dict[tuple[int, Any], tuple[weakref.ref[Any], Any]] = {}
 
-    def get(self, x: Any, dtype: Any) -> Any:
+    def get(self, x: Any, dtype: DTypeLike) -> Any:
         """What `x` was cast to; None if it was not."""
         entry = self._entries.get((id(x), dtype))
         return None if entry is None or entry[0]() is not x else entry[1]
 
-    def put(self, x: Any, dtype: Any, value: Any) -> None:
+    def put(self, x: Any, dtype: DTypeLike, value: Any) -> None:
         """Keep a cast for as long as `x` lives."""
         key, entries = (id(x), dtype), self._entries
         entries[key] = weakref.ref(x, lambda _: entries.pop(key, None)), value
@@ -207,7 +208,7 @@ def state_after(blocks: Iterable[BlockSettings]) -> Autocast | None:
     return state
 
 
-def target(dtype: Any, what: str = "autocast: dtype") -> np.dtype:
+def target(dtype: DTypeLike, what: str = "autocast: dtype") -> np.dtype:
     """The dtype to cast to; `what` is the name of the argument, for messages.
 
     Raises

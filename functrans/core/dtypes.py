@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.values import DTypeLike
 from ..errors import (
     DtypeError,
     FunctransError,
@@ -217,7 +218,7 @@ def _cure(dtype: np.dtype) -> str:
     return cure
 
 
-def canonical(dtype: Any, what: str = "dtype argument") -> np.dtype:
+def canonical(dtype: DTypeLike, what: str = "dtype argument") -> np.dtype:
     """The supported `numpy.dtype` for what the user passes as a dtype.
 
     Parameters

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.values import DTypeLike
 from ..errors import MissingLibraryError
 from ..runtime import libraries
 
@@ -66,12 +67,12 @@ def low_dtype(name: str) -> Any:
     return bfloat16().type if name == "bfloat16" else None
 
 
-def as_dtype(dtype: Any) -> np.dtype:
+def as_dtype(dtype: DTypeLike) -> np.dtype:
     """Like ``np.dtype(dtype)``, which knows the name of bfloat16 only once ml_dtypes is loaded."""
     return bfloat16() if isinstance(dtype, str) and dtype == "bfloat16" else np.dtype(dtype)
 
 
-def finfo(dtype: Any) -> np.finfo:
+def finfo(dtype: DTypeLike) -> np.finfo:
     """The limits of a floating-point dtype as in `numpy.finfo`, also of bfloat16.
 
     Parameters

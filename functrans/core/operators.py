@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.values import ArrayLike, Index
+
 
 class Operators:
     """How Python's operators, NumPy's ufuncs and functions, and methods act on tracers.
@@ -43,88 +45,88 @@ class OperatorMethods:
 
     __slots__ = ()
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: ArrayLike) -> Any:
         return _operator["add"](self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: ArrayLike) -> Any:
         return _operator["add"](other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: ArrayLike) -> Any:
         return _operator["sub"](self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: ArrayLike) -> Any:
         return _operator["sub"](other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: ArrayLike) -> Any:
         return _operator["mul"](self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: ArrayLike) -> Any:
         return _operator["mul"](other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: ArrayLike) -> Any:
         return _operator["truediv"](self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: ArrayLike) -> Any:
         return _operator["truediv"](other, self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: ArrayLike) -> Any:
         return _operator["floordiv"](self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: ArrayLike) -> Any:
         return _operator["floordiv"](other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: ArrayLike) -> Any:
         return _operator["mod"](self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: ArrayLike) -> Any:
         return _operator["mod"](other, self)
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: ArrayLike) -> Any:
         return _quotient_and_rest(self, other)
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: ArrayLike) -> Any:
         return _quotient_and_rest(other, self)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: ArrayLike) -> Any:
         return _operator["pow"](self, other)
 
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: ArrayLike) -> Any:
         return _operator["pow"](other, self)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: ArrayLike) -> Any:
         return _operator["matmul"](self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: ArrayLike) -> Any:
         return _operator["matmul"](other, self)
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: ArrayLike) -> Any:
         return _operator["and"](self, other)
 
-    def __rand__(self, other: Any) -> Any:
+    def __rand__(self, other: ArrayLike) -> Any:
         return _operator["and"](other, self)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: ArrayLike) -> Any:
         return _operator["or"](self, other)
 
-    def __ror__(self, other: Any) -> Any:
+    def __ror__(self, other: ArrayLike) -> Any:
         return _operator["or"](other, self)
 
-    def __xor__(self, other: Any) -> Any:
+    def __xor__(self, other: ArrayLike) -> Any:
         return _operator["xor"](self, other)
 
-    def __rxor__(self, other: Any) -> Any:
+    def __rxor__(self, other: ArrayLike) -> Any:
         return _operator["xor"](other, self)
 
-    def __lshift__(self, other: Any) -> Any:
+    def __lshift__(self, other: ArrayLike) -> Any:
         return _operator["lshift"](self, other)
 
-    def __rlshift__(self, other: Any) -> Any:
+    def __rlshift__(self, other: ArrayLike) -> Any:
         return _operator["lshift"](other, self)
 
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self, other: ArrayLike) -> Any:
         return _operator["rshift"](self, other)
 
-    def __rrshift__(self, other: Any) -> Any:
+    def __rrshift__(self, other: ArrayLike) -> Any:
         return _operator["rshift"](other, self)
 
     def __neg__(self) -> Any:
@@ -142,25 +144,25 @@ class OperatorMethods:
     def __round__(self, ndigits: int | None = None) -> Any:
         return _operator["round"](self, ndigits)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: ArrayLike) -> Any:
         return _operator["lt"](self, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: ArrayLike) -> Any:
         return _operator["le"](self, other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: ArrayLike) -> Any:
         return _operator["gt"](self, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: ArrayLike) -> Any:
         return _operator["ge"](self, other)
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: ArrayLike) -> Any:
         return _operator["eq"](self, other)
 
-    def __ne__(self, other: Any) -> Any:
+    def __ne__(self, other: ArrayLike) -> Any:
         return _operator["ne"](self, other)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Any:
         return _operator["getitem"](self, index)
 
 

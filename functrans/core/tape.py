@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.values import DTypeLike
 from ..runtime.config import config
 from ..runtime.guards import GUARD, fill, memory, words
 from .aval import Aval
@@ -152,7 +153,7 @@ def _grown(block: int, old_size: int, nbytes: int) -> int | None:
     return grown
 
 
-def records(pool: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def records(pool: np.ndarray, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """A pool's memory as an array whose first axis counts records."""
     dtype = np.dtype(dtype)
     capacity = int(pool[1])

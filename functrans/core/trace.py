@@ -21,6 +21,7 @@ import numpy as np
 from numpy import ndarray  # a global name: `EvalTrace` looks it up for each operand
 
 from .. import errors
+from ..core.values import Index
 from ..errors.source import Source
 from ..runtime.config import Config, config
 from ..runtime.explicit_float import asker, is_explicit
@@ -418,7 +419,7 @@ class Tracer(OperatorMethods, Unportable):
             "numbers runs in a `functrans.pure_callback`, or in a `functrans.Function` with `host = True`",
         )
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Index, value: Any) -> None:
         raise errors.ImmutableArrayError(
             "a traced value cannot be changed in place: write `x = x.at[i].set(v)` (or .add, .multiply, .min, .max)"
         )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
-    import numpy.typing as npt
 
     class Value(Protocol):
         """What a primitive takes and returns: an ndarray, a NumPy scalar or a tracer, with NumPy's operators.
@@ -65,9 +64,17 @@ if TYPE_CHECKING:
         @property
         def reshape(self) -> Any: ...
 
+    # The other names say roles only: public functions convert such arguments, and go on with what they became.
+
     #: What a public function takes for an array: arrays, traced values, numbers, nested lists.
-    ArrayLike: TypeAlias = npt.ArrayLike
+    ArrayLike: TypeAlias = Any
     #: What it takes for a dtype; None means the default.
-    DTypeLike: TypeAlias = npt.DTypeLike | None
+    DTypeLike: TypeAlias = Any
+    #: What it takes for a shape: an integer, or a sequence of integers.
+    ShapeLike: TypeAlias = Any
+    #: What it takes for axes: an integer, a sequence of integers, or None.
+    AxisLike: TypeAlias = Any
+    #: What may stand in the brackets of ``x[...]``.
+    Index: TypeAlias = Any
 else:
-    Value = ArrayLike = DTypeLike = Any
+    Value = ArrayLike = DTypeLike = ShapeLike = AxisLike = Index = Any

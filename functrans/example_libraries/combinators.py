@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import numpy as fnp
 from .. import random
+from ..core.values import ShapeLike
 from ..errors import ArgumentError, ArgumentValueError, AxisError
 from ..frontend.checked import checked
 
@@ -220,7 +221,7 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
     (-1, 6)
     """
 
-    def made(shape: Any) -> Layer:
+    def made(shape: ShapeLike) -> Layer:
         return _pair(make_layer(shape), "shape_dependent: make_layer must return")
 
     def init_fun(rng: Any, input_shape: Any) -> Any:

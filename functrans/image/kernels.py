@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core import ArgumentValueError
+from ..core.values import Value
 
 
 class ResizeMethod(enum.Enum):
@@ -73,14 +74,14 @@ _NAMES = {
 }
 
 
-def _triangle(x: Any) -> Any:
+def _triangle(x: Value) -> Value:
     return np.maximum(0.0, 1.0 - x)
 
 
 def _cubic(a: float) -> Callable[[Any], Any]:
     """Keys's kernel with slope `a` at 1."""
 
-    def kernel(x: Any) -> Any:
+    def kernel(x: Value) -> Value:
         near = ((a + 2) * x - (a + 3)) * x * x + 1
         far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
         return np.where(x >= 2, 0.0, np.where(x >= 1, far, near))
@@ -89,7 +90,7 @@ def _cubic(a: float) -> Callable[[Any], Any]:
 
 
 def _lanczos(radius: float) -> Callable[[Any], Any]:
-    def kernel(x: Any) -> Any:
+    def kernel(x: Value) -> Value:
         apart = np.where(x > 1e-3, x, 1.0)
         wave = radius * np.sin(np.pi * apart) * np.sin(np.pi * apart / radius) / (np.pi**2 * apart**2)
         return np.where(x > radius, 0.0, np.where(x > 1e-3, wave, 1.0))

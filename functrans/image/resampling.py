@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
+from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, ShapeError, Tracer, dtype_kind, is_inexact
+from ..core.values import ArrayLike, ShapeLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -21,8 +23,12 @@ _LEAST = 1000.0 * float(np.finfo(np.float32).eps)
 
 @checked
 def resize(
-    image: Any, shape: Any, method: str | ResizeMethod, antialias: bool = True, precision: Any = None
-) -> Any:
+    image: ArrayLike,
+    shape: ShapeLike,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = None,
+) -> Array:
     """Resample an image to another shape.
 
     Parameters
@@ -88,15 +94,15 @@ def resize(
 
 @checked
 def scale_and_translate(
-    image: Any,
-    shape: Any,
+    image: ArrayLike,
+    shape: ShapeLike,
     spatial_dims: Any,
-    scale: Any,
+    scale: ArrayLike,
     translation: Any,
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """Scale and move an image: the element at `x` comes to ``x * scale + translation``.
 
     Parameters
@@ -154,7 +160,9 @@ def scale_and_translate(
     return fnp.array(finish(x))
 
 
-def _arguments(name: str, image: Any, shape: Any, method: Any) -> tuple[Any, tuple[int, ...], ResizeMethod]:
+def _arguments(
+    name: str, image: Value, shape: ShapeLike, method: Any
+) -> tuple[Any, tuple[int, ...], ResizeMethod]:
     x = array_operand(image, f"{name}: image")
     to = positive_shape(shape, f"{name}: shape")
     if len(to) != len(shape_of(x)):
@@ -164,7 +172,7 @@ def _arguments(name: str, image: Any, shape: Any, method: Any) -> tuple[Any, tup
     return x, to, ResizeMethod.from_string(method)
 
 
-def _inexact(x: Any) -> Any:
+def _inexact(x: Value) -> Value:
     """As floating-point numbers: small integers, such as uint8, in single precision."""
     return x if is_inexact(dtype_of(x)) else ops.convert(x, np.result_type(dtype_of(x), np.float32))
 
@@ -188,7 +196,7 @@ def _of_axes(name: str, what: str, values: Any, count: int) -> list[Any]:
 
 def _resampled(
     x: Any, axis: int, n: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool
-) -> Any:
+) -> Value:
     """One axis, to extent `n`."""
     if method is ResizeMethod.CUBIC_PYTORCH and antialias:
         method = ResizeMethod.CUBIC

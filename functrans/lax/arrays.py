@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from ..core import ArgumentError, ArgumentValueError, ShapeError, aval_of, canonical
+from ..core.values import ArrayLike, DTypeLike, ShapeLike
 from ..frontend.checked import checked
 from ..frontend.structs import described
 from ..numpy.dispatch import owned
@@ -23,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def single(name: str, x: Any) -> Any:
+def single(name: str, x: ArrayLike) -> Any:
     """Convert one operand of the function `name` to a value."""
     return operands(name, x)[0]
 
@@ -37,7 +38,7 @@ def ints(values: Any, name: str) -> tuple[int, ...]:
 
 
 @checked
-def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None) -> Any:
+def reshape(operand: ArrayLike, new_sizes: Any, dimensions: Sequence[int] | None = None) -> Any:
     """Reshape an array; with `dimensions`, first transpose its axes into that order.
 
     Examples
@@ -56,7 +57,7 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
 
 
 @checked
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Any:
     """Permute the axes of an array.
 
     Examples
@@ -74,7 +75,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
 
 
 @checked
-def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Any:
     """Repeat an array along new leading axes.
 
     Examples
@@ -94,7 +95,7 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
 
 
 @checked
-def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
+def broadcast_in_dim(operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Any:
     """Broadcast an array to `shape`; its axis `i` becomes axis ``broadcast_dimensions[i]``.
 
     Examples
@@ -128,7 +129,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 @checked
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Any:
     """Remove axes of extent 1.
 
     Examples
@@ -147,7 +148,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
 
 
 @checked
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Any:
     """Insert axes of extent 1 at these positions of the result.
 
     Examples
@@ -165,7 +166,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
 
 
 @checked
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Any:
     """Merge the axes from `start_dimension` up to but not including `stop_dimension` into one.
 
     Examples
@@ -205,7 +206,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
 
 
 @checked
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
     """Pad or crop an array: for each axis ``(low, high, interior)`` elements of `padding_value` before, after and
     between elements; negative numbers crop.
 
@@ -223,7 +224,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 
 
 @checked
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Any:
     """Reverse the elements along some axes.
 
     Examples
@@ -242,7 +243,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 
 
 @checked
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: DTypeLike, size: int) -> Any:
     """``0, 1, ..., size - 1``.
 
     Examples
@@ -256,7 +257,7 @@ def iota(dtype: Any, size: int) -> Any:
 
 
 @checked
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int) -> Any:
     """An array whose elements are their index along one axis.
 
     Examples
@@ -274,7 +275,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
 
 
 @checked
-def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: int | Sequence[int], fill_value: ArrayLike, dtype: DTypeLike = None) -> Any:
     """An array filled with one number.
 
     Examples
@@ -291,7 +292,7 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
 
 
 @checked
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike = None) -> Any:
     """An array filled with one number, with the shape and dtype of `x`.
 
     Examples
@@ -307,7 +308,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
 
 @checked
-def zeros_like_array(x: Any) -> Any:
+def zeros_like_array(x: ArrayLike) -> Any:
     """Zeros with the shape and dtype of `x`.
 
     Examples

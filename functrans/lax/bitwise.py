@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array
 from ..core import ArgumentValueError, DtypeError, aval_of, canonical
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish
@@ -18,7 +20,7 @@ from .windows import reduce
 __all__ = ["bitcast_convert_type", "clz", "mulhi", "population_count", "reduce_precision", "reduce_xor"]
 
 
-def _unsigned(name: str, x: Any) -> tuple[Any, np.dtype]:
+def _unsigned(name: str, x: Value) -> tuple[Any, np.dtype]:
     """The bits as unsigned integers, and the dtype they came in."""
     (value,) = operands(name, x)
     own = dtype_of(value)
@@ -27,16 +29,16 @@ def _unsigned(name: str, x: Any) -> tuple[Any, np.dtype]:
     return ops.convert(value, np.dtype(f"u{own.itemsize}")), own
 
 
-def _count(x: Any) -> Any:
+def _count(x: Value) -> Value:
     """The number of bits set, of unsigned integers: sums of 1, 2, 4 bits side by side, then of bytes by a product."""
     dtype = dtype_of(x)
     width = 8 * dtype.itemsize
     every = (1 << width) - 1
 
-    def masked(value: Any, byte: int) -> Any:
+    def masked(value: Value, byte: int) -> Value:
         return ops.and_p.bind(value, dtype.type(every // 255 * byte))
 
-    def shifted(value: Any, by: int) -> Any:
+    def shifted(value: Value, by: int) -> Value:
         return ops.shift_right_p.bind(value, dtype.type(by))
 
     x = ops.sub_p.bind(x, masked(shifted(x, 1), 0x55))
@@ -46,7 +48,7 @@ def _count(x: Any) -> Any:
 
 
 @checked
-def population_count(x: Any) -> Any:
+def population_count(x: ArrayLike) -> Any:
     """The number of bits set, in two's complement.
 
     Examples
@@ -61,7 +63,7 @@ def population_count(x: Any) -> Any:
 
 
 @checked
-def clz(x: Any) -> Any:
+def clz(x: ArrayLike) -> Any:
     """The number of zeros before the first set bit.
 
     Examples
@@ -81,7 +83,7 @@ def clz(x: Any) -> Any:
 
 
 @checked
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Any:
     """Reinterpret the bits as another dtype. Has no derivative.
 
     Parameters
@@ -110,7 +112,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
 
 @checked
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Any:
     """Round numbers to a format with fewer bits, without changing their dtype.
 
     Parameters
@@ -146,7 +148,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
 
 
 @checked
-def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Any:
     """Bitwise exclusive "or" along some axes.
 
     Examples
@@ -162,7 +164,7 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
 
 
 @checked
-def mulhi(x: Any, y: Any) -> Any:
+def mulhi(x: ArrayLike, y: ArrayLike) -> Array:
     """The upper half of the bits of the product of integers.
 
     Parameters
@@ -199,12 +201,12 @@ def mulhi(x: Any, y: Any) -> Any:
     return finish(_high_word(a, b, own))
 
 
-def _shifted(x: Any, by: int) -> Any:
+def _shifted(x: Value, by: int) -> Value:
     """Shift right; copies of the sign enter."""
     return ops.shift_right_p.bind(x, dtype_of(x).type(by))
 
 
-def _high_word(a: Any, b: Any, dtype: np.dtype) -> Any:
+def _high_word(a: Value, b: Value, dtype: np.dtype) -> Value:
     """The upper 64 of 128 bits, by halves: the upper ones keep the sign, the lower ones have none.
 
     H. S. Warren, Hacker's Delight, 2nd edition (2012), section 8-2.

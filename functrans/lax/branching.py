@@ -11,6 +11,7 @@ from ..api.bodies import Body, carry_out, trace_body
 from ..api.refs import put_back
 from ..control import cond as cond_primitive
 from ..core import INT64, Aval, aval_of, boundary, concrete, is_abstract, is_float, last_line, promote
+from ..core.values import Index
 from ..errors import ArgumentError, ArgumentValueError, BranchTypeError, ConditionTypeError, HookError
 from ..frontend.arguments import check_function, flatten_values, name_of, value_of
 from ..frontend.checked import checked
@@ -107,7 +108,9 @@ def _with_own_operands(
 
 @boundary
 @checked
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _ABSENT) -> Any:
+def switch(
+    index: Index, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _ABSENT
+) -> Any:
     """Call one of several functions; only that one runs.
 
     Parameters
@@ -166,7 +169,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     return _branch("switch", ops.convert(clamped, INT64), branches, operands)
 
 
-def _branch(what: str, index: Any, branches: list[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
+def _branch(what: str, index: Index, branches: list[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
     if config.disable_jit and not is_abstract(index):
         return branches[int(concrete(index))](*operands)
     values, tree = flatten_values(operands, lambda path: f"{what}: operands{keystr(path)}")

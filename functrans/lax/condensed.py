@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array
 from ..core import INT64, DtypeError, LinAlgError, aval_of, is_inexact
+from ..core.values import ArrayLike, Value
 from ..errors import ArgumentError
 from ..frontend.checked import checked
 from ..primitives import ops
@@ -17,7 +19,7 @@ from .elementwise import operands
 
 
 @checked
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Any, Any]:
     """Reduce square matrices to Hessenberg form by reflections.
 
     Parameters
@@ -55,7 +57,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
 
 
 @checked
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     """Reduce symmetric or Hermitian matrices to tridiagonal form by reflections.
 
     Parameters
@@ -100,7 +102,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
 
 @checked
 def schur(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
@@ -156,7 +158,7 @@ def schur(
 
 
 @checked
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_singular: bool = False) -> Array:
     """Solve tridiagonal systems of equations.
 
     Parameters
@@ -199,7 +201,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     return finish(ops.tridiagonal_solve_p.bind(*given))
 
 
-def _regularized(dl: Any, d: Any, du: Any, b: Any) -> Any:
+def _regularized(dl: Any, d: Any, du: Any, b: Value) -> Value:
     """The diagonal; that of a singular matrix moved by about one rounding error of the largest element."""
     axis = len(shape_of(d)) - 1
     dl, at, du, b = [ops.stop_gradient_p.bind(x) for x in (dl, d, du, b)]
@@ -216,7 +218,7 @@ def _regularized(dl: Any, d: Any, du: Any, b: Any) -> Any:
 
 
 @checked
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(a: ArrayLike, taus: Any, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
     """Multiply matrices by the orthogonal factor of a QR factorization, stored as reflections.
 
     Parameters
@@ -284,11 +286,11 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 
 @checked
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,
-    eps: Any = None,
+    eps: ArrayLike = None,
     dynamic_shape: tuple[int, int] | None = None,
 ) -> tuple[Any, Any, Any, Any]:
     """Polar decomposition ``x = u @ h``, under the name of an algorithm for it.

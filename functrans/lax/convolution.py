@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, aval_of, canonical
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -110,7 +112,7 @@ def _axes(spec: str, channels: str, rhs: str) -> Ints:
     )
 
 
-def permuted(x: Any, order: Sequence[int]) -> Any:
+def permuted(x: Value, order: Sequence[int]) -> Any:
     return (
         x if tuple(order) == tuple(range(len(order))) else ops.transpose_p.bind(x, permutation=tuple(order))
     )
@@ -121,8 +123,8 @@ def permuted(x: Any, order: Sequence[int]) -> Any:
 
 @checked
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
@@ -133,7 +135,7 @@ def conv_general_dilated(
     precision: Any = None,
     preferred_element_type: Any = None,
     out_sharding: None = None,
-) -> Any:
+) -> Array:
     r"""Convolution over any number of spatial axes, with strides, padding and dilation; the window is not reversed.
 
     Parameters
@@ -214,7 +216,7 @@ def conv_general_dilated(
     return finish(permuted(out, order))
 
 
-def _grouped(x: Any, w: Any, features: int, batches: int, *params: Any) -> Any:
+def _grouped(x: Value, w: Value, features: int, batches: int, *params: Any) -> Any:
     """Bind the primitive to operands in the default layout."""
     (n, c, *spatial), (o, i, *window) = shape_of(x), shape_of(w)
     if features < 1 or batches < 1 or (features > 1 and batches > 1):
@@ -247,8 +249,8 @@ def _grouped(x: Any, w: Any, features: int, batches: int, *params: Any) -> Any:
 
 @checked
 def conv(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     precision: Any = None,
@@ -270,8 +272,8 @@ def conv(
 
 @checked
 def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None,
@@ -310,8 +312,8 @@ _CHANNELS_LAST = {
 
 @checked
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     rhs_dilation: Sequence[int] | None = None,
@@ -320,7 +322,7 @@ def conv_transpose(
     precision: Any = None,
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """Convolve `lhs` dilated by the strides: this restores the shape before a convolution with these strides.
 
     Parameters

@@ -18,6 +18,7 @@ from ..core import (
     is_inexact,
     promote,
 )
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..numpy.dispatch import owned
@@ -96,7 +97,7 @@ def _of_one_dtype(name: str, given: Sequence[Any]) -> list[Any]:
     return [strong(v, dtype) for v in values]
 
 
-def _bound(prim: Primitive, values: Sequence[Any], **params: Any) -> Any:
+def _bound(prim: Primitive, values: Sequence[Any], **params: Any) -> Value:
     prim.abstract(*[aval_of(v) for v in values], **params)  # evaluation does not check dtypes
     return prim.bind(*values, **params)
 
@@ -104,13 +105,13 @@ def _bound(prim: Primitive, values: Sequence[Any], **params: Any) -> Any:
 def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Any) -> Callable[..., Any]:
     """Make the strict function of `count` operands that binds `prim` with these parameters."""
 
-    def unary(x: Any) -> Any:
+    def unary(x: Any) -> Value:
         return finish(_bound(prim, operands(name, x), **params))
 
-    def binary(x: Any, y: Any) -> Any:
+    def binary(x: Value, y: Value) -> Value:
         return finish(_bound(prim, broadcast_operands(name, x, y), **params))
 
-    def ternary(x: Any, y: Any, z: Any) -> Any:
+    def ternary(x: Value, y: Value, z: Value) -> Value:
         return finish(_bound(prim, broadcast_operands(name, x, y, z), **params))
 
     function: Callable[..., Any] = (unary, binary, ternary)[count - 1]
@@ -193,7 +194,7 @@ ge = of_primitive("ge", ops.ge_p, 2, "``x >= y``.")
 
 
 @checked
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Any:
     """The complex conjugate; for a real number, the complex number with that real part.
 
     Examples
@@ -210,7 +211,7 @@ def conj(x: Any) -> Any:
 
 
 @checked
-def div(x: Any, y: Any) -> Any:
+def div(x: ArrayLike, y: ArrayLike) -> Any:
     """``x / y``; integers are rounded towards zero.
 
     Examples
@@ -228,7 +229,7 @@ def div(x: Any, y: Any) -> Any:
 
 
 @checked
-def square(x: Any) -> Any:
+def square(x: ArrayLike) -> Any:
     """``x * x``.
 
     Examples
@@ -242,7 +243,7 @@ def square(x: Any) -> Any:
 
 
 @checked
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Any:
     """``x**y`` for an integer `y` known while tracing.
 
     Examples
@@ -260,7 +261,7 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 @checked
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Any:
     """``1 / x``.
 
     Examples
@@ -275,7 +276,7 @@ def reciprocal(x: Any) -> Any:
 
 
 @checked
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: ArrayLike) -> Any:
     """``1 / sqrt(x)``.
 
     Examples
@@ -291,7 +292,7 @@ def rsqrt(x: Any) -> Any:
 
 
 @checked
-def round(x: Any, rounding_method: int = 0) -> Any:
+def round(x: ArrayLike, rounding_method: int = 0) -> Any:
     """The nearest integer; halves away from zero (method 0) or to the even one (method 1).
 
     Examples
@@ -318,7 +319,7 @@ def round(x: Any, rounding_method: int = 0) -> Any:
 
 
 @checked
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Any:
     """Shift bits right by `y` places, preserving the sign.
 
     Examples
@@ -332,7 +333,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
 
 
 @checked
-def shift_right_logical(x: Any, y: Any) -> Any:
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Any:
     """Shift bits right by `y` places, filling with zeros.
 
     Examples
@@ -345,7 +346,7 @@ def shift_right_logical(x: Any, y: Any) -> Any:
     return finish(_shifted("shift_right_logical", x, y, "u"))
 
 
-def _shifted(name: str, x: Any, y: Any, kind: str) -> Any:
+def _shifted(name: str, x: Value, y: Value, kind: str) -> Value:
     a, b = broadcast_operands(name, x, y)
     own = dtype_of(a)
     if own.kind not in "iu":
@@ -355,7 +356,7 @@ def _shifted(name: str, x: Any, y: Any, kind: str) -> Any:
 
 
 @checked
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: Any, x: ArrayLike, max: Any) -> Any:
     """Limit `x` to the range from `min` to `max`.
 
     Examples
@@ -369,7 +370,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
 
 
 @checked
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Any:
     """`on_true` where `pred` is true, else `on_false`; `pred` has their shape or no axes.
 
     Examples
@@ -416,7 +417,7 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 
 @checked
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Any:
     """Convert an array to another dtype, by NumPy's casting.
 
     Examples
@@ -431,7 +432,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
 
 @checked
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: ArrayLike) -> Any:
     """Return `x`, which derivatives treat as a constant; of a pytree, each leaf.
 
     Parameters

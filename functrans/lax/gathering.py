@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, aval_of
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -147,7 +149,7 @@ def windows_of(
     return ops.PlacedWindows(shape, tuple(axes), index[:-1], numbers.places)
 
 
-def with_some_index(x: Any, windows: ops.PlacedWindows) -> tuple[Any, ops.PlacedWindows]:
+def with_some_index(x: Value, windows: ops.PlacedWindows) -> tuple[Any, ops.PlacedWindows]:
     """Add a leading axis of extent 1 if no axis needs an index array."""
     if windows.indexed():
         return x, windows
@@ -169,16 +171,16 @@ def index_operand(name: str, given: Any) -> Any:
 
 @checked
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: GatherScatterMode | str | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike = None,
+) -> Array:
     """Gather windows of an array at these start indices.
 
     Parameters
@@ -244,8 +246,13 @@ def gather(
 
 
 def take_windows(
-    x: Any, indices: Any, numbers: GatherScatterNumbers, sizes: tuple[int, ...], mode: Any, fill_value: Any
-) -> Any:
+    x: Value,
+    indices: Value,
+    numbers: GatherScatterNumbers,
+    sizes: tuple[int, ...],
+    mode: Any,
+    fill_value: ArrayLike,
+) -> Value:
     way = ops.checked_mode("fill" if mode is None else mode)
     x, windows = with_some_index(x, windows_of("lax.gather", shape_of(x), shape_of(indices), numbers, sizes))
     arrays, way = ops.index_arrays(windows, indices, way)
@@ -257,7 +264,7 @@ def take_windows(
 
 
 @checked
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """Take elements at indices along some axes; the other axes follow whole.
 
     Parameters

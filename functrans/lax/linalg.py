@@ -5,7 +5,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from ..arrays.array import Array
 from ..core import LinAlgError, aval_of
+from ..core.values import ArrayLike
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import finish, shape_of
@@ -31,7 +33,7 @@ __all__ = [
 
 
 @checked
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Array:
     """Update the upper Cholesky factor `r` to that of ``r.T.conj() @ r + w w.T.conj()``.
 
     Parameters
@@ -72,7 +74,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
 
 
 @checked
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Any, Any, Any]:
     """LU factors with partial pivoting.
 
     Parameters
@@ -111,7 +113,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
 
 
 @checked
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
     """The permutation made by exchanging row `i` with row ``pivots[i]``, in order.
 
     Parameters
@@ -138,7 +140,9 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
 
 
 @checked
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
+def qr(
+    x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> Any:
     """QR factorization ``x = q @ r``: `q` has orthonormal columns, `r` is upper triangular.
 
     Parameters
@@ -178,7 +182,7 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma:
 
 
 @checked
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: Any) -> Array:
     """The first n columns of a product of reflections ``I - tau v v.T.conj()``.
 
     Parameters
@@ -220,7 +224,7 @@ __getattr__, __dir__ = _module_attributes("functrans.lax.linalg", globals())
 
 
 @checked
-def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(a: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower factor `L` with ``a = L @ L.T.conj()``.
 
     Parameters
@@ -255,15 +259,15 @@ def cholesky(a: Any, *, symmetrize_input: bool = True) -> Any:
 
 @checked
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """Solve ``op(a) x = b`` (or ``x op(a) = b``) with a triangular matrix.
 
     Parameters

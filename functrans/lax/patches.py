@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array
 from ..core import ArgumentValueError, DtypeError, ShapeError, canonical
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..numpy.products import einsum
@@ -22,7 +24,7 @@ __all__ = ["conv_general_dilated_local", "conv_general_dilated_patches"]
 
 @checked
 def conv_general_dilated_patches(
-    lhs: Any,
+    lhs: ArrayLike,
     filter_shape: Sequence[int],
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
@@ -31,7 +33,7 @@ def conv_general_dilated_patches(
     dimension_numbers: Any = None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """The windows that a convolution would see, each as the channels of its position.
 
     Parameters
@@ -84,13 +86,13 @@ def conv_general_dilated_patches(
 
 def _patches(
     name: str,
-    x: Any,
+    x: Value,
     window: tuple[int, ...],
     strides: Any,
     padding: Any,
     lhs_dilation: Any,
     rhs_dilation: Any,
-) -> Any:
+) -> Value:
     """In the default layout."""
     n, c, *spatial = shape_of(x)
     rank = len(window)
@@ -129,8 +131,8 @@ def _patches(
 
 @checked
 def conv_general_dilated_local(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     filter_shape: Sequence[int],
@@ -138,7 +140,7 @@ def conv_general_dilated_local(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """A convolution with weights that differ from position to position (a locally connected layer).
 
     Parameters

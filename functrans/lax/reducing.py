@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..arrays.array import Array
 from ..core import DtypeError, Primitive, ShapeError, aval_of, canonical, promote
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops
@@ -22,7 +24,7 @@ __all__ = [
 
 
 def _reduction(name: str, prim: Primitive, doc: str, example: str) -> Callable[..., Any]:
-    def function(operand: Any, axes: Sequence[int]) -> Any:
+    def function(operand: Value, axes: Sequence[int]) -> Value:
         x = single(name, operand)
         d = many_axes(axes, len(shape_of(x)), f"lax.{name}")
         prim.abstract(aval_of(x), axes=d)
@@ -53,7 +55,7 @@ reduce_or = _reduction("reduce_or", ops.reduce_or_p, "Whether any element is tru
 
 
 @checked
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Any:
     """The index of the largest element along an axis; of equal ones, the first.
 
     Examples
@@ -67,7 +69,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
 
 
 @checked
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: Any) -> Any:
     """The index of the smallest element along an axis; of equal ones, the first.
 
     Examples
@@ -80,7 +82,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     return _argument("argmin", ops.argmin_p, operand, axis, index_dtype)
 
 
-def _argument(name: str, prim: Primitive, operand: Any, axis: int, index_dtype: Any) -> Any:
+def _argument(name: str, prim: Primitive, operand: Value, axis: int, index_dtype: Any) -> Value:
     x = single(name, operand)
     d = one_axis(axis, len(shape_of(x)), f"lax.{name}")
     prim.abstract(aval_of(x), axes=(d,))
@@ -93,7 +95,7 @@ def _argument(name: str, prim: Primitive, operand: Any, axis: int, index_dtype: 
 # --- products -----------------------------------------------------------------------------------------------
 
 
-def _product_operands(name: str, lhs: Any, rhs: Any, preferred: Any) -> tuple[Any, Any]:
+def _product_operands(name: str, lhs: Value, rhs: Value, preferred: Any) -> tuple[Any, Any]:
     x, y = single(name, lhs), single(name, rhs)
     if preferred is not None:
         to = canonical(preferred, f"lax.{name}: preferred_element_type")
@@ -104,8 +106,12 @@ def _product_operands(name: str, lhs: Any, rhs: Any, preferred: Any) -> tuple[An
 
 @checked
 def dot_general(
-    lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
     """Multiply arrays and sum over pairs of axes, for each index of pairs of batch axes.
 
     Parameters
@@ -142,7 +148,7 @@ def dot_general(
 
 
 @checked
-def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def dot(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The product of vectors and matrices.
 
     Examples
@@ -159,7 +165,7 @@ def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any =
 
 
 @checked
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Any:
     """Multiply the matrices in the last two axes; the axes before them must be equal.
 
     Examples
@@ -177,7 +183,7 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
 
 
 def _function(name: str, prim: Primitive, doc: str, notes: str, example: str) -> Callable[..., Any]:
-    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    def function(operand: Value, axis: int = 0, reverse: bool = False) -> Value:
         x = array_operand(operand, f"lax.{name}")
         d = one_axis(axis, len(shape_of(x)), f"lax.{name}")
         prim.abstract(aval_of(x), axis=d, reverse=bool(reverse))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..arrays.array import Array
 from ..core import DtypeError, Primitive, ShapeError
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..numpy.indexing.at import one_by_one
@@ -34,7 +36,7 @@ def _scattered(
     dimension_numbers: Any,
     unique_indices: bool,
     mode: Any,
-) -> Any:
+) -> Value:
     """Bind `prim` to operand and updates at these indices."""
     name = f"lax.{name}"
     x, updates, indices = given
@@ -58,7 +60,7 @@ def _scattered(
     return ops.reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out
 
 
-def _given(name: str, operand: Any, scatter_indices: Any, updates: Any) -> tuple[Any, Any, Any]:
+def _given(name: str, operand: Value, scatter_indices: Any, updates: Value) -> tuple[Any, Any, Any]:
     """Check that operand and updates have one dtype; return them and the indices."""
     x, new = array_operand(operand, name), array_operand(updates, name, 2)
     if x.dtype != new.dtype:
@@ -129,15 +131,15 @@ def _scatter(
     name: str, prim: Primitive, method: str, summary: str, notes: str, example: str, negated: bool = False
 ) -> Callable[..., Any]:
     def function(
-        operand: Any,
+        operand: Value,
         scatter_indices: Any,
-        updates: Any,
+        updates: Value,
         dimension_numbers: gathering.ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: ops.GatherScatterMode | str | None = None,
-    ) -> Any:
+    ) -> Value:
         x, new, indices = _given(name, operand, scatter_indices, updates)
         new = ops.neg_p.bind(new) if negated else new
         return finish(_scattered(name, prim, (x, new, indices), dimension_numbers, unique_indices, mode))
@@ -190,7 +192,7 @@ scatter_max = _scatter(
 
 @checked
 def scatter_apply(
-    operand: Any,
+    operand: ArrayLike,
     scatter_indices: Any,
     func: Callable[[Any], Any],
     dimension_numbers: gathering.ScatterDimensionNumbers,
@@ -199,7 +201,7 @@ def scatter_apply(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: ops.GatherScatterMode | str | None = None,
-) -> Any:
+) -> Array:
     """Apply a function to the elements of an array in windows.
 
     Parameters

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core import ArgumentError, ArgumentValueError, ShapeError, Tracer, canonical
+from ..core.values import ArrayLike, ShapeLike
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops
@@ -65,7 +66,7 @@ class Tolerance:
 
 
 @checked
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: Any) -> Any:
     """Broadcast an array to the shape of another, as NumPy does.
 
     Raises
@@ -89,7 +90,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
 
 
 @checked
-def dtype(x: Any) -> np.dtype:
+def dtype(x: ArrayLike) -> np.dtype:
     """The dtype of an array, a number, or a type of numbers.
 
     Raises
@@ -111,7 +112,7 @@ def dtype(x: Any) -> np.dtype:
 
 
 @checked
-def shape_as_value(shape: Any) -> Any:
+def shape_as_value(shape: ShapeLike) -> Any:
     """A shape as a vector of integers.
 
     Examples

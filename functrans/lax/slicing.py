@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core import ArgumentValueError, DtypeError, ShapeError, Tracer, aval_of
+from ..core.values import ArrayLike, DTypeLike, Index, Value
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..numpy.dispatch import array_operand, owned
@@ -29,7 +30,7 @@ __all__ = [
 
 @checked
 def slice(
-    operand: Any,
+    operand: ArrayLike,
     start_indices: Sequence[int],
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
@@ -55,7 +56,7 @@ def slice(
 
 @checked
 def slice_in_dim(
-    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+    operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Any:
     """``operand[start:limit:stride]`` along one axis; negative indices count from the end.
 
@@ -82,7 +83,7 @@ def slice_in_dim(
 
 
 @checked
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Any:
     """``operand[index]`` along one axis, which is kept with extent 1 if `keepdims`.
 
     Examples
@@ -100,7 +101,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 
 def _starts(
-    x: Any, start_indices: Any, name: str, allow_negative_indices: bool | Sequence[bool]
+    x: Value, start_indices: Any, name: str, allow_negative_indices: bool | Sequence[bool]
 ) -> list[Any]:
     """One start per axis; negative ones count from the end where they are allowed, and count as 0 elsewhere."""
     shape = shape_of(x)
@@ -139,8 +140,8 @@ def _starts(
 
 @checked
 def dynamic_slice(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     slice_sizes: Sequence[int],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
@@ -165,7 +166,12 @@ def dynamic_slice(
 
 @checked
 def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+    operand: ArrayLike,
+    start_index: Any,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Any:
     """`dynamic_slice` along one axis.
 
@@ -186,8 +192,8 @@ def dynamic_slice_in_dim(
 
 @checked
 def dynamic_index_in_dim(
-    operand: Any,
-    index: Any,
+    operand: ArrayLike,
+    index: Index,
     axis: int = 0,
     keepdims: bool = True,
     *,
@@ -209,9 +215,9 @@ def dynamic_index_in_dim(
 
 @checked
 def dynamic_update_slice(
-    operand: Any,
+    operand: ArrayLike,
     update: Any,
-    start_indices: Any,
+    start_indices: ArrayLike,
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
@@ -232,7 +238,7 @@ def dynamic_update_slice(
     return owned(ops.dynamic_update_slice_p.bind(x, new, *starts), operand)
 
 
-def operands_of_update(name: str, operand: Any, update: Any) -> tuple[Any, Any]:
+def operands_of_update(name: str, operand: ArrayLike, update: Any) -> tuple[Any, Any]:
     """Check that operand and update have one dtype; their shapes may differ."""
     x = single(name, operand)
     new = value_of(update, name, 1)
@@ -242,7 +248,7 @@ def operands_of_update(name: str, operand: Any, update: Any) -> tuple[Any, Any]:
 
 @checked
 def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+    operand: ArrayLike, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
     """`dynamic_update_slice` along one axis.
 
@@ -261,7 +267,7 @@ def dynamic_update_slice_in_dim(
 
 @checked
 def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+    operand: ArrayLike, update: Any, index: Index, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
     """Replace one element of `operand` along an axis.
 
@@ -297,7 +303,7 @@ class RoundingMethod(enum.IntEnum):
 
 
 @checked
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """Split an array into pieces of these sizes along an axis.
 
     Raises
@@ -349,7 +355,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
 
 
 @checked
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Any, ...]:
     """Split an array along an axis, which the parts lack.
 
     Examples
@@ -365,7 +371,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
 
 
 @checked
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Any:
     """Repeat an array along each axis.
 
     Examples
@@ -388,7 +394,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 
 
 @checked
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Any:
     """Prepend axes of extent 1 up to this rank.
 
     Examples
@@ -406,7 +412,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 
 @checked
-def empty(shape: Sequence[int], dtype: Any) -> Any:
+def empty(shape: Sequence[int], dtype: DTypeLike) -> Any:
     """A new array with unspecified elements (in fact zeros).
 
     Examples
@@ -419,7 +425,7 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
 
 
 @checked
-def optimization_barrier(operand: Any) -> Any:
+def optimization_barrier(operand: ArrayLike) -> Any:
     """Return a pytree of arrays unchanged; computations from it are kept separate from others, and run after it.
 
     A compiled function does equal computations on a value and on the same value after a barrier twice, in separate

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer, is_inexact
 from ..core.dtypes import INT32
+from ..core.values import ArrayLike
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..numpy.indexing.take import take_along_axis
@@ -19,7 +20,7 @@ __all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "top_k"]
 
 
 @checked
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """Sort along an axis; several arrays are permuted alike, ordered by the first `num_keys` of them.
 
     Parameters
@@ -86,7 +87,7 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
 
 
 @checked
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     """The `k` largest elements along an axis, largest first, and their indices.
 
     Parameters
@@ -132,7 +133,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
 
 @checked
 def approx_max_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
@@ -187,7 +188,7 @@ def approx_max_k(
 
 @checked
 def approx_min_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array
 from ..core import (
     FLOAT32,
     aval_of,
@@ -24,6 +25,7 @@ from ..core import (
     is_inexact,
     is_low,
 )
+from ..core.values import ArrayLike, Value
 from ..errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops, special_ops
@@ -101,7 +103,7 @@ zeta = of_primitive(
 
 
 @checked
-def igamma_grad_a(a: Any, x: Any) -> Any:
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Any:
     """The derivative of `igamma` in `a`.
 
     Differentiable in `x`, and twice in `a`. See `random_gamma_grad` for the method.
@@ -124,7 +126,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
 
 
 @checked
-def polygamma(m: Any, x: Any) -> Any:
+def polygamma(m: Any, x: ArrayLike) -> Any:
     """The derivative of order `m` of `digamma`.
 
     Parameters
@@ -159,7 +161,7 @@ def polygamma(m: Any, x: Any) -> Any:
     return finish(ops.polygamma_p.bind(value, m=order))
 
 
-def _of_orders(m: Any, x: Any) -> Any:
+def _of_orders(m: Any, x: Value) -> Value:
     orders, value = broadcast_operands("polygamma", m, x)
     known, dtype = concrete(orders), aval_of(value).dtype
     if not is_float(dtype):
@@ -180,7 +182,7 @@ class FftType(enum.IntEnum):
 
 
 @checked
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """Discrete Fourier transform along the last axes.
 
     Parameters

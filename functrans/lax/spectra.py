@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from ..arrays.array import Array
+from ..core.values import ArrayLike, Value
 from ..errors import ArgumentValueError
 from ..frontend.checked import checked
 from ..primitives import ops
@@ -41,7 +43,7 @@ class SvdAlgorithm(enum.Enum):
 
 @checked
 def eigh(
-    x: Any,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
@@ -103,7 +105,7 @@ def _range(name: str, subset: tuple[int, int] | None, count: int) -> tuple[int, 
     return first, last
 
 
-def _part(x: Any, first: int, last: int, axis: int = -1) -> Any:
+def _part(x: Value, first: int, last: int, axis: int = -1) -> Value:
     shape = shape_of(x)
     axis %= len(shape)
     if (first, last) == (0, shape[axis]):
@@ -117,7 +119,7 @@ def _part(x: Any, first: int, last: int, axis: int = -1) -> Any:
 
 @checked
 def svd(
-    x: Any,
+    x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,
@@ -177,7 +179,7 @@ def svd(
 
 @checked
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
@@ -248,7 +250,7 @@ def symmetric_product(
     alpha: float = 1.0,
     beta: float = 0.0,
     symmetrize_output: bool = False,
-) -> Any:
+) -> Array:
     """``alpha * a @ a.T + beta * c`` for a symmetric `c`.
 
     Parameters

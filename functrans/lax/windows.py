@@ -12,8 +12,10 @@ import numpy as np
 
 from .. import tree_util
 from ..api.bodies import as_expected
+from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, Aval, ShapeError, Tracer, aval_of
 from ..core.autocast import made
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops, ufuncs
@@ -122,7 +124,7 @@ def _fold_of(computation: Computation, dtype: np.dtype) -> str | None:
     return fold if fold in _COMBINE and (fold in ("sum", "prod") or dtype.kind != "c") else None
 
 
-def _is_neutral(value: Any, fold: str, dtype: np.dtype) -> bool:
+def _is_neutral(value: Value, fold: str, dtype: np.dtype) -> bool:
     return not isinstance(value, Tracer) and bool(value == ops.neutral(fold, dtype))
 
 
@@ -181,7 +183,7 @@ def reduce(
     computation: Computation,
     dimensions: Sequence[int],
     out_sharding: None = None,
-) -> Any:
+) -> Array:
     """Fold arrays along axes with a binary operation.
 
     Parameters
@@ -239,7 +241,7 @@ def reduce(
     return tree_util.tree_unflatten(tree, [finish(v) for v in apply(_spread(begin, values), values)])
 
 
-def _folded(x: Any, init: Any, fold: str, axes: tuple[int, ...]) -> Any:
+def _folded(x: Value, init: Any, fold: str, axes: tuple[int, ...]) -> Value:
     shape = tuple([n for d, n in enumerate(shape_of(x)) if d not in axes])
     if 0 in [shape_of(x)[d] for d in axes]:
         return ops.broadcast_to(init, shape)
@@ -269,7 +271,7 @@ def _halved(values: list[Any], apply: Callable[..., list[Any]]) -> list[Any]:
     return [ops.reshape_p.bind(x, shape=shape[1:]) for x in values]
 
 
-def _every(x: Any, start: int, stop: int, step: int) -> Any:
+def _every(x: Value, start: int, stop: int, step: int) -> Value:
     shape = shape_of(x)
     zeros, ones = (0,) * (len(shape) - 1), (1,) * (len(shape) - 1)
     return ops.slice_p.bind(
@@ -282,15 +284,15 @@ def _every(x: Any, start: int, stop: int, step: int) -> Any:
 
 @checked
 def reduce_window(
-    operand: Any,
-    init_value: Any,
+    operand: ArrayLike,
+    init_value: ArrayLike,
     computation: Computation,
     window_dimensions: Sequence[int],
     window_strides: Sequence[int] | None = None,
     padding: str | Sequence[tuple[int, int]] = "VALID",
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
-) -> Any:
+) -> Array:
     """Fold the elements under a sliding window with a binary operation.
 
     Parameters

@@ -11,6 +11,7 @@ from .. import lax
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, finfo
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -58,13 +59,13 @@ class _Problem(NamedTuple):
 
 @checked
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike = None,
     mask: Any = None,
     *,
-    scale: Any = None,
+    scale: ArrayLike = None,
     is_causal: bool = False,
     query_seq_lengths: Any = None,
     key_value_seq_lengths: Any = None,
@@ -173,7 +174,7 @@ _NAME = "dot_product_attention"
 # --- arguments ----------------------------------------------------------------------------------------------
 
 
-def _with_examples(x: Any, name: str) -> Any:
+def _with_examples(x: Value, name: str) -> Value:
     shape = shape_of(x)
     if len(shape) not in (3, 4):
         raise ShapeError(
@@ -221,7 +222,7 @@ def _booleans(mask: Any) -> Any:
     return value
 
 
-def _pairs(x: Any, full: tuple[int, ...], name: str) -> Any:
+def _pairs(x: Value, full: tuple[int, ...], name: str) -> Value:
     """A bias or mask with four axes, each full or of extent 1."""
     shape = shape_of(x)
     shape = (*[1] * (4 - len(shape)), *shape)
@@ -232,7 +233,7 @@ def _pairs(x: Any, full: tuple[int, ...], name: str) -> Any:
     return ops.reshape_p.bind(x, shape=shape)
 
 
-def _lengths(x: Any, examples: int, name: str) -> Any:
+def _lengths(x: Value, examples: int, name: str) -> Value:
     if x is None:
         return None
     value = array_operand(x, f"{_NAME}: {name}")
@@ -273,7 +274,7 @@ def _stored(p: _Problem) -> tuple[Any, Any]:
     q = p.q.reshape(examples, queries, own, group, features)
     logits = fnp.einsum("bqhgd,bkhd->bhgqk", q, p.k)
 
-    def grouped(x: Any) -> Any:
+    def grouped(x: Value) -> Any:
         first, heads, *rest = shape_of(x)
         return x.reshape(first, *_grouped(heads, own, group), *rest)
 
@@ -314,7 +315,7 @@ def _blocked(p: _Problem) -> tuple[Any, Any]:
         for x in (p.k, p.v)
     ]
 
-    def cut(x: Any) -> Any:
+    def cut(x: Value) -> Any:
         """A bias or mask in blocks."""
         if x is None:
             return None
@@ -346,7 +347,7 @@ def _division(size: int, largest: int) -> tuple[int, int]:
     return number, -(-size // number)
 
 
-def _padded(x: Any, axis: int, size: int) -> Any:
+def _padded(x: Value, axis: int, size: int) -> Value:
     """Zeros appended to an axis."""
     missing = size - shape_of(x)[axis]
     return x if not missing else fnp.pad(x, [(0, missing if d == axis else 0) for d in range(x.ndim)])

@@ -20,6 +20,8 @@ from typing import Any
 
 from .. import lax
 from .. import numpy as fnp
+from ..core.kernel import BlockEmitter, IndexEmitter, ScalarEmitter
+from ..core.values import Value
 from ..custom.function import Function
 
 
@@ -79,16 +81,16 @@ class _Block:
         """The positions of the first query and the first key."""
         return self.i * self.queries, self.j * self.keys
 
-    def start(self, x: Any) -> list[Any]:
+    def start(self, x: Value) -> list[Any]:
         """Where the block begins in a bias or mask."""
         places = (self.row // self.heads, self.row % self.heads, 0, self.i, 0, self.j, 0)
         return [0 if n == 1 else place for n, place in zip(x.shape, places)]
 
-    def part(self, x: Any) -> Any:
+    def part(self, x: Any) -> Value:
         """The block of a bias or mask."""
         return lax.dynamic_slice(x, self.start(x), self.sizes(x)).reshape(x.shape[2], x.shape[4], x.shape[6])
 
-    def sizes(self, x: Any) -> tuple[int, ...]:
+    def sizes(self, x: Value) -> tuple[int, ...]:
         """The extents of a block of a bias or mask."""
         return (1, 1, x.shape[2], 1, x.shape[4], 1, x.shape[6])
 
@@ -123,7 +125,7 @@ def product(x: Any, y: Any) -> Any:
     return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1])
 
 
-def summed_over_group(x: Any, y: Any) -> Any:
+def summed_over_group(x: Value, y: Value) -> Any:
     """``x.T @ y`` for stacked rows."""
     return x.reshape(-1, x.shape[-1]).T @ y.reshape(-1, y.shape[-1])
 
@@ -155,7 +157,7 @@ class Blocks:
         """The block of rows `q` and `k`, number (`i`, `j`)."""
         return _Block(self.band, self.heads, row, limit, self.bias, self.mask, i, j, q.shape[-2], k.shape[-2])
 
-    def over_rows(self, function: Any, carry: Any, *arrays: Any) -> Any:
+    def over_rows(self, function: Any, carry: Any, *arrays: Value) -> Any:
         """A scan of ``function(carry, row, limit, *parts)`` over the rows."""
 
         def step(c: Any, x: Any) -> Any:
@@ -168,7 +170,7 @@ class Blocks:
         """The result, and the logarithm of each row's sum of exponentials."""
         n = k.shape[1]
 
-        def queries(row: Any, limit: Any, k: Any, v: Any, i: Any, q: Any) -> Any:
+        def queries(row: Any, limit: Any, k: IndexEmitter, v: Any, i: Any, q: Any) -> Any:
             def keys(carry: Any, x: Any) -> Any:
                 j, k, v = x
                 block = self.block(row, limit, i, j, q, k)
@@ -182,7 +184,7 @@ class Blocks:
             lse = fnp.where(empty, total.dtype.type(-math.inf), top + fnp.log(total))
             return out / total, lse[..., 0]
 
-        def rows(carry: Any, row: Any, limit: Any, q: Any, k: Any, v: Any) -> Any:
+        def rows(carry: Any, row: Any, limit: Any, q: Any, k: IndexEmitter, v: Any) -> Any:
             of_keys = partial(queries, row, limit, k, v)
             return carry, lax.scan(lambda c, x: (c, of_keys(*x)), None, (fnp.arange(q.shape[0]), q))[1]
 
@@ -196,7 +198,7 @@ class Blocks:
         inner = fnp.sum(ct * out, axis=-1) - ct_lse
         n = k.shape[1]
 
-        def queries(carry: Any, row: Any, limit: Any, k: Any, v: Any, x: Any) -> Any:
+        def queries(carry: Any, row: Any, limit: Any, k: IndexEmitter, v: Any, x: Any) -> Any:
             i, q, lse, inner, ct = x
             ct_k, ct_v, ct_bias = carry
 
@@ -260,7 +262,15 @@ class Blocks:
             return total - shift * out, shift[..., 0]
 
         def rows(
-            carry: Any, row: Any, limit: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, *tangents: Any
+            carry: Any,
+            row: Any,
+            limit: Any,
+            q: Any,
+            k: ScalarEmitter,
+            v: Any,
+            out: Any,
+            lse: Any,
+            *tangents: Any,
         ) -> Any:
             t_q, t_k, t_v = tangents
             of_keys = partial(queries, row, limit, (k, v, t_k, t_v))
@@ -271,7 +281,7 @@ class Blocks:
         return self.over_rows(rows, None, *primals, lse, *tangents)[1]
 
 
-def _online(logits: Any, v: Any, out: Any, top: Any, total: Any) -> tuple[Any, Any, Any]:
+def _online(logits: Value, v: Value, out: Any, top: Any, total: Any) -> tuple[Any, Any, Any]:
     """Add a block to a row's weighted sum of values, its largest logit and its sum of exponentials."""
     new = fnp.maximum(top, fnp.max(logits, axis=-1, keepdims=True))
     shift = _finite(new)
@@ -294,7 +304,7 @@ class BlockedAttention(Function):
 
     @staticmethod
     def forward(
-        band: Band, heads: int, q: Any, k: Any, v: Any, bias: Any, mask: Any, limit: Any
+        band: Band, heads: int, q: Any, k: BlockEmitter, v: Any, bias: Any, mask: Any, limit: Any
     ) -> tuple[Any, Any]:
         """The value."""
         return Blocks(band, heads, bias, mask, limit).forward(q, k, v)

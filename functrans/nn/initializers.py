@@ -31,6 +31,7 @@ from ..core import (
     is_inexact,
     is_low,
 )
+from ..core.values import ArrayLike, DTypeLike, ShapeLike, Value
 from ..frontend.checked import checked
 from ..frontend.docstrings import described, with_sections
 from ..primitives.ops import as_shape, finish, one_axis
@@ -47,11 +48,11 @@ __all__ = [
 class Initializer(Protocol):
     """What draws an array: ``initializer(key, shape, dtype=None, out_sharding=None)``."""
 
-    def __call__(self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    def __call__(self, key: Any, shape: ShapeLike, dtype: Any = None, out_sharding: Any = None) -> Any:
         """Draw an array."""
 
 
-def _dtype(dtype: Any, name: str) -> np.dtype:
+def _dtype(dtype: DTypeLike, name: str) -> np.dtype:
     to = canonical(float if dtype is None else dtype, f"{name}: dtype")
     if not is_inexact(to):
         raise DtypeError(f"{name}: dtype must be a float or complex dtype, got {to}")
@@ -69,7 +70,7 @@ def _initializer(
     """The initializer that draws by a function of key, shape and dtype."""
     own = _dtype(default, name)
 
-    def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    def init(key: Value, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None) -> Any:
         """Draw an array of a shape and dtype."""
         _one_device(out_sharding, name)
         return finish(draw(key, as_shape(shape, name), own if dtype is None else _dtype(dtype, name)))
@@ -107,7 +108,7 @@ Initializer
 
 @checked
 @described(_DRAWN)
-def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+def zeros(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None) -> Any:
     """Zeros.
 
     Examples
@@ -122,7 +123,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
 
 @checked
 @described(_DRAWN)
-def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+def ones(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None) -> Any:
     """Ones.
 
     Examples
@@ -137,7 +138,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
 
 @checked
 @described(_MADE)
-def constant(value: Any, dtype: Any = None) -> Any:
+def constant(value: ArrayLike, dtype: DTypeLike = None) -> Any:
     """An initializer that repeats a value.
 
     Parameters
@@ -156,7 +157,7 @@ def constant(value: Any, dtype: Any = None) -> Any:
 
 @checked
 @described(_MADE)
-def uniform(scale: Any = 0.01, dtype: Any = None) -> Any:
+def uniform(scale: ArrayLike = 0.01, dtype: DTypeLike = None) -> Any:
     """An initializer that draws uniform numbers in ``[0, scale)``.
 
     Parameters
@@ -176,7 +177,7 @@ def uniform(scale: Any = 0.01, dtype: Any = None) -> Any:
 
 @checked
 @described(_MADE)
-def normal(stddev: Any = 0.01, dtype: Any = None) -> Any:
+def normal(stddev: Any = 0.01, dtype: DTypeLike = None) -> Any:
     """An initializer that draws normal numbers of mean 0.
 
     Parameters
@@ -196,7 +197,9 @@ def normal(stddev: Any = 0.01, dtype: Any = None) -> Any:
 
 @checked
 @described(_MADE)
-def truncated_normal(stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Any:
+def truncated_normal(
+    stddev: Any = 0.01, dtype: DTypeLike = None, lower: Any = -2.0, upper: ArrayLike = 2.0
+) -> Any:
     """An initializer that draws normal numbers of mean 0 between two bounds.
 
     Parameters
@@ -213,7 +216,7 @@ def truncated_normal(stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, u
     True
     """
 
-    def draw(key: Any, shape: tuple[int, ...], to: np.dtype) -> Any:
+    def draw(key: Value, shape: tuple[int, ...], to: np.dtype) -> Value:
         return random.truncated_normal(key, lower, upper, shape, to) * to.type(stddev)
 
     return _initializer("truncated_normal", dtype, draw)
@@ -244,13 +247,13 @@ batch_axis : int or sequence of int
 @described(_MADE)
 @described(_FANS)
 def variance_scaling(
-    scale: Any,
+    scale: ArrayLike,
     mode: str,
     distribution: str,
     in_axis: Any = -2,
     out_axis: Any = -1,
     batch_axis: Any = (),
-    dtype: Any = None,
+    dtype: DTypeLike = None,
 ) -> Any:
     """An initializer whose variance is `scale` divided by the number of inputs, outputs, or both.
 
@@ -283,11 +286,13 @@ def variance_scaling(
     return _scaling("variance_scaling", scale, mode, distribution, (in_axis, out_axis, batch_axis), dtype)
 
 
-def _scaling(name: str, scale: Any, mode: str, distribution: str, axes: Sequence[Any], dtype: Any) -> Any:
+def _scaling(
+    name: str, scale: Any, mode: str, distribution: str, axes: Sequence[Any], dtype: DTypeLike
+) -> Any:
     one_of(mode, tuple(_MODES), f"{name}: mode")
     one_of(distribution, ("truncated_normal", "normal", "uniform"), f"{name}: distribution")
 
-    def draw(key: Any, shape: tuple[int, ...], to: np.dtype) -> Any:
+    def draw(key: Any, shape: tuple[int, ...], to: np.dtype) -> Value:
         variance = to.type(scale / max(_MODES[mode](*_fans(name, shape, axes)), 1e-300))
         if distribution == "normal":
             return random.normal(key, shape, to) * np.sqrt(variance)
@@ -318,7 +323,7 @@ def _fans(name: str, shape: tuple[int, ...], axes: Sequence[Any]) -> tuple[float
     return inputs * field, outputs * field
 
 
-def _disk(key: Any, shape: tuple[int, ...], to: np.dtype, truncated: bool) -> Any:
+def _disk(key: Any, shape: tuple[int, ...], to: np.dtype, truncated: bool) -> Value:
     """Complex numbers of variance 1: uniform on a disk, or normal with a modulus of at most 2."""
     real = np.dtype(np.float32 if to.itemsize == 8 else np.float64)
     first, second = random.split(key)
@@ -346,7 +351,7 @@ Examples
 
 
 def _scaled(name: str, scale: float, mode: str, distribution: str, summary: str) -> Callable[..., Any]:
-    def function(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Any:
+    def function(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: DTypeLike = None) -> Any:
         return _scaling(name, scale, mode, distribution, (in_axis, out_axis, batch_axis), dtype)
 
     function.__name__ = function.__qualname__ = name
@@ -380,7 +385,7 @@ he_normal = kaiming_normal = _scaled(
 
 @checked
 @described(_MADE)
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Any:
+def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike = None) -> Any:
     """An initializer that draws matrices with orthonormal columns or rows, whichever are fewer.
 
     It takes shapes of at least two axes.
@@ -409,7 +414,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> An
     )
 
 
-def _orthogonal(key: Any, shape: tuple[int, ...], dtype: np.dtype, column_axis: int) -> Any:
+def _orthogonal(key: Value, shape: tuple[int, ...], dtype: np.dtype, column_axis: int) -> Value:
     if len(shape) < 2:
         raise ArgumentValueError(f"orthogonal: expected a shape of at least two axes, got {shape}")
     axis = one_axis(column_axis, len(shape), "orthogonal")
@@ -426,7 +431,7 @@ def _orthogonal(key: Any, shape: tuple[int, ...], dtype: np.dtype, column_axis: 
 
 @checked
 @described(_MADE)
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Any:
+def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike = None) -> Any:
     """An initializer of convolutions: an orthogonal matrix at the centre of the window, zeros elsewhere.
 
     It takes shapes (..., inputs, outputs) of three to five axes, with at most as many inputs as outputs.
@@ -450,7 +455,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
     Array([False,  True, False])
     """
 
-    def draw(key: Any, shape: tuple[int, ...], to: np.dtype) -> Any:
+    def draw(key: Value, shape: tuple[int, ...], to: np.dtype) -> Value:
         if len(shape) not in (3, 4, 5):
             raise ArgumentValueError(f"delta_orthogonal: expected a shape of three to five axes, got {shape}")
         inputs, outputs = shape[-2:]

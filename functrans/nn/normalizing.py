@@ -7,7 +7,9 @@ from typing import Any
 
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
+from ..arrays.array import Array
 from ..core import ArgumentValueError, ShapeError, canonical
+from ..core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -16,7 +18,7 @@ from ..scipy import special
 from .operands import inexact_operand, parameter, real_operand
 
 
-def _mask(where: Any, x: Any, name: str) -> Any:
+def _mask(where: Any, x: Value, name: str) -> Any:
     """A boolean array in the shape of `x`.
 
     Raises
@@ -33,7 +35,7 @@ def _mask(where: Any, x: Any, name: str) -> Any:
 
 
 @checked
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: AxisLike = -1, where: ArrayLike = None) -> Array:
     """``exp(x) / sum(exp(x))`` along axes, without overflow.
 
     Parameters
@@ -70,7 +72,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 
 @checked
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: AxisLike = -1, where: ArrayLike = None) -> Array:
     """Logarithm of `softmax`, accurate where `softmax` is near 0.
 
     Parameters
@@ -101,13 +103,13 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 @checked
 def logsumexp(
-    a: Any,
-    axis: Any = None,
-    b: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    b: ArrayLike = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike = None,
+) -> Array:
     """``log(sum(b * exp(a)))`` along axes, without overflow.
 
     Parameters
@@ -145,7 +147,7 @@ def logsumexp(
 
 
 @checked
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(x: ArrayLike, axis: AxisLike = None, where: ArrayLike = None, keepdims: bool = False) -> Array:
     """Logarithm of the mean of ``exp(x)`` along axes, without overflow.
 
     Parameters
@@ -182,15 +184,15 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 
 @checked
 def standardize(
-    x: Any,
-    axis: Any = -1,
-    mean: Any = None,
-    variance: Any = None,
+    x: ArrayLike,
+    axis: AxisLike = -1,
+    mean: ArrayLike = None,
+    variance: ArrayLike = None,
     epsilon: Any = 1e-5,
-    where: Any = None,
+    where: ArrayLike = None,
     *,
     algorithm: str = "fast",
-) -> Any:
+) -> Array:
     """Shift and scale to mean 0 and variance 1 along axes.
 
     Parameters
@@ -232,7 +234,7 @@ def standardize(
 
 
 @checked
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike = None, axis: int = -1) -> Array:
     """Vectors with a one at the position that each integer names.
 
     Parameters

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import FLOAT64, DtypeError, is_bfloat16
+from ..core.values import Value
 from ..frontend.checked import checked
 from ..frontend.docstrings import with_sections
 from ..numpy.dispatch import array_operand
@@ -30,7 +31,7 @@ DtypeError
 """
 
 
-def real_operand(x: Any, name: str, position: int = 0) -> Any:
+def real_operand(x: Value, name: str, position: int = 0) -> Any:
     """A float array or tracer; integers become float64.
 
     Raises
@@ -47,7 +48,7 @@ def real_operand(x: Any, name: str, position: int = 0) -> Any:
     return with_weak_numbers(value) if is_bfloat16(dtype) else ops.convert(value, FLOAT64)
 
 
-def inexact_operand(x: Any, name: str) -> Any:
+def inexact_operand(x: Value, name: str) -> Any:
     """A float or complex array or tracer; integers become float64."""
     value = array_operand(x, name)
     return value if dtype_of(value).kind == "c" else real_operand(value, name)
@@ -67,7 +68,7 @@ def parameter(x: Any, name: str, position: int) -> Any:
     return with_weak_numbers(value)
 
 
-def with_weak_numbers(value: Any) -> Any:
+def with_weak_numbers(value: Value) -> Any:
     """The value; an ndarray of bfloat16, which ``0.5 *`` would make one of float32, as an `Array`."""
     return ops.finish(value) if is_bfloat16(dtype_of(value)) else value
 
@@ -79,7 +80,7 @@ def activation(body: Callable[..., Any]) -> Callable[..., Any]:
     """
     name = body.__name__
 
-    def function(x: Any, *parameters: Any) -> Any:
+    def function(x: Value, *parameters: Any) -> Value:
         others = [parameter(p, name, i) for i, p in enumerate(parameters, 1)]
         return finish(body(real_operand(x, name), *others))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import numpy as fnp
+from ..arrays.array import Array
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives.ops import dtype_of, finish
@@ -15,7 +17,7 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 
 @checked
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """Rectified linear unit: ``max(x, 0)``.
 
     Parameters
@@ -47,12 +49,12 @@ def relu(x: Any) -> Any:
     return finish(_positive(value))
 
 
-def _positive(x: Any) -> Any:
+def _positive(x: Any) -> Value:
     return select(x <= 0, dtype_of(x).type(0), x)  # NaN stays
 
 
 @activation
-def relu6(x: Any) -> Any:
+def relu6(x: Value) -> Value:
     """Rectified linear unit with a ceiling: ``min(max(x, 0), 6)``.
 
     Notes
@@ -68,12 +70,12 @@ def relu6(x: Any) -> Any:
     return _between(x, 6.0)
 
 
-def _between(x: Any, high: float) -> Any:
+def _between(x: Value, high: float) -> Value:
     return select(x >= high, dtype_of(x).type(high), _positive(x))
 
 
 @activation
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: Value) -> Value:
     """Piecewise linear sigmoid: ``relu6(x + 3) / 6``.
 
     Notes
@@ -90,7 +92,7 @@ def hard_sigmoid(x: Any) -> Any:
 
 
 @activation
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: Value) -> Value:
     """Piecewise quadratic SiLU: ``x * hard_sigmoid(x)``; `hard_swish` is the same function.
 
     Examples
@@ -108,7 +110,7 @@ hard_swish = hard_silu
 
 
 @activation
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: Value) -> Value:
     """Piecewise linear tanh: `x` between -1 and 1, and the nearer of them outside.
 
     Notes
@@ -126,7 +128,7 @@ def hard_tanh(x: Any) -> Any:
 
 
 @activation
-def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
+def leaky_relu(x: Value, negative_slope: Any = 0.01) -> Value:
     """Rectified linear unit with a slope for negative numbers: `x`, or ``negative_slope * x`` below 0.
 
     Parameters
@@ -148,7 +150,7 @@ def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
 
 
 @activation
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: Any, alpha: Any = 1.0) -> Value:
     """Exponential linear unit: `x`, or ``alpha * (exp(x) - 1)`` below 0.
 
     Parameters
@@ -174,14 +176,14 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     return _elu(x, alpha)
 
 
-def _elu(x: Any, alpha: Any) -> Any:
+def _elu(x: Any, alpha: Any) -> Value:
     above = x > 0
     below = fnp.where(above, dtype_of(x).type(0), x)  # the other piece must not overflow
     return fnp.where(above, x, alpha * fnp.expm1(below))
 
 
 @activation
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: Value, alpha: Any = 1.0) -> Value:
     """Continuously differentiable exponential linear unit: `x`, or ``alpha * (exp(x / alpha) - 1)`` below 0.
 
     Parameters
@@ -205,7 +207,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @activation
-def selu(x: Any) -> Any:
+def selu(x: Any) -> Value:
     """Scaled exponential linear unit, which keeps zero mean and unit variance from layer to layer.
 
     Notes
@@ -226,7 +228,7 @@ def selu(x: Any) -> Any:
 
 
 @activation
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: Value) -> Value:
     """Softplus made of pieces: 0 up to -1, ``(x + 1)**2 / 4`` up to 1, then `x`.
 
     Examples

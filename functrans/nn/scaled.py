@@ -8,7 +8,9 @@ import numpy as np
 
 from .. import lax
 from .. import numpy as fnp
+from ..arrays.array import Array
 from ..core import ArgumentValueError, ShapeError, canonical
+from ..core.values import ArrayLike
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -22,8 +24,8 @@ _QUANTIZED = (
 
 @checked
 def scaled_matmul(
-    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
+) -> Array:
     """Product of the rows of two stacks of matrices, whose elements have one scale for each block of a row.
 
     Parameters
@@ -75,13 +77,13 @@ def scaled_matmul(
 
 @checked
 def scaled_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
     preferred_element_type: Any = np.float32,
     configs: Any = None,
     implementation: None = None,
-) -> Any:
+) -> Array:
     """`lax.dot_general` with a dtype for the result. It does not quantize: that needs Nvidia's devices.
 
     Parameters

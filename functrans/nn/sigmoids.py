@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import numpy as fnp
+from ..arrays.array import Array
 from ..core import ArgumentValueError
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -19,7 +21,7 @@ _FAR = 800.0
 
 
 @checked
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Array:
     """The argument itself, as an array.
 
     Parameters
@@ -41,7 +43,7 @@ def identity(x: Any) -> Any:
 
 
 @activation
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Value) -> Value:
     """Logistic function ``1 / (1 + exp(-x))``.
 
     Examples
@@ -54,7 +56,7 @@ def sigmoid(x: Any) -> Any:
 
 
 @checked
-def tanh(x: Any, /) -> Any:
+def tanh(x: ArrayLike, /) -> Array:
     """Hyperbolic tangent.
 
     Parameters
@@ -76,7 +78,7 @@ def tanh(x: Any, /) -> Any:
 
 
 @activation
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: Value) -> Value:
     """A sigmoid with slow tails: ``x / (1 + |x|)``.
 
     Examples
@@ -91,7 +93,7 @@ def soft_sign(x: Any) -> Any:
 
 
 @activation
-def softplus(x: Any) -> Any:
+def softplus(x: Value) -> Value:
     """Smooth rectifier ``log(1 + exp(x))``, without overflow.
 
     Examples
@@ -104,7 +106,7 @@ def softplus(x: Any) -> Any:
 
 
 @activation
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: Value) -> Value:
     """Logarithm of `sigmoid`, accurate where `sigmoid` is near 0: ``-softplus(-x)``.
 
     Examples
@@ -146,7 +148,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     return 0.5 * fnp.where(negative, b / beyond, x + root)
 
 
-def _gated(x: Any, gate: Callable[[Any], Any], far: float = _FAR) -> Any:
+def _gated(x: Value, gate: Callable[[Any], Any], far: float = _FAR) -> Value:
     """``x * gate(x)`` for a gate that in working precision is 0 below `-far` and 1 above `far`."""
     outside = ops.abs_p.bind(x) > far
     inner = select(outside, dtype_of(x).type(0), x)  # an infinity times 0 would be NaN
@@ -154,7 +156,7 @@ def _gated(x: Any, gate: Callable[[Any], Any], far: float = _FAR) -> Any:
 
 
 @activation
-def silu(x: Any) -> Any:
+def silu(x: Value) -> Value:
     """Sigmoid linear unit: ``x * sigmoid(x)``; `swish` is the same function.
 
     Examples
@@ -170,7 +172,7 @@ swish = silu
 
 
 @activation
-def mish(x: Any) -> Any:
+def mish(x: Value) -> Value:
     """A self-regularized gate: ``x * tanh(softplus(x))``.
 
     References
@@ -186,14 +188,14 @@ def mish(x: Any) -> Any:
     return _gated(x, _tanh_of_softplus)
 
 
-def _tanh_of_softplus(x: Any) -> Any:
+def _tanh_of_softplus(x: Value) -> Value:
     # With p = sigmoid(x), q = 1 - p and exp(softplus(x)) = 1 / q, the hyperbolic tangent is (1 - q**2) / (1 + q**2).
     p, q = with_weak_numbers(ops.logistic_p.bind(x)), with_weak_numbers(ops.logistic_p.bind(-x))
     return p * (1.0 + q) / (1.0 + q * q)
 
 
 @checked
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """Gaussian error linear unit: `x` times the normal distribution function of `x`.
 
     Parameters
@@ -222,18 +224,18 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return finish(_gated(value, _normal_by_tanh if approximate else _normal, 40.0))
 
 
-def _normal_by_tanh(x: Any) -> Any:
+def _normal_by_tanh(x: Value) -> Value:
     # (1 + tanh(z)) / 2 is sigmoid(2 z), which loses no digits in the lower tail.
     x = with_weak_numbers(x)
     return ops.logistic_p.bind(math.sqrt(8.0 / math.pi) * x * (1.0 + 0.044715 * (x * x)))
 
 
-def _normal(x: Any) -> Any:
+def _normal(x: Value) -> Any:
     return 0.5 * with_weak_numbers(ops.erfc_p.bind(-math.sqrt(0.5) * with_weak_numbers(x)))
 
 
 @checked
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """Gated linear unit: the first half of `x` along an axis, times the sigmoid of the second.
 
     Parameters
@@ -268,7 +270,7 @@ def glu(x: Any, axis: int = -1) -> Any:
 
 
 @activation
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: Value) -> Value:
     """``log(1 - exp(-x))`` for positive `x`, accurate for small and large ones.
 
     Notes

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..api.vmap import vmap
 from ..core import INT64, Transformed, canonical, concrete, is_abstract
+from ..core.values import AxisLike, DTypeLike, ShapeLike
 from ..errors import ArgumentError, ArgumentValueError, InvalidIndexError, ShapeError
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
@@ -280,7 +281,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 
 @implements(np.apply_over_axes)
-def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: AxisLike) -> Any:
     """Apply ``func(a, axis)`` for one axis after another; axes that it removes are restored with extent 1.
 
     Examples
@@ -446,7 +447,9 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
 
 @checked
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(
+    function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
+) -> Any:
     """Call a function with the coordinates of the elements of an array: ``function(*indices(shape), **kwargs)``.
 
     Examples

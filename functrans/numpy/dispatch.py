@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays.array import Array, WeakArray
 from ..core import PYTHON_KEYS, Tracer, aval_of, canonical, current_trace, eval_trace, operators, promote
+from ..core.values import AxisLike, DTypeLike
 from ..errors import ArgumentValueError, NoRuleError
 from ..frontend.checked import checked
 from ..primitives import ops
@@ -63,7 +64,7 @@ def array_operand(x: Any, name: str, position: int = 0) -> Any:
     return x
 
 
-def in_one_dtype(values: list[Any], dtype: Any, name: str) -> list[Any]:
+def in_one_dtype(values: list[Any], dtype: DTypeLike, name: str) -> list[Any]:
     """Convert values to `dtype`, or to their common one. Python numbers count as float64, int64, ... here, as in
     NumPy's functions other than ufuncs.
     """
@@ -77,7 +78,7 @@ def in_one_dtype(values: list[Any], dtype: Any, name: str) -> list[Any]:
     return [strong(v, to) for v in values]
 
 
-def along(x: Any, axis: Any, name: str) -> tuple[Any, int]:
+def along(x: Any, axis: AxisLike, name: str) -> tuple[Any, int]:
     """Return an array and the axis to work along; for None, the flattened array."""
     if axis is None:
         return ops.flat(x), 0

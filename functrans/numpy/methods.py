@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import errors
 from ..core import CPU, because, canonical, is_abstract, operators
+from ..core.values import ArrayLike, DTypeLike, Value
 from ..primitives import ops
 from ..primitives.operands import finish
 from . import linalg
@@ -24,7 +25,7 @@ from .shaping.reshaping import ravel
 # --- the array API standard ---------------------------------------------------------------------------------
 
 
-def namespace(x: Any, /, *, api_version: str | None = None) -> Any:
+def namespace(x: ArrayLike, /, *, api_version: str | None = None) -> Any:
     """``x.__array_namespace__()``: the module `functrans.numpy`.
 
     Raises
@@ -41,7 +42,7 @@ def namespace(x: Any, /, *, api_version: str | None = None) -> Any:
     return module
 
 
-def _to_device(x: Any, device: Any, /, *, stream: Any = None) -> Any:
+def _to_device(x: Value, device: Any, /, *, stream: Any = None) -> Value:
     on_cpu(device, "to_device")
     if stream is not None:
         raise errors.ArgumentValueError("to_device: stream must be None: a CPU has none")
@@ -68,7 +69,7 @@ def _needs_numbers(name: str, cure: str) -> Callable[..., NoReturn]:
     return method
 
 
-def _view(x: Any, dtype: Any = None, type: Any = None) -> Any:
+def _view(x: Any, dtype: DTypeLike = None, type: Any = None) -> Value:
     """Reinterpret the bits as another dtype: a new value, whose derivative is 0."""
     if dtype is None:
         return x
@@ -89,7 +90,7 @@ def _view(x: Any, dtype: Any = None, type: Any = None) -> Any:
     )
 
 
-def _byteswap(x: Any, inplace: bool = False) -> NoReturn:
+def _byteswap(x: Value, inplace: bool = False) -> NoReturn:
     raise errors.NoRuleError("x.byteswap() of a traced value: functrans supports only native byte order")
 
 
@@ -108,7 +109,7 @@ def _contains(x: Any, value: Any) -> bool:
 
 
 def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
-    def method(x: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    def method(x: Value, *args: Any, **kwargs: Any) -> NoReturn:
         raise errors.ImmutableArrayError(
             f"x.{name}(...): a traced value cannot be changed in place. {instead}"
         )
@@ -116,7 +117,7 @@ def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
     return method
 
 
-def _setflags(x: Any, write: Any = None, align: Any = None, uic: Any = None) -> None:
+def _setflags(x: Value, write: Any = None, align: Any = None, uic: Any = None) -> None:
     if write:
         raise errors.ImmutableArrayError(
             "x.setflags(write=True): a traced value cannot be changed in place. Write x = x.at[i].set(v)"
@@ -157,7 +158,7 @@ operators.method.update(
 operators.operator["contains"] = _contains
 
 
-def _strides(x: Any) -> tuple[int, ...]:
+def _strides(x: Value) -> tuple[int, ...]:
     """The strides of a contiguous array."""
     return tuple([x.dtype.itemsize * prod(x.shape[d + 1 :]) for d in range(x.ndim)])
 

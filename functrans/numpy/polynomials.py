@@ -17,6 +17,7 @@ from ..core import (
     is_abstract,
     is_inexact,
 )
+from ..core.values import ArrayLike, Value
 from ..primitives import ufuncs
 from ..primitives.ops import dtype_of, finish, shape_of
 from . import linalg
@@ -52,7 +53,7 @@ def _trimmed(p: Any) -> Any:
     return p[int(places[0]) :] if len(places) else p[:0]
 
 
-def _one_at_least(p: Any) -> Any:
+def _one_at_least(p: Any) -> Value:
     return p if p.shape[0] else zeros(1, p.dtype)
 
 
@@ -91,7 +92,7 @@ def polysub(a1: Any, a2: Any) -> Any:
     return ufuncs.subtract(*_aligned(a1, a2, "polysub"))
 
 
-def _product(p: Any, q: Any) -> Any:
+def _product(p: Any, q: Value) -> Value:
     """Multiply all pairs of coefficients, and sum those of each power."""
     n, m = p.shape[0], q.shape[0]
     table = outer(p, q)
@@ -122,7 +123,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = True) -> Any:
 
 
 @implements(np.polydiv)
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = True) -> tuple[Any, Any]:
+def polydiv(u: Any, v: ArrayLike, *, trim_leading_zeros: bool = True) -> tuple[Any, Any]:
     """Quotient and remainder of two polynomials.
 
     Parameters
@@ -168,7 +169,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = True) -> tuple[Any, An
 
 
 @implements(np.polyval)
-def polyval(p: Any, x: Any) -> Any:
+def polyval(p: Any, x: ArrayLike) -> Any:
     """The value of a polynomial, by Horner's rule.
 
     Parameters
@@ -332,7 +333,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     return concatenate([found, zeros(zero_roots, dtype)]) if zero_roots else found
 
 
-def _companion(c: Any) -> Any:
+def _companion(c: Value) -> Any:
     n = c.shape[0]
     return concatenate([(-c[1:] / c[0])[None], eye(n - 2, n - 1, dtype=c.dtype)])
 
@@ -355,7 +356,7 @@ _MOST_COLUMNS = 1 << 20
 
 
 @implements(np.vander)
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Any:
     """Make a matrix whose columns are powers of a vector (a Vandermonde matrix).
 
     Parameters
@@ -395,7 +396,13 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 @implements(np.polyfit)
 def polyfit(
-    x: Any, y: Any, deg: Any, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: Any,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike = None,
+    cov: ArrayLike = False,
 ) -> Any:
     """Fit a polynomial to points by least squares.
 
@@ -471,6 +478,6 @@ def polyfit(
     return fit, base[:, :, None] * factor
 
 
-def _float(v: Any, position: int) -> Any:
+def _float(v: Value, position: int) -> Any:
     x = array_operand(v, "polyfit", position)
     return finish(x) if is_inexact(dtype_of(x)) else asarray(x, float)

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer, aval_of, operators
+from ..core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ..primitives import ops
 from ..primitives.ops import finish, many_axes, matmul, matvec, one_axis, operand, refuse_out, vecdot, vecmat
 from ..primitives.structure.linear import shape_of
@@ -27,11 +29,11 @@ __all__ = [
 # --- sums of products ---------------------------------------------------------------------------------------
 
 
-def _dot(x: Any, y: Any, x_axes: tuple[int, ...], y_axes: tuple[int, ...]) -> Any:
+def _dot(x: Value, y: Value, x_axes: tuple[int, ...], y_axes: tuple[int, ...]) -> Value:
     return ops.dot_general_p.bind(x, y, dimension_numbers=((x_axes, y_axes), ((), ())))
 
 
-def _check_summed(name: str, x: Any, y: Any, d: int, e: int) -> None:
+def _check_summed(name: str, x: Value, y: Value, d: int, e: int) -> None:
     if shape_of(x)[d] != shape_of(y)[e]:
         raise ShapeError(
             f"{name}: shapes {shape_of(x)} and {shape_of(y)} do not match: extent {shape_of(x)[d]} (axis {d}) "
@@ -40,7 +42,7 @@ def _check_summed(name: str, x: Any, y: Any, d: int, e: int) -> None:
 
 
 @implements(np.dot, method="dot")
-def dot(a: Any, b: Any, out: None = None, *, preferred_element_type: Any = None) -> Any:
+def dot(a: ArrayLike, b: ArrayLike, out: None = None, *, preferred_element_type: Any = None) -> Array:
     """Sum the product over the last axis of `a` and the second-to-last of `b` (the only one, if `b` is a vector).
 
     Parameters
@@ -71,7 +73,7 @@ def dot(a: Any, b: Any, out: None = None, *, preferred_element_type: Any = None)
 
 
 @implements(np.inner)
-def inner(a: Any, b: Any, *, preferred_element_type: Any = None) -> Any:
+def inner(a: ArrayLike, b: ArrayLike, *, preferred_element_type: Any = None) -> Any:
     """Sum the product over the last axes of both, in `preferred_element_type`, if any.
 
     Examples
@@ -89,7 +91,7 @@ def inner(a: Any, b: Any, *, preferred_element_type: Any = None) -> Any:
 
 
 @implements(np.vdot)
-def vdot(a: Any, b: Any, *, preferred_element_type: Any = None) -> Any:
+def vdot(a: ArrayLike, b: ArrayLike, *, preferred_element_type: Any = None) -> Any:
     """The dot product of the flattened arrays, in `preferred_element_type`, if any; `a` is conjugated.
 
     Examples
@@ -105,7 +107,7 @@ def vdot(a: Any, b: Any, *, preferred_element_type: Any = None) -> Any:
 
 
 @implements(np.outer)
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Any:
     """The outer product of the flattened arrays.
 
     Examples
@@ -122,7 +124,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 @implements(np.tensordot)
-def tensordot(a: Any, b: Any, axes: Any = 2, *, preferred_element_type: Any = None) -> Any:
+def tensordot(a: ArrayLike, b: ArrayLike, axes: AxisLike = 2, *, preferred_element_type: Any = None) -> Any:
     """Sum the product over pairs of axes.
 
     Parameters
@@ -174,13 +176,15 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = Fal
     return np.einsum_path(*shapes, optimize=optimize, einsum_call=einsum_call)
 
 
-def _without_numbers(x: Any) -> np.ndarray:
+def _without_numbers(x: Value) -> np.ndarray:
     """An array with the shape of `x` that uses no memory."""
     return np.broadcast_to(0.0, shape_of(x))
 
 
 @implements(np.einsum)
-def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = True, **options: Any) -> Any:
+def einsum(
+    *operands: Any, out: None = None, dtype: DTypeLike = None, optimize: Any = True, **options: Any
+) -> Any:
     """Sums of products in Einstein's convention.
 
     Parameters
@@ -237,7 +241,7 @@ def einsum(*operands: Any, out: None = None, dtype: Any = None, optimize: Any = 
     return owned(_final(value, labels, result), *given)
 
 
-def _check_casting(values: Sequence[Any], dtype: Any, casting: Any) -> None:
+def _check_casting(values: Sequence[Any], dtype: DTypeLike, casting: Any) -> None:
     for i, v in enumerate(values):
         own = aval_of(v).dtype
         if not np.can_cast(own, dtype, casting):
@@ -297,7 +301,7 @@ def _term(part: str, ndim: int, text: str, shape: tuple[int, ...]) -> tuple:
     return (*head, *range(named - ndim, 0), *tail)
 
 
-def _diagonals(x: Any, labels: tuple) -> tuple[Any, tuple]:
+def _diagonals(x: Value, labels: tuple) -> tuple[Any, tuple]:
     """Take the diagonals of one operand for its repeated labels."""
     while len(set(labels)) != len(labels):
         label = next(a for a in labels if labels.count(a) > 1)
@@ -351,7 +355,7 @@ def _combine(chosen: list, others: list, result: tuple) -> tuple[Any, tuple]:
     return ops.contract(x, x_labels, y, y_labels, out), out
 
 
-def _final(x: Any, labels: tuple, result: tuple) -> Any:
+def _final(x: Value, labels: tuple, result: tuple) -> Value:
     summed = tuple([d for d, a in enumerate(labels) if a not in result])
     if summed:
         x = ops.reduce_sum_p.bind(x, axes=summed)
@@ -364,7 +368,7 @@ def _final(x: Any, labels: tuple, result: tuple) -> Any:
 
 
 @implements(np.kron)
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Any:
     """The Kronecker product: every element of `a` is replaced by its multiple of `b`.
 
     Examples
@@ -383,7 +387,9 @@ def kron(a: Any, b: Any) -> Any:
 
 
 @implements(np.cross)
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
     """The cross product of three-dimensional vectors.
 
     Parameters
@@ -423,7 +429,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     return finish(ops.move_axis(out, ndim - 1, one_axis(axisc, ndim, "cross")))
 
 
-def _parts(x: Any) -> list[Any]:
+def _parts(x: Value) -> list[Any]:
     shape = shape_of(x)
     return [ops.slice_along(x, len(shape) - 1, i, i + 1) for i in range(3)]
 

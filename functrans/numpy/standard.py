@@ -9,6 +9,7 @@ import numpy as np
 from ..arrays.arguments import Device, Like, Order
 from ..arrays.array import wrap
 from ..core import ArgumentError, Tracer, concrete, finfo
+from ..core.values import ArrayLike, DTypeLike
 from ..frontend.checked import checked
 from ..primitives.ops import dtype_of, operand
 from .creation.filled import asarray
@@ -35,7 +36,7 @@ __all__ = [
 
 
 @checked
-def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: ArrayLike, /, *, device: Device = None, copy: bool | None = None) -> Any:
     """Copy an array of another library that has ``__dlpack__``.
 
     Parameters
@@ -63,8 +64,8 @@ def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -
 
 @implements(np.asanyarray)
 def asanyarray(
-    a: Any,
-    dtype: Any = None,
+    a: ArrayLike,
+    dtype: DTypeLike = None,
     order: Order | None = None,
     *,
     device: Device = None,
@@ -84,7 +85,7 @@ def asanyarray(
 
 
 @implements(np.ascontiguousarray)
-def ascontiguousarray(a: Any, dtype: Any = None, *, like: Like = None) -> Any:
+def ascontiguousarray(a: ArrayLike, dtype: DTypeLike = None, *, like: Like = None) -> Any:
     """Like `asarray`, with at least one axis.
 
     Examples
@@ -104,7 +105,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Like = None) -> Any:
 
 @checked
 def frombuffer(
-    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Like = None
+    buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0, *, like: Like = None
 ) -> Any:
     """Copy the numbers in a buffer; see `numpy.frombuffer`.
 
@@ -120,7 +121,7 @@ def frombuffer(
 
 @checked
 def fromfile(
-    file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0, *, like: Like = None
+    file: Any, dtype: DTypeLike = float, count: int = -1, sep: str = "", offset: int = 0, *, like: Like = None
 ) -> Any:
     """Read the numbers in a file; see `numpy.fromfile`.
 
@@ -155,7 +156,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @checked
-def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Like = None) -> Any:
+def fromiter(iter: Any, dtype: DTypeLike, count: int = -1, *, like: Like = None) -> Any:
     """Make an array from an iterable; see `numpy.fromiter`.
 
     Examples
@@ -168,7 +169,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Like = None) -> An
 
 
 @checked
-def fromstring(string: Any, dtype: Any = float, count: int = -1, *, sep: str, like: Like = None) -> Any:
+def fromstring(string: Any, dtype: DTypeLike = float, count: int = -1, *, sep: str, like: Like = None) -> Any:
     """Parse the numbers in a string; see `numpy.fromstring`.
 
     Examples
@@ -201,7 +202,7 @@ def common_type(*arrays: Any) -> type:
 
 
 @implements(np.min_scalar_type)
-def min_scalar_type(a: Any, /) -> np.dtype:
+def min_scalar_type(a: ArrayLike, /) -> np.dtype:
     """The smallest dtype that can represent a number; for an array, its dtype.
 
     Examples
@@ -216,7 +217,7 @@ def min_scalar_type(a: Any, /) -> np.dtype:
 
 
 @implements(np.real_if_close)
-def real_if_close(a: Any, tol: float = 100) -> Any:
+def real_if_close(a: ArrayLike, tol: float = 100) -> Any:
     """The real part of complex numbers, if all imaginary parts are within `tol` units of precision of 0.
 
     The dtype depends on values: if they are unknown while tracing, complex numbers stay complex.
@@ -236,7 +237,7 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 
 @implements(np.shares_memory)
-def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+def shares_memory(a: ArrayLike, b: ArrayLike, /, max_work: Any = None) -> bool:
     """Whether arrays share memory; traced values have none.
 
     Examples
@@ -252,7 +253,7 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
 
 
 @implements(np.may_share_memory)
-def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+def may_share_memory(a: ArrayLike, b: ArrayLike, /, max_work: Any = None) -> bool:
     """Whether arrays might share memory; traced values have none.
 
     Examples
@@ -272,7 +273,7 @@ def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
 
 @implements(np.array_repr)
 def array_repr(
-    arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
+    arr: ArrayLike, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
 ) -> str:
     """The result of ``repr``, see `numpy.array_repr`; for a traced value, its type.
 
@@ -288,7 +289,9 @@ def array_repr(
 
 
 @implements(np.array_str)
-def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+def array_str(
+    a: ArrayLike, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
+) -> str:
     """The result of ``str``, see `numpy.array_str`; for a traced value, its type.
 
     Examples

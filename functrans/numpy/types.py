@@ -24,6 +24,7 @@ from ..core import (
 from ..core.low_precision import finfo as core_finfo
 from ..core.low_precision import low_dtype
 from ..core.trace import WEAK_KEYS
+from ..core.values import ArrayLike, DTypeLike
 from ..frontend.checked import checked
 from ..frontend.structs import described
 from ..primitives.ops import common_dtype, key_of, operand
@@ -131,7 +132,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
 
 @implements(np.shape)
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayLike) -> tuple[int, ...]:
     """The shape of an array or `ShapeDtypeStruct`, as a tuple of ints; that of None is ``()``.
 
     Examples
@@ -147,7 +148,7 @@ def shape(a: Any) -> tuple[int, ...]:
 
 
 @implements(np.ndim)
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike) -> int:
     """The number of axes of an array.
 
     Examples
@@ -160,7 +161,7 @@ def ndim(a: Any) -> int:
 
 
 @implements(np.size)
-def size(a: Any, axis: int | None = None) -> int:
+def size(a: ArrayLike, axis: int | None = None) -> int:
     """The number of elements of an array, in total or along an axis.
 
     Examples
@@ -179,7 +180,7 @@ def size(a: Any, axis: int | None = None) -> int:
 
 
 @implements(np.iscomplexobj)
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike) -> bool:
     """Whether the dtype is complex, whatever the values.
 
     Examples
@@ -203,7 +204,7 @@ def _key(x: Any, name: str, position: int = 0) -> Any:
 
 
 @implements(np.isrealobj)
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike) -> bool:
     """Whether the dtype is not complex.
 
     Examples
@@ -216,7 +217,7 @@ def isrealobj(x: Any) -> bool:
 
 
 @checked
-def isscalar(element: Any) -> bool:
+def isscalar(element: ArrayLike) -> bool:
     """Whether `element` is a number, or a traced value or array without axes.
 
     Examples
@@ -244,13 +245,13 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return bool(np.can_cast(_known(own), _known(to), casting))
 
 
-def _known(dtype: Any) -> Any:
+def _known(dtype: DTypeLike) -> Any:
     """What NumPy knows: it learns the name of bfloat16 from ml_dtypes."""
     return bfloat16() if names_bfloat16(dtype) else dtype
 
 
 @checked
-def finfo(dtype: Any) -> np.finfo:
+def finfo(dtype: DTypeLike) -> np.finfo:
     """The limits of a floating-point dtype, or of an array's, as `numpy.finfo`; also of bfloat16.
 
     Examples
@@ -296,7 +297,7 @@ _OF_EVERY_FLOAT = (np.floating, np.inexact, np.number, np.generic)
 
 
 @checked
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """Whether a dtype is of a kind named as in the array API, as `numpy.isdtype`; bfloat16 is "real floating".
 
     Examples

@@ -12,6 +12,7 @@ from .. import errors
 from ..arrays.array import OF_UFUNCS
 from ..core import Primitive, because, canonical, concrete, dtype_kind, is_abstract, operators
 from ..core.autocast import autocasting
+from ..core.values import AxisLike, DTypeLike, Value
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, operand, reduced_axes, refuse_out, shape_of
 from ..runtime.module_getattr import lazy_import
@@ -87,7 +88,9 @@ def _ufunc_method(
     return _METHODS[method](function, ufunc, name, *args, **options)
 
 
-def _outer(function: Callable[..., Any], ufunc: np.ufunc, name: str, a: Any, b: Any, **options: Any) -> Any:
+def _outer(
+    function: Callable[..., Any], ufunc: np.ufunc, name: str, a: Value, b: Value, **options: Any
+) -> Any:
     x, y = array_operand(a, name), array_operand(b, name, 1)
     return function(ops.reshape_p.bind(x, shape=shape_of(x) + (1,) * len(shape_of(y))), y, **options)
 
@@ -99,9 +102,9 @@ def _reduce(
     function: Callable[..., Any],
     ufunc: np.ufunc,
     name: str,
-    array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
+    array: Value,
+    axis: AxisLike = 0,
+    dtype: DTypeLike = None,
     out: Any = None,
     keepdims: bool = False,
     initial: Any = NO_VALUE,
@@ -136,7 +139,7 @@ def _reduce(
     return finish(ops.reshape_p.bind(total, shape=remaining))
 
 
-def _masked(x: Any, where: Any, ufunc: np.ufunc, name: str) -> Any:
+def _masked(x: Value, where: Any, ufunc: np.ufunc, name: str) -> Value:
     if given(where, True) is True:
         return x
     if ufunc.identity is None:
@@ -145,7 +148,7 @@ def _masked(x: Any, where: Any, ufunc: np.ufunc, name: str) -> Any:
     return ops.select_p.bind(ops.broadcast_to(mask, shape_of(x)), x, dtype_of(x).type(ufunc.identity))
 
 
-def _folded(function: Callable[..., Any], ufunc: np.ufunc, name: str, x: Any, initial: Any) -> Any:
+def _folded(function: Callable[..., Any], ufunc: np.ufunc, name: str, x: Value, initial: Value) -> Any:
     """Combine the rows of `x`."""
     n = shape_of(x)[0]
     total = given(initial, None)
@@ -168,7 +171,7 @@ def _folded(function: Callable[..., Any], ufunc: np.ufunc, name: str, x: Any, in
     return total
 
 
-def _rows(x: Any, name: str) -> list[Any]:
+def _rows(x: Value, name: str) -> list[Any]:
     shape = shape_of(x)
     if shape[0] > _LONGEST:
         raise errors.NoRuleError(
@@ -178,7 +181,7 @@ def _rows(x: Any, name: str) -> list[Any]:
     return [ops.element_along(x, 0, i) for i in range(shape[0])]
 
 
-def _halved(function: Callable[..., Any], x: Any) -> Any:
+def _halved(function: Callable[..., Any], x: Value) -> Any:
     """Combine neighbours, which leaves about half as many rows."""
     shape = shape_of(x)
     half = shape[0] // 2
@@ -197,11 +200,11 @@ def _accumulate(
     function: Callable[..., Any],
     ufunc: np.ufunc,
     name: str,
-    array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
+    array: Value,
+    axis: AxisLike = 0,
+    dtype: DTypeLike = None,
     out: Any = None,
-) -> Any:
+) -> Value:
     refuse_out(name, out)
     x = array_operand(array, name)
     d = one_axis(axis, len(shape_of(x)), name)
@@ -219,7 +222,7 @@ def _accumulate(
     return finish(ops.move_axis(rows_out, 0, d))
 
 
-def _scanned(function: Callable[..., Any], x: Any) -> Any:
+def _scanned(function: Callable[..., Any], x: Value) -> Value:
     """Cumulative folds in log(n) steps: combine each row with the one `step` before it, and double `step`."""
     shape = shape_of(x)
     n, step = shape[0], 1
@@ -233,7 +236,7 @@ def _scanned(function: Callable[..., Any], x: Any) -> Any:
     return x
 
 
-def _written_out(function: Callable[..., Any], x: Any, name: str) -> Any:
+def _written_out(function: Callable[..., Any], x: Value, name: str) -> Any:
     rows = _rows(x, name)
     if not rows:
         return x
@@ -250,10 +253,10 @@ def _reduceat(
     function: Callable[..., Any],
     ufunc: np.ufunc,
     name: str,
-    array: Any,
-    indices: Any,
-    axis: Any = 0,
-    dtype: Any = None,
+    array: Value,
+    indices: Value,
+    axis: AxisLike = 0,
+    dtype: DTypeLike = None,
     out: Any = None,
 ) -> Any:
     """Reduce slices: from each index to the next, or only the element itself if the next is not larger."""

@@ -11,13 +11,14 @@ from ..arrays.array import Array, is_immutable, unwrap
 from ..arrays.protocols import is_array_like
 from ..core import PYTHON_KEYS, FunctransError, Tracer, is_staged
 from ..core.autocast import ambient, ambient_scope, made
+from ..core.values import Value
 from ..runtime.config import Config, config
 from .elementwise.arithmetic import convert_element_type_p
 from .operands import Key, key_of, operand
 from .structure.linear import shape_of
 
 
-def adjusted(name: str, *values: Any) -> Sequence[Any]:
+def adjusted(name: str, *values: Value) -> Sequence[Any]:
     """The operands of an operation, cast if autocast is on here. What is no array passes unchanged."""
     state = ambient()
     if state is None:
@@ -64,7 +65,7 @@ def adjusted_arguments(
     return [replaced(x) for x in args], {k: replaced(x) for k, x in keywords.items()}
 
 
-def cast(x: Any, dtype: np.dtype, cached: bool) -> Any:
+def cast(x: Value, dtype: np.dtype, cached: bool) -> Any:
     """An array or traced value in another dtype. With `cached`, once for each object in the outermost block."""
     made.count += 1
     cache = _cache_for(x) if cached else None
@@ -78,7 +79,7 @@ def cast(x: Any, dtype: np.dtype, cached: bool) -> Any:
     return out
 
 
-def _cache_for(x: Any) -> Any:
+def _cache_for(x: Value) -> Any:
     """The cache for casts of an object; None where there is none.
 
     A plain array may still change. In programs equal equations are one anyway.
@@ -108,7 +109,7 @@ def _with_arrays(x: Any, is_operand: bool) -> Any:
         return x
 
 
-def _has_floats(x: Any) -> bool:
+def _has_floats(x: Value) -> bool:
     """Whether a nested list holds floats, and no arrays, which are cast one by one."""
     leaves: list[Any] = []
     _collect(x, leaves)
@@ -129,16 +130,16 @@ def _collect(x: Any, leaves: list[Any]) -> None:
         leaves.append(x)
 
 
-def _is_array(x: Any) -> bool:
+def _is_array(x: Value) -> bool:
     return isinstance(x, np.ndarray | np.generic | Tracer)
 
 
-def _key(x: Any) -> Key:
+def _key(x: Value) -> Key:
     """The promotion key; that of Python's numbers for what autocast leaves alone."""
     if type(x) is Array or type(x) is np.ndarray or isinstance(x, np.generic):
         return x.dtype
     return key_of(x) if isinstance(x, Tracer) else float
 
 
-def _rank(x: Any) -> int:
+def _rank(x: Value) -> int:
     return len(shape_of(x)) if _is_array(x) else 0

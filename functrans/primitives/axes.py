@@ -13,6 +13,7 @@ import numpy as np
 from .. import errors
 from ..arrays.protocols import is_sequence
 from ..core import KEY, Aval, Tracer, dtype_kind, is_abstract, refused_keys
+from ..core.values import ShapeLike
 
 
 def one_axis(axis: Any, ndim: int, name: str) -> int:
@@ -79,7 +80,7 @@ def _listed(value: Any, where: str) -> Sequence[Any]:
     return (value,)
 
 
-def as_shape(shape: Any, name: str) -> tuple[int, ...]:
+def as_shape(shape: ShapeLike, name: str) -> tuple[int, ...]:
     """Return a shape as a tuple of ints; a single integer is a shape of one axis.
 
     Raises
@@ -110,7 +111,7 @@ def as_shape(shape: Any, name: str) -> tuple[int, ...]:
     return tuple(extents)
 
 
-def positive_shape(shape: Any, name: str) -> tuple[int, ...]:
+def positive_shape(shape: ShapeLike, name: str) -> tuple[int, ...]:
     """Like `as_shape`, but reject negative extents."""
     extents = as_shape(shape, name)
     if any(n < 0 for n in extents):

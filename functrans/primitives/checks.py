@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Aval, Block, BlockEmitter, Buffer, Effect, Primitive
+from ..core.values import Value
 from ..errors import CheckError, IndexOutOfBoundsError
 from ..runtime.failures import Failure, OneOf
 from .structure.linear import batched_first
@@ -25,7 +26,7 @@ def raise_failure(check: Check, values: Sequence[Any]) -> None:
     raise (IndexOutOfBoundsError if native else CheckError)(failure.message(values), failure.source)
 
 
-def _impl(ok: Any, *values: Any, check: Check, debug: bool) -> list[Any]:
+def _impl(ok: Any, *values: Value, check: Check, debug: bool) -> list[Any]:
     if not debug and not np.all(ok):
         lane = tuple(np.argwhere(np.logical_not(ok))[0].tolist())
         raise_failure(check, [np.asarray(x)[lane][()] for x in values])

@@ -32,6 +32,7 @@ from ..core import (
     Zero,
     current_trace,
 )
+from ..core.values import Value
 from ..errors import NoRuleError
 from ..passes.rewriter import Rewriter, is_number
 from .axes import broadcast_shapes, same_dtype
@@ -164,7 +165,7 @@ def _elementwise_abstract(
 
 
 def _product(factor: Rule) -> Rule:
-    def term(t: Any, ans: Any, *operands: Any, **params: Any) -> Any:
+    def term(t: Value, ans: Value, *operands: Value, **params: Any) -> Value:
         return mul_p.bind(t, factor(ans, *operands, **params))
 
     return term
@@ -233,7 +234,7 @@ def _elementwise_transpose(transposes: Sequence[Rule | None]) -> Rule:
 def _short_transpose(first: Rule, general: Rule) -> Rule:
     """Return a fast transpose for the commonest case: two operands, linear in the first."""
 
-    def transpose(ct: Any, x: Any, y: Any) -> list[Any]:
+    def transpose(ct: Value, x: Any, y: Any) -> list[Any]:
         if type(y) is Linear:
             return general(ct, x, y)
         out = first(ct, x, y)

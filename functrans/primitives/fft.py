@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Aval, Linear, Primitive, complex_dtype, dtype_kind, is_inexact, real_dtype
+from ..core.values import Value
 from ..errors import ArgumentValueError, DtypeError, ShapeError
 from ..runtime.libraries import scipy
 from .axes import check_axes
@@ -55,13 +56,13 @@ def _abstract(x: Aval, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, 
     return Aval(tuple(shape), real_dtype(x.dtype) if kind == "irfft" else complex_dtype(x.dtype))
 
 
-def _impl(x: Any, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, ...], norm: str) -> np.ndarray:
+def _impl(x: Value, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, ...], norm: str) -> np.ndarray:
     # SciPy's, not NumPy's: as exact, and up to four times as fast in single precision.
     return getattr(scipy.fft, f"{kind}n")(x, s=lengths, axes=axes, norm=norm)
 
 
 def _transpose(
-    ct: Any, x: Linear, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, ...], norm: str
+    ct: Value, x: Linear, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, ...], norm: str
 ) -> list[Any]:
     if kind in ("fft", "ifft"):  # symmetric matrices
         back = fft_p.bind(ct, kind=kind, axes=axes, lengths=lengths, norm=norm)
@@ -136,7 +137,7 @@ def _dct_abstract(
     return x.strong()
 
 
-def _dct_impl(x: Any, *, kind: str, **params: Any) -> np.ndarray:
+def _dct_impl(x: Value, *, kind: str, **params: Any) -> np.ndarray:
     transform = getattr(scipy.fft, f"{kind}n")
     if x.dtype.kind == "c":  # of complex numbers, SciPy ignores `orthogonalize`
         out = np.empty_like(x)
@@ -145,7 +146,7 @@ def _dct_impl(x: Any, *, kind: str, **params: Any) -> np.ndarray:
     return np.asarray(transform(x, **params))
 
 
-def _weighted(x: Any, kind: str, type: int, axes: tuple[int, ...], factor: float) -> Any:
+def _weighted(x: Value, kind: str, type: int, axes: tuple[int, ...], factor: float) -> Any:
     """Multiply the ends of each axis that occur once in the periodic extension: for type 1 both, else one."""
     number = x.dtype.type
     for d in axes:
@@ -159,7 +160,7 @@ def _weighted(x: Any, kind: str, type: int, axes: tuple[int, ...], factor: float
 
 
 def _dct_transpose(
-    ct: Any, x: Linear, *, kind: str, type: int, axes: tuple[int, ...], norm: str, orthogonalize: bool
+    ct: Value, x: Linear, *, kind: str, type: int, axes: tuple[int, ...], norm: str, orthogonalize: bool
 ) -> list[Any]:
     same = {"kind": kind, "axes": axes, "norm": norm, "orthogonalize": orthogonalize}
     lopsided = not orthogonalize and (type in (2, 3) or (kind, type) == ("dct", 1))

@@ -11,6 +11,7 @@ from ..arrays.arguments import too_large
 from ..arrays.array import Array, WeakArray, has_tracer, holds_tracers, wrap
 from ..arrays.protocols import has_protocol, is_array_like, is_jax_array
 from ..core import HELD, PYTHON_KEYS, Tracer, aval_of, check_supported, native, promote
+from ..core.values import ArrayLike, Value
 from ..errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
 from ..runtime.context import pass_on
 from .elementwise.arithmetic import convert, convert_element_type_p
@@ -24,7 +25,7 @@ WEAK_DTYPES: dict[type, np.dtype] = {kind: np.dtype(kind) for kind in (int, floa
 _view = np.ndarray.view
 
 
-def key_of(x: Any) -> Key:
+def key_of(x: Value) -> Key:
     """Return the `Key` of a value that interpreters pass on."""
     key = PYTHON_KEYS.get(type(x))
     if key is not None:
@@ -100,19 +101,19 @@ def plain(x: Any, where: str) -> np.ndarray:
         ) from error
 
 
-def _not_an_array(x: Any, name: str, position: int) -> NoReturn:
+def _not_an_array(x: Value, name: str, position: int) -> NoReturn:
     raise ArgumentError(
         f"{name}: argument {position} is {_shown(x)} of type {type(x).__name__}; expected an array, a number "
         "or a nested list of numbers"
     )
 
 
-def _shown(x: Any) -> str:
+def _shown(x: Value) -> str:
     text = repr(x)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def stacked(x: Sequence[Any], name: str, position: int = 0) -> Any:
+def stacked(x: Sequence[Any], name: str, position: int = 0) -> Value:
     """Convert a nested list to an array; tracers among its elements are joined by ``concatenate``.
 
     Raises
@@ -151,7 +152,7 @@ def stack(parts: Sequence[Any]) -> Any:
     return concatenate_p.bind(*rows, dimension=0)
 
 
-def strong(x: Any, dtype: np.dtype) -> Any:
+def strong(x: ArrayLike, dtype: np.dtype) -> Any:
     """Cast `x` to a dtype; the result is not weak.
 
     Raises
@@ -171,7 +172,7 @@ def strong(x: Any, dtype: np.dtype) -> Any:
     return convert(x, dtype)
 
 
-def stored(x: Any, dtype: np.dtype, name: str) -> Any:
+def stored(x: Value, dtype: np.dtype, name: str) -> Value:
     """Cast a value to the dtype of the array that a function writes it to.
 
     Raises

@@ -29,6 +29,7 @@ from ..core.dtypes import (
 )
 from ..core.operators import operators
 from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
+from ..core.values import Value
 from ..errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
 from ..errors.source import warn_user
 from ..runtime.config import Config, config
@@ -75,7 +76,7 @@ def _make_plan(ufunc: np.ufunc, keys: tuple[Key, ...], keep_weak: bool) -> Casts
     return tuple([_cast(k, d) for k, d in zip(keys, dtypes)])
 
 
-def _bits(x: Any) -> Any:
+def _bits(x: Value) -> Value:
     """Keys as numbers, to compare them."""
     return bitcast_p.bind(x, dtype=memory_dtype(KEY))
 
@@ -144,7 +145,7 @@ def _weak_cast(key: Key, dtype: np.dtype) -> Cast:
         return None
     number = WEAK_KEYS[dtype_kind(dtype)]
 
-    def cast(x: Any) -> Any:
+    def cast(x: Value) -> Any:
         if type(x) in PYTHON_KEYS:
             return number(x)
         return convert_element_type_p.bind(x, dtype=dtype, weak=True)
@@ -257,7 +258,7 @@ def unary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | 
     called = ufunc.__name__
     plans: dict[Key, Cast] = {}
 
-    def function(x: Any, /, **options: Any) -> Any:
+    def function(x: Value, /, **options: Any) -> Any:
         if options:
             return with_options(function, ufunc, (x,), options)
         if not isinstance(x, Tracer):
@@ -283,7 +284,7 @@ def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
     plans: dict[Key, Cast] = {}
     called = ufunc.__name__
 
-    def apply(x: Any) -> Any:
+    def apply(x: Any) -> Value:
         if autocasting.used:
             (x,) = autocast.adjusted(called, x)
         key = key_of(x)
@@ -301,7 +302,7 @@ def binary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] |
     called = ufunc.__name__
     plans: dict[tuple[Key, Key], Casts] = {}
 
-    def function(x: Any, y: Any, /, **options: Any) -> Any:
+    def function(x: Value, y: Value, /, **options: Any) -> Any:
         if options:
             return with_options(function, ufunc, (x, y), options)
         if not isinstance(x, Tracer):
@@ -330,7 +331,7 @@ def ternary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] 
     """Make a public function of three operands; see `unary`."""
     apply = _of_many(ufunc, body)
 
-    def function(x: Any, y: Any, z: Any, /, **options: Any) -> Any:
+    def function(x: Value, y: Value, z: Value, /, **options: Any) -> Any:
         return with_options(function, ufunc, (x, y, z), options) if options else apply(x, y, z)
 
     return publish(function, ufunc, summary, example)
@@ -340,7 +341,7 @@ def quaternary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, st
     """Make a public function of four operands; see `unary`."""
     apply = _of_many(ufunc, body)
 
-    def function(x: Any, y: Any, z: Any, w: Any, /, **options: Any) -> Any:
+    def function(x: Value, y: Value, z: Value, w: Value, /, **options: Any) -> Any:
         return with_options(function, ufunc, (x, y, z, w), options) if options else apply(x, y, z, w)
 
     return publish(function, ufunc, summary, example)
@@ -350,7 +351,7 @@ def _of_many(ufunc: np.ufunc, body: Body) -> Body:
     """`body` of operands in the dtype that the ufunc computes in."""
     plan = lru_cache(maxsize=None)(lambda keys: _make_plan(ufunc, keys, keep_weak=False))
 
-    def apply(*args: Any) -> Any:
+    def apply(*args: Any) -> Value:
         values: Sequence[Any] = [operand(x, ufunc.__name__, i) for i, x in enumerate(args)]
         if autocasting.used:
             values = autocast.adjusted(ufunc.__name__, *values)
@@ -371,7 +372,7 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
     plans: dict[tuple[Key, Key], Casts] = {}
     called = ufunc.__name__
 
-    def apply(x: Any, y: Any) -> Any:
+    def apply(x: Any, y: Any) -> Value:
         if not isinstance(x, Tracer):
             x = operator_operand(x, called, 0)
             if x is NotImplemented:
@@ -398,7 +399,7 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
     return apply
 
 
-def operator_operand(x: Any, name: str, position: int) -> Any:
+def operator_operand(x: Value, name: str, position: int) -> Any:
     """Return an operator's operand as a value; NotImplemented if it is not one, so that Python tries the other.
 
     As for an ndarray, an object that converts to an array is an operand, unless it has NumPy's mark of one that

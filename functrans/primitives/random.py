@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..core import FLOAT64, Aval, Indexed, Primitive, quietly
+from ..core.kernel import IndexEmitter, ScalarEmitter
+from ..core.values import Value
 from ..runtime.libraries import scipy
 from .elementwise.arithmetic import div_p, lt_p, mul_p, select_p, sub_p
 from .elementwise.exp_log import exp_p, sqrt_p
@@ -41,8 +43,8 @@ def _rounds(key: Sequence[Any], x: Any, y: Any, rotate: Any) -> tuple[Any, Any]:
 
 
 @quietly
-def _threefry(key: Any, counter: Any) -> Any:
-    def rotate(y: Any, distance: int) -> Any:
+def _threefry(key: Value, counter: Any) -> Value:
+    def rotate(y: Any, distance: int) -> Value:
         return (y << np.uint32(distance)) | (y >> np.uint32(32 - distance))
 
     (first, second), (high, low) = [
@@ -52,7 +54,7 @@ def _threefry(key: Any, counter: Any) -> Any:
     return (x.astype(_U64) << np.uint64(32)) | y
 
 
-def _threefry_kernel(k: Any, key: Any, counter: Any) -> Any:
+def _threefry_kernel(k: ScalarEmitter, key: Any, counter: Any) -> Any:
     def rotate(y: Any, distance: int) -> Any:
         return (y << distance) | (y >> (32 - distance))
 
@@ -65,7 +67,7 @@ def _threefry_kernel(k: Any, key: Any, counter: Any) -> Any:
 threefry_p = elementwise("threefry2x32", _threefry, kernel=_threefry_kernel, kinds="u")
 
 
-def _counter_kernel(k: Any, index: Any, *, out: Aval, shape: tuple[int, ...]) -> Any:
+def _counter_kernel(k: IndexEmitter, index: Any, *, out: Aval, shape: tuple[int, ...]) -> Any:
     place: Any = None
     for i, n in zip(index, shape):
         place = i if place is None else place * n + i
@@ -102,7 +104,7 @@ def _sample_of(name: str, slope: Any) -> Primitive:
     )
 
 
-def _log_gamma_slope(ans: Any, a: Any) -> Any:
+def _log_gamma_slope(ans: Value, a: Value) -> Value:
     # Far below 1, log x is (log u + lgamma(a + 1)) / a up to a term of order x, also where x underflows.
     far = lt_p.bind(ans, literal(_FAR, ans))
     x = exp_p.bind(select_p.bind(far, literal(0.0, ans), ans))
@@ -119,13 +121,13 @@ _MILLS = tuple([(-1.0) ** k * math.prod(range(1, 2 * k, 2)) for k in range(15)])
 
 
 @quietly
-def _mills_ratio(b: Any) -> Any:
+def _mills_ratio(b: Value) -> Any:
     b = np.asarray(b)
     wide = scipy.special.erfcx(b.astype(np.float64) / math.sqrt(2))
     return np.where(b >= 0, math.sqrt(math.pi / 2) * wide, np.nan).astype(b.dtype)[()]
 
 
-def _mills_ratio_kernel(k: Any, b: Any) -> Any:
+def _mills_ratio_kernel(k: IndexEmitter, b: Any) -> Any:
     wide = k.cast(b, FLOAT64)
     small = k.call("min", wide, k.const(12, FLOAT64))
     near = (
@@ -149,7 +151,7 @@ mills_ratio_p: Primitive = elementwise(
 )
 
 
-def _wald_slope(ans: Any, mean: Any) -> Any:
+def _wald_slope(ans: Value, mean: Value) -> Value:
     """``2 x**1.5 / mean**2`` times Mills's ratio at ``(x / mean + 1) / sqrt(x)``: the rest of dF/dmean cancels."""
     root = sqrt_p.bind(ans)
     place = div_p.bind(add_p.bind(div_p.bind(ans, mean), literal(1.0, ans)), root)

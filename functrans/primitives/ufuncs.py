@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.operators import operators
+from ..core.values import Value
 from .elementwise import (
     arithmetic as elementwise,
 )
@@ -174,11 +175,11 @@ lcm = binary(np.lcm, bits.lcm_p.bind, "The least common multiple.")
 # --- of two results -----------------------------------------------------------------------------------------
 
 
-def _divmod(x: Any, y: Any, /, **options: Any) -> tuple[Any, Any]:
+def _divmod(x: Value, y: Value, /, **options: Any) -> tuple[Any, Any]:
     return floor_divide(x, y, **options), remainder(x, y, **options)
 
 
-def _modf(x: Any, /, **options: Any) -> tuple[Any, Any]:
+def _modf(x: Value, /, **options: Any) -> tuple[Any, Any]:
     return _fraction(x, **options), _whole(x, **options)
 
 
@@ -209,7 +210,7 @@ _UNARY = {
 }
 
 
-def _round(x: Any, ndigits: int | None = None) -> Any:
+def _round(x: Value, ndigits: int | None = None) -> Value:
     return finish(composed.rounded(x, 0 if ndigits is None else ndigits))
 
 

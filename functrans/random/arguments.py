@@ -11,6 +11,7 @@ import numpy as np
 from ..api.compiled.jit import jit
 from ..control import key_uses
 from ..core import FLOAT32, FLOAT64, INT64, KEY, Aval, Tracer, aval_of, canonical, dtype_kind, is_low
+from ..core.values import ArrayLike, ShapeLike, Value
 from ..errors import ArgumentError, ArgumentValueError, DtypeError, FunctransError, ShapeError
 from ..primitives import ops
 from ..primitives.ops import finish, operand, positive_shape
@@ -27,12 +28,12 @@ def compiled(body: Any, draws_low: bool = False) -> Any:
     run = jit(body, static_argnames=_static_names(body))
 
     @wraps(body)
-    def in_float32(*args: Any, dtype: np.dtype, **kwargs: Any) -> Any:
+    def in_float32(*args: Any, dtype: np.dtype, **kwargs: Any) -> Value:
         return cast(body(*args, dtype=FLOAT32, **kwargs), dtype)
 
     run_in_float32 = jit(in_float32, static_argnames=_static_names(body))
 
-    def sample(*args: Any, **kwargs: Any) -> Any:
+    def sample(*args: Any, **kwargs: Any) -> Value:
         dtype = kwargs.get("dtype")
         low = dtype is not None and is_low(dtype) and not draws_low
         # Without jit, the body returns plain values.
@@ -55,7 +56,7 @@ def is_raw(aval: Aval) -> bool:
     return aval.dtype == U32 and aval.shape[-1:] == (2,)
 
 
-def keys(key: Any, name: str) -> Any:
+def keys(key: Value, name: str) -> Any:
     """One key or an array of keys, of either form.
 
     Raises
@@ -74,14 +75,14 @@ def keys(key: Any, name: str) -> Any:
     return value
 
 
-def _shown(x: Any) -> str:
+def _shown(x: Value) -> str:
     if isinstance(x, np.ndarray | np.generic):
         return f"an array of dtype {x.dtype} and shape {x.shape}"
     text = repr(x)
     return f"{text if len(text) <= 40 else text[:37] + '...'} of type {type(x).__name__}"
 
 
-def one_key(key: Any, name: str) -> Any:
+def one_key(key: Value, name: str) -> Any:
     """A single key, of either form.
 
     Raises
@@ -102,7 +103,7 @@ def one_key(key: Any, name: str) -> Any:
     return value
 
 
-def words(key: Any, name: str = "") -> Any:
+def words(key: Value, name: str = "") -> Any:
     """Keys as 64-bit numbers, which all bodies compute with; the function `name`, if any, uses them up."""
     if aval_of(key).dtype == KEY:
         numbers = ops.bitcast_p.bind(key, dtype=U64)
@@ -111,17 +112,17 @@ def words(key: Any, name: str = "") -> Any:
     return ops.bitcast_p.bind(swapped, dtype=U64)
 
 
-def as_given(word: Any, key: Any) -> Any:
+def as_given(word: Any, key: Value) -> Value:
     """New keys in the form of `key`."""
     return typed(word) if aval_of(key).dtype == KEY else raw(word)
 
 
-def typed(word: Any) -> Any:
+def typed(word: Any) -> Value:
     """64-bit numbers as new keys."""
     return ops.bitcast_p.bind(key_uses.made(word), dtype=KEY)
 
 
-def raw(word: Any) -> Any:
+def raw(word: Any) -> Value:
     """64-bit numbers as pairs of uint32, the upper half first."""
     pairs = ops.bitcast_p.bind(word, dtype=U32)
     return ops.rev_p.bind(pairs, dimensions=(aval_of(pairs).ndim - 1,))
@@ -170,12 +171,12 @@ bits_dtype = DtypeOf("an unsigned integer", "u", U64)
 number_dtype = DtypeOf("a number", "iufc", INT64)
 
 
-def shape_of_result(shape: Any, name: str) -> tuple[int, ...]:
+def shape_of_result(shape: ShapeLike, name: str) -> tuple[int, ...]:
     """A shape that the user gave; an integer is a shape of one axis."""
     return positive_shape(shape, f"random.{name}")
 
 
-def shape_with(shape: Any, name: str, **parameters: Any) -> tuple[int, ...]:
+def shape_with(shape: ShapeLike, name: str, **parameters: Any) -> tuple[int, ...]:
     """The shape that the user gave, or else that of the parameters, which must broadcast to it.
 
     Raises
@@ -186,7 +187,7 @@ def shape_with(shape: Any, name: str, **parameters: Any) -> tuple[int, ...]:
     return shapes_broadcast(shape, name, **{k: aval_of(x).shape for k, x in parameters.items()})
 
 
-def shapes_broadcast(shape: Any, name: str, **shapes: tuple[int, ...]) -> tuple[int, ...]:
+def shapes_broadcast(shape: ShapeLike, name: str, **shapes: tuple[int, ...]) -> tuple[int, ...]:
     """See `shape_with`; the shapes of the parameters are given."""
     wanted = None if shape is None else shape_of_result(shape, name)
     if wanted is not None and not any(shapes.values()):
@@ -254,17 +255,17 @@ def parameter(
     return value
 
 
-def cast(x: Any, dtype: np.dtype) -> Any:
+def cast(x: Value, dtype: np.dtype) -> Any:
     """A parameter as the numbers that a body computes with."""
     return ops.strong(x, dtype)
 
 
-def spread(x: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def spread(x: Value, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """A parameter of the dtype, broadcast to a shape."""
     return ops.broadcast_to(cast(x, dtype), shape)
 
 
-def choice_of(value: Any, known: tuple[str, ...], name: str, argument: str) -> Any:
+def choice_of(value: ArrayLike, known: tuple[str, ...], name: str, argument: str) -> Any:
     """One of several words.
 
     Raises

@@ -11,6 +11,7 @@ from .. import lax
 from .. import numpy as fnp
 from ..arrays.array import wrap
 from ..core import FLOAT64, Tracer, aval_of, is_float
+from ..core.values import ArrayLike, ShapeLike, Value
 from ..errors import ArgumentError, ArgumentValueError, ShapeError, TracerIntegerConversionError
 from ..frontend.checked import checked
 from ..primitives.ops import one_axis, operand
@@ -22,7 +23,7 @@ from .uniforms import integers
 __all__ = ["categorical", "choice", "permutation"]
 
 
-def _shuffled(word: Any, x: Any, axis: int) -> Any:
+def _shuffled(word: Any, x: Value, axis: int) -> Value:
     """Elements in random order: sorted by random bits, several times for long arrays, whose bits may be equal."""
     size = math.prod(aval_of(x).shape)
     rounds = int(np.ceil(3 * np.log(max(1, size)) / np.log(2**32 - 1)))
@@ -32,23 +33,23 @@ def _shuffled(word: Any, x: Any, axis: int) -> Any:
     return x
 
 
-def _permuted(word: Any, x: Any, axis: int, independent: bool) -> Any:
+def _permuted(word: Any, x: Value, axis: int, independent: bool) -> Value:
     if independent or aval_of(x).ndim == 1:
         return _shuffled(word, x, axis)
     return fnp.take(x, _shuffled(word, np.arange(aval_of(x).shape[axis]), 0), axis)
 
 
 @compiled
-def _permutation(key: Any, x: Any, *, axis: int, independent: bool) -> Any:
+def _permutation(key: Value, x: Value, *, axis: int, independent: bool) -> Value:
     return _permuted(words(key, "permutation"), x, axis, independent)
 
 
 @compiled
-def _permutation_of_range(key: Any, *, n: int) -> Any:
+def _permutation_of_range(key: Value, *, n: int) -> Value:
     return _shuffled(words(key, "permutation"), np.arange(n), 0)
 
 
-def _count(x: Any, name: str, argument: str) -> int:
+def _count(x: Value, name: str, argument: str) -> int:
     """A known integer."""
     if isinstance(x, Tracer):
         raise TracerIntegerConversionError(
@@ -65,7 +66,7 @@ def _count(x: Any, name: str, argument: str) -> int:
 
 @checked
 def permutation(
-    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: None = None
+    key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: None = None
 ) -> Any:
     """Permute the elements of an array along an axis, or the numbers below an integer.
 
@@ -95,7 +96,7 @@ def permutation(
 # --- choice -----------------------------------------------------------------------------------------------------
 
 
-def _places(word: Any, p: Any, n: int, draws: tuple[int, ...], replace: bool, mode: str) -> Any:
+def _places(word: Any, p: Any, n: int, draws: tuple[int, ...], replace: bool, mode: str) -> Value:
     """Indices drawn with probabilities `p`."""
     dtype = aval_of(p).dtype
     p = cast(p, dtype)
@@ -108,8 +109,8 @@ def _places(word: Any, p: Any, n: int, draws: tuple[int, ...], replace: bool, mo
 
 @compiled
 def _choice(
-    key: Any, a: Any, p: Any, *, n: int, shape: tuple[int, ...], axis: int, replace: bool, mode: str
-) -> Any:
+    key: Value, a: Value, p: Any, *, n: int, shape: tuple[int, ...], axis: int, replace: bool, mode: str
+) -> Value:
     word = words(key, "choice")
     if p is not None:
         places = _places(word, p, n, shape, replace, mode)
@@ -125,15 +126,15 @@ def _choice(
     return fnp.reshape(chosen, (*rest[:axis], *shape, *rest[axis + 1 :]))
 
 
-def _below(word: Any, n: int, shape: tuple[int, ...]) -> Any:
+def _below(word: Any, n: int, shape: tuple[int, ...]) -> Value:
     return integers(word, np.int64(0), np.int64(n), shape, np.dtype(np.int64))
 
 
 @checked
 def choice(
-    key: Any,
-    a: Any,
-    shape: Any = (),
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: ShapeLike = (),
     replace: bool = True,
     p: Any = None,
     axis: int = 0,
@@ -206,8 +207,8 @@ def _weights(p: Any, n: int) -> Any:
 
 @compiled
 def _categorical(
-    key: Any, logits: Any, *, axis: int, shape: tuple[int, ...], replace: bool, mode: str
-) -> Any:
+    key: Value, logits: Value, *, axis: int, shape: tuple[int, ...], replace: bool, mode: str
+) -> Value:
     word, aval = words(key, "categorical"), aval_of(logits)
     prefix = shape[: len(shape) - (aval.ndim - 1)]
     if replace:
@@ -223,10 +224,10 @@ def _categorical(
 
 @checked
 def categorical(
-    key: Any,
-    logits: Any,
+    key: ArrayLike,
+    logits: ArrayLike,
     axis: int = -1,
-    shape: Any = None,
+    shape: ShapeLike = None,
     replace: bool = True,
     mode: str | None = None,
     *,

@@ -9,6 +9,7 @@ import numpy as np
 from .. import lax
 from .. import numpy as fnp
 from ..core import FLOAT32, FLOAT64, aval_of, is_float
+from ..core.values import ArrayLike, DTypeLike, ShapeLike, Value
 from ..errors import ShapeError
 from ..frontend.checked import checked
 from . import stream
@@ -32,7 +33,7 @@ __all__ = ["binomial", "multinomial", "poisson"]
 # --- Poisson ----------------------------------------------------------------------------------------------------
 
 
-def _poisson_by_products(word: Any, rate: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _poisson_by_products(word: Any, rate: Value, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     """How many uniform numbers to multiply for a product below ``exp(-rate)`` (D. E. Knuth)."""
 
     def step(state: Any) -> Any:
@@ -46,7 +47,9 @@ def _poisson_by_products(word: Any, rate: Any, shape: tuple[int, ...], dtype: np
     return count - 1
 
 
-def _poisson_by_rejection(word: Any, rate: Any, unused: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _poisson_by_rejection(
+    word: Any, rate: Value, unused: Any, shape: tuple[int, ...], dtype: np.dtype
+) -> Value:
     """W. Hörmann's transformed rejection (PTRS, 1993).
 
     As in JAX, a number may be replaced until all are accepted; only if every number is unused, there is nothing to do.
@@ -78,7 +81,7 @@ def _poisson_by_rejection(word: Any, rate: Any, unused: Any, shape: tuple[int, .
 @sampler(
     Real("lam", "The mean, not negative. It is rounded to float32, as in JAX.", low=0.0), dtype=integer_dtype
 )
-def poisson(word: Any, lam: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def poisson(word: Any, lam: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw Poisson counts.
 
     Examples
@@ -110,7 +113,7 @@ def _stirling_error(k: Any, dtype: np.dtype) -> Any:
     return fnp.where(k <= 9, fnp.take(np.array(_STIRLING, dtype), place), series)
 
 
-def _binomial_by_gaps(word: Any, n: Any, p: Any, shape: tuple[int, ...]) -> Any:
+def _binomial_by_gaps(word: Any, n: Any, p: Any, shape: tuple[int, ...]) -> Value:
     """The number of geometric gaps that fit into `n` trials."""
     dtype = aval_of(p).dtype
     failure = fnp.log1p(-p)
@@ -163,7 +166,7 @@ def _binomial_by_rejection(word: Any, n: Any, p: Any, unused: Any, shape: tuple[
     return lax.while_loop(lambda state: fnp.any(~state[1]), step, first)[0]
 
 
-def binomial_of(word: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def binomial_of(word: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     """Binomial counts as floats; NaN for parameters that are NaN or negative, infinity for infinitely many trials."""
     kind = aval_of(p).dtype
     n, p = spread(n, shape, kind), spread(p, shape, kind)
@@ -205,7 +208,7 @@ def binomial(word: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype)
 
 
 @compiled
-def _multinomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _multinomial(key: Value, n: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     kind = np.result_type(*[aval_of(x).dtype if is_float(aval_of(x).dtype) else FLOAT64 for x in (n, p)])
     shares = fnp.moveaxis(spread(p, shape, kind), -1, 0)
     rest = fnp.flip(fnp.cumsum(fnp.flip(shares, 0), 0), 0)
@@ -224,7 +227,13 @@ def _multinomial(key: Any, n: Any, p: Any, *, shape: tuple[int, ...], dtype: np.
 
 @checked
 def multinomial(
-    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
+    key: ArrayLike,
+    n: Any,
+    p: Any,
+    *,
+    shape: ShapeLike = None,
+    dtype: DTypeLike = None,
+    unroll: int | bool = 1,
 ) -> Any:
     """Draw how many of `n` trials have each outcome.
 

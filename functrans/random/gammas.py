@@ -11,6 +11,7 @@ from .. import lax
 from .. import numpy as fnp
 from ..arrays.array import unwrap
 from ..core import aval_of
+from ..core.values import ArrayLike, DTypeLike, ShapeLike, Value
 from ..errors import ArgumentValueError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops
@@ -42,7 +43,7 @@ def _accepted(word: Any, d: Any, dtype: np.dtype) -> Any:
     scale = dtype.type(1 / 3) / fnp.sqrt(d)
     one = dtype.type(1)
 
-    def rejected(state: Any) -> Any:
+    def rejected(state: Any) -> Value:
         _, square, cube, u = state
         slow = fnp.log(u) >= square * 0.5 + d * (one - cube + fnp.log(cube))
         return (u >= one - dtype.type(0.0331) * (square * square)) & slow
@@ -60,7 +61,7 @@ def _accepted(word: Any, d: Any, dtype: np.dtype) -> Any:
     return lax.while_loop(rejected, draw, (word, dtype.type(0), one, dtype.type(2)))[2]
 
 
-def _one_gamma(word: Any, a: Any, dtype: np.dtype, log: bool) -> Any:
+def _one_gamma(word: Any, a: Value, dtype: np.dtype, log: bool) -> Value:
     boosted = a < 1
     d = fnp.where(boosted, a + dtype.type(1), a) - dtype.type(1 / 3)
     word, own = stream.children(word)
@@ -74,7 +75,7 @@ def _one_gamma(word: Any, a: Any, dtype: np.dtype, log: bool) -> Any:
     return d * cube * fnp.where(boosted, fnp.power(u, dtype.type(1) / a), dtype.type(1))
 
 
-def gamma_of(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype, log: bool = False) -> Any:
+def gamma_of(word: Any, a: Value, shape: tuple[int, ...], dtype: np.dtype, log: bool = False) -> Any:
     """Samples of the gamma distribution, or their logarithms, with derivatives in the parameter.
 
     With several keys, the first axis of the shape is theirs: one loop draws from all, as it takes long to compile.
@@ -92,7 +93,7 @@ def gamma_of(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype, log: bo
 
 
 @sampler(Real("a", "Positive. It has derivatives.", low=0.0))
-def gamma(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def gamma(word: Any, a: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw gamma numbers of shape `a` and scale 1.
 
     Notes
@@ -114,7 +115,7 @@ def gamma(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @sampler(Real("a", "Positive. It has derivatives, as that of `gamma`.", low=0.0))
-def loggamma(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def loggamma(word: Any, a: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw logarithms of gamma numbers, which do not underflow where `a` is small.
 
     Examples
@@ -130,7 +131,7 @@ def loggamma(word: Any, a: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @sampler(Real("a, b", "Positive. They have derivatives, through two gamma numbers (see `gamma`).", low=0.0))
-def beta(word: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def beta(word: Any, a: ArrayLike, b: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw beta numbers.
 
     Examples
@@ -147,7 +148,7 @@ def beta(word: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: np.dtype) -> 
 
 
 @compiled
-def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _dirichlet(key: Value, alpha: Value, *, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     logs = gamma_of(words(key, "dirichlet"), alpha, (*shape, aval_of(alpha).shape[-1]), dtype, log=True)
     shares = fnp.exp(logs - fnp.max(logs, axis=-1, keepdims=True))
     return shares / fnp.sum(shares, axis=-1, keepdims=True)
@@ -155,7 +156,12 @@ def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: np.dtype)
 
 @checked
 def dirichlet(
-    key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
+    key: ArrayLike,
+    alpha: ArrayLike,
+    shape: ShapeLike = None,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: None = None,
 ) -> Any:
     """Draw vectors of positive numbers that add up to 1.
 
@@ -193,7 +199,7 @@ _DEGREES = Real(
 
 
 @sampler(_DEGREES)
-def chisquare(word: Any, df: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def chisquare(word: Any, df: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw chi-square numbers.
 
     Examples
@@ -207,7 +213,7 @@ def chisquare(word: Any, df: Any, shape: tuple[int, ...], dtype: np.dtype) -> An
 
 
 @sampler(_DEGREES)
-def t(word: Any, df: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def t(word: Any, df: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers of Student's t distribution.
 
     Examples
@@ -228,7 +234,7 @@ def t(word: Any, df: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         above=0.0,
     )
 )
-def f(word: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def f(word: Any, dfnum: ArrayLike, dfden: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers of the F distribution.
 
     Examples
@@ -248,7 +254,7 @@ def f(word: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: np.dtype
 
 
 @sampler(Real("mean", "Positive. It has derivatives.", above=0.0))
-def wald(word: Any, mean: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def wald(word: Any, mean: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers of Wald's (the inverse Gaussian) distribution of scale 1.
 
     Notes
@@ -272,7 +278,7 @@ def wald(word: Any, mean: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return random_ops.wald_sample_p.bind(mean, unwrap(fnp.where(u <= m / (m + x), x, m**2 / x)))
 
 
-def _generalized_normal_of(word: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _generalized_normal_of(word: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     first, second = stream.children(word)
     inverse = dtype.type(1) / cast(p, dtype)
     size = gamma_of(first, inverse, shape, dtype)
@@ -293,7 +299,7 @@ def generalized_normal(word: Any, p: Any, shape: tuple[int, ...], dtype: np.dtyp
 
 
 @compiled
-def _ball(key: Any, p: Any, *, d: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _ball(key: Value, p: Any, *, d: int, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     first, second = stream.children(words(key, "ball"))
     p = cast(p, dtype)
     g = _generalized_normal_of(first, p, (*shape, d), dtype)
@@ -303,7 +309,13 @@ def _ball(key: Any, p: Any, *, d: int, shape: tuple[int, ...], dtype: np.dtype) 
 
 @checked
 def ball(
-    key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: None = None
+    key: ArrayLike,
+    d: int,
+    p: Any = 2,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: None = None,
 ) -> Any:
     """Draw points of the unit ball, uniformly.
 

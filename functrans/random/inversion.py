@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..core import aval_of, finfo
+from ..core.values import ArrayLike, DTypeLike, ShapeLike, Value
 from ..frontend.checked import checked
 from . import stream
 from .arguments import (
@@ -79,7 +80,7 @@ def _from_fixed_point(high: Any, low: Any) -> Any:
     return fnp.astype(cut, np.float32)
 
 
-def _below_highest_bit(x: Any) -> Any:
+def _below_highest_bit(x: Any) -> Value:
     """All bits up to the highest one that is set."""
     for distance in (1, 2, 4, 8, 16, 32):
         x = x | (x >> np.uint64(distance))
@@ -87,7 +88,7 @@ def _below_highest_bit(x: Any) -> Any:
 
 
 @compiled
-def _gumbel(key: Any, *, shape: tuple[int, ...], dtype: np.dtype, mode: str) -> Any:
+def _gumbel(key: Value, *, shape: tuple[int, ...], dtype: np.dtype, mode: str) -> Value:
     return gumbel_of(words(key, "gumbel"), shape, dtype, mode)
 
 
@@ -96,7 +97,12 @@ MODES = ("low", "high", "highest")
 
 @checked
 def gumbel(
-    key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: None = None
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    mode: str | None = None,
+    *,
+    out_sharding: None = None,
 ) -> Any:
     """Draw standard Gumbel numbers.
 
@@ -167,7 +173,7 @@ def cauchy(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @sampler(Real("b", "Positive. It has derivatives.", above=0.0))
-def pareto(word: Any, b: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def pareto(word: Any, b: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw Pareto numbers: at least 1, of density ``b / x**(b + 1)``.
 
     Examples
@@ -182,7 +188,7 @@ def pareto(word: Any, b: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 @sampler(
     Real("scale", "The standard deviation of the vectors' parts, not negative. It has derivatives.", low=0.0)
 )
-def rayleigh(word: Any, scale: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def rayleigh(word: Any, scale: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw Rayleigh numbers: lengths of two-dimensional normal vectors.
 
     Examples
@@ -213,13 +219,17 @@ def triangular(word: Any, left: Any, mode: Any, right: Any, shape: tuple[int, ..
 
 
 @compiled
-def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _weibull_min(
+    key: Value, scale: Value, concentration: Value, *, shape: tuple[int, ...], dtype: np.dtype
+) -> Value:
     u = stream.uniform(words(key, "weibull_min"), shape, dtype)
     return fnp.power(-fnp.log1p(-u), 1.0 / cast(concentration, dtype)) * cast(scale, dtype)
 
 
 @checked
-def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Any:
+def weibull_min(
+    key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None
+) -> Any:
     """Draw Weibull numbers.
 
     Parameters

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array
 from ..core import KEY, aval_of
+from ..core.values import ArrayLike, DTypeLike, Value
 from ..errors import ArgumentError, ArgumentValueError, DtypeError, IntegerRangeError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops
@@ -31,7 +33,7 @@ def _check_impl(spec: Any, name: str) -> None:
     )
 
 
-def _either(impl: Any, dtype: Any, name: str) -> None:
+def _either(impl: Any, dtype: DTypeLike, name: str) -> None:
     if impl is not None and dtype is not None:
         raise ArgumentError(f"random.{name}: pass impl or dtype, not both")
     _check_impl(impl if dtype is None else dtype, name)
@@ -59,7 +61,7 @@ def _seed(seed: Any, name: str) -> Any:
 
 
 @checked
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def key(seed: Any, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     """Make a key from a seed.
 
     Parameters
@@ -110,12 +112,12 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
 
 
 @compiled
-def _split(key: Any, *, shape: tuple[int, ...]) -> Any:
+def _split(key: Value, *, shape: tuple[int, ...]) -> Value:
     return as_given(stream.split(words(key, "split"), shape), key)
 
 
 @checked
-def split(key: Any, num: int | Sequence[int] = 2) -> Any:
+def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """Make new keys from one; the old one should not be used any more.
 
     Parameters
@@ -140,12 +142,12 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
 
 
 @compiled
-def _fold_in(key: Any, data: Any) -> Any:
+def _fold_in(key: Value, data: Value) -> Value:
     return as_given(stream.fold(words(key), data), key)
 
 
 @checked
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Any:
     """Make a new key from a key and a number, such as that of an iteration.
 
     Parameters
@@ -171,7 +173,7 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 @checked
-def clone(key: Any) -> Any:
+def clone(key: ArrayLike) -> Any:
     """The same key, for `debug_key_reuse`: one that may be used again, on purpose.
 
     Examples
@@ -203,7 +205,7 @@ _keys = keys
 
 
 @checked
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike = None) -> Any:
     """Keys with these bits; the inverse of `key_data`.
 
     Parameters

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
+from ..arrays.array import Array
 from ..core import FLOAT64, aval_of, finfo, is_float
+from ..core.values import ArrayLike, DTypeLike, ShapeLike, Value
 from ..errors import ArgumentValueError, ShapeError
 from ..frontend.checked import checked
 from ..primitives import ops
@@ -62,7 +64,9 @@ def normal(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @sampler(Real("lower, upper", "They have derivatives."))
-def truncated_normal(word: Any, lower: Any, upper: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def truncated_normal(
+    word: Any, lower: Any, upper: ArrayLike, shape: tuple[int, ...], dtype: np.dtype
+) -> Array:
     """Draw standard normal numbers between two bounds.
 
     Returns
@@ -91,7 +95,7 @@ def truncated_normal(word: Any, lower: Any, upper: Any, shape: tuple[int, ...], 
 
 
 @sampler(Real("sigma", "The standard deviation of the logarithm. It has derivatives.", default=1.0))
-def lognormal(word: Any, sigma: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def lognormal(word: Any, sigma: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers whose logarithm is normal, of mean 0.
 
     Examples
@@ -103,7 +107,7 @@ def lognormal(word: Any, sigma: Any, shape: tuple[int, ...], dtype: np.dtype) ->
     return fnp.exp(stream.normal(word, shape, dtype) * cast(sigma, dtype))
 
 
-def _lengths(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _lengths(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     return fnp.sqrt(fnp.sum(stream.normal(word, (*shape, 3), dtype) ** 2, axis=-1))
 
 
@@ -121,14 +125,18 @@ def maxwell(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @compiled
-def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _double_sided_maxwell(
+    key: Value, loc: Value, scale: Value, *, shape: tuple[int, ...], dtype: np.dtype
+) -> Value:
     first, second = stream.children(words(key, "double_sided_maxwell"))
     signed = stream.random_sign(second, shape, dtype) * _lengths(first, shape, dtype)
     return signed * cast(scale, dtype) + cast(loc, dtype)
 
 
 @checked
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(
+    key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = None
+) -> Any:
     """Draw Maxwell numbers with random signs, scaled and shifted.
 
     Parameters
@@ -176,11 +184,11 @@ def _multivariate_normal(
 
 @checked
 def multivariate_normal(
-    key: Any,
-    mean: Any,
-    cov: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: ShapeLike = None,
+    dtype: DTypeLike = None,
     method: str = "cholesky",
     *,
     out_sharding: None = None,
@@ -232,7 +240,7 @@ def multivariate_normal(
 
 
 @compiled
-def _orthogonal(key: Any, *, n: int, m: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _orthogonal(key: Value, *, n: int, m: int, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     drawn = normal_of(words(key, "orthogonal"), (*shape, max(n, m), min(n, m)), dtype)
     q, r = fnp.linalg.qr(drawn)
     x = q * fnp.sign(fnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
@@ -241,10 +249,10 @@ def _orthogonal(key: Any, *, n: int, m: int, shape: tuple[int, ...], dtype: np.d
 
 @checked
 def orthogonal(
-    key: Any,
+    key: ArrayLike,
     n: int,
-    shape: Any = (),
-    dtype: Any = None,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
     m: int | None = None,
     *,
     out_sharding: None = None,

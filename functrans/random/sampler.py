@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core import FLOAT64, aval_of, is_float
+from ..core.values import ShapeLike, Value
 from ..frontend.checked import checked
 from ..frontend.docstrings import with_sections
 from .arguments import (
@@ -89,13 +90,13 @@ def sampler(
     def decorated(formula: Callable[..., Any]) -> Callable[..., Any]:
         name = formula.__name__
 
-        def from_key(key: Any, *values: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        def from_key(key: Value, *values: Value, shape: tuple[int, ...], dtype: np.dtype) -> Any:
             return formula(words(key, name), *values, shape, dtype)
 
         from_key.__name__ = from_key.__qualname__ = f"_{name}"
         run = compiled(from_key)
 
-        def draw(key: Any, *arguments: Any, out_sharding: None = None) -> Any:
+        def draw(key: Value, *arguments: Any, out_sharding: None = None) -> Value:
             *values, shape, to = arguments
             key, to = one_key(key, name), dtype(to, name)
             values = [real.operand(x, name, argument) for x, (argument, real) in zip(values, kinds.items())]
@@ -116,7 +117,7 @@ def sampler(
     return decorated
 
 
-def _signature(kinds: dict[str, Real], shape: Any, sharded: bool) -> inspect.Signature:
+def _signature(kinds: dict[str, Real], shape: ShapeLike, sharded: bool) -> inspect.Signature:
     kind = _SIGNED.POSITIONAL_OR_KEYWORD
     listed = [_SIGNED("key", kind, annotation="Any")]
     listed += [_SIGNED(name, kind, default=real.default, annotation="Any") for name, real in kinds.items()]
@@ -128,7 +129,7 @@ def _signature(kinds: dict[str, Real], shape: Any, sharded: bool) -> inspect.Sig
     return inspect.Signature(listed, return_annotation="Any")
 
 
-def _sections(parameters: tuple[Real, ...], shape: Any, dtype: DtypeOf) -> str:
+def _sections(parameters: tuple[Real, ...], shape: ShapeLike, dtype: DtypeOf) -> str:
     """The parameters, in numpydoc."""
     lines = ["Parameters", "----------", "key : key"]
     for real in parameters:

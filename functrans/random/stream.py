@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import finfo
+from ..core.values import Value
 from ..primitives import ops
 from ..primitives import random as random_ops
 from ..primitives.special.inverse_erf import quick_erfinv_p
@@ -25,7 +26,7 @@ def children(word: Any, n: int = 2) -> list[Any]:
     return [random_ops.threefry_p.bind(word, np.uint64(i)) for i in range(n)]
 
 
-def fold(word: Any, data: Any) -> Any:
+def fold(word: Any, data: Value) -> Value:
     """A new key from a key and the lower 32 bits of an integer."""
     low = ops.convert_element_type_p.bind(data, dtype=U32)
     return random_ops.threefry_p.bind(word, ops.convert_element_type_p.bind(low, dtype=U64))
@@ -40,7 +41,7 @@ def bits(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return ops.convert_element_type_p.bind(mixed, dtype=dtype)
 
 
-def fraction(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def fraction(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     """Random numbers in ``[0, 1)``: the upper bits as the fraction of a number between 1 and 2, less 1."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
     fraction_bits = finfo(dtype).nmant
@@ -62,19 +63,19 @@ def uniform(word: Any, shape: tuple[int, ...], dtype: np.dtype, low: Any = 0.0, 
     return ops.max_p.bind(low, scaled)
 
 
-def normal(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def normal(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     """Standard normal random numbers, by inversion."""
     low = float(np.nextafter(dtype.type(-1), dtype.type(0)))
     u = uniform(word, shape, dtype, low, 1.0)
     return ops.mul_p.bind(dtype.type(math.sqrt(2)), quick_erfinv_p.bind(u))
 
 
-def exponential(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def exponential(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     """Exponential random numbers of mean 1, by inversion."""
     return ops.neg_p.bind(ops.log1p_p.bind(ops.neg_p.bind(uniform(word, shape, dtype))))
 
 
-def random_sign(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def random_sign(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     """1 or -1."""
     heads = ops.lt_p.bind(uniform(word, shape, np.dtype(float)), 0.5)
     one = np.ones((), dtype)[()]

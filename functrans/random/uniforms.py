@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array
 from ..core import aval_of, finfo, is_float
+from ..core.values import ArrayLike, DTypeLike, ShapeLike, Value
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import operand
@@ -45,25 +47,25 @@ def bits(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @partial(compiled, draws_low=True)
-def _uniform(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _uniform(key: Value, minval: Value, maxval: Value, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return stream.uniform(words(key, "uniform"), shape, dtype, minval, maxval)
 
 
 @partial(compiled, draws_low=True)
-def _unit(key: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _unit(key: Value, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return stream.uniform(words(key, "uniform"), shape, dtype)
 
 
 @checked
 def uniform(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
-    minval: Any = 0.0,
-    maxval: Any = 1.0,
+    key: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
     *,
     out_sharding: None = None,
-) -> Any:
+) -> Array:
     """Draw uniform numbers in ``[minval, maxval)``.
 
     Parameters
@@ -97,7 +99,7 @@ def uniform(
 # --- integers -----------------------------------------------------------------------------------------------
 
 
-def _clipped(x: Any, dtype: np.dtype) -> Any:
+def _clipped(x: Value, dtype: np.dtype) -> Value:
     """Integers in another dtype, clipped to its range."""
     own, new = np.iinfo(aval_of(x).dtype), np.iinfo(dtype)
     low, high = own.dtype.type(max(own.min, new.min)), own.dtype.type(min(own.max, new.max))
@@ -106,12 +108,12 @@ def _clipped(x: Any, dtype: np.dtype) -> Any:
 
 
 @compiled
-def _randint(key: Any, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _randint(key: Value, minval: Value, maxval: Value, *, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     low, high = (cast(x, aval_of(x).dtype) for x in (minval, maxval))
     return integers(words(key, "randint"), low, high, shape, dtype)
 
 
-def integers(word: Any, low: Any, high: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def integers(word: Any, low: Any, high: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     """Integers in ``[low, high)``; the ends are clipped to the range of the dtype."""
     drawn = dtype
     if dtype.itemsize < 4:  # in int32, where the range's end fits
@@ -142,7 +144,7 @@ def integers(word: Any, low: Any, high: Any, shape: tuple[int, ...], dtype: np.d
     return ops.convert_element_type_p.bind(ops.add_p.bind(low, offset), dtype=dtype)
 
 
-def _rem(x: Any, span: Any) -> Any:
+def _rem(x: Value, span: Any) -> Value:
     """The remainder, and `x` where the span is 0, which stands for all numbers."""
     rest = ops.fmod_p.bind(x, span)
     shape = aval_of(rest).shape
@@ -152,7 +154,13 @@ def _rem(x: Any, span: Any) -> Any:
 
 @checked
 def randint(
-    key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: None = None
+    key: ArrayLike,
+    shape: ShapeLike,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike = None,
+    *,
+    out_sharding: None = None,
 ) -> Any:
     """Draw integers in ``[minval, maxval)``.
 
@@ -186,7 +194,7 @@ def randint(
 
 
 @compiled
-def _bernoulli(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
+def _bernoulli(key: Value, p: Any, *, shape: tuple[int, ...], mode: str) -> Value:
     dtype = aval_of(p).dtype
     p = cast(p, dtype)
     if mode == "low":
@@ -199,7 +207,7 @@ def _bernoulli(key: Any, p: Any, *, shape: tuple[int, ...], mode: str) -> Any:
 
 @checked
 def bernoulli(
-    key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: None = None
+    key: ArrayLike, p: Any = 0.5, shape: ShapeLike = None, mode: str = "low", *, out_sharding: None = None
 ) -> Any:
     """Draw True with probability `p`.
 

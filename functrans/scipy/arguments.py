@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core import FLOAT32, ArgumentValueError, LinAlgError, concrete, is_low
+from ..core.values import ArrayLike
 from ..numpy.linalg.norms import all_inexact
 from ..primitives import ops
 from ..primitives.structure.linear import shape_of
@@ -23,7 +24,7 @@ def inexact(name: str, check_finite: bool, *given: Any) -> list[Any]:
     return values
 
 
-def matched(name: str, a: Any, b: Any) -> tuple[Any, Any, tuple[int, ...]]:
+def matched(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Any, Any, tuple[int, ...]]:
     """A matrix and a right-hand side with equal leading axes, and the shape of the solution."""
     n, own = shape_of(a)[-1], shape_of(b)
     vector = len(own) == 1

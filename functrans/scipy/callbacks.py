@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arrays.array import unwrap
 from ..core import Trace, Tracer, Zero, aval_of, concrete, current_trace, eval_trace, is_inexact, tracing
+from ..core.values import ArrayLike
 from ..custom.closures import Sealed, StandInTrace, captured_tracers
 from ..errors import ArgumentError, CapturedTracerError, UnexpectedTracerError
 from ..numpy.creation.filled import asarray
@@ -88,14 +89,14 @@ def numbers_only(name: str, use: Callable[[], Any], trace: Trace = eval_trace) -
         ) from error
 
 
-def as_array(x: Any) -> Any:
+def as_array(x: ArrayLike) -> Any:
     """The result of a function, a number or a list of traced values, as an array."""
     if isinstance(x, Tracer):
         return x
     return asarray(x) if is_traced(x) else np.asarray(x)
 
 
-def is_differentiable(x: Any) -> bool:
+def is_differentiable(x: ArrayLike) -> bool:
     """Whether a value can have a derivative."""
     return is_inexact(aval_of(x).dtype)
 
@@ -115,7 +116,7 @@ def pulled(
     return [ops.instantiate(ct) for ct, m in zip(back, mask) if m]
 
 
-def is_traced(*values: Any) -> bool:
+def is_traced(*values: ArrayLike) -> bool:
     """Whether any value is traced, or is a list or tuple that contains a traced value."""
     return any(is_traced(*x) if isinstance(x, list | tuple) else isinstance(x, Tracer) for x in values)
 

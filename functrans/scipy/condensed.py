@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.arguments import one_of
+from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, Aval, LinAlgError, aval_of, concrete
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..lax.linalg import qr as lax_qr
 from ..numpy.indexing.nonzero import need_size
@@ -21,7 +23,7 @@ _SORTS = ("lhp", "rhp", "iuc", "ouc")
 
 @checked
 def schur(
-    a: Any,
+    a: ArrayLike,
     output: str = "real",
     lwork: int | None = None,
     overwrite_a: bool = False,
@@ -124,7 +126,9 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 @checked
-def hessenberg(a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def hessenberg(
+    a: ArrayLike, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
     """Hessenberg form of square matrices: ``a = q @ h @ q.T.conj()``, `h` with zeros below the first subdiagonal.
 
     Parameters
@@ -182,8 +186,8 @@ def hessenberg(a: Any, calc_q: bool = False, overwrite_a: bool = False, check_fi
 
 @checked
 def qr_multiply(
-    a: Any,
-    c: Any,
+    a: ArrayLike,
+    c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,
@@ -262,7 +266,7 @@ def eigh_tridiagonal(
     tol: float | None = 0.0,
     lapack_driver: str = "auto",
     *,
-    key: Any = None,
+    key: ArrayLike = None,
 ) -> Any:
     """Eigenvalues and eigenvectors of real symmetric tridiagonal matrices.
 
@@ -322,7 +326,7 @@ def eigh_tridiagonal(
     return w if eigvals_only else (w, v[0])
 
 
-def _selected(w: Any, select: str, given: Any) -> tuple[int, int]:
+def _selected(w: Value, select: str, given: Any) -> tuple[int, int]:
     """The first eigenvalue, and the one after the last."""
     count = shape_of(w)[-1]
     if select == "a":
@@ -365,7 +369,7 @@ def eigvalsh_tridiagonal(
     check_finite: bool = True,
     tol: float | None = 0.0,
     lapack_driver: str = "auto",
-) -> Any:
+) -> Array:
     """Eigenvalues of real symmetric tridiagonal matrices; see `eigh_tridiagonal`.
 
     Parameters

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..arrays.array import Array
 from ..core import ArgumentValueError, Aval, real_dtype
+from ..core.values import ArrayLike
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, operand, shape_of
@@ -14,7 +16,7 @@ from .arguments import inexact, matched
 
 @checked
 def lu(
-    a: Any,
+    a: ArrayLike,
     permute_l: bool = False,
     overwrite_a: bool = False,
     check_finite: bool = True,
@@ -73,7 +75,7 @@ def lu(
 
 
 @checked
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """LU factors with partial pivoting, for `lu_solve`.
 
     Parameters
@@ -109,8 +111,12 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 @checked
 def lu_solve(
-    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+    lu_and_piv: tuple[Any, Any],
+    b: ArrayLike,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
     """The solution of ``op(a) x = b`` from the factors of `a`.
 
     Parameters
@@ -156,7 +162,7 @@ def lu_solve(
 
 @checked
 def qr(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: int | None = None,
     mode: str = "full",
@@ -220,14 +226,16 @@ def qr(
     return (finish(q), finish(r), *order)
 
 
-def lower_factor(x: Any, lower: bool) -> Any:
+def lower_factor(x: ArrayLike, lower: bool) -> Any:
     """The lower factor of a matrix from one triangle."""
     x = x if lower else ops.matrix_transpose(x, conjugate=True)
     return ops.cholesky_p.bind(x, on_error=config.linalg_errors)
 
 
 @checked
-def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def cholesky(
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
     """The Cholesky factor of a positive definite matrix.
 
     Parameters
@@ -270,7 +278,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
 @checked
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, bool]:
     """The Cholesky factor for `cho_solve`.
 
@@ -298,8 +306,8 @@ def cho_factor(
 
 @checked
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+    c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+) -> Array:
     """The solution of ``a x = b`` from the factor of `a`.
 
     Parameters

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..core import FLOAT32, FLOAT64, ArgumentError, ArgumentValueError, AxisError, is_inexact, is_low
+from ..core.values import AxisLike, Value
 from ..frontend.checked import checked
 from ..frontend.docstrings import with_sections
 from ..numpy.dispatch import array_operand, owned
@@ -104,7 +105,7 @@ def _of_one_axis(name: str, doc: str) -> Callable[..., Any]:
         overwrite_x: bool = False,
         workers: int | None = None,
         orthogonalize: bool | None = None,
-    ) -> Any:
+    ) -> Value:
         return _along_one(kind, name != kind, x, type, n, axis, norm, orthogonalize)
 
     transform.__name__ = transform.__qualname__ = name
@@ -116,16 +117,16 @@ def _of_several_axes(name: str, doc: str) -> Callable[..., Any]:
     kind = name.removeprefix("i")
 
     def transform(
-        x: Any,
+        x: Value,
         type: int = 2,
         s: Any = None,
-        axes: Any = None,
+        axes: AxisLike = None,
         norm: Any = None,
         overwrite_x: bool = False,
         workers: int | None = None,
         *,
         orthogonalize: bool | None = None,
-    ) -> Any:
+    ) -> Value:
         return _along_many(kind, name != kind, x, type, s, axes, norm, orthogonalize)
 
     transform.__name__ = transform.__qualname__ = name
@@ -265,7 +266,7 @@ def next_fast_len(target: int, real: bool = False) -> int:
     return scipy.fft.next_fast_len(target, real)
 
 
-def _inexact(value: Any) -> Any:
+def _inexact(value: Value) -> Value:
     if is_low(dtype_of(value)):
         return strong(value, FLOAT32)
     return value if is_inexact(dtype_of(value)) else strong(value, FLOAT64)
@@ -282,7 +283,14 @@ def _along_one(
 
 
 def _along_many(
-    name: str, inverse: bool, x: Any, type: int, s: Any, axes: Any, norm: Any, orthogonalize: bool | None
+    name: str,
+    inverse: bool,
+    x: Value,
+    type: int,
+    s: Any,
+    axes: AxisLike,
+    norm: Any,
+    orthogonalize: bool | None,
 ) -> Any:
     shown = f"i{name}" if inverse else name
     value = array_operand(x, shown)
@@ -311,8 +319,8 @@ def _integers(name: str, given: Any) -> Any:
 def _transformed(
     kind: str,
     inverse: bool,
-    x: Any,
-    value: Any,
+    x: Value,
+    value: Value,
     type: int,
     axes: Sequence[int],
     lengths: Sequence[int],

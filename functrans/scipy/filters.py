@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..core import FLOAT64, ArgumentValueError, ShapeError, concrete, is_inexact
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..lax.loops import scan
 from ..numpy.dispatch import array_operand
@@ -21,7 +22,7 @@ from ..primitives.ops import dtype_of, finish, one_axis, shape_of
 
 @checked
 def detrend(
-    data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool | None = False
+    data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool | None = False
 ) -> Any:
     """Subtract a line of least squares, or the mean.
 
@@ -78,7 +79,7 @@ def _breakpoints(bp: Any, n: int) -> list[int]:
     return [int(i) for i in points] if n else [0, 0]
 
 
-def _straightened(x: Any, axis: int) -> Any:
+def _straightened(x: Value, axis: int) -> Value:
     """`x` without its line of least squares: the coefficients of 1 and of the centered positions are independent."""
     n = x.shape[axis]
     shape = tuple([n if d == axis else 1 for d in range(x.ndim)])
@@ -93,7 +94,7 @@ def _straightened(x: Any, axis: int) -> Any:
 
 
 @checked
-def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: Any = None) -> Any:
     """Filter signals by a rational transfer function: a linear recurrence.
 
     Parameters
@@ -158,7 +159,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return (out, fnp.moveaxis(last, 0, d)) if initial else out
 
 
-def _initial(zi: Any, axis: int, order: int, signal: Any) -> Any:
+def _initial(zi: Any, axis: int, order: int, signal: Value) -> Value:
     """The state, with time first, broadcast to the signals."""
     if zi.ndim == signal.ndim:
         zi = fnp.moveaxis(zi, axis, 0)
@@ -170,12 +171,12 @@ def _initial(zi: Any, axis: int, order: int, signal: Any) -> Any:
     )
 
 
-def _recurrence(num: Any, den: Any, signal: Any, state: Any, order: int) -> tuple[Any, Any]:
+def _recurrence(num: Any, den: Any, signal: Value, state: Any, order: int) -> tuple[Any, Any]:
     """The loop; the state is a tuple of numbers (or rows), one for each delay."""
     b = [num[i] if i < num.size else None for i in range(order + 1)]
     a = [den[i] if i < den.size else None for i in range(order + 1)]
 
-    def step(z: Sequence[Any], x: Any) -> tuple[Any, Any]:
+    def step(z: Sequence[Any], x: Value) -> tuple[Any, Any]:
         y = b[0] * x + z[0] if order else b[0] * x
         after = []
         for i in range(1, order + 1):

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core import ArgumentError, ShapeError, SolverError, Zero, aval_of
+from ..core.values import Value
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.structs import ShapeDtypeStruct
@@ -43,7 +44,7 @@ _SMALLEST_RTOL = 100 * np.finfo(float).eps
 class OdeSystem:
     """The right-hand side of a system of equations: a function of a number, a vector, and flat operands."""
 
-    def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
+    def slope(self, t: Value, y: Value, operands: Sequence[Any]) -> Any:
         """The derivative of `y`."""
         raise NotImplementedError
 
@@ -55,7 +56,7 @@ class UserOde(OdeSystem):
     callback: Callback
     vectorized: bool
 
-    def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
+    def slope(self, t: Value, y: Value, operands: Sequence[Any]) -> Value:
         """The derivative of the whole system."""
         result = self.callback(operands, t, y[:, None] if self.vectorized else y)
         slope = as_array(result).reshape(-1)
@@ -76,7 +77,7 @@ class TangentOde(OdeSystem):
     of: OdeSystem
     has_tangent: tuple[bool, ...]
 
-    def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
+    def slope(self, t: Value, y: Value, operands: Sequence[Any]) -> Value:
         """The derivative of the whole system."""
         n, count = y.shape[0] // 2, len(self.has_tangent)
         tangents = scatter(self.has_tangent, operands[count:])
@@ -95,7 +96,7 @@ class Jacobian(OdeSystem):
     n: int
     has_tangent: tuple[bool, ...]
 
-    def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
+    def slope(self, t: Value, y: Value, operands: Sequence[Any]) -> Value:
         """The derivative of the whole system."""
         n = self.n
         own = y[n:].reshape(n, -1)
@@ -147,7 +148,7 @@ class Problem(Sealed):
         atol = narrowed(options.get("atol", 1e-6))
         return Problem(system, self.n * (1 + directions), {**options, "rtol": rtol, "atol": atol}, [])
 
-    def solved(self, span: Sequence[Any], y0: Any, times: Any, operands: Sequence[Any]) -> tuple[Any, Any]:
+    def solved(self, span: Sequence[Any], y0: Value, times: Any, operands: Sequence[Any]) -> tuple[Any, Any]:
         """The times of the solution (all steps if `t_eval` is None), and the solution there."""
         span = (float(span[0]), float(span[1]))
         options = {"t_eval": times, **self.options}
@@ -201,7 +202,7 @@ class Flow(Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def jvp(ctx: Any, _: Any, t0: Any, tf: Any, y0: Any, times: Any, *tangents: Any) -> Any:
+    def jvp(ctx: Any, _: Any, t0: Any, tf: Any, y0: Value, times: Any, *tangents: Any) -> Any:
         """Forward mode."""
         problem, operands = ctx.problem, ctx.operands
         n = problem.n
@@ -219,7 +220,7 @@ class Flow(Function):
         return None, moved
 
     @staticmethod
-    def backward(ctx: Any, _: Any, ct: Any) -> tuple[Any, ...]:
+    def backward(ctx: Any, _: Any, ct: Value) -> tuple[Any, ...]:
         """Reverse mode."""
         problem, operands = ctx.problem, ctx.operands
         if ct is None:
@@ -241,7 +242,7 @@ class Flow(Function):
         return (None, in_t0, in_tf, at_start if needs_y0 else None, in_times, *back)
 
 
-def _times(ctx: Any) -> Any:
+def _times(ctx: Any) -> Value:
     """The times of the solution, with their derivatives."""
     if ctx.times is not None:
         return ctx.times
@@ -253,7 +254,7 @@ def _slope(ctx: Any, k: int) -> Any:
     return ctx.problem.system.slope(_times(ctx)[k], ctx.y[:, k], ctx.operands)
 
 
-def _pulled(ctx: Any, ct: Any, has_tangent: tuple[bool, ...]) -> tuple[Any, list[Any]]:
+def _pulled(ctx: Any, ct: Value, has_tangent: tuple[bool, ...]) -> tuple[Any, list[Any]]:
     """The cotangents of the initial values and the marked operands, from the Jacobian of the solution."""
     problem, operands = ctx.problem, ctx.operands
     n = problem.n

@@ -12,6 +12,7 @@ import numpy as np
 from .. import numpy as fnp
 from ..core import FLOAT64, ArgumentValueError, DtypeError, ShapeError, Tracer, concrete, is_inexact
 from ..core.dtypes import complex_dtype, real_dtype
+from ..core.values import ArrayLike, Value
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of
@@ -75,12 +76,12 @@ class Segments:
         """The number of whole segments in a signal of length `n`."""
         return max((n - self.size) // self.step + 1, 0)
 
-    def places(self, count: int) -> Any:
+    def places(self, count: int) -> Value:
         """The elements of each of `count` segments, as indices of shape (count, size)."""
         starts = ops.mul_p.bind(ops.iota((count, 1), 0), np.int64(self.step))
         return ops.add_p.bind(starts, ops.iota((1, self.size), 1))
 
-    def cut(self, x: Any) -> Any:
+    def cut(self, x: Value) -> Value:
         """Segments along the last axis: from shape (..., n) to (..., count, size)."""
         value, last = ops.operand(x, "segments"), x.ndim - 1
         places = self.places(self.count(x.shape[last]))
@@ -88,7 +89,7 @@ class Segments:
         order = (*range(2, last + 2), 0, 1)
         return finish(ops.transpose_p.bind(out, permutation=order) if last else out)
 
-    def added(self, segments: Any) -> Any:
+    def added(self, segments: Any) -> Value:
         """The sum of overlapping segments, the transpose of `cut`: from (..., count, size) to (..., n)."""
         *outer, count, size = segments.shape
         n = (count - 1) * self.step + size
@@ -102,12 +103,12 @@ class Segments:
             )
         )
 
-    def total(self, squared: bool) -> Any:
+    def total(self, squared: bool) -> Value:
         """The sum of the window, or of its squares."""
         window = self.window
         return fnp.sum(window * window if squared else window)
 
-    def tapers(self, dtype: np.dtype) -> Any:
+    def tapers(self, dtype: np.dtype) -> Value:
         """The window in a dtype."""
         return ops.convert(self.window, dtype)
 
@@ -133,7 +134,7 @@ def rate(name: str, fs: Any) -> Any:
     return finish(value) if isinstance(value, Tracer) else float(value)
 
 
-def signal_of(name: str, x: Any) -> Any:
+def signal_of(name: str, x: ArrayLike) -> Any:
     """A signal as real or complex numbers; small integers become float32, as in SciPy."""
     value = array_operand(x, name)
     dtype = dtype_of(value)
@@ -154,7 +155,7 @@ def frequencies(points: int, fs: Any, onesided: bool) -> Any:
     return make(points, 1.0 / fs, dtype=FLOAT64)
 
 
-def transforms(x: Any, cut: Segments, detrended: Callable[[Any], Any], onesided: bool) -> Any:
+def transforms(x: ArrayLike, cut: Segments, detrended: Callable[[Any], Any], onesided: bool) -> Any:
     """The transforms of the segments of a signal: from shape (..., n) to (..., count, frequencies)."""
     segments = detrended(cut.cut(x))
     segments = segments * finish(cut.tapers(real_dtype(x.dtype)))

@@ -21,6 +21,7 @@ from ..core import (
     is_float,
     is_inexact,
 )
+from ..core.values import Value
 from ..frontend.checked import checked
 from ..frontend.pytree.register import register_pytree_node_class
 from ..numpy.dispatch import array_operand
@@ -154,7 +155,7 @@ class RegularGridInterpolator:
         unknown = reduce(fnp.logical_or, [fnp.isnan(x) for x in at])
         return fnp.where(_spread(unknown, further), fnp.astype(np.nan, out.dtype), out)
 
-    def _linear(self, cells: Sequence[tuple[Any, Any]], further: tuple[int, ...]) -> Any:
+    def _linear(self, cells: Sequence[tuple[Any, Any]], further: tuple[int, ...]) -> Value:
         """The sum over the corners of the cells."""
         total: Any = None
         for corner in product((0, 1), repeat=len(cells)):
@@ -163,7 +164,7 @@ class RegularGridInterpolator:
             total = term if total is None else total + term
         return total
 
-    def _gathered(self, indices: Sequence[Any]) -> Any:
+    def _gathered(self, indices: Sequence[Any]) -> Value:
         places = [ops.operand(i, _NAME) for i in indices]
         samples = ops.operand(self.values, _NAME)
         axes = tuple(range(len(places)))
@@ -222,7 +223,7 @@ def _ascending(grid: list[Any], values: Any) -> tuple[tuple[Any, ...], Any]:
     return tuple(grid), values
 
 
-def _filling(fill_value: Any, dtype: np.dtype) -> Any:
+def _filling(fill_value: Value, dtype: np.dtype) -> Value:
     value = array_operand(fill_value, f"{_NAME}: fill_value")
     if shape_of(value):
         raise ShapeError(f"{_NAME}: fill_value must be a number, got an array of shape {shape_of(value)}")
@@ -233,7 +234,7 @@ def _filling(fill_value: Any, dtype: np.dtype) -> Any:
     return finish(ops.convert(value, dtype))
 
 
-def _coordinates(xi: Any, n: int) -> list[Any]:
+def _coordinates(xi: Value, n: int) -> list[Any]:
     """The coordinates along each axis, of one shape."""
     if isinstance(xi, tuple) and len(xi) == 1:
         (xi,) = xi
@@ -255,7 +256,7 @@ def _coordinates(xi: Any, n: int) -> list[Any]:
     )
 
 
-def _real(x: Any) -> Any:
+def _real(x: Value) -> Value:
     value = array_operand(x, f"{_NAME}: xi")
     if dtype_of(value).kind == "c":
         raise DtypeError(f"{_NAME}: xi must be real, got {dtype_of(value)}")
@@ -269,11 +270,11 @@ def _cell(g: Any, x: Any) -> tuple[Any, Any]:
     return i, (x - low) / (high - low)
 
 
-def _taken(g: Any, i: Any) -> Any:
+def _taken(g: Any, i: Any) -> Value:
     return ops.gather_p.bind(
         ops.operand(g, _NAME), ops.operand(i, _NAME), axes=(0,), mode="promise_in_bounds"
     )
 
 
-def _spread(x: Any, further: tuple[int, ...]) -> Any:
+def _spread(x: Any, further: tuple[int, ...]) -> Value:
     return fnp.reshape(x, (*x.shape, *further))

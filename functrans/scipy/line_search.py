@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .. import lax
 from .. import numpy as fnp
+from ..core.values import ArrayLike, Value
 
 _DECREASE, _CURVATURE = 1e-4, 0.9
 _NOISE = 16  # rounding errors of a value, in units of the last place
@@ -38,7 +39,12 @@ class _Search(NamedTuple):
 
 
 def line_search(
-    fun: Callable[[Any], tuple[Any, Any]], x: Any, direction: Any, start: Point, a: Any, maxiter: int
+    fun: Callable[[Any], tuple[Any, Any]],
+    x: ArrayLike,
+    direction: Any,
+    start: Point,
+    a: ArrayLike,
+    maxiter: int,
 ) -> tuple[Point, Any]:
     """A point on the line at which the function is lower, and flatter, than at the start.
 
@@ -63,7 +69,7 @@ def line_search(
     """
     noise = _NOISE * fnp.finfo(x.dtype).eps * fnp.abs(start.value)
 
-    def missing(s: _Search) -> Any:
+    def missing(s: _Search) -> Value:
         return ~s.done & (s.count < maxiter)
 
     def body(s: _Search) -> _Search:
@@ -85,7 +91,7 @@ def line_search(
     return last.best, last.count
 
 
-def _next(best: Point, other: Point, bracketed: Any) -> Any:
+def _next(best: Point, other: Point, bracketed: Any) -> Value:
     """The next step to try: twice the best one, or within the bracket where a cubic through its ends is least."""
     width = fnp.where(bracketed, other.a - best.a, 1.0)
     c = best.slope + other.slope - 3 * (other.value - best.value) / width
@@ -98,5 +104,5 @@ def _next(best: Point, other: Point, bracketed: Any) -> Any:
     return fnp.where(bracketed, best.a + part * width, 2 * best.a)
 
 
-def _choose(condition: Any, new: Point, old: Point) -> Point:
+def _choose(condition: Value, new: Point, old: Point) -> Point:
     return Point(*[fnp.where(condition, x, y) for x, y in zip(new, old)])

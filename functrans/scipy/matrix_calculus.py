@@ -11,6 +11,7 @@ import numpy as np
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
 from ..core import LinAlgError, ShapeError, complex_dtype, finfo
+from ..core.values import ArrayLike, Value
 from ..custom.closures import closure_convert
 from ..custom.custom_function import custom_jvp
 from ..frontend.checked import checked
@@ -26,7 +27,7 @@ from .matrix_functions import expm
 
 @checked
 def expm_frechet(
-    A: Any, E: Any, method: str | None = None, compute_expm: bool = True, check_finite: bool = True
+    A: ArrayLike, E: Any, method: str | None = None, compute_expm: bool = True, check_finite: bool = True
 ) -> Any:
     """The exponential of a square matrix, and its derivative in a direction.
 
@@ -84,7 +85,7 @@ def expm_frechet(
 
 
 @checked
-def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     r"""A function of a square matrix.
 
     Parameters
@@ -146,7 +147,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     return finish(value) if disp else (finish(value), finish(error))
 
 
-def _same_shape(out: Any, w: Any) -> Any:
+def _same_shape(out: Any, w: Value) -> Value:
     if np.shape(out) != shape_of(w):
         raise ShapeError(
             f"funm: func must keep the shape of its argument, {shape_of(w)}, but returned {np.shape(out)}"
@@ -155,7 +156,7 @@ def _same_shape(out: Any, w: Any) -> Any:
 
 
 @partial(custom_jvp, nondiff_argnums=0)
-def _function(func: Callable[..., Any], x: Any, *captured: Any) -> tuple[Any, Any]:
+def _function(func: Callable[..., Any], x: Value, *captured: Any) -> tuple[Any, Any]:
     """The function of a complex matrix, and the estimate of its error."""
     t, z, _ = ops.schur_p.bind(x, output="complex", sort=None, on_error=config.linalg_errors)
     t, z = fnp.asarray(t), fnp.asarray(z)
@@ -219,7 +220,7 @@ def _function_jvp(
     return (value, error), (fnp.linalg.solve(v.T, (v @ inner).T).T, fnp.zeros_like(error))
 
 
-def _divided(w: Any, f: Any, slope: Any) -> Any:
+def _divided(w: Value, f: Any, slope: Any) -> Value:
     """The divided differences of a function, with error ``gap**2`` where eigenvalues are close."""
     gap = w[:, None] - w[None, :]
     size = fnp.maximum(fnp.abs(w)[:, None], fnp.abs(w)[None, :])

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array
 from ..core import INT64, Aval, LinAlgError, aval_of, concrete, promote
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..lax.branching import switch
 from ..lax.loops import map as map_matrices
@@ -19,7 +21,7 @@ from .arguments import inexact
 
 
 @checked
-def sqrtm(A: Any) -> Any:
+def sqrtm(A: ArrayLike) -> Array:
     """The principal square root of matrices: ``root @ root = A``, with eigenvalues of non-negative real part.
 
     Parameters
@@ -68,7 +70,7 @@ def sqrtm(A: Any) -> Any:
 
 
 @checked
-def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Array:
     """The solution of Sylvester's equation ``a @ x + x @ b = q``.
 
     Parameters
@@ -129,7 +131,7 @@ _THETAS = {
 
 
 @checked
-def expm(A: Any) -> Any:
+def expm(A: ArrayLike) -> Array:
     """The exponential of square matrices.
 
     Parameters
@@ -182,14 +184,14 @@ def expm(A: Any) -> Any:
     return finish(out)
 
 
-def _norm(x: Any) -> Any:
+def _norm(x: Value) -> Value:
     """The 1-norms of matrices, for decisions only."""
     rank = len(shape_of(x))
     sums = ops.reduce_sum_p.bind(ops.abs_p.bind(ops.stop_gradient_p.bind(x)), axes=(rank - 2,))
     return ops.reduce_max_p.bind(sums, axes=(rank - 2,))
 
 
-def _steps(norm: Any) -> Any:
+def _steps(norm: Any) -> Value:
     """How often the exponential of the scaled matrix is squared; never where the norm is infinite or NaN."""
     real = dtype_of(norm)
     excess = ops.max_p.bind(ops.div_p.bind(norm, real.type(_THETAS[13])), real.type(1))
@@ -197,12 +199,12 @@ def _steps(norm: Any) -> Any:
     return ops.select_p.bind(ops.is_finite_p.bind(steps), steps, real.type(0))
 
 
-def _scaled(x: Any, steps: Any) -> Any:
+def _scaled(x: Value, steps: Any) -> Value:
     scale = ops.convert_element_type_p.bind(ops.exp2_p.bind(ops.neg_p.bind(steps)), dtype=dtype_of(x))
     return ops.mul_p.bind(x, ops.reshape_p.bind(scale, shape=(*shape_of(scale), 1, 1)))
 
 
-def _by_norm(x: Any) -> Any:
+def _by_norm(x: Value) -> Any:
     """The exponential of one matrix whose norm is known only at run time."""
     norm = _norm(x)
     steps, real = _steps(norm), dtype_of(norm)
@@ -213,7 +215,7 @@ def _by_norm(x: Any) -> Any:
     return fori_loop(0, count, lambda _, y: ops.matrix_product(y, y), out)
 
 
-def _squared(x: Any, mask: Any) -> Any:
+def _squared(x: Value, mask: Any) -> Value:
     """The square where `wanted`; elsewhere the square of zero, so that values and derivatives do not overflow."""
     mask = ops.broadcast_to(mask, shape_of(x))
     safe = ops.select_p.bind(mask, x, dtype_of(x).type(0))
@@ -226,7 +228,7 @@ def _coefficients(degree: int) -> list[float]:
     return [float(f(2 * m - k) // (f(k) * f(m - k))) for k in range(m + 1)]
 
 
-def _pade(x: Any, degree: int) -> Any:
+def _pade(x: Value, degree: int) -> Value:
     dtype, c = dtype_of(x), _coefficients(degree)
     unit = ops.eye(shape_of(x)[-1], shape_of(x)[-1], 0, dtype)
     two = ops.matrix_product(x, x)
@@ -234,7 +236,7 @@ def _pade(x: Any, degree: int) -> Any:
     while len(powers) <= min(degree // 2, 4 if degree < 13 else 3):
         powers.append(ops.matrix_product(powers[-1], two))
 
-    def combined(first: int, chosen: list[Any]) -> Any:
+    def combined(first: int, chosen: list[Any]) -> Value:
         """Every second coefficient from one on, times even powers."""
         terms = [ops.mul_p.bind(dtype.type(c[first + 2 * i]), power) for i, power in enumerate(chosen)]
         return reduce(ops.add_p.bind, terms)
@@ -248,7 +250,7 @@ def _pade(x: Any, degree: int) -> Any:
 
 
 @checked
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: Any) -> Array:
     """A block-diagonal matrix of several matrices.
 
     Parameters
@@ -288,7 +290,7 @@ def block_diag(*arrs: Any) -> Any:
 
 
 @checked
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: ArrayLike, r: Any = None) -> Array:
     """A matrix with constant diagonals.
 
     Parameters

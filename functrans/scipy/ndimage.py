@@ -12,6 +12,7 @@ import numpy as np
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
 from ..core import BOOL, FLOAT64, ArgumentValueError, DtypeError, ShapeError, finfo, is_float, is_inexact
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..lax.loops import scan
 from ..numpy.dispatch import array_operand
@@ -43,7 +44,7 @@ _REACH = 44
 @checked
 def map_coordinates(
     input: Any,
-    coordinates: Any,
+    coordinates: ArrayLike,
     order: int,
     mode: str = "constant",
     cval: Any = 0.0,
@@ -138,20 +139,20 @@ def _positions(name: str, coordinates: Any, shape: tuple[int, ...]) -> list[Any]
     return list(fnp.broadcast_arrays(*parts))
 
 
-def _number(name: str, cval: Any, dtype: np.dtype) -> Any:
+def _number(name: str, cval: Any, dtype: np.dtype) -> Value:
     value = array_operand(cval, f"{name}: cval")
     if shape_of(value) or (dtype_of(value).kind == "c" and dtype.kind != "c"):
         raise ShapeError(f"{name}: cval must be a number like the elements of input, got {cval!r}")
     return finish(ops.convert(value, dtype))
 
 
-def _in_dtype(out: Any, dtype: np.dtype) -> Any:
+def _in_dtype(out: Any, dtype: np.dtype) -> Value:
     if is_inexact(dtype):
         return fnp.astype(out, dtype)
     return fnp.astype(_away_from_zero(out) if dtype != BOOL else fnp.not_equal(out, 0), dtype)
 
 
-def _away_from_zero(x: Any) -> Any:
+def _away_from_zero(x: Value) -> Value:
     """Round; halves away from zero, as SciPy and JAX do."""
     return fnp.trunc(x + fnp.copysign(0.5, x))
 
@@ -192,7 +193,7 @@ def _on_own_axes(nodes: list[list[tuple[Any, Any]]]) -> list[list[tuple[Any, Any
     return out
 
 
-def _sum_of_nodes(samples: Any, nodes: Sequence[list[tuple[Any, Any]]], mode: str, outside: Any) -> Any:
+def _sum_of_nodes(samples: Value, nodes: Sequence[list[tuple[Any, Any]]], mode: str, outside: Any) -> Value:
     """The sum over all combinations of nodes of the axes."""
     total: Any = None
     combinations: list[list[tuple[Any, Any]]] = [[]]
@@ -209,7 +210,7 @@ def _real_of(dtype: np.dtype) -> np.dtype:
     return finfo(dtype).dtype
 
 
-def _element(samples: Any, indices: Sequence[Any], mode: str, outside: Any) -> Any:
+def _element(samples: Value, indices: Sequence[Any], mode: str, outside: Any) -> Value:
     inside = [_FIXED[mode](i, n) for i, n in zip(indices, samples.shape)]
     places = [ops.operand(i, "map_coordinates") for i in fnp.broadcast_arrays(*inside)]
     value = finish(
@@ -226,16 +227,16 @@ def _element(samples: Any, indices: Sequence[Any], mode: str, outside: Any) -> A
     return fnp.where(valid, value, outside)
 
 
-def _clipped(i: Any, n: int) -> Any:
+def _clipped(i: Any, n: int) -> Value:
     return fnp.clip(i, 0, n - 1)
 
 
-def _mirrored(i: Any, n: int) -> Any:
+def _mirrored(i: Any, n: int) -> Value:
     """Reflected about the first and last element: a triangular wave."""
     return fnp.zeros_like(i) if n == 1 else (n - 1) - fnp.absolute(i % (2 * n - 2) - (n - 1))
 
 
-def _reflected(i: Any, n: int) -> Any:
+def _reflected(i: Any, n: int) -> Value:
     """Reflected about the edges."""
     j = i % (2 * n)
     return fnp.minimum(j, 2 * n - 1 - j)
@@ -253,7 +254,7 @@ _FIXED: dict[str, Callable[[Any, int], Any]] = {
 # --- coefficients -------------------------------------------------------------------------------------------
 
 
-def _coefficients(samples: Any, order: int, mode: str, outside: Any) -> tuple[Any, list[int]]:
+def _coefficients(samples: Value, order: int, mode: str, outside: Any) -> tuple[Any, list[int]]:
     """The coefficients of the spline through the samples, and how many of them precede the first sample.
 
     The samples are continued beyond the edges as `mode` says, so far that the filters forget how they began. The
@@ -273,12 +274,12 @@ def _coefficients(samples: Any, order: int, mode: str, outside: Any) -> tuple[An
     return samples, [_REACH if lopsided else 0] * samples.ndim
 
 
-def _repeated(samples: Any, axis: int, lopsided: bool) -> Any:
+def _repeated(samples: Value, axis: int, lopsided: bool) -> Value:
     """A single sample: the spline is constant."""
     return fnp.repeat(samples, 2 * _REACH + 1, axis) if lopsided else samples
 
 
-def _extended(samples: Any, axis: int, beyond: Any, mode: str, outside: Any) -> Any:
+def _extended(samples: Value, axis: int, beyond: Any, mode: str, outside: Any) -> Value:
     n = samples.shape[axis]
     index = ops.operand(_FIXED[mode](beyond, n), "map_coordinates")
     value = ops.gather_p.bind(
@@ -291,7 +292,7 @@ def _extended(samples: Any, axis: int, beyond: Any, mode: str, outside: Any) -> 
     return fnp.where(valid, taken, outside)
 
 
-def _filtered(x: Any, pole: float) -> Any:
+def _filtered(x: Value, pole: float) -> Value:
     """The inverse of ``(z + z**-1 - pole - 1 / pole)``, along axis 0: a recursion from either end."""
 
     def step(state: Any, row: Any) -> tuple[Any, Any]:

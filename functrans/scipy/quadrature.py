@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
+from ..core.values import Value
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.structs import ShapeDtypeStruct, struct_of
@@ -106,7 +107,7 @@ class Integral(Sealed):
         """The integral of another integrand, with the same options."""
         return Integral(integrand, self.options)
 
-    def computed(self, a: Any, b: Any, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+    def computed(self, a: Value, b: Value, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
         """The integrals, and the estimate of the largest error."""
         if isinstance(self.integrand, UserIntegrand):
             callback = self.integrand.callback
@@ -117,7 +118,7 @@ class Integral(Sealed):
             return (np.asarray(value, float),), np.asarray(error)
         return self._each(a, b, operands)
 
-    def _each(self, a: Any, b: Any, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+    def _each(self, a: Value, b: Value, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
         """Integrates number by number; all share the evaluations of the integrand."""
         computed: dict[float, np.ndarray] = {}
 
@@ -180,14 +181,14 @@ class Quad(Function):
             pull = ctx.integral.of(Pulled(integrand, has_tangent))
             back = iter(Quad.apply(pull, ctx.a, ctx.b, *operands, *cts)[0])
 
-        def at(x: Any) -> Any:
+        def at(x: Value) -> Any:
             return sum([(v * ct).sum() for v, ct in zip(integrand.values(x, operands), cts)])
 
         limits = -at(ctx.a) if needs_a else None, at(ctx.b) if needs_b else None
         return (None, *limits, *scatter(has_tangent, back))
 
     @staticmethod
-    def jvp(ctx: Any, _: Any, a: Any, b: Any, *tangents: Any) -> Any:
+    def jvp(ctx: Any, _: Any, a: Value, b: Value, *tangents: Any) -> Any:
         """Forward mode."""
         integrand, operands = ctx.integral.integrand, ctx.operands
         has_tangent = tuple([t is not None for t in tangents])
@@ -202,7 +203,7 @@ class Quad(Function):
         return tuple(total), None
 
 
-def _like(x: Any) -> ShapeDtypeStruct:
+def _like(x: Value) -> ShapeDtypeStruct:
     return x if isinstance(x, ShapeDtypeStruct) else struct_of(aval_of(x).strong())
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from .. import lax
 from .. import numpy as fnp
 from ..core import finfo
+from ..core.values import ArrayLike, Value
 from ..frontend.pytree import tree_map
 from .line_search import Point, line_search
 
@@ -38,7 +39,7 @@ class Memory:
 class Full(Memory):
     """The matrix itself: BFGS."""
 
-    def start(self, n: int, dtype: np.dtype) -> Any:
+    def start(self, n: int, dtype: np.dtype) -> Value:
         """The identity."""
         return fnp.eye(n, dtype=dtype)
 
@@ -46,7 +47,7 @@ class Full(Memory):
         """The estimate times a vector."""
         return memory @ gradient
 
-    def updated(self, memory: Any, first: Any, step: Any, change: Any) -> Any:
+    def updated(self, memory: Any, first: Any, step: Any, change: Any) -> Value:
         """The matrix closest to this one that takes the change to the step (formula 6.17)."""
         product = fnp.vdot(change, step)
         scale = fnp.where(first, product / fnp.vdot(change, change), 1.0)  # (6.20)
@@ -81,7 +82,7 @@ class Limited(Memory):
     def times(self, memory: Any, gradient: Any) -> Any:
         """The two-loop recursion."""
 
-        def back(q: Any, row: Any) -> tuple[Any, Any]:
+        def back(q: Value, row: Any) -> tuple[Any, Any]:
             step, change, rho = row
             alpha = rho * fnp.vdot(step, q)
             return q - alpha * change, alpha
@@ -97,7 +98,7 @@ class Limited(Memory):
         """The newest step instead of the oldest."""
         product = fnp.vdot(change, step)
 
-        def push(rows: Any, row: Any) -> Any:
+        def push(rows: Any, row: Any) -> Value:
             return fnp.concatenate([rows[1:], row[None]])
 
         return _LastSteps(
@@ -134,7 +135,7 @@ class Minimum(NamedTuple):
 
 def minimized(
     fun: Callable[[Any], tuple[Any, Any]],
-    x0: Any,
+    x0: ArrayLike,
     memory: Memory,
     *,
     maxiter: Any,

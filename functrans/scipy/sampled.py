@@ -7,14 +7,18 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
+from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, ShapeError, Tracer, dtype_kind, is_inexact
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives.ops import finish, one_axis
 
 
 @checked
-def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
+def cumulative_trapezoid(
+    y: ArrayLike, x: ArrayLike = None, dx: Any = 1.0, axis: int = -1, initial: ArrayLike = None
+) -> Array:
     """Integrals from the first sample to each other one, by the trapezoidal rule.
 
     Parameters
@@ -62,7 +66,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
 
 
 @checked
-def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
+def simpson(y: ArrayLike, x: ArrayLike = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integrate samples by Simpson's rule: parabolas through three neighbours.
 
     Parameters
@@ -120,7 +124,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     return total if n % 2 else total + _last_interval(values, gaps, dx, d)
 
 
-def _last_interval(values: Any, gaps: Any, dx: Any, axis: int) -> Any:
+def _last_interval(values: Any, gaps: Any, dx: Any, axis: int) -> Value:
     """The integral between the last two samples, below the parabola through the last three."""
     n = values.shape[axis]
     a, b, c = (fnp.squeeze(_part(values, axis, n - i, n - i + 1), axis) for i in (3, 2, 1))
@@ -134,7 +138,7 @@ def _last_interval(values: Any, gaps: Any, dx: Any, axis: int) -> Any:
     )
 
 
-def _samples(name: str, y: Any, x: Any, axis: int) -> tuple[Any, Any, int]:
+def _samples(name: str, y: Value, x: Value, axis: int) -> tuple[Any, Any, int]:
     """The samples, their positions (None, or with as many axes) and the axis."""
     values = finish(array_operand(y, name))
     d = one_axis(axis, values.ndim, name)
@@ -158,11 +162,11 @@ def _samples(name: str, y: Any, x: Any, axis: int) -> tuple[Any, Any, int]:
     return values, places, d
 
 
-def _part(x: Any, axis: int, start: int, stop: int, step: int = 1) -> Any:
+def _part(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
     return x[(*[slice(None)] * axis, slice(start, stop, step))]
 
 
-def _ratio(a: Any, b: Any) -> Any:
+def _ratio(a: Any, b: Any) -> Value:
     """``a / b``, and 0 where `b` is 0: two samples at one position."""
     zero = fnp.equal(b, 0)
     return fnp.where(zero, 0.0, a / fnp.where(zero, 1.0, b))

@@ -10,7 +10,9 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
+from ..arrays.array import Array
 from ..core import BOOL, ArgumentValueError, DtypeError, ShapeError, is_float, is_inexact
+from ..core.values import AxisLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, in_one_dtype
 from ..numpy.linalg.norms import all_inexact
@@ -85,7 +87,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
 
 
 @checked
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: AxisLike = None) -> Array:
     """The convolution of two arrays, by the product of their Fourier transforms.
 
     Parameters
@@ -229,7 +231,7 @@ def _check_matrices(name: str, in1: Any, in2: Any, boundary: str, fillvalue: flo
         )
 
 
-def _convolved(name: str, in1: Any, in2: Any, mode: str, *, reverse: bool, method: str = "direct") -> Any:
+def _convolved(name: str, in1: Any, in2: Any, mode: str, *, reverse: bool, method: str = "direct") -> Value:
     x, y = in_one_dtype([array_operand(in1, name), array_operand(in2, name, 1)], None, name)
     if dtype_of(x) == BOOL:
         raise DtypeError(f"{name}: booleans are not supported; convert with .astype(int)")
@@ -261,7 +263,7 @@ def _convolved(name: str, in1: Any, in2: Any, mode: str, *, reverse: bool, metho
     return finish(_slid(x, window, mode, late=name == "correlate2d"))
 
 
-def _slid(x: Any, window: Any, mode: str, late: bool = False) -> Any:
+def _slid(x: Value, window: Value, mode: str, late: bool = False) -> Value:
     a, b = shape_of(x), shape_of(window)
     padding = [(0, 0) if mode == "valid" else (m - 1, m - 1) for m in b]
     if mode == "same":

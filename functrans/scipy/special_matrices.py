@@ -9,7 +9,9 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
+from ..arrays.array import Array
 from ..core import ArgumentValueError, ShapeError, canonical, concrete
+from ..core.values import ArrayLike, DTypeLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives.ops import finish, shape_of
@@ -17,7 +19,7 @@ from ..runtime.libraries import scipy
 from .matrix_functions import toeplitz
 
 
-def _vector(x: Any, name: str, position: int = 0, number: bool = True) -> Any:
+def _vector(x: Value, name: str, position: int = 0, number: bool = True) -> Value:
     """An array with at least one axis; a number is one of length 1, where SciPy takes it."""
     value = array_operand(x, name, position)
     if not number and not shape_of(value):
@@ -25,13 +27,13 @@ def _vector(x: Any, name: str, position: int = 0, number: bool = True) -> Any:
     return value if shape_of(value) else fnp.reshape(value, (1,))
 
 
-def _taken(values: Any, places: np.ndarray) -> Any:
+def _taken(values: Any, places: np.ndarray) -> Value:
     """Elements along the last axis, at places known while tracing."""
     return fnp.take(values, places, axis=-1)
 
 
 @checked
-def circulant(c: Any) -> Any:
+def circulant(c: ArrayLike) -> Array:
     """A matrix whose columns are rotations of a vector.
 
     Parameters
@@ -57,7 +59,7 @@ def circulant(c: Any) -> Any:
 
 
 @checked
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: ArrayLike, r: Any = None) -> Array:
     """A matrix with constant antidiagonals.
 
     Parameters
@@ -89,7 +91,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 
 @checked
-def companion(a: Any) -> Any:
+def companion(a: ArrayLike) -> Array:
     """A matrix whose eigenvalues are the roots of a polynomial.
 
     Parameters
@@ -124,14 +126,14 @@ def companion(a: Any) -> Any:
     return finish(out.at[..., 0, :].set(row).at[..., below + 1, below].set(1))
 
 
-def _check_leading(value: Any, name: str) -> None:
+def _check_leading(value: Value, name: str) -> None:
     known = concrete(value)
     if known is not None and np.any(np.asarray(known)[..., 0] == 0):
         raise ArgumentValueError(f"{name}: the first coefficient of a must not be zero")
 
 
 @checked
-def fiedler(a: Any) -> Any:
+def fiedler(a: ArrayLike) -> Array:
     """The matrix of distances ``|a[i] - a[j]|``.
 
     Parameters
@@ -159,7 +161,7 @@ def fiedler(a: Any) -> Any:
 
 
 @checked
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: ArrayLike) -> Array:
     """A matrix with five diagonals whose eigenvalues are the roots of a polynomial.
 
     Parameters
@@ -208,7 +210,7 @@ def fiedler_companion(a: Any) -> Any:
 
 
 @checked
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: Any, s: Any) -> Array:
     """The matrix of a population by age: births in the first row, survival below the diagonal.
 
     Parameters
@@ -250,7 +252,7 @@ def leslie(f: Any, s: Any) -> Any:
 
 
 @checked
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrix whose product with a vector of length n is the convolution with `a`.
 
     Parameters
@@ -300,13 +302,13 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 # --- of some order -----------------------------------------------------------------------------------------
 
 
-def _known(name: str, *args: Any, **kwargs: Any) -> Any:
+def _known(name: str, *args: Any, **kwargs: Any) -> Value:
     """SciPy's matrix, a constant of the program."""
     return finish(np.asarray(getattr(scipy.linalg, name)(*args, **kwargs)))
 
 
 @checked
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
     """The matrix of the discrete Fourier transform.
 
     Parameters
@@ -332,7 +334,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 
 
 @checked
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """A Hadamard matrix: its elements are 1 and -1, its rows are orthogonal.
 
     Parameters
@@ -484,7 +486,7 @@ def invpascal(n: int, kind: str | None = "symmetric", exact: bool = True) -> Any
     return _of_integers("invpascal", n, kind="symmetric" if kind is None else kind, exact=exact)
 
 
-def _of_integers(name: str, n: int, **options: Any) -> Any:
+def _of_integers(name: str, n: int, **options: Any) -> Value:
     if "kind" in options:
         one_of(options["kind"], ("symmetric", "lower", "upper"), f"{name}: kind")
     out = np.asarray(getattr(scipy.linalg, name)(n, **options))

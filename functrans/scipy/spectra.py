@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array
 from ..core import FLOAT64, INT64, ArgumentValueError, LinAlgError, aval_of
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import finish, operand, shape_of, strong
@@ -18,8 +20,8 @@ from .arguments import inexact
 
 @checked
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike = None,
     *,
     lower: bool = True,
     eigvals_only: bool = False,
@@ -92,7 +94,7 @@ def eigh(
     return w, finish(eigenvectors)
 
 
-def _problem(name: str, a: Any, b: Any, lower: bool, type: int, check_finite: bool) -> tuple[Any, Any]:
+def _problem(name: str, a: Value, b: Value, lower: bool, type: int, check_finite: bool) -> tuple[Any, Any]:
     """The matrix of an ordinary problem, and the factor of `b`."""
     if type not in (1, 2, 3):
         raise ArgumentValueError(f"{name}: type must be 1, 2 or 3, got {type!r}")
@@ -126,7 +128,7 @@ def _subset(given: tuple[int, int] | None, count: int) -> tuple[int, int]:
     return first, last + 1
 
 
-def _part(x: Any, first: int, last: int) -> Any:
+def _part(x: Value, first: int, last: int) -> Value:
     shape = shape_of(x)
     if (first, last) == (0, shape[-1]):
         return x
@@ -138,8 +140,8 @@ def _part(x: Any, first: int, last: int) -> Any:
 
 @checked
 def eigvalsh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike = None,
     *,
     lower: bool = True,
     overwrite_a: bool = False,
@@ -147,7 +149,7 @@ def eigvalsh(
     type: int = 1,
     check_finite: bool = True,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:
+) -> Array:
     """Eigenvalues of symmetric or Hermitian matrices; see `eigh`.
 
     Returns
@@ -179,7 +181,7 @@ def eigvalsh(
 # --- singular values ----------------------------------------------------------------------------------------
 
 
-def _matrices(name: str, a: Any, check_finite: bool) -> Any:
+def _matrices(name: str, a: Value, check_finite: bool) -> Any:
     (x,) = inexact(name, check_finite, a)
     ops.check_matrix(name, x)
     return x
@@ -187,7 +189,7 @@ def _matrices(name: str, a: Any, check_finite: bool) -> Any:
 
 @checked
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
@@ -238,7 +240,7 @@ def svd(
 
 
 @checked
-def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def svdvals(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Singular values of matrices, in descending order.
 
     Returns
@@ -261,7 +263,7 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any
 
 @checked
 def pinv(
-    a: Any,
+    a: ArrayLike,
     *,
     atol: Any = None,
     rtol: Any = None,
@@ -323,12 +325,12 @@ def pinv(
     )
 
 
-def _tolerance(value: Any, batch: tuple[int, ...]) -> Any:
+def _tolerance(value: Value, batch: tuple[int, ...]) -> Value:
     return ops.broadcast_to(strong(operand(value, "pinv"), FLOAT64), batch)
 
 
 @checked
-def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
+def polar(a: ArrayLike, side: str = "right") -> tuple[Any, Any]:
     """Polar decomposition: ``a = u @ p`` (or ``p @ u``) with orthonormal `u` and positive semi-definite `p`.
 
     Parameters

@@ -11,6 +11,7 @@ import numpy as np
 from .. import numpy as fnp
 from ..core import ArgumentError, ArgumentValueError, AxisError, ShapeError
 from ..core.dtypes import real_dtype
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -40,9 +41,9 @@ def _detrending(name: str, detrend: Any, axis: int) -> Callable[[Any], Any]:
 
 @checked
 def stft(
-    x: Any,
+    x: ArrayLike,
     fs: Any = 1.0,
-    window: Any = "hann",
+    window: ArrayLike = "hann",
     nperseg: int = 256,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -152,7 +153,7 @@ def _nothing(shape: tuple[int, ...], parts: int) -> Any:
 def istft(
     Zxx: Any,
     fs: Any = 1.0,
-    window: Any = "hann",
+    window: ArrayLike = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -238,10 +239,10 @@ def istft(
 
 @checked
 def csd(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     fs: Any = 1.0,
-    window: Any = "hann",
+    window: ArrayLike = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -301,9 +302,9 @@ def csd(
 
 @checked
 def welch(
-    x: Any,
+    x: ArrayLike,
     fs: Any = 1.0,
-    window: Any = "hann",
+    window: ArrayLike = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -349,9 +350,9 @@ def welch(
 
 @checked
 def periodogram(
-    x: Any,
+    x: ArrayLike,
     fs: Any = 1.0,
-    window: Any = "boxcar",
+    window: ArrayLike = "boxcar",
     nfft: int | None = None,
     detrend: Any = "constant",
     return_onesided: bool = True,
@@ -423,7 +424,7 @@ def _spectrum(
     return frames.frequencies(cut.points, fs, onesided), fnp.moveaxis(total, -1, where)
 
 
-def _averaged(power: Any, average: str) -> Any:
+def _averaged(power: Any, average: str) -> Value:
     """Combine the segments, which are along the last axis but one."""
     if average == "mean":
         return fnp.mean(power, -2)

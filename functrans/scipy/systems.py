@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..arrays.array import Array
 from ..core import COMPLEX128, FLOAT64, ArgumentValueError
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of
@@ -20,14 +20,14 @@ _TRIANGULAR = {"upper triangular": False, "lower triangular": True}
 
 @checked
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """The solution of ``op(a) x = b`` for a triangular matrix.
 
     Parameters
@@ -80,7 +80,9 @@ def solve_triangular(
     return finish(ops.reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out)
 
 
-def _solution(name: str, a: Any, b: Any, assume_a: str | None, lower: bool, transpose: bool = False) -> Any:
+def _solution(
+    name: str, a: Value, b: Value, assume_a: str | None, lower: bool, transpose: bool = False
+) -> Value:
     """``op(a) x = b`` for matrices with equal leading axes."""
     triangular = {"left_side": True, "check": config.linalg_errors == "raise"}
     if assume_a in _TRIANGULAR:
@@ -107,15 +109,15 @@ def _solution(name: str, a: Any, b: Any, assume_a: str | None, lower: bool, tran
 
 @checked
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     check_finite: bool = True,
     assume_a: str | None = None,
     transposed: bool = False,
-) -> Any:
+) -> Array:
     """The solution of ``a x = b``.
 
     Parameters
@@ -163,13 +165,13 @@ def solve(
 
 @checked
 def inv(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     check_finite: bool = True,
     *,
     assume_a: str | None = None,
     lower: bool = False,
-) -> Any:
+) -> Array:
     """The inverse of square matrices.
 
     Parameters
@@ -204,7 +206,7 @@ def inv(
 
 
 @checked
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinant of square matrices; see `functrans.numpy.linalg.det`.
 
     Parameters

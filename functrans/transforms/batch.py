@@ -21,6 +21,7 @@ from ..core import (
 )
 from ..core.evaluation import evaluate
 from ..core.named_axes import MeshAxes
+from ..core.values import Value
 from ..primitives.structure.linear import batched_first, reshape_p
 from ..primitives.structure.shape import slice_p
 from .stage import stage
@@ -101,11 +102,11 @@ class BatchTrace(Trace):
     def attach(self, attachment: Attachment) -> bool:
         return self.parent.attach(attachment.mapped(self.size, self.lower))
 
-    def lift(self, x: Any, dim: int | None) -> Any:
+    def lift(self, x: Value, dim: int | None) -> Any:
         """A tracer for a value with a batch axis; the value itself without one."""
         return x if dim is None else BatchTracer(self, x, dim)
 
-    def lower(self, x: Any) -> tuple[Any, int | None]:
+    def lower(self, x: Value) -> tuple[Any, int | None]:
         """The value and batch axis of a result of the traced function."""
         if type(x) is BatchTracer and x._trace is self:
             return x.value, x.dim
@@ -163,7 +164,7 @@ def shared_results(
     return [_first_lane(x) if s else x for x, s in zip(outs, shared)], [None if s else 0 for s in shared]
 
 
-def _first_lane(x: Any) -> Any:
+def _first_lane(x: Value) -> Value:
     aval = aval_of(x)
     start, shape = (0,) * aval.ndim, aval.shape[1:]
     row = slice_p.bind(x, start_indices=start, limit_indices=(1, *shape), strides=(1,) * aval.ndim)

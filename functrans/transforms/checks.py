@@ -21,6 +21,7 @@ from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, concrete, current_trace, tracing
+from ..core.values import Value
 from ..errors.source import user_source
 from ..passes.masks import split
 from ..primitives.checks import Check, check_p
@@ -168,11 +169,11 @@ class CheckTrace(Trace):
         out = run_with(current_trace, self.parent, self._checked, prim, values, params)
         return [self.lift(x) for x in out] if prim.multiple_results else self.lift(out)
 
-    def lift(self, x: Any) -> Any:
+    def lift(self, x: Value) -> Any:
         """A tracer for a value."""
         return CheckTracer(self, x)
 
-    def lower(self, x: Any) -> Any:
+    def lower(self, x: Value) -> Any:
         """The value of a tracer, or any other value."""
         return x.value if type(x) is CheckTracer and x._trace is self else x
 
@@ -195,7 +196,7 @@ class CheckTrace(Trace):
                 self._not_nan(title(prim, params), x)
         return out
 
-    def _not_nan(self, name: str, x: Any) -> None:
+    def _not_nan(self, name: str, x: Value) -> None:
         if is_inexact(aval_of(x).dtype):
             number = eq_p.bind(x, x)
             ok = reduce_and_p.bind(number, axes=tuple(range(len(shape_of(number)))))
@@ -233,7 +234,7 @@ def first_failure(ok: Any, values: Sequence[Any], axes: int, check: Any) -> tupl
     return everywhere, check, [element(x, place, axes) for x in values]
 
 
-def element(x: Any, place: Any, axes: int) -> Any:
+def element(x: Value, place: Any, axes: int) -> Value:
     """The entry at a place of the first axes, counted as one axis."""
     shape = shape_of(x)
     size = int(np.prod(shape[:axes], dtype=np.int64))
@@ -241,7 +242,7 @@ def element(x: Any, place: Any, axes: int) -> Any:
     return gather_p.bind(rows, place, axes=(0,), mode="promise_in_bounds")
 
 
-def _strong(x: Any) -> Any:
+def _strong(x: Value) -> Any:
     if type(x) in PYTHON_SCALARS:
         return np.asarray(x)[()]
     aval = aval_of(x)
@@ -263,7 +264,7 @@ def checked_jaxpr(jaxpr: Jaxpr, categories: tuple[str, ...]) -> CheckedJaxpr:
     def build() -> CheckedJaxpr:
         found: list[Errors] = []
 
-        def run(*values: Any) -> list[Any]:
+        def run(*values: Value) -> list[Any]:
             outs, errors = checkify(lambda *xs: evaluate(jaxpr, xs), values, categories)
             found.append(errors)
             return [*outs, *errors.flat()]

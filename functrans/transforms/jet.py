@@ -25,6 +25,7 @@ from ..core.ir import Jaxpr, has_subjaxprs
 from ..core.primitive import Primitive
 from ..core.tape import TapeAval
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, tracing
+from ..core.values import Value
 from ..passes.masks import Masks, chosen_terms, nested, terms_mask
 from ..primitives.elementwise.arithmetic import div_p
 from ..primitives.families import literal, mul_p
@@ -181,7 +182,7 @@ class JetTrace(Trace):
             return series.known[0]
         return JetTracer(self, series)
 
-    def series(self, x: Any) -> Series:
+    def series(self, x: Value) -> Series:
         """The series of any value; that of a constant has one coefficient."""
         if type(x) is JetTracer and x._trace is self:
             return x.series
@@ -226,7 +227,7 @@ class JetTrace(Trace):
         out, slope = run_with(current_trace, self, prim.rule("jvp"), list(args), tangents, **params)
         return out, [self.series(t) for t in (slope if prim.multiple_results else [slope])]
 
-    def _slope(self, a: Any, series: Series) -> Any:
+    def _slope(self, a: Value, series: Series) -> Any:
         if type(a) is not JetTracer or a._trace is not self or (series.order == 0 and series._slope is None):
             return Zero(a)
         slope = series.slope(self)
@@ -277,20 +278,20 @@ class JetTrace(Trace):
         """Coefficients scaled by their numbers, from 1 on, one level down."""
         return [run_with(current_trace, self.parent, scale, x, k) for k, x in enumerate(coefficients, 1)]
 
-    def _joined(self, value: Any, rest: Sequence[Any]) -> Any:
+    def _joined(self, value: Value, rest: Sequence[Any]) -> Value:
         return self.tracer(Series([value, *rest], len(rest)))
 
     def attach(self, attachment: Attachment) -> bool:
         """A hook belongs to its value at every level; coefficients are not cotangents."""
 
-        def mine(x: Any) -> bool:
+        def mine(x: Value) -> bool:
             return type(x) is JetTracer and x._trace is self
 
         below = attachment.lowered(lambda x: x.primal if mine(x) else x)
         return self.parent.attach(below) or any(map(mine, attachment.values))
 
 
-def _has_derivative(x: Any) -> bool:
+def _has_derivative(x: Value) -> bool:
     aval = aval_of(x)
     return is_inexact(aval.dtype) or isinstance(aval, TapeAval)
 
@@ -349,7 +350,7 @@ def jet_jaxpr(jaxpr: Jaxpr, masks: Masks) -> tuple[Jaxpr, Masks]:
     def build() -> tuple[Jaxpr, Masks]:
         out_masks: list[tuple[bool, ...]] = []
 
-        def pushed(*values: Any) -> list[Any]:
+        def pushed(*values: Value) -> list[Any]:
             primals = values[: len(jaxpr.invars)]
             series = nested(masks, values[len(primals) :], primals)
             outs, out_series = jet(lambda *xs: evaluate(jaxpr, xs), primals, series)

@@ -15,6 +15,7 @@ from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, refuse_leaks, tracing
+from ..core.values import Value
 from ..passes.masks import with_zeros
 from .stage import stage
 
@@ -124,7 +125,7 @@ class JVPTrace(Trace):
         """A tracer for the pair; the primal alone if the tangent is a symbolic zero."""
         return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
 
-    def split(self, x: Any) -> tuple[Any, Any]:
+    def split(self, x: Value) -> tuple[Any, Any]:
         """The primal and tangent of a result of the traced function."""
         if type(x) is JVPTracer and x._trace is self:
             return x.primal, x.tangent
@@ -155,7 +156,7 @@ def jvp_jaxpr(jaxpr: Jaxpr, perturbed: tuple[bool, ...]) -> tuple[Jaxpr, tuple[b
     def build() -> tuple[Jaxpr, tuple[bool, ...]]:
         mask: list[bool] = []
 
-        def pushed(*values: Any) -> list[Any]:
+        def pushed(*values: Value) -> list[Any]:
             primals = values[: len(jaxpr.invars)]
             tangents = with_zeros(perturbed, values[len(primals) :], primals)
             outs, out_tangents = jvp(lambda *xs: evaluate(jaxpr, xs), primals, tangents)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Tracer, Zero
+from ..core.values import Value
 from .linearize import Linearized
 
 
@@ -42,7 +43,7 @@ class LinearProgram:
         return Linearized([], self._inputs, self._tangents, tape)
 
 
-def _is_value(x: Any) -> bool:
+def _is_value(x: Value) -> bool:
     return isinstance(x, np.ndarray | np.generic | Tracer)
 
 

@@ -22,6 +22,7 @@ from ..core.ir import Jaxpr, Var
 from ..core.primitive import Linear, Primitive
 from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, refuse_leaks, tracing
+from ..core.values import Value
 from ..passes.toolkit import backward_slice
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
 from ..primitives.elementwise.identities import name_p
@@ -125,7 +126,7 @@ class TangentTrace(Trace):
         return list(map(LinearTracer, repeat(self), outs))
 
     @staticmethod
-    def _protected(out: Any, args: tuple[Any, ...]) -> Any:
+    def _protected(out: Any, args: tuple[Any, ...]) -> Value:
         """Mark fresh results read-only, to distinguish them from users' arrays (see `read_only_copy`)."""
         for x in (out,) if type(out) is np.ndarray else out if isinstance(out, tuple | list) else ():
             if type(x) is np.ndarray and not any(x is a for a in args):
@@ -142,7 +143,7 @@ class TangentTrace(Trace):
         self.awaited[operand.linear] = len(self.tape)
         return operand
 
-    def known_now(self, operand: LinearTracer, value: Any) -> None:
+    def known_now(self, operand: LinearTracer, value: Value) -> None:
         """Put a value in the place of an operand."""
         place = self.awaited.pop(operand.linear)
         entry = self.tape[place]
@@ -225,7 +226,7 @@ class LinearizeTrace(JVPTrace):
         self.tangents.tape.append(Entry(name_p, (v,), _NO_NAME, (w,)))
         return LinearTracer(self.tangents, w)
 
-    def _shifted(self, prim: Primitive, args: tuple[Any, ...]) -> Any:
+    def _shifted(self, prim: Primitive, args: tuple[Any, ...]) -> Value:
         """The short way of ``x + constant`` and ``x - constant``, of which the tangent is that of `x`."""
         x, y = args
         first = type(x) is JVPTracer and x._trace is self
@@ -272,7 +273,7 @@ class LinearizeTrace(JVPTrace):
         return JVPTracer(self, ans, LinearTracer(tangents, out))
 
     def _unary_product(
-        self, prim: Primitive, x: Any, v: Linear, factor: Callable[..., Any] | None, params: dict[str, Any]
+        self, prim: Primitive, x: Value, v: Linear, factor: Callable[..., Any] | None, params: dict[str, Any]
     ) -> Any:
         tangents = self.tangents
         primal_trace = tangents if tangents.retain else self.parent
@@ -295,7 +296,7 @@ class LinearizeTrace(JVPTrace):
         primals: Sequence[Any],
         terms: Sequence[tuple[Linear, Callable[..., Any]]],
         params: dict[str, Any],
-    ) -> Any:
+    ) -> Value:
         """The shortcut for elementwise operations: the entry that the jvp rule would record is known in advance."""
         primal_trace = self.tangents if self.tangents.retain else self.parent
         outer = current_trace.get()
@@ -375,7 +376,7 @@ class Linearized(NamedTuple):
         """With residuals that nothing else can write to; each is copied at most once."""
         copies: dict[int, Any] = {}
 
-        def read_only(x: Any) -> Any:
+        def read_only(x: Value) -> Any:
             if not isinstance(x, np.ndarray):
                 return x
             copy = copies.get(id(x))

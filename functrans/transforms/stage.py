@@ -21,6 +21,7 @@ from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Primitive
 from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, leaked, refuse_leaks, tracing
+from ..core.values import Value
 from ..errors import HookError, NoTracingError
 from ..errors.source import user_source
 from ..passes.check import verified
@@ -116,7 +117,7 @@ class StageTrace(Trace):
             return [StagedTracer(self, v) for v in outvars]
         return StagedTracer(self, outvars[0])
 
-    def atom(self, x: Any) -> Atom:
+    def atom(self, x: Value) -> Atom:
         """The variable or literal that stands for a value."""
         if type(x) is StagedTracer and x._trace is self:
             return x._var
@@ -186,7 +187,7 @@ class StageTrace(Trace):
         captured: list[StagedTracer] = []
         count = len(inputs)
 
-        def placed(x: Any) -> Any:
+        def placed(x: Value) -> Any:
             if type(x) is not StagedTracer or x._trace is not self:
                 return x
             place = places.setdefault(id(x._var), count + len(captured))

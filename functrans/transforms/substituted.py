@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer
+from ..core.values import Value
 
 _NOT_CAPTURED = (None, None)
 
@@ -59,7 +60,7 @@ class SubstitutedTrace(Trace):
         capture, value = self.captured.get(id(tracer), _NOT_CAPTURED)
         return None if capture is None or capture.differentiated is not None else value
 
-    def lower(self, x: Any) -> Any:
+    def lower(self, x: Value) -> Any:
         """The value that a captured tracer stands for; any other value as it is."""
         capture, value = self.captured.get(id(x), _NOT_CAPTURED)
         return x if capture is None else value

@@ -13,6 +13,7 @@ from ..core import Atom, Aval, Block, Effect, Eqn, Jaxpr, Linear, Primitive, Tap
 from ..core.evaluation import bind_equation, evaluate
 from ..core.ir import has_subjaxprs
 from ..core.named_axes import differing
+from ..core.values import Value
 from ..passes.masks import with_zeros
 from ..passes.toolkit import forward_slice
 from ..primitives.tape import sum_primitive
@@ -89,7 +90,7 @@ def backward(
     return [None if v is None else cts.get(v, Zero(v.aval)) for v in inputs]
 
 
-def _reduced(ct: Any, of: Linear) -> Any:
+def _reduced(ct: Value, of: Linear) -> Any:
     """A cotangent of a value that all ranks of a mesh have: the sum of those that ranks have."""
     return ct if differing.reduced is None else differing.reduced(ct, of.aval)
 
@@ -127,7 +128,7 @@ def _reads_first(tape: Sequence[Entry]) -> list[Entry]:
 
 
 def _accumulated(
-    prim: Primitive, ct: Any, cts: dict[Linear, Any], args: Sequence[Any], params: dict[str, Any]
+    prim: Primitive, ct: Value, cts: dict[Linear, Any], args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The cotangents of an entry's operands. Those that `cts` has for large operands are taken out, and added.
 
@@ -170,7 +171,7 @@ def transpose_jaxpr(
         mask: list[bool] = []
         inputs = [Linear(v.aval) for v, p in zip(jaxpr.invars, linear) if p]
 
-        def transposed(*values: Any) -> list[Any]:
+        def transposed(*values: Value) -> list[Any]:
             operands = iter(values)
             fresh = iter(inputs)
             ins = [next(fresh) if p else next(operands) for p in linear]

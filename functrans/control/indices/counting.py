@@ -7,11 +7,12 @@ so what it says of such a number holds in the derivative too, where it bounds in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...core import INT64, Atom, Aval, Eqn, Jaxpr, Literal, Var, aval_of
+from ...core.values import Value
 from ...passes.int_ranges import FAR, LARGEST_STEP, UNKNOWN, Facts, Range, ranges_of
 from ...primitives.elementwise.arithmetic import convert_element_type_p, max_p, min_p, mul_p, sub_p
 from ...primitives.structure.linear import add_p, reshape_p
@@ -80,7 +81,7 @@ def counted(new: JaxprBuilder, v: Atom, count: Count, start: Var, number: Var) -
     return new.bind(convert_element_type_p, x, dtype=INT64, weak=True) if v.aval.weak else x
 
 
-def first_of_consecutive(x: Any) -> int | None:
+def first_of_consecutive(x: Value) -> int | None:
     """The first of consecutive integers, if an array consists of them, as far as is known; None for other arrays.
 
     Those of an array of several axes are in the order of its memory.

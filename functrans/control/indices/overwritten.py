@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import INT64, Atom, Aval, Eqn, Jaxpr, Var, aval_of
+from ...core.values import Value
 from ...passes.masks import split
 from ...primitives.indexing.gather_scatter import gather_p, scatter_p
 from ...primitives.structure.dynamic import dynamic_update_slice_p
@@ -107,7 +108,7 @@ def loop_of(operands: Sequence[Any], sizes: tuple[int, int], length: int | None,
     return KnownLoop(length, reverse, counted, tuple(map(_least, [*first, *starts])))
 
 
-def _least(x: Any) -> int | None:
+def _least(x: Value) -> int | None:
     number = isinstance(x, int | np.integer | np.ndarray) and not np.shape(x) and aval_of(x).dtype == INT64
     return (1 << int(x).bit_length() >> 1) if number and x >= 0 else None
 

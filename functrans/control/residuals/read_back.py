@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from ...core.aval import Zero
 from ...core.ir import Atom, Eqn, Jaxpr, Var
 from ...core.primitive import Primitive
+from ...core.values import Value
 from ...passes.check import verified
 from ...passes.toolkit import forward_slice, inline, new_equation, substitute
 from ...primitives.indexing.gather_scatter import gather_p
@@ -43,11 +44,11 @@ from .rematerialize import recomputing, residual_atoms, second_run, with_second_
 SHARES = {"once": 1 / 8, "in a loop": 1.0}
 
 
-def _abstract(x: Any, last: Any, *indices: Any, **params: Any) -> Any:
+def _abstract(x: Value, last: Any, *indices: Any, **params: Any) -> Value:
     return x
 
 
-def _impl(x: Any, last: Any, *indices: Any, **params: Any) -> Any:
+def _impl(x: Value, last: Any, *indices: Any, **params: Any) -> Value:
     return x
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ...arrays.arguments import Casting, Device, Like, Order
 from ...arrays.array import Array
 from ...core import FLOAT64, ArgumentError, ArgumentValueError, ShapeError, aval_of, canonical, operators
+from ...core.values import ArrayLike, DTypeLike, ShapeLike, Value
 from ...frontend.structs import described
 from ...primitives import ops
 from ...primitives.ops import finish, operand, positive_shape, shape_of, strong
@@ -27,14 +28,14 @@ __all__ = [
 
 @implements(np.asarray)
 def asarray(
-    a: Any,
-    dtype: Any = None,
+    a: ArrayLike,
+    dtype: DTypeLike = None,
     order: Order | None = None,
     *,
     copy: bool | None = None,
     device: Device = None,
     like: Like = None,
-) -> Any:
+) -> Array:
     """Convert a value to a functrans array.
 
     Parameters
@@ -74,7 +75,7 @@ def asarray(
 @implements(np.array)
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     *,
     copy: bool | None = True,
     order: Order = "K",
@@ -97,7 +98,7 @@ def array(
 
 
 @implements(np.copy, method="copy")
-def copy(a: Any, order: Order = "K", subok: bool = False) -> Any:
+def copy(a: ArrayLike, order: Order = "K", subok: bool = False) -> Any:
     """Copy an ndarray; an `Array` is immutable, and returned unchanged.
 
     Examples
@@ -111,7 +112,7 @@ def copy(a: Any, order: Order = "K", subok: bool = False) -> Any:
 
 
 @implements(*([np.astype] if hasattr(np, "astype") else []))
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Device = None) -> Any:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = True, device: Device = None) -> Any:
     """Convert an array to another dtype, by NumPy's casting (casts from complex drop the imaginary part).
 
     Examples
@@ -124,8 +125,13 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Device = None) -
 
 
 def _astype_method(
-    x: Any, dtype: Any, order: Order = "K", casting: Casting = "unsafe", subok: bool = True, copy: bool = True
-) -> Any:
+    x: Value,
+    dtype: DTypeLike,
+    order: Order = "K",
+    casting: Casting = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> Value:
     to = canonical(dtype, "astype: dtype")
     if not np.can_cast(x.dtype, to, casting):  # type: ignore[arg-type]
         raise ArgumentError(f"astype: {x.dtype} cannot be cast to {to} by the rule casting={casting!r}")
@@ -137,13 +143,18 @@ operators.method["astype"] = _astype_method
 # --- filled -------------------------------------------------------------------------------------------------
 
 
-def _dtype(dtype: Any, name: str, default: np.dtype = FLOAT64) -> np.dtype:
+def _dtype(dtype: DTypeLike, name: str, default: np.dtype = FLOAT64) -> np.dtype:
     return default if dtype is None else canonical(dtype, f"{name}: dtype")
 
 
 @implements(np.zeros)
 def zeros(
-    shape: Any, dtype: Any = float, order: Order = "C", *, device: Device = None, like: Like = None
+    shape: ShapeLike,
+    dtype: DTypeLike = float,
+    order: Order = "C",
+    *,
+    device: Device = None,
+    like: Like = None,
 ) -> Any:
     """An array of zeros.
 
@@ -159,7 +170,7 @@ def zeros(
 
 @implements(np.ones)
 def ones(
-    shape: Any, dtype: Any = None, order: Order = "C", *, device: Device = None, like: Like = None
+    shape: ShapeLike, dtype: DTypeLike = None, order: Order = "C", *, device: Device = None, like: Like = None
 ) -> Any:
     """An array of ones.
 
@@ -176,7 +187,12 @@ def ones(
 
 @implements(np.empty)
 def empty(
-    shape: Any, dtype: Any = float, order: Order = "C", *, device: Device = None, like: Like = None
+    shape: ShapeLike,
+    dtype: DTypeLike = float,
+    order: Order = "C",
+    *,
+    device: Device = None,
+    like: Like = None,
 ) -> Any:
     """An array of zeros: functrans has no uninitialized arrays.
 
@@ -193,9 +209,9 @@ def empty(
 
 @implements(np.full)
 def full(
-    shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike = None,
     order: Order = "C",
     *,
     device: Device = None,
@@ -215,12 +231,12 @@ def full(
     return finish(_filled(positive_shape(shape, "full"), _fitting(fill_value, value, to), to))
 
 
-def _fitting(given: Any, value: Any, dtype: np.dtype) -> Any:
+def _fitting(given: Any, value: Value, dtype: np.dtype) -> Any:
     """`value`, made from `given`; a Python integer is converted to `dtype`, or raises NumPy's OverflowError."""
     return dtype.type(given) if type(given) is int and dtype.kind in "iu" else value
 
 
-def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
+def _filled(shape: tuple[int, ...], value: Value, dtype: np.dtype) -> Value:
     if not shape_of(value):
         return ops.full(shape, value, dtype)
     if ops.broadcast_shapes("full", shape, shape_of(value)) != shape:
@@ -229,7 +245,7 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
     return out.copy() if isinstance(out, np.ndarray) else out
 
 
-def _like(a: Any, dtype: Any, shape: Any, name: str) -> tuple[tuple[int, ...], np.dtype]:
+def _like(a: Value, dtype: DTypeLike, shape: ShapeLike, name: str) -> tuple[tuple[int, ...], np.dtype]:
     aval = described(a)  # only shape and dtype matter
     aval = aval_of(operand(a, name)) if aval is None else aval
     extents = aval.shape if shape is None else positive_shape(shape, name)
@@ -238,11 +254,11 @@ def _like(a: Any, dtype: Any, shape: Any, name: str) -> tuple[tuple[int, ...], n
 
 @implements(np.zeros_like)
 def zeros_like(
-    a: Any,
-    dtype: Any = None,
+    a: ArrayLike,
+    dtype: DTypeLike = None,
     order: Order = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: ShapeLike = None,
     *,
     device: Device = None,
     like: Like = None,
@@ -263,11 +279,11 @@ def zeros_like(
 
 @implements(np.ones_like)
 def ones_like(
-    a: Any,
-    dtype: Any = None,
+    a: ArrayLike,
+    dtype: DTypeLike = None,
     order: Order = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: ShapeLike = None,
     *,
     device: Device = None,
     like: Like = None,
@@ -289,10 +305,10 @@ def ones_like(
 @implements(np.empty_like)
 def empty_like(
     prototype: Any,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     order: Order = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: ShapeLike = None,
     *,
     device: Device = None,
     like: Like = None,
@@ -312,12 +328,12 @@ def empty_like(
 
 @implements(np.full_like)
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike = None,
     order: Order = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: ShapeLike = None,
     *,
     device: Device = None,
     like: Like = None,
@@ -342,7 +358,7 @@ def eye(
     N: int,
     M: int | None = None,
     k: int = 0,
-    dtype: Any = float,
+    dtype: DTypeLike = float,
     order: Order = "C",
     *,
     device: Device = None,
@@ -363,7 +379,7 @@ def eye(
 
 
 @implements(np.identity)
-def identity(n: int, dtype: Any = None, *, like: Like = None) -> Any:
+def identity(n: int, dtype: DTypeLike = None, *, like: Like = None) -> Any:
     """The identity matrix.
 
     Examples
@@ -378,7 +394,7 @@ def identity(n: int, dtype: Any = None, *, like: Like = None) -> Any:
 
 
 @implements(np.tri)
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, like: Like = None) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float, *, like: Like = None) -> Any:
     """A matrix with ones on and below diagonal `k`.
 
     Examples

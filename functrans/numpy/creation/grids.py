@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core import ArgumentError, ArgumentValueError, is_abstract
+from ...core.values import Value
 from ...primitives import ops
 from ...primitives.ops import finish, operand, shape_of
 from ..dispatch import array_operand, implements
@@ -33,7 +34,7 @@ def _depth(arrays: Any, place: str = "arrays") -> int:
     return depths[0] + 1
 
 
-def _joined(arrays: Any, axes: int, depth: int) -> Any:
+def _joined(arrays: Any, axes: int, depth: int) -> Value:
     if not isinstance(arrays, list):
         return array(arrays, ndmin=axes)
     return concatenate([_joined(part, axes, depth - 1) for part in arrays], axis=-depth)
@@ -107,7 +108,7 @@ class _Joiner:
                 "matrices ('r', 'c') are not supported"
             ) from None
 
-    def _part(self, item: Any, ndmin: int, trans1d: int) -> Any:
+    def _part(self, item: Any, ndmin: int, trans1d: int) -> Value:
         if isinstance(item, slice):
             start = 0 if item.start is None else item.start
             count = _count(item.step)

@@ -24,6 +24,7 @@ from ...core import (
     promote,
     run_quietly,
 )
+from ...core.values import DTypeLike, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import finish, one_axis, operand, positive_shape, shape_of, strong
 from ..dispatch import array_operand, implements, in_one_dtype, on_cpu, owned, staging
@@ -36,7 +37,7 @@ def arange(
     start: Any,
     stop: Any = None,
     step: Any = None,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     *,
     device: Device = None,
     like: Like = None,
@@ -72,7 +73,7 @@ def _number(a: Any, name: str) -> Any:
     return number
 
 
-def _counted(count: int, first: Any, step: Any) -> Any:
+def _counted(count: int, first: Any, step: Any) -> Value:
     """``first + step * i``, computed in the traced program."""
     numbers = ops.convert(ops.iota((count,), 0), first.dtype)
     if step != 1:
@@ -80,7 +81,7 @@ def _counted(count: int, first: Any, step: Any) -> Any:
     return ops.add_p.bind(numbers, first) if first else numbers
 
 
-def _is_numpys(x: Any) -> bool:
+def _is_numpys(x: Value) -> bool:
     """Whether NumPy can compute with a value."""
     return type(x) in PYTHON_KEYS or not (isinstance(x, Tracer) or is_bfloat16(x.dtype))
 
@@ -92,7 +93,7 @@ def linspace(
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     axis: int = 0,
     *,
     device: Device = None,
@@ -162,7 +163,7 @@ def logspace(
     num: int = 50,
     endpoint: bool = True,
     base: Any = 10.0,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     axis: int = 0,
 ) -> Any:
     """Powers of `base` with exponents evenly spaced from `start` to `stop`.
@@ -180,7 +181,7 @@ def logspace(
 
 @implements(np.geomspace)
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike = None, axis: int = 0
 ) -> Any:
     """Numbers in geometric progression from `start` to `stop`, which must have one sign, or be complex.
 
@@ -217,7 +218,7 @@ def geomspace(
     return finish(ops.move_axis(values, 0, one_axis(axis, len(shape_of(values)), "geomspace")))
 
 
-def _with_ends(values: Any, first: Any, last: Any) -> Any:
+def _with_ends(values: Any, first: Any, last: Any) -> Value:
     """Replace the first and the last value by the exact ends, without rounding."""
     shape = shape_of(values)
     i = ops.broadcast_to(ops.iota((shape[0],) + (1,) * (len(shape) - 1), 0), shape)
@@ -267,7 +268,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 
 @implements(np.indices)
-def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+def indices(dimensions: Any, dtype: DTypeLike = int, sparse: bool = False) -> Any:
     """The index along each axis of every element of an array with the shape `dimensions`.
 
     Examples
@@ -288,7 +289,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     return finish(_stacked([ops.iota((1, *shape), d + 1, to) for d in range(ndim)], shape, to))
 
 
-def _stacked(rows: list[Any], shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _stacked(rows: list[Any], shape: tuple[int, ...], dtype: np.dtype) -> Value:
     if not rows:
         return ops.full((0,), 0, dtype)
     return ops.concatenate_p.bind(*rows, dimension=0)

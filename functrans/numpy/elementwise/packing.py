@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import FLOAT64, INT32, ArgumentValueError, DtypeError, finfo, is_float
+from ...core.values import ArrayLike, AxisLike, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, literal, operand, publish, shape_of, unary
 from ..dispatch import along, array_operand, implements
@@ -26,14 +28,14 @@ def _bit_weights(bitorder: str, name: str) -> np.ndarray:
     return (weights[::-1] if bitorder == "big" else weights).astype(np.uint8)
 
 
-def _rows(x: Any, axis: Any, name: str) -> tuple[Any, int]:
+def _rows(x: Value, axis: AxisLike, name: str) -> tuple[Any, int]:
     """Move the axis to work along last, and return that axis; for None, flatten the array."""
     x, d = along(x, axis, name)
     return ops.move_axis(x, d, len(shape_of(x)) - 1), d
 
 
 @implements(np.packbits)
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Pack every eight elements into the bits of one byte.
 
     Parameters
@@ -76,7 +78,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 
 @implements(np.unpackbits)
-def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
     """Unpack the bits of bytes to zeros and ones.
 
     Parameters
@@ -122,7 +124,7 @@ def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitord
 # --- counting bits ------------------------------------------------------------------------------------------
 
 
-def _count(x: Any) -> Any:
+def _count(x: Value) -> Value:
     """Count the bits of the absolute value by sums of neighbours, in groups of 1, 2, 4, ... bits."""
     dtype = dtype_of(x)
     if dtype.kind == "b":
@@ -145,7 +147,7 @@ bitwise_count = unary(np.bitwise_count, _count, "The number of bits set in the a
 # --- frexp --------------------------------------------------------------------------------------------------
 
 
-def _exponent(x: Any) -> Any:
+def _exponent(x: Value) -> Value:
     """The exponent `e` with ``0.5 <= |x| / 2**e < 1``, of a positive normal number, as int32."""
     e = ops.convert(ops.add_p.bind(ops.floor_p.bind(ops.log2_p.bind(x)), literal(1.0, x)), INT32)
     # The logarithm is rounded: near a power of two it may be off by one.
@@ -155,7 +157,7 @@ def _exponent(x: Any) -> Any:
     return ops.select_p.bind(ops.lt_p.bind(m, literal(0.5, m)), ops.sub_p.bind(e, one), e)
 
 
-def _frexp(x: Any, /, **options: Any) -> tuple[Any, Any]:
+def _frexp(x: Value, /, **options: Any) -> tuple[Any, Any]:
     value = operand(ufuncs.positive(array_operand(x, "frexp"), **options), "frexp")
     if dtype_of(value).kind == "c":
         raise DtypeError("frexp: x is complex, and complex numbers have no exponent")
@@ -181,7 +183,7 @@ def _frexp(x: Any, /, **options: Any) -> tuple[Any, Any]:
     return finish(ops.ldexp(down, ops.sub_p.bind(half, e))), finish(e)
 
 
-def _not_zero(x: Any) -> Any:
+def _not_zero(x: Any) -> Value:
     return ops.eq_p.bind(ops.eq_p.bind(x, literal(0.0, x)), np.False_)
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import ArgumentError, ArgumentValueError, finfo, is_inexact, operators, run_quietly
+from ...core.values import ArrayLike, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import common, dtype_of, finish, literal, operand, refuse_out, shape_of
 from ..dispatch import array_operand, implements, owned
@@ -20,7 +22,12 @@ from ..reductions.reductions import all as all_of
 
 @implements(np.where)
 def where(
-    condition: Any, x: Any = None, y: Any = None, *, size: int | None = None, fill_value: Any = None
+    condition: Any,
+    x: ArrayLike = None,
+    y: ArrayLike = None,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike = None,
 ) -> Any:
     """Select `x` where the condition is true, else `y`; without both, `nonzero` of the condition.
 
@@ -68,7 +75,7 @@ def where(
 
 
 @implements(np.select)
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
     """Select from the choice of the first true condition, else `default`.
 
     Parameters
@@ -111,8 +118,14 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 @implements(np.clip)
 def clip(
-    a: Any, a_min: Any = None, a_max: Any = None, out: None = None, *, min: Any = None, max: Any = None
-) -> Any:
+    a: ArrayLike,
+    a_min: ArrayLike = None,
+    a_max: ArrayLike = None,
+    out: None = None,
+    *,
+    min: Any = None,
+    max: Any = None,
+) -> Array:
     """Limit numbers to the range from `a_min` to `a_max`.
 
     Parameters
@@ -151,7 +164,7 @@ def clip(
     return owned(array_operand(x, "clip"), a)
 
 
-def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
+def _bounds(x: Value, low: Any, high: Any) -> tuple[Any, Any]:
     """The bounds; as in NumPy, Python integers beyond the range of the dtype of `x` are dropped."""
     dtype = dtype_of(x)
     if dtype.kind in "iu":
@@ -161,7 +174,7 @@ def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
     return low, high
 
 
-def _clip_method(a: Any, min: Any = None, max: Any = None, out: None = None) -> Any:
+def _clip_method(a: Any, min: Any = None, max: Any = None, out: None = None) -> Value:
     return clip(a, min, max, out)
 
 
@@ -170,8 +183,12 @@ operators.method["clip"] = _clip_method
 
 @implements(np.nan_to_num)
 def nan_to_num(
-    x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-) -> Any:
+    x: ArrayLike,
+    copy: bool = True,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Array:
     """Replace NaN by 0 and infinities by the largest numbers.
 
     Parameters
@@ -209,7 +226,7 @@ def _finite(x: Any, nan: float, posinf: float | None, neginf: float | None) -> A
     return ops.select_p.bind(ops.is_nan_p.bind(x), _of_dtype(nan, x), out)
 
 
-def _of_dtype(number: Any, x: Any) -> Any:
+def _of_dtype(number: Any, x: Any) -> Value:
     """Convert a number, which may be traced, to the dtype and shape of `x`."""
     return ops.broadcast_to(ops.convert(array_operand(number, "nan_to_num"), dtype_of(x)), shape_of(x))
 
@@ -218,7 +235,7 @@ def _of_dtype(number: Any, x: Any) -> Any:
 
 
 @implements(np.round, np.around, method="round")
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Round to a number of decimals, ties to even. The derivative is 0.
 
     Parameters
@@ -245,7 +262,7 @@ around = round
 
 
 @implements(np.fix)
-def fix(x: Any, out: None = None) -> Any:
+def fix(x: ArrayLike, out: None = None) -> Any:
     """Round towards 0.
 
     Examples
@@ -288,7 +305,7 @@ def imag(val: Any) -> Any:
 
 
 @implements(np.angle)
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Any:
     """The argument of complex numbers, in radians or degrees.
 
     Examples
@@ -306,7 +323,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 
 @implements(np.isreal)
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Any:
     """Whether elements are real, that is, have an imaginary part of 0.
 
     Examples
@@ -321,7 +338,7 @@ def isreal(x: Any) -> Any:
 
 
 @implements(np.iscomplex)
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Any:
     """Whether elements have a nonzero imaginary part.
 
     Examples
@@ -335,7 +352,7 @@ def iscomplex(x: Any) -> Any:
 
 
 @implements(np.isposinf)
-def isposinf(x: Any, out: None = None) -> Any:
+def isposinf(x: ArrayLike, out: None = None) -> Any:
     """Whether elements are positive infinity.
 
     Examples
@@ -349,7 +366,7 @@ def isposinf(x: Any, out: None = None) -> Any:
 
 
 @implements(np.isneginf)
-def isneginf(x: Any, out: None = None) -> Any:
+def isneginf(x: ArrayLike, out: None = None) -> Any:
     """Whether elements are negative infinity.
 
     Examples
@@ -376,7 +393,9 @@ operators.method["conj"] = operators.method["conjugate"] = _as_of_a_number(ufunc
 
 
 @implements(np.isclose)
-def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(
+    a: ArrayLike, b: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Array:
     """Whether ``|a - b| <= atol + rtol * |b|``; infinities are close where equal.
 
     Parameters
@@ -411,7 +430,9 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
 
 
 @implements(np.allclose)
-def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(
+    a: ArrayLike, b: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Any:
     """Whether all elements are close; see `isclose`.
 
     Examples

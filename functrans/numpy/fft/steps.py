@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Device
+from ...arrays.array import Array
 from ...core.dtypes import (
     FLOAT32,
     FLOAT64,
@@ -19,6 +20,7 @@ from ...core.dtypes import (
     is_inexact,
     is_low,
 )
+from ...core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ...errors import ArgumentError, ArgumentValueError, AxisError, DtypeError, ShapeError
 from ...frontend.checked import checked
 from ...primitives import ops
@@ -27,7 +29,7 @@ from ..dispatch import array_operand, implements, owned
 from ..shaping.moving import roll
 
 
-def operand_of(name: str, a: Any, out: Any) -> Any:
+def operand_of(name: str, a: Value, out: Any) -> Any:
     """Convert the array to transform to floats (at least float32) or complex numbers."""
     if out is not None:
         raise ArgumentError(f"{name}: out= is not supported: arrays are immutable; use the returned value")
@@ -37,7 +39,7 @@ def operand_of(name: str, a: Any, out: Any) -> Any:
     return x if is_inexact(x.dtype) else strong(x, FLOAT64)
 
 
-def conjugated(x: Any) -> Any:
+def conjugated(x: Value) -> Any:
     """The complex conjugate; real numbers are unchanged."""
     return ops.conj_p.bind(x) if is_complex(x.dtype) else x
 
@@ -59,7 +61,7 @@ def length(name: str, n: Any) -> int:
     return points
 
 
-def resized(x: Any, axis: int, n: int) -> Any:
+def resized(x: Value, axis: int, n: int) -> Any:
     """The first `n` elements along an axis, padded with zeros."""
     shape = shape_of(x)
     if shape[axis] > n:
@@ -85,7 +87,9 @@ def swapped(name: str, norm: Any) -> str:
     return ops.SWAPPED[scaling(name, norm)]
 
 
-def transform(name: str, kind: str, x: Any, axes: Sequence[int], lengths: Sequence[int], norm: Any) -> Any:
+def transform(
+    name: str, kind: str, x: Value, axes: Sequence[int], lengths: Sequence[int], norm: Any
+) -> Value:
     """Bind the primitive to an array cropped and padded to `lengths`; `axes` are distinct, and not negative."""
     if kind == "rfft" and is_complex(x.dtype):
         raise DtypeError(
@@ -99,7 +103,7 @@ def transform(name: str, kind: str, x: Any, axes: Sequence[int], lengths: Sequen
     return ops.fft_p.bind(x, kind=kind, axes=tuple(axes), lengths=tuple(lengths), norm=scaling(name, norm))
 
 
-def along_one(name: str, kind: str, x: Any, n: Any, axis: Any, norm: Any) -> Any:
+def along_one(name: str, kind: str, x: Any, n: Any, axis: AxisLike, norm: Any) -> Value:
     """Transform along one axis."""
     d = one_axis(axis, len(shape_of(x)), name)
     if n is None:
@@ -108,7 +112,7 @@ def along_one(name: str, kind: str, x: Any, n: Any, axis: Any, norm: Any) -> Any
 
 
 def places_and_sizes(
-    name: str, shape: tuple[int, ...], s: Any, axes: Any
+    name: str, shape: tuple[int, ...], s: Any, axes: AxisLike
 ) -> tuple[list[int], list[int | None]]:
     """The axes to transform, and the numbers of points along each: None and -1 mean all."""
     for what, given in (("s", s), ("axes", axes)):
@@ -127,7 +131,7 @@ def places_and_sizes(
     return places, sizes
 
 
-def along_many(name: str, kind: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+def along_many(name: str, kind: str, x: Value, s: Any, axes: AxisLike, norm: Any) -> Any:
     """Transform along several axes; twice along an axis that occurs twice."""
     shape = shape_of(x)
     places, sizes = places_and_sizes(name, shape, s, axes)
@@ -151,7 +155,7 @@ def along_many(name: str, kind: str, x: Any, s: Any, axes: Any, norm: Any) -> An
 
 
 @checked
-def fftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: Any = None) -> Any:
+def fftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: DTypeLike = None) -> Array:
     """The frequencies of the results of `fft` of `n` points, in cycles per unit of `d`.
 
     Parameters
@@ -183,7 +187,7 @@ def fftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: Any = None) -
 
 
 @checked
-def rfftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: Any = None) -> Any:
+def rfftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: DTypeLike = None) -> Array:
     """The frequencies of the results of `rfft` of `n` points, in cycles per unit of `d`.
 
     Parameters as for `fftfreq`.
@@ -203,7 +207,7 @@ def rfftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: Any = None) 
     return _spaced("rfftfreq", ops.iota((count // 2 + 1,), 0), count, d, device, dtype)
 
 
-def _spaced(name: str, k: Any, n: int, d: Any, device: Any, dtype: Any) -> Any:
+def _spaced(name: str, k: Any, n: int, d: Any, device: Any, dtype: DTypeLike) -> Any:
     if device not in (None, "cpu"):
         raise ArgumentValueError(
             f"{name}: there is one device only: device must be None or 'cpu', got {device!r}"
@@ -221,7 +225,7 @@ def _spaced(name: str, k: Any, n: int, d: Any, device: Any, dtype: Any) -> Any:
 
 
 @implements(np.fft.fftshift)
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: ArrayLike, axes: AxisLike = None) -> Any:
     """Move frequency 0 to the middle by rolling each axis by half of its length.
 
     Parameters
@@ -240,7 +244,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
 
 
 @implements(np.fft.ifftshift)
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: ArrayLike, axes: AxisLike = None) -> Any:
     """The inverse of `fftshift`, also for odd lengths.
 
     Examples
@@ -252,7 +256,7 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
     return _rolled("ifftshift", x, axes, -1)
 
 
-def _rolled(name: str, x: Any, axes: Any, sign: int) -> Any:
+def _rolled(name: str, x: Any, axes: AxisLike, sign: int) -> Value:
     value = array_operand(x, name)
     shape = shape_of(value)
     places = axes_or_all(axes, len(shape), name)

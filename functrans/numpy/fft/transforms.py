@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.values import ArrayLike, AxisLike
 from ...frontend.docstrings import described
 from ...primitives.operands import finish
 from ..dispatch import implements, owned
@@ -65,7 +66,7 @@ ArgumentValueError
 
 @implements(np.fft.fft)
 @described(_ALONG_ONE)
-def fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+def fft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """Discrete Fourier transform along one axis.
 
     Frequency 0 comes first, then the positive ones, then the negative ones (see `fftfreq`).
@@ -86,7 +87,7 @@ def fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = Non
 
 @implements(np.fft.ifft)
 @described(_ALONG_ONE)
-def ifft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+def ifft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """The inverse of `fft`.
 
     Examples
@@ -100,7 +101,7 @@ def ifft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = No
 
 @implements(np.fft.rfft)
 @described(_ALONG_ONE)
-def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+def rfft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """The first ``n // 2 + 1`` frequencies of real numbers.
 
     The numbers must be real (`DtypeError`). The other frequencies would be the complex conjugates of these.
@@ -116,7 +117,7 @@ def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = No
 
 @implements(np.fft.irfft)
 @described(_ALONG_ONE)
-def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+def irfft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """The inverse of `rfft`: recover real numbers from half of their frequencies.
 
     Reads frequencies 0 to ``n // 2``, where `n` is the number of points of the result, by default ``2 * (m - 1)`` for
@@ -134,7 +135,7 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = N
 
 @implements(np.fft.hfft)
 @described(_ALONG_ONE)
-def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+def hfft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """The real transform of conjugate symmetric numbers, of which one half is passed.
 
     A forward transform: ``irfft(conj(a), n)`` with the scaling of `norm` exchanged; `n` is that of `irfft`.
@@ -151,7 +152,7 @@ def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = No
 
 @implements(np.fft.ihfft)
 @described(_ALONG_ONE)
-def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+def ihfft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """The inverse of `hfft`: return half of the frequencies of real numbers.
 
     ``conj(rfft(a, n))`` with the scaling of `norm` exchanged.
@@ -168,7 +169,7 @@ def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: None = N
 
 @implements(np.fft.fftn)
 @described(_ALONG_SEVERAL)
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
+def fftn(a: ArrayLike, s: Any = None, axes: AxisLike = None, norm: Any = None, out: None = None) -> Any:
     """Discrete Fourier transform along several axes.
 
     Examples
@@ -183,7 +184,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = 
 
 @implements(np.fft.ifftn)
 @described(_ALONG_SEVERAL)
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
+def ifftn(a: ArrayLike, s: Any = None, axes: AxisLike = None, norm: Any = None, out: None = None) -> Any:
     """The inverse of `fftn`.
 
     Examples
@@ -198,7 +199,7 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None =
 
 @implements(np.fft.rfftn)
 @described(_ALONG_SEVERAL)
-def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
+def rfftn(a: ArrayLike, s: Any = None, axes: AxisLike = None, norm: Any = None, out: None = None) -> Any:
     """Half of the frequencies of real numbers along several axes.
 
     The last of `axes` is halved: it is transformed first, as by `rfft`, then the others, as by `fft`.
@@ -214,7 +215,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None =
 
 @implements(np.fft.irfftn)
 @described(_ALONG_SEVERAL)
-def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None = None) -> Any:
+def irfftn(a: ArrayLike, s: Any = None, axes: AxisLike = None, norm: Any = None, out: None = None) -> Any:
     """Recover real numbers from half of their frequencies along several axes.
 
     The inverse of `rfftn`, with `s` the shape of the result along `axes`; as for `irfft`, the last extent is even by
@@ -232,7 +233,7 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: None 
 
 @implements(np.fft.fft2)
 @described(_ALONG_SEVERAL)
-def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
+def fft2(a: ArrayLike, s: Any = None, axes: AxisLike = (-2, -1), norm: Any = None, out: None = None) -> Any:
     """`fftn` along the last two axes.
 
     Examples
@@ -247,7 +248,7 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Non
 
 @implements(np.fft.ifft2)
 @described(_ALONG_SEVERAL)
-def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
+def ifft2(a: ArrayLike, s: Any = None, axes: AxisLike = (-2, -1), norm: Any = None, out: None = None) -> Any:
     """`ifftn` along the last two axes.
 
     Examples
@@ -262,7 +263,7 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: No
 
 @implements(np.fft.rfft2)
 @described(_ALONG_SEVERAL)
-def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
+def rfft2(a: ArrayLike, s: Any = None, axes: AxisLike = (-2, -1), norm: Any = None, out: None = None) -> Any:
     """`rfftn` along the last two axes.
 
     Examples
@@ -277,7 +278,7 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: No
 
 @implements(np.fft.irfft2)
 @described(_ALONG_SEVERAL)
-def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: None = None) -> Any:
+def irfft2(a: ArrayLike, s: Any = None, axes: AxisLike = (-2, -1), norm: Any = None, out: None = None) -> Any:
     """`irfftn` along the last two axes.
 
     Examples

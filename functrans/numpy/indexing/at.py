@@ -16,6 +16,7 @@ from ...arrays.array import has_tracer, unwrap, wrap
 from ...control import scan
 from ...core import INT64, Aval, Tracer, aval_of, concrete, is_abstract, is_inexact, operators
 from ...core.autocast import autocasting
+from ...core.values import Index, Value
 from ...errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError
 from ...frontend.pytree import tree_structure
 from ...primitives import ops
@@ -35,7 +36,7 @@ _WRITTEN_OUT = 2
 
 def one_by_one(
     step: Step,
-    x: Any,
+    x: Value,
     indices: Sequence[Any],
     axes: tuple[int, ...],
     mode: str,
@@ -83,7 +84,7 @@ def one_by_one(
     first = ops.gathered(rows, [places], (0,), "clip")
     resting = ops.stop_gradient_p.bind(first) if idle is None else idle
 
-    def turn(rows: Any, r: Any) -> Any:
+    def turn(rows: Any, r: Any) -> Value:
         now = ops.eq_p.bind(rank, r)
         active = ops.broadcast_in_dim_p.bind(
             now, shape=shape_of(first), broadcast_dimensions=tuple(range(len(common)))
@@ -122,7 +123,7 @@ class At:
     def __init__(self, x: Any):
         self._x = x
 
-    def __getitem__(self, index: Any) -> AtIndex:
+    def __getitem__(self, index: Index) -> AtIndex:
         return AtIndex(self._x, index)
 
     def __repr__(self) -> str:
@@ -171,7 +172,7 @@ class AtIndex:
 
     __slots__ = ("_index", "_x")
 
-    def __init__(self, x: Any, index: Any):
+    def __init__(self, x: Any, index: Index):
         self._x = x
         self._index = index
 
@@ -243,7 +244,7 @@ class AtIndex:
             same = AtIndex(self._x, index)
             return same.set(func(same.get(mode=mode)), mode=mode, unique_indices=unique)
 
-        def changed(taken: Any) -> Any:
+        def changed(taken: Any) -> Value:
             return _fitted(_updates(x, unwrap(func(wrap(_placed(taken, plan)))), None), plan.shape)
 
         view = ops.take_view(x, plan)
@@ -262,7 +263,7 @@ class AtIndex:
     ) -> tuple[str | None, bool, Any]:
         return mode, unique_indices, _index(self._index, mode, wrap_negative_indices)
 
-    def _changed(self, values: Any, op: Any, scatter: Any, options: dict[str, Any]) -> Any:
+    def _changed(self, values: Any, op: Any, scatter: Any, options: dict[str, Any]) -> Value:
         x, values = unwrap(self._x), unwrap(values)
         if autocasting.used:
             x, values = autocast.adjusted("scatter", x, values)
@@ -282,7 +283,7 @@ class AtIndex:
         return wrap(_scattered(x, plan, _fitted(values, plan.shape), op, scatter, unique))
 
 
-def _index(index: Any, mode: str | None, wraps: bool) -> Any:
+def _index(index: Index, mode: str | None, wraps: bool) -> Any:
     """An index expression, without negative integers unless they count from the end."""
     if wraps:
         return index
@@ -298,7 +299,7 @@ def _not_negative(part: Any, mode: str | None) -> Any:
     return ops.negative_outside(i, mode or "raise") if dtype_of(i).kind == "i" else part
 
 
-def _plan(x: Any, index: Any, mode: str | None) -> ops.Plan:
+def _plan(x: Value, index: Index, mode: str | None) -> ops.Plan:
     mode = "raise" if mode is None else ops.checked_mode(mode)
     # A user's promise must not endanger memory: reads outside the array are clipped.
     mode = "clip" if mode == "promise_in_bounds" else mode
@@ -308,7 +309,7 @@ def _plan(x: Any, index: Any, mode: str | None) -> ops.Plan:
 # --- values -------------------------------------------------------------------------------------------------
 
 
-def _updates(x: Any, values: Any, op: Any) -> Any:
+def _updates(x: Value, values: Any, op: Any) -> Value:
     """Convert values to the dtype of the array, by NumPy's rules of assignment."""
     dtype = x.dtype
     if has_tracer(values):
@@ -345,7 +346,7 @@ def _described(update_type: Any) -> str:
     )
 
 
-def _fitted(values: Any, shape: tuple[int, ...]) -> Any:
+def _fitted(values: Any, shape: tuple[int, ...]) -> Value:
     """Broadcast values to the shape assigned to; as in NumPy, extra leading axes of extent 1 are allowed."""
     own = shape_of(values)
     extra = len(own) - len(shape)
@@ -361,7 +362,7 @@ def _fitted(values: Any, shape: tuple[int, ...]) -> Any:
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-def _put(x: Any, plan: ops.Plan, values: Any) -> Any:
+def _put(x: Any, plan: ops.Plan, values: Any) -> Value:
     """Replace the elements of `x` that slices select by equally many values."""
     shape, sizes = shape_of(x), plan.sliced_shape()
     if shape_of(values) != sizes:
@@ -385,7 +386,7 @@ def _put(x: Any, plan: ops.Plan, values: Any) -> Any:
     return ops.scatter_p.bind(x, values, *indices, axes=axes, mode="promise_in_bounds", unique_indices=True)
 
 
-def _scattered(x: Any, plan: ops.Plan, values: Any, op: Any, scatter: Any, unique: bool) -> Any:
+def _scattered(x: Value, plan: ops.Plan, values: Any, op: Any, scatter: Any, unique: bool) -> Value:
     """Combine values into the elements of `x` that index arrays select."""
     view, values, unique = ops.take_view(x, plan), _canonical(values, plan), unique or plan.distinct
     if plan.mode == "promise_in_bounds":  # constants, checked while tracing
@@ -403,25 +404,25 @@ def _scattered(x: Any, plan: ops.Plan, values: Any, op: Any, scatter: Any, uniqu
     return _put(x, plan, scatter.bind(view, values, *plan.indices, **params))
 
 
-def _canonical(values: Any, plan: ops.Plan) -> Any:
+def _canonical(values: Any, plan: ops.Plan) -> Value:
     """Move the axes of the index arrays to the front of values with the result's shape."""
     order = plan.order()
     return values if order is None else ops.arranged(values, ops.inverse(order))
 
 
-def _placed(values: Any, plan: ops.Plan) -> Any:
+def _placed(values: Any, plan: ops.Plan) -> Value:
     """The reverse of `_canonical`."""
     order = plan.order()
     return values if order is None else ops.arranged(values, order)
 
 
-def _lone_mask(index: Any) -> Any:
+def _lone_mask(index: Index) -> Any:
     """The mask if the index is one boolean array, else None."""
     index = unwrap(index[0] if type(index) is tuple and len(index) == 1 else index)
     return index if isinstance(index, (Tracer, np.ndarray)) and index.dtype.kind == "b" else None
 
 
-def _where_mask(x: Any, mask: Any, values: Any, op: Any, whole: bool = False) -> Any:
+def _where_mask(x: Value, mask: Any, values: Any, op: Any, whole: bool = False) -> Value:
     """Update elements under a mask by selection, not gathering, since their number is unknown. `values` go to each
     element under it, or are those of the `whole` array.
     """

@@ -11,7 +11,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import INT64, Tracer, concrete, operators
+from ...core.values import ArrayLike, Value
 from ...errors import ArgumentValueError, ConcretizationTypeError, InvalidIndexError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, operand, refuse_out, shape_of, stack
@@ -47,7 +49,7 @@ def true_places(mask: Any, size: int) -> tuple[Any, Any]:
     return order, ops.lt_p.bind(ops.iota((size,), 0), count)
 
 
-def filled(x: Any, valid: Any, fill: Any) -> Any:
+def filled(x: Value, valid: Any, fill: Any) -> Value:
     """Select rows of `x` where valid, else a number."""
     shape = shape_of(x)
     valid = ops.broadcast_in_dim_p.bind(valid, shape=shape, broadcast_dimensions=(0,))
@@ -63,7 +65,7 @@ def filled(x: Any, valid: Any, fill: Any) -> Any:
     )
 
 
-def _places(x: Any, size: Any, fill_value: Any, name: str) -> list[Any]:
+def _places(x: Value, size: Any, fill_value: Value, name: str) -> list[Any]:
     """The indices of true elements, one array for each axis."""
     values = concrete(x)
     if size is None:
@@ -88,7 +90,7 @@ def _places(x: Any, size: Any, fill_value: Any, name: str) -> list[Any]:
 
 
 @implements(np.nonzero, method="nonzero")
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = None) -> tuple[Any, ...]:
     """The indices of nonzero elements, one array for each axis.
 
     Parameters
@@ -126,7 +128,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
 
 @implements(np.flatnonzero)
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = None) -> Any:
     """The indices of nonzero elements in the flattened array; see `nonzero`.
 
     Examples
@@ -139,7 +141,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
 
 @implements(np.argwhere)
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = None) -> Array:
     """The indices of nonzero elements, one row for each; see `nonzero`.
 
     Returns
@@ -161,7 +163,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return finish(ops.move_axis(stack(columns), 0, 1))
 
 
-def _chosen(x: Any, mask: Any, axis: int, size: Any, fill_value: Any, name: str) -> Any:
+def _chosen(x: Value, mask: Any, axis: int, size: Any, fill_value: Value, name: str) -> Value:
     """Select the elements of `x` along an axis where the mask is true."""
     if size is None:
         values = concrete(mask)
@@ -184,7 +186,7 @@ def _chosen(x: Any, mask: Any, axis: int, size: Any, fill_value: Any, name: str)
 
 
 @implements(np.extract)
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(condition: Any, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """Select elements of the flattened array where the flattened condition is true.
 
     Parameters
@@ -213,13 +215,13 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
 @implements(np.compress)
 def compress(
     condition: Any,
-    a: Any,
+    a: ArrayLike,
     axis: int | None = None,
     out: None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
-) -> Any:
+    fill_value: ArrayLike = 0,
+) -> Array:
     """Select slices along an axis where the condition is true.
 
     Parameters
@@ -252,7 +254,7 @@ def compress(
     return finish(_chosen(x, mask, d, size, fill_value, "compress"))
 
 
-def _compress_method(a: Any, condition: Any, axis: int | None = None, out: None = None) -> Any:
+def _compress_method(a: Value, condition: Value, axis: int | None = None, out: None = None) -> Value:
     return compress(condition, a, axis, out)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.trace import Tracer, concrete, is_abstract
+from ...core.values import ArrayLike, ShapeLike, Value
 from ...errors import ArgumentError, ArgumentValueError, NonConcreteBooleanIndexError, ShapeError
 from ...primitives import ops, ufuncs
 from ...primitives.ops import as_shape, finish, operand, positive_shape, shape_of
@@ -54,7 +55,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     return finish(rows), finish(columns)
 
 
-def _matrix_shape(arr: Any, name: str) -> tuple[int, ...]:
+def _matrix_shape(arr: Value, name: str) -> tuple[int, ...]:
     shape = shape_of(array_operand(arr, name))
     if len(shape) != 2:
         raise ShapeError(f"{name}: input array must be 2-d, got shape {shape}")
@@ -62,7 +63,7 @@ def _matrix_shape(arr: Any, name: str) -> tuple[int, ...]:
 
 
 @implements(np.tril_indices_from)
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
     """`tril_indices` for the shape of a matrix.
 
     Examples
@@ -77,7 +78,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 
 @implements(np.triu_indices_from)
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
     """`triu_indices` for the shape of a matrix.
 
     Examples
@@ -108,7 +109,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
 
 
 @implements(np.diag_indices_from)
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
     """`diag_indices` for the shape of an array, whose axes all have the same extent.
 
     Examples
@@ -204,7 +205,7 @@ def _order(order: str, name: str) -> str:
     return order
 
 
-def _integers(x: Any, name: str, position: int = 0) -> Any:
+def _integers(x: Value, name: str, position: int = 0) -> Any:
     i = array_operand(x, name, position)
     if i.dtype.kind not in "iu":
         raise ArgumentError(
@@ -213,7 +214,7 @@ def _integers(x: Any, name: str, position: int = 0) -> Any:
     return i
 
 
-def _checked(i: Any, n: int, mode: str) -> Any:
+def _checked(i: Any, n: int, mode: str) -> Value:
     """Check an index within an axis of `n`, by gathering from a range, which reports the error."""
     if mode == "raise":
         i = selection.where(i < 0, np.int64(n), i)  # negative ones do not count from the end here
@@ -223,7 +224,7 @@ def _checked(i: Any, n: int, mode: str) -> Any:
 
 
 @implements(np.unravel_index)
-def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: ShapeLike, order: str = "C") -> tuple[Any, ...]:
     """Convert indices into the flattened array to indices along each axis.
 
     Parameters

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...arrays.protocols import is_jax_array
 from ...core import INT64, ArgumentError, ArgumentValueError, ShapeError, Tracer, is_abstract
+from ...core.values import ArrayLike, DTypeLike, Value
 from ...primitives import ops
 from ...primitives.ops import finish, many_axes, one_axis, operand, refuse_out, shape_of
 from ..dispatch import along, array_operand, implements, owned
@@ -21,7 +23,7 @@ __all__ = [
 # --- take ---------------------------------------------------------------------------------------------------
 
 
-def _index_array(indices: Any, name: str, position: int = 1) -> Any:
+def _index_array(indices: Value, name: str, position: int = 1) -> Any:
     known = Tracer | np.ndarray | np.generic | int | float | complex | list | tuple
     plain = isinstance(indices, known) or is_jax_array(indices)
     i = operand(indices if plain else ops.index_array(indices), name, position)
@@ -37,7 +39,7 @@ def _index_array(indices: Any, name: str, position: int = 1) -> Any:
     return i
 
 
-def _filling(name: str, mode: str, value: Any) -> dict[str, Any]:
+def _filling(name: str, mode: str, value: Value) -> dict[str, Any]:
     """The parameter of a gather that fills."""
     if value is None:
         return {}
@@ -48,14 +50,14 @@ def _filling(name: str, mode: str, value: Any) -> dict[str, Any]:
 
 @implements(np.take, method="take")
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str = "raise",
     *,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike = None,
+) -> Array:
     """Take elements along an axis.
 
     Parameters
@@ -97,11 +99,11 @@ def take(
 
 @implements(np.take_along_axis)
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     mode: str | None = "raise",
-    fill_value: Any = None,
+    fill_value: ArrayLike = None,
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Any:
@@ -154,7 +156,7 @@ def take_along_axis(
 # --- diagonals ----------------------------------------------------------------------------------------------
 
 
-def _diagonal(x: Any, offset: int, axis1: Any, axis2: Any, name: str) -> Any:
+def _diagonal(x: Value, offset: int, axis1: Any, axis2: Any, name: str) -> Value:
     shape = shape_of(x)
     if len(shape) < 2:
         raise ShapeError(f"{name}: expected at least 2 axes, got shape {shape}")
@@ -170,7 +172,7 @@ def _diagonal(x: Any, offset: int, axis1: Any, axis2: Any, name: str) -> Any:
 
 
 @implements(np.diagonal, method="diagonal")
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal along two axes, as the last axis of the result.
 
     Examples
@@ -184,7 +186,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 @implements(np.trace, method="trace")
 def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+    a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None, out: None = None
 ) -> Any:
     """The sum of the diagonal along two axes; small integers are summed as int64 (uint64), as in NumPy.
 
@@ -201,7 +203,7 @@ def trace(
 
 
 @implements(np.diag)
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Any:
     """A square matrix with a vector on its diagonal; or the diagonal of a matrix.
 
     Examples
@@ -228,7 +230,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 @implements(np.diagflat)
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Any:
     """A square matrix with the elements of an array of any shape on its diagonal.
 
     Examples
@@ -254,7 +256,7 @@ def lower_mask(x: Any, rows: int, columns: int, k: int) -> Any:
     return ops.ge_p.bind(shifted, ops.iota((1, columns), 1))
 
 
-def _matrix(m: Any, name: str) -> Any:
+def _matrix(m: Any, name: str) -> Value:
     x = array_operand(m, name)
     shape = shape_of(x)
     if not shape:

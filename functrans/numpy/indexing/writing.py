@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import INT64, ArgumentValueError, ImmutableArrayError, ShapeError, concrete, is_abstract
+from ...core.values import ArrayLike, Value
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import array_operand, implements, owned
@@ -27,14 +29,14 @@ def _refuse_inplace(name: str, inplace: bool) -> None:
         )
 
 
-def cycled(values: Any, places: Any) -> Any:
+def cycled(values: Any, places: Any) -> Value:
     """Read a flat array cyclically at nonnegative indices."""
     n = shape_of(values)[0]
     return ops.gather_p.bind(values, ops.remainder_p.bind(places, np.int64(n)), axes=(0,), mode="clip")
 
 
 @implements(np.place)
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
     """Replace the elements under a mask, in order, by values that are repeated as needed.
 
     Parameters
@@ -81,7 +83,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 
 
 @implements(np.put)
-def put(a: Any, ind: Any, v: Any, mode: str = "raise", *, inplace: bool = True) -> Any:
+def put(a: ArrayLike, ind: Any, v: ArrayLike, mode: str = "raise", *, inplace: bool = True) -> Any:
     """Replace the elements at indices into the flattened array by values that are repeated as needed.
 
     Parameters
@@ -118,7 +120,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise", *, inplace: bool = True) 
 
 
 @implements(np.putmask)
-def putmask(a: Any, mask: Any, values: Any, *, inplace: bool = True) -> Any:
+def putmask(a: ArrayLike, mask: Any, values: Any, *, inplace: bool = True) -> Any:
     """Replace the elements under a mask by the values at the same positions, repeated as needed.
 
     Parameters
@@ -151,7 +153,13 @@ def putmask(a: Any, mask: Any, values: Any, *, inplace: bool = True) -> Any:
 
 @implements(np.put_along_axis)
 def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, *, inplace: bool = True, mode: str | None = None
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: Any,
+    axis: int | None,
+    *,
+    inplace: bool = True,
+    mode: str | None = None,
 ) -> Any:
     """Replace the elements that `take_along_axis` would take.
 
@@ -196,7 +204,7 @@ def put_along_axis(
 
 
 @implements(np.fill_diagonal)
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(a: ArrayLike, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
     """Replace the main diagonal of an array.
 
     Parameters

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import FLOAT64, INT64, aval_of, concrete, is_inexact, promote, real_dtype
+from ...core.values import ArrayLike, Value
 from ...errors import ArgumentValueError, LinAlgError
 from ...primitives import ops
 from ...primitives.ops import finish, operand, shape_of, strong
@@ -18,12 +20,12 @@ from .spectra import singular_values
 _NOT_GIVEN: Any = object()
 
 
-def _epsilon(x: Any) -> float:
+def _epsilon(x: Value) -> float:
     """The relative size up to which NumPy treats singular values as zero."""
     return float(max(shape_of(x)[-2:]) * np.finfo(aval_of(x).dtype).eps)
 
 
-def _real(value: Any, name: str) -> Any:
+def _real(value: Value, name: str) -> Any:
     """Convert a tolerance to double precision; it has no derivative."""
     tolerance = operand(value, name)
     if aval_of(tolerance).dtype.kind == "c":
@@ -35,7 +37,7 @@ def _real(value: Any, name: str) -> Any:
 
 
 @implements(np.linalg.pinv)
-def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT_GIVEN) -> Any:
+def pinv(a: ArrayLike, rcond: ArrayLike = None, hermitian: bool = False, *, rtol: Any = _NOT_GIVEN) -> Array:
     """Moore-Penrose pseudo-inverse.
 
     Parameters
@@ -91,7 +93,9 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT
 
 
 @implements(np.linalg.lstsq)
-def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = True) -> tuple[Any, Any, Any, Any]:
+def lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: ArrayLike = None, *, numpy_resid: bool = True
+) -> tuple[Any, Any, Any, Any]:
     """The shortest `x` that minimizes ``|b - a @ x|``.
 
     Parameters
@@ -157,7 +161,7 @@ def _cutoff(rcond: Any, shape: tuple[int, ...]) -> Any:
     return ops.select_p.bind(ops.lt_p.bind(rcond, FLOAT64.type(0)), FLOAT64.type(eps), rcond)
 
 
-def _residuals(a: Any, b: Any, x: Any, rank: Any, may_be_empty: bool) -> Any:
+def _residuals(a: Value, b: Value, x: Value, rank: Any, may_be_empty: bool) -> Value:
     m, n = shape_of(a)
     known = concrete(rank)
     if may_be_empty and (m <= n or (known is not None and int(known) != n)):
@@ -171,7 +175,7 @@ def _residuals(a: Any, b: Any, x: Any, rank: Any, may_be_empty: bool) -> Any:
 
 
 @implements(np.linalg.matrix_rank)
-def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+def matrix_rank(A: ArrayLike, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     """The number of singular values that are not zero up to rounding.
 
     Parameters
@@ -227,7 +231,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 
 @implements(np.linalg.cond)
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: Any = None) -> Array:
     """The condition number: the norm of a matrix times the norm of its inverse.
 
     Parameters
@@ -274,7 +278,7 @@ def cond(x: Any, p: Any = None) -> Any:
     return finish(ops.select_p.bind(undefined, aval_of(out).dtype.type(np.inf), out))
 
 
-def _element(s: Any, place: int) -> Any:
+def _element(s: Any, place: int) -> Value:
     """One element along the last axis."""
     shape = shape_of(s)
     start = (*(0,) * (len(shape) - 1), place)
@@ -284,7 +288,7 @@ def _element(s: Any, place: int) -> Any:
     return ops.reshape_p.bind(element, shape=shape[:-1])
 
 
-def _ratio(x: Any, y: Any) -> Any:
+def _ratio(x: Value, y: Value) -> Value:
     """``x / y``, infinite where `y` is zero."""
     one, infinite = aval_of(y).dtype.type(1), aval_of(y).dtype.type(np.inf)
     zero = ops.eq_p.bind(y, aval_of(y).dtype.type(0))

@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import FLOAT64, ArgumentValueError, aval_of, is_inexact, promote, real_dtype
+from ...core.values import ArrayLike, AxisLike, Value
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, finish, many_axes, operand, shape_of, strong
 from ...runtime.config import config
 from ..dispatch import implements
 
 
-def inexact(x: Any, name: str, position: int = 0) -> Any:
+def inexact(x: Value, name: str, position: int = 0) -> Any:
     """Convert an argument to a floating-point or complex dtype: integers become float64."""
     value = operand(x, name, position)
     dtype = aval_of(value).dtype
@@ -29,7 +31,7 @@ def all_inexact(name: str, *given: Any) -> list[Any]:
 
 
 @implements(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: ArrayLike, ord: Any = None, axis: AxisLike = None, keepdims: bool = False) -> Any:
     """The norm of vectors or matrices.
 
     Parameters
@@ -72,13 +74,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     raise ArgumentValueError(f"norm: axis must be one axis or a pair, got {axis!r}")
 
 
-def _keep_dims(out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _keep_dims(out: Any, x: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
     if not keepdims:
         return out
     return ops.reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(x))]))
 
 
-def _two(x: Any, axes: tuple[int, ...]) -> Any:
+def _two(x: Value, axes: tuple[int, ...]) -> Value:
     if x.dtype.kind == "c":
         squares = ops.real_p.bind(ops.mul_p.bind(x, ops.conj_p.bind(x)))
     else:
@@ -86,7 +88,7 @@ def _two(x: Any, axes: tuple[int, ...]) -> Any:
     return ops.sqrt_p.bind(ops.reduce_sum_p.bind(squares, axes=axes))
 
 
-def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
+def _vector(x: Value, ord: Any, axes: tuple[int, ...]) -> Value:
     if ord is None or ord == 2:
         return _two(x, axes)
     if isinstance(ord, str):
@@ -106,7 +108,7 @@ def _vector(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
     return ops.pow_p.bind(powers, ops.div_p.bind(dtype.type(1), dtype.type(ord)))
 
 
-def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
+def _matrix(x: Value, ord: Any, axes: tuple[int, ...]) -> Value:
     if ord in (None, "fro", "f"):
         return _two(x, axes)
     rows, columns = axes
@@ -119,7 +121,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
     raise ArgumentValueError(f"norm: ord={ord!r} is not a matrix norm")
 
 
-def _spectral(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
+def _spectral(x: Value, ord: Any, axes: tuple[int, ...]) -> Value:
     """The largest (2) or smallest (-2) singular value, or their sum ('nuc')."""
     others = tuple([d for d in range(len(shape_of(x))) if d not in axes])
     x = ops.transpose_p.bind(x, permutation=(*others, *axes))
@@ -129,7 +131,7 @@ def _spectral(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
     return _extremum(s, len(others), ord == 2)
 
 
-def _extremum(x: Any, axis: int, largest: bool) -> Any:
+def _extremum(x: Value, axis: int, largest: bool) -> Value:
     """The largest (0 if empty) or smallest of nonnegative numbers."""
     if largest:
         return (ops.reduce_max_p if shape_of(x)[axis] else ops.reduce_sum_p).bind(x, axes=(axis,))
@@ -137,7 +139,7 @@ def _extremum(x: Any, axis: int, largest: bool) -> Any:
 
 
 @implements(np.linalg.vector_norm)
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norm of vectors along `axis` (any number of axes; None means all).
 
     Examples
@@ -153,7 +155,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 @implements(np.linalg.matrix_norm)
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """The norm of the matrices in the last two axes; see `norm`.
 
     Examples
@@ -175,7 +177,7 @@ class QRResult(NamedTuple):
 
 
 @implements(np.linalg.cholesky)
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = False) -> Any:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = False) -> Array:
     """The Cholesky factor of positive definite matrices.
 
     Parameters
@@ -218,7 +220,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = False) -> 
 
 
 @implements(np.linalg.qr)
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """QR factorization ``a = Q @ R``: Q has orthonormal columns, R is upper triangular.
 
     Parameters

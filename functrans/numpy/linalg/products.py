@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.values import ArrayLike, DTypeLike, Value
 from ...errors import ArgumentValueError, LinAlgError, ShapeError
 from ...primitives.ops import operand, shape_of
 from ..dispatch import implements
@@ -17,7 +18,7 @@ from ..products import outer as outer_of
 
 
 @implements(np.linalg.outer)
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Any:
     """The outer product of two vectors.
 
     Examples
@@ -36,7 +37,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
 
 @implements(np.linalg.diagonal)
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
     """The diagonals of the matrices in the last two axes.
 
     Examples
@@ -51,7 +52,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 
 @implements(np.linalg.trace)
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Any:
     """The traces of the matrices in the last two axes.
 
     Examples
@@ -109,7 +110,7 @@ def _cheapest(sizes: tuple[int, ...]) -> dict[tuple[int, int], int]:
     return split
 
 
-def _product(values: list[Any], split: dict[tuple[int, int], int], i: int, j: int) -> Any:
+def _product(values: list[Any], split: dict[tuple[int, int], int], i: int, j: int) -> Value:
     if i == j:
         return values[i]
     s = split[i, j]

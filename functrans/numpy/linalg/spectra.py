@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...arrays.array import Array
+from ...core.values import ArrayLike, Value
 from ...errors import ArgumentValueError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, shape_of
@@ -47,7 +49,7 @@ def _is_lower(name: str, uplo: Any) -> bool:
 
 
 def _hermitian(
-    name: str, a: Any, uplo: Any, vectors: bool, symmetrize_input: bool = False
+    name: str, a: Value, uplo: Any, vectors: bool, symmetrize_input: bool = False
 ) -> tuple[Any, ...]:
     lower = _is_lower(name, uplo)
     x = inexact(a, name)
@@ -57,7 +59,7 @@ def _hermitian(
 
 
 @implements(np.linalg.eigh)
-def eigh(a: Any, UPLO: str = "L", symmetrize_input: bool = False) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str = "L", symmetrize_input: bool = False) -> EighResult:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
     Parameters
@@ -120,7 +122,7 @@ def eigh(a: Any, UPLO: str = "L", symmetrize_input: bool = False) -> EighResult:
 
 
 @implements(np.linalg.eigvalsh)
-def eigvalsh(a: Any, UPLO: str = "L", *, symmetrize_input: bool = False) -> Any:
+def eigvalsh(a: ArrayLike, UPLO: str = "L", *, symmetrize_input: bool = False) -> Array:
     """Eigenvalues of symmetric or Hermitian matrices, in ascending order; cheaper than `eigh`.
 
     Parameters
@@ -161,7 +163,7 @@ def eigvalsh(a: Any, UPLO: str = "L", *, symmetrize_input: bool = False) -> Any:
 
 
 @implements(np.linalg.eig)
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues and right eigenvectors of square matrices.
 
     Parameters
@@ -208,7 +210,7 @@ def eig(a: Any) -> EigResult:
 
 
 @implements(np.linalg.eigvals)
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """Eigenvalues of square matrices; **always complex**. See `eig`.
 
     Parameters
@@ -241,27 +243,27 @@ def eigvals(a: Any) -> Any:
 # --- singular values ----------------------------------------------------------------------------------------
 
 
-def singular_values(x: Any, hermitian: bool = False) -> Any:
+def singular_values(x: Value, hermitian: bool = False) -> Any:
     """The singular values of matrices; in the order of eigenvalues, if `hermitian`."""
     if hermitian:
         return ops.abs_p.bind(ops.eigh_p.bind(x, lower=True, vectors=False, on_error=config.linalg_errors)[0])
     return ops.svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)[0]
 
 
-def _descending(s: Any) -> Any:
+def _descending(s: Any) -> Value:
     """Indices of the elements along the last axis, from the largest to the smallest."""
     axis = len(shape_of(s)) - 1
     return ops.rev_p.bind(ops.argsort(s, axis), dimensions=(axis,))
 
 
-def _taken(x: Any, places: Any) -> Any:
+def _taken(x: Value, places: Any) -> Value:
     """Take the elements, or the columns of matrices, at the indices."""
     shape = shape_of(x)
     index = places if len(shape_of(places)) == len(shape) else ops.broadcast_to(ops.as_row(places), shape)
     return ops.take_along(x, index, len(shape) - 1)
 
 
-def thin_hermitian_svd(x: Any) -> tuple[Any, Any, Any]:
+def thin_hermitian_svd(x: Value) -> tuple[Any, Any, Any]:
     """The factors of symmetric (Hermitian) matrices, by eigenvalues; only the lower triangle is read."""
     w, v = ops.eigh_p.bind(x, lower=True, vectors=True, on_error=config.linalg_errors)
     order = _descending(ops.abs_p.bind(w))
@@ -274,7 +276,7 @@ def thin_hermitian_svd(x: Any) -> tuple[Any, Any, Any]:
 
 @implements(np.linalg.svd)
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
@@ -368,7 +370,7 @@ def _part_of_svd(a: Any, compute_uv: bool, hermitian: bool, subset: tuple[int, i
 
 
 @implements(np.linalg.svdvals)
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """Singular values of matrices, in descending order.
 
     Parameters

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import ArgumentValueError, LinAlgError, ShapeError, aval_of
+from ...core.values import ArrayLike, Value
 from ...primitives import ops
 from ...primitives.ops import finish, operand, shape_of, strong
 from ...runtime.config import config
@@ -25,7 +27,7 @@ class SlogdetResult(NamedTuple):
 
 
 @implements(np.linalg.solve)
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve ``a @ x = b``.
 
     Parameters
@@ -62,7 +64,7 @@ def solve(a: Any, b: Any) -> Any:
     return finish(solved(x, right, "solve"))
 
 
-def solved(a: Any, b: Any, name: str) -> Any:
+def solved(a: Any, b: Value, name: str) -> Any:
     """`solve` for values of one dtype."""
     n, own = shape_of(a)[-1], shape_of(b)
     vector = len(own) == 1
@@ -87,7 +89,7 @@ def solved(a: Any, b: Any, name: str) -> Any:
 
 
 @implements(np.linalg.inv)
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """The inverse of square matrices.
 
     Parameters
@@ -119,7 +121,7 @@ def inv(a: Any) -> Any:
     return finish(inverse(x, "inv"))
 
 
-def inverse(x: Any, name: str) -> Any:
+def inverse(x: Value, name: str) -> Any:
     """`inv` of a value."""
     n = shape_of(x)[-1]
     unit = ops.broadcast_to(ops.eye(n, n, 0, x.dtype), shape_of(x))
@@ -127,7 +129,7 @@ def inverse(x: Any, name: str) -> Any:
 
 
 @implements(np.linalg.det)
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """The determinant of square matrices.
 
     Parameters
@@ -159,7 +161,7 @@ def det(a: Any) -> Any:
 
 
 @implements(np.linalg.slogdet)
-def slogdet(a: Any) -> SlogdetResult:
+def slogdet(a: ArrayLike) -> SlogdetResult:
     """The sign and the logarithm of the absolute value of the determinant.
 
     Parameters
@@ -192,7 +194,7 @@ def slogdet(a: Any) -> SlogdetResult:
 
 
 @implements(np.linalg.tensorsolve)
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Any:
     """The tensor `x` with ``tensordot(a, x, x.ndim) = b``.
 
     Parameters
@@ -237,7 +239,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
 
 
 @implements(np.linalg.tensorinv)
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The tensor whose `tensordot` inverts ``tensordot(a, x, ind)``.
 
     Parameters
@@ -275,7 +277,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 
 @implements(np.linalg.matrix_power)
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Any:
     """Raise square matrices to an integer power.
 
     Parameters

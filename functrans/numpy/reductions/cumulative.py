@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core import BOOL, ArgumentValueError, Primitive, canonical, is_inexact
+from ...core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, refuse_out, shape_of
 from ..dispatch import along, array_operand, implements
@@ -17,7 +18,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _accumulated(name: str, x: Any, axis: Any, dtype: Any, neutral: int, initial: bool = False) -> Any:
+def _accumulated(
+    name: str, x: Value, axis: AxisLike, dtype: DTypeLike, neutral: int, initial: bool = False
+) -> Value:
     """The cumulative fold with neutral element 0 (sum) or 1 (product) of an array that is not weak."""
     to = accumulator(dtype_of(x)) if dtype is None else canonical(dtype, f"{name}: dtype")
     x = ops.convert(x, to)
@@ -33,7 +36,7 @@ def _accumulated(name: str, x: Any, axis: Any, dtype: Any, neutral: int, initial
 
 
 @implements(np.cumsum, method="cumsum")
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Any:
     """Cumulative sums along an axis.
 
     Parameters
@@ -71,7 +74,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
 
 @implements(np.cumprod, method="cumprod")
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Any:
     """Cumulative products along an axis; for the parameters see `cumsum`.
 
     Notes
@@ -88,13 +91,13 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
     return _accumulated("cumprod", array_operand(a, "cumprod"), axis, dtype, 1)
 
 
-def _without_nan(x: Any, neutral: int) -> Any:
+def _without_nan(x: Value, neutral: int) -> Value:
     dtype = dtype_of(x)
     return ops.select_p.bind(ops.is_nan(x), dtype.type(neutral), x) if is_inexact(dtype) else x
 
 
 @implements(np.nancumsum)
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Any:
     """`cumsum` with NaN replaced by 0; the derivative in a NaN is 0.
 
     Examples
@@ -108,7 +111,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
 
 
 @implements(np.nancumprod)
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Any:
     """`cumprod` with NaN replaced by 1; the derivative in a NaN is 0.
 
     Examples
@@ -121,7 +124,9 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
     return _accumulated("nancumprod", _without_nan(array_operand(a, "nancumprod"), 1), axis, dtype, 1)
 
 
-def _cumulative(name: str, x: Any, axis: Any, dtype: Any, neutral: int, include_initial: bool) -> Any:
+def _cumulative(
+    name: str, x: Value, axis: AxisLike, dtype: DTypeLike, neutral: int, include_initial: bool
+) -> Value:
     value = array_operand(x, name)
     if axis is None and len(shape_of(value)) > 1:
         raise ArgumentValueError(
@@ -132,7 +137,13 @@ def _cumulative(name: str, x: Any, axis: Any, dtype: Any, neutral: int, include_
 
 @implements(*([np.cumulative_sum] if hasattr(np, "cumulative_sum") else []))
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: None = None, include_initial: bool = False
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike = None,
+    out: None = None,
+    include_initial: bool = False,
 ) -> Any:
     """`cumsum` as in the array API standard.
 
@@ -171,7 +182,13 @@ def cumulative_sum(
 
 @implements(*([np.cumulative_prod] if hasattr(np, "cumulative_prod") else []))
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: None = None, include_initial: bool = False
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike = None,
+    out: None = None,
+    include_initial: bool = False,
 ) -> Any:
     """`cumprod` as in the array API standard; for the parameters see `cumulative_sum`.
 

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Scalar
+from ...arrays.array import Array
 from ...core import ArgumentValueError, concrete, is_inexact, run_quietly
+from ...core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, literal, operand, reduced_axes, refuse_out, shape_of
 from ..dispatch import NO_VALUE, array_operand, given, implements
@@ -25,14 +27,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _checked(a: Any, axis: Any, name: str) -> Any:
+def _checked(a: Value, axis: AxisLike, name: str) -> Value:
     """Check that the array has the axis, so that a message names the function that was called."""
     x = array_operand(a, name)
     reduced_axes(axis, len(shape_of(x)), name)
     return x
 
 
-def _replaced(x: Any, number: float) -> tuple[Any, Any]:
+def _replaced(x: Value, number: float) -> tuple[Any, Any]:
     """Replace NaN in `x` by `number`; also return the mask of NaN, or None if the dtype cannot have any."""
     if not is_inexact(dtype_of(x)):
         return x, None
@@ -45,13 +47,13 @@ def _replaced(x: Any, number: float) -> tuple[Any, Any]:
 
 @implements(np.nansum)
 def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     out: None = None,
     keepdims: Any = False,
     initial: Scalar = None,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> Any:
     """Sum along axes, treating NaN as 0. For the parameters see `sum`.
 
@@ -67,13 +69,13 @@ def nansum(
 
 @implements(np.nanprod)
 def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     out: None = None,
     keepdims: Any = False,
     initial: Scalar = None,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> Any:
     """Product along axes, treating NaN as 1. For the parameters see `sum`.
 
@@ -93,13 +95,13 @@ def nanprod(
 def _extremum(
     function: Callable[..., Any],
     worst: float,
-    a: Any,
-    axis: Any,
+    a: Value,
+    axis: AxisLike,
     out: Any,
     keepdims: Any,
-    initial: Any,
+    initial: Value,
     where: Any,
-) -> Any:
+) -> Value:
     name = f"nan{function.__name__}"
     refuse_out(name, out)
     keepdims, initial, where = given(keepdims, False), given(initial, None), given(where, True)
@@ -114,12 +116,12 @@ def _extremum(
 
 @implements(np.nanmax)
 def nanmax(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
     out: None = None,
     keepdims: Any = False,
     initial: Scalar = None,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> Any:
     """Largest element along axes, ignoring NaN. For the parameters see `max`.
 
@@ -139,12 +141,12 @@ def nanmax(
 
 @implements(np.nanmin)
 def nanmin(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
     out: None = None,
     keepdims: Any = False,
     initial: Scalar = None,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> Any:
     """Smallest element along axes, ignoring NaN. See `nanmax`.
 
@@ -157,7 +159,9 @@ def nanmin(
     return _extremum(reductions.min, np.inf, a, axis, out, keepdims, initial, where)
 
 
-def _position(function: Callable[..., Any], worst: float, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+def _position(
+    function: Callable[..., Any], worst: float, a: Value, axis: AxisLike, out: Any, keepdims: Any
+) -> Any:
     name = f"nan{function.__name__}"
     refuse_out(name, out)
     keepdims = given(keepdims, False)
@@ -175,7 +179,7 @@ def _position(function: Callable[..., Any], worst: float, a: Any, axis: Any, out
 
 
 @implements(np.nanargmax)
-def nanargmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: Any = False) -> Any:
+def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, *, keepdims: Any = False) -> Array:
     """Index of the (first) largest element, ignoring NaN. For the parameters see `argmax`.
 
     Returns
@@ -197,7 +201,7 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: An
 
 
 @implements(np.nanargmin)
-def nanargmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: Any = False) -> Any:
+def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, *, keepdims: Any = False) -> Any:
     """Index of the (first) smallest element, ignoring NaN. See `nanargmax`.
 
     Examples
@@ -212,7 +216,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: An
 # --- mean, var, std -----------------------------------------------------------------------------------------
 
 
-def _numbers(a: Any, axis: Any, where: Any, name: str) -> tuple[Any, Any]:
+def _numbers(a: Value, axis: AxisLike, where: Any, name: str) -> tuple[Any, Any]:
     """Replace NaN by 0; also return a mask of the elements to use (or True)."""
     x, nan = _replaced(_checked(a, axis, name), 0)
     where = given(where, True)
@@ -228,8 +232,14 @@ def _numbers(a: Any, axis: Any, where: Any, name: str) -> tuple[Any, Any]:
 
 @implements(np.nanmean)
 def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False, *, where: Any = True
-) -> Any:
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
+    out: None = None,
+    keepdims: Any = False,
+    *,
+    where: ArrayLike = True,
+) -> Array:
     """Arithmetic mean along axes, ignoring NaN. For the parameters see `mean`.
 
     Returns
@@ -250,17 +260,17 @@ def nanmean(
 
 @implements(np.nanvar)
 def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     out: None = None,
     ddof: float = 0,
     keepdims: Any = False,
     *,
-    where: Any = True,
-    mean: Any = NO_VALUE,
+    where: ArrayLike = True,
+    mean: ArrayLike = NO_VALUE,
     correction: Any = NO_VALUE,
-) -> Any:
+) -> Array:
     """Variance along axes, ignoring NaN. For the parameters see `var`.
 
     Returns
@@ -288,15 +298,15 @@ def nanvar(
 
 @implements(np.nanstd)
 def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     out: None = None,
     ddof: float = 0,
     keepdims: Any = False,
     *,
-    where: Any = True,
-    mean: Any = NO_VALUE,
+    where: ArrayLike = True,
+    mean: ArrayLike = NO_VALUE,
     correction: Any = NO_VALUE,
 ) -> Any:
     """Standard deviation along axes, ignoring NaN: the root of `nanvar`.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Scalar
+from ...arrays.array import Array
 from ...core import (
     BOOL,
     INT64,
@@ -19,6 +20,7 @@ from ...core import (
     canonical,
     is_inexact,
 )
+from ...core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, operand, reduced_axes, refuse_out, shape_of
 from ..dispatch import along, array_operand, given, implements
@@ -26,7 +28,7 @@ from ..dispatch import along, array_operand, given, implements
 _UINT64 = np.dtype(np.uint64)
 
 
-def reduced(prim: Primitive, x: Any, axis: Any, keepdims: bool, name: str) -> Any:
+def reduced(prim: Primitive, x: Value, axis: AxisLike, keepdims: bool, name: str) -> Value:
     """Apply `prim` to a strong value along the user's `axis`: None for all, an integer, or a tuple."""
     shape = shape_of(x)
     axes = reduced_axes(axis, len(shape), name)
@@ -47,7 +49,7 @@ def _summed_in(dtype: np.dtype, promote_integers: bool) -> np.dtype:
     return dtype if dtype.kind in "iu" and not promote_integers else accumulator(dtype)
 
 
-def masked(x: Any, where: Any, neutral: Any, name: str) -> Any:
+def masked(x: Value, where: Any, neutral: Any, name: str) -> Any:
     """Replace `x` by a neutral element where the mask is false."""
     if given(where, True) is True:
         return x
@@ -66,7 +68,7 @@ def mask_operand(where: Any, shape: tuple[int, ...], name: str) -> Any:
     return mask
 
 
-def _with_initial(combine: Callable[..., Any], out: Any, initial: Any, neutral: Any = None) -> Any:
+def _with_initial(combine: Callable[..., Any], out: Any, initial: Value, neutral: Any = None) -> Any:
     if given(initial, None) is None or (neutral is not None and initial is neutral):
         return finish(out)
     dtype = dtype_of(out)  # the result's, whatever the dtype of the initial value
@@ -78,16 +80,16 @@ def _with_initial(combine: Callable[..., Any], out: Any, initial: Any, neutral: 
 
 @implements(np.sum, method="sum")
 def sum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     out: None = None,
     keepdims: bool = False,
     initial: Scalar = None,
-    where: Any = True,
+    where: ArrayLike = True,
     *,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """Sum along axes.
 
     Parameters
@@ -135,13 +137,13 @@ def sum(
 
 @implements(np.prod, method="prod")
 def prod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     out: None = None,
     keepdims: bool = False,
     initial: Scalar = None,
-    where: Any = True,
+    where: ArrayLike = True,
     *,
     promote_integers: bool = True,
 ) -> Any:
@@ -186,12 +188,12 @@ def _extremum(
     prim: Primitive,
     combine: Callable[..., Any],
     sign: int,
-    a: Any,
-    axis: Any,
+    a: Value,
+    axis: AxisLike,
     keepdims: Any,
-    initial: Any,
+    initial: Value,
     where: Any,
-) -> Any:
+) -> Value:
     x = array_operand(a, name)
     initial = given(initial, None)
     if initial is None and given(where, True) is not True:
@@ -211,12 +213,12 @@ def _extremum(
 
 @implements(np.max, np.amax, method="max")
 def max(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
     out: None = None,
     keepdims: bool = False,
     initial: Scalar = None,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> Any:
     """Largest element along axes; NaN propagates.
 
@@ -257,12 +259,12 @@ def max(
 
 @implements(np.min, np.amin, method="min")
 def min(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
     out: None = None,
     keepdims: bool = False,
     initial: Scalar = None,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> Any:
     """Smallest element along axes; NaN propagates. See `max`.
 
@@ -280,7 +282,7 @@ amax, amin = max, min
 
 
 @implements(np.ptp)
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Any:
     """Largest minus smallest element along axes.
 
     Examples
@@ -297,7 +299,9 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
 
 
 @implements(np.any, method="any")
-def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Any:
+def any(
+    a: ArrayLike, axis: AxisLike = None, out: None = None, keepdims: bool = False, *, where: ArrayLike = True
+) -> Any:
     """Whether any element along axes is nonzero; False if empty.
 
     Examples
@@ -312,7 +316,9 @@ def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
 
 
 @implements(np.all, method="all")
-def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True) -> Any:
+def all(
+    a: ArrayLike, axis: AxisLike = None, out: None = None, keepdims: bool = False, *, where: ArrayLike = True
+) -> Any:
     """Whether all elements along axes are nonzero; True if empty.
 
     Examples
@@ -327,7 +333,7 @@ def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
 
 
 @implements(np.count_nonzero)
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: AxisLike = None, *, keepdims: bool = False) -> Any:
     """The number of nonzero elements along axes.
 
     Examples
@@ -343,7 +349,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 # --- positions ----------------------------------------------------------------------------------------------
 
 
-def _position(name: str, prim: Primitive, a: Any, axis: Any, keepdims: Any) -> Any:
+def _position(name: str, prim: Primitive, a: Value, axis: AxisLike, keepdims: Any) -> Value:
     x = array_operand(a, name)
     shape = shape_of(x)
     if not shape and type(axis) is int and axis in (0, -1):
@@ -359,7 +365,7 @@ def _position(name: str, prim: Primitive, a: Any, axis: Any, keepdims: Any) -> A
 
 
 @implements(np.argmax, method="argmax")
-def argmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
     """Index of the (first) largest element; NaN counts as largest.
 
     Parameters
@@ -390,7 +396,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool 
 
 
 @implements(np.argmin, method="argmin")
-def argmin(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
     """Index of the (first) smallest element; NaN counts as smallest. See `argmax`.
 
     Examples

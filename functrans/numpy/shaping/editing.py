@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import INT64, Tracer, because, concrete, is_abstract
+from ...core.values import ArrayLike, AxisLike, Value
 from ...errors import ArgumentValueError, ConcretizationTypeError, IndexOutOfBoundsError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, positive_shape, shape_of
@@ -18,7 +20,7 @@ from ..indexing.writing import cycled
 __all__ = ["delete", "insert", "resize", "trim_zeros"]
 
 
-def _numbers(x: Any, name: str, what: str) -> Any:
+def _numbers(x: Value, name: str, what: str) -> Any:
     """Return `x` with its values; raise an error if they are unknown while tracing."""
     if is_abstract(x):
         raise ConcretizationTypeError(
@@ -51,7 +53,7 @@ def _numbered(function: Any, name: str, *args: Any) -> np.ndarray:
 
 
 @implements(np.delete)
-def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Any:
     """Remove subarrays along an axis.
 
     Parameters
@@ -90,7 +92,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 
 @implements(np.insert)
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: ArrayLike, obj: Any, values: Any, axis: int | None = None) -> Any:
     """Insert subarrays before others along an axis.
 
     Parameters
@@ -158,7 +160,7 @@ def _inserted(positions: Any, n: int) -> int:
     return int(positions.sum()) if positions.dtype.kind == "b" else positions.size
 
 
-def _shifted(obj: Any, n: int, count: int) -> Any:
+def _shifted(obj: Any, n: int, count: int) -> Value:
     """The source of each element when the last `count` move before the traced position `obj`."""
     i = ops.convert(obj, INT64)
     zero = np.int64(0)
@@ -173,7 +175,7 @@ def _shifted(obj: Any, n: int, count: int) -> Any:
 
 
 @implements(np.resize)
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: Any) -> Array:
     """Fill a new shape with the elements in order, repeated as needed.
 
     Parameters
@@ -202,7 +204,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 
 @implements(np.trim_zeros)
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: Any, trim: str = "fb", axis: AxisLike = None) -> Any:
     """Remove zeros at the ends of an array.
 
     Parameters

@@ -12,6 +12,7 @@ import numpy as np
 from ...arrays.arguments import Casting
 from ...arrays.protocols import is_sequence
 from ...core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer, canonical
+from ...core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, refuse_out, shape_of
@@ -38,7 +39,7 @@ def _values(arrays: Any, name: str) -> list[Any]:
     return [operand(a, name, i) for i, a in enumerate(arrays)]
 
 
-def _converted(values: list[Any], dtype: Any, casting: Any, name: str) -> list[Any]:
+def _converted(values: list[Any], dtype: DTypeLike, casting: Any, name: str) -> list[Any]:
     """Convert values to `dtype`, or to their common one, if `casting` allows it."""
     if dtype is not None:
         dtype = canonical(dtype, f"{name}: dtype")
@@ -52,7 +53,9 @@ def _converted(values: list[Any], dtype: Any, casting: Any, name: str) -> list[A
     return in_one_dtype(values, dtype, name)
 
 
-def joined(values: list[Any], axis: Any, name: str, dtype: Any = None, casting: Any = "same_kind") -> Any:
+def joined(
+    values: list[Any], axis: AxisLike, name: str, dtype: DTypeLike = None, casting: Any = "same_kind"
+) -> Value:
     """Join values along an existing axis, in one dtype; flatten them if `axis` is None."""
     values = _converted(values, dtype, casting, name)
     if axis is None:
@@ -78,7 +81,7 @@ def concatenate(
     axis: int | None = 0,
     out: None = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     casting: Casting = "same_kind",
 ) -> Any:
     """Join arrays along an existing axis.
@@ -116,7 +119,7 @@ concat = concatenate
 
 @implements(np.stack)
 def stack(
-    arrays: Any, axis: int = 0, out: None = None, *, dtype: Any = None, casting: Casting = "same_kind"
+    arrays: Any, axis: int = 0, out: None = None, *, dtype: DTypeLike = None, casting: Casting = "same_kind"
 ) -> Any:
     """Join arrays of one shape along a new axis.
 
@@ -140,7 +143,7 @@ def stack(
 
 
 def _piled(name: str, widen: Callable[..., Any], axis: int, doc: str, shape: tuple[int, ...]) -> Any:
-    def function(tup: Any, *, dtype: Any = None, casting: Casting = "same_kind") -> Any:
+    def function(tup: Any, *, dtype: DTypeLike = None, casting: Casting = "same_kind") -> Value:
         values = [operand(widen(v), name) for v in _values(tup, name)]
         along = 0 if name == "hstack" and len(shape_of(values[0])) == 1 else axis
         return finish(joined(values, along, name, dtype, casting))
@@ -188,13 +191,13 @@ def column_stack(tup: Any) -> Any:
     return finish(joined(values, 1, "column_stack"))
 
 
-def _column(v: Any) -> Any:
+def _column(v: Value) -> Value:
     v = array_operand(v, "column_stack")
     return ops.reshape_p.bind(v, shape=(shape_of(v)[0] if shape_of(v) else 1, 1))
 
 
 @implements(np.append)
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: Any, axis: int | None = None) -> Any:
     """Append `values` to `arr`; without `axis` both are flattened.
 
     Examples
@@ -294,7 +297,7 @@ dsplit = _split_along("dsplit", 2)
 
 
 @checked
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
     """Split an array along an axis, which the parts lack.
 
     Examples

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, ArgumentError, ArgumentValueError, ShapeError, Tracer, concrete
+from ...core.values import ArrayLike, AxisLike, Value
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, dtype_of, many_axes, one_axis, operand, positive_shape, shape_of
 from ..dispatch import along, array_operand, implements, owned
@@ -19,7 +20,7 @@ __all__ = ["flip", "fliplr", "flipud", "repeat", "roll", "rot90", "tile"]
 
 
 @implements(np.flip)
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: Any, axis: AxisLike = None) -> Any:
     """Reverse the elements along all axes, or along some.
 
     Examples
@@ -98,7 +99,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 @implements(np.roll)
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: ArrayLike, shift: ArrayLike, axis: AxisLike = None) -> Any:
     """Shift elements by `shift` positions; those that leave at the end reenter at the beginning.
 
     Parameters
@@ -132,7 +133,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return owned(x, a)
 
 
-def _rolled(x: Any, shift: Any, axis: int) -> Any:
+def _rolled(x: Value, shift: Any, axis: int) -> Value:
     shape = shape_of(x)
     n = shape[axis]
     if isinstance(shift, Tracer):
@@ -148,7 +149,7 @@ def _rolled(x: Any, shift: Any, axis: int) -> Any:
 
 
 @implements(np.tile)
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: Any) -> Any:
     """Repeat an array along each axis.
 
     Examples
@@ -173,7 +174,9 @@ def tile(A: Any, reps: Any) -> Any:
 
 
 @implements(np.repeat, method="repeat")
-def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
+def repeat(
+    a: ArrayLike, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
+) -> Any:
     """Repeat each element along an axis, or of the flattened array.
 
     Parameters
@@ -219,7 +222,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     return owned(out, a)
 
 
-def _one_each(counts: Any, shape: tuple[int, ...], d: int) -> Any:
+def _one_each(counts: Any, shape: tuple[int, ...], d: int) -> Value:
     """One count for each element along an axis."""
     size = prod(shape_of(counts))
     if len(shape_of(counts)) > 1 or size not in (1, shape[d]):
@@ -227,7 +230,7 @@ def _one_each(counts: Any, shape: tuple[int, ...], d: int) -> Any:
     return ops.broadcast_to(counts, (shape[d],))
 
 
-def _each_repeated(x: Any, count: int, d: int) -> Any:
+def _each_repeated(x: Value, count: int, d: int) -> Value:
     shape = shape_of(x)
     wide = (*shape[: d + 1], count, *shape[d + 1 :])
     originals = tuple([i for i in range(len(wide)) if i != d + 1])
@@ -235,7 +238,7 @@ def _each_repeated(x: Any, count: int, d: int) -> Any:
     return ops.reshape_p.bind(spaced, shape=(*shape[:d], shape[d] * count, *shape[d + 1 :]))
 
 
-def _repeated(x: Any, counts: Any, d: int, total: int) -> Any:
+def _repeated(x: Any, counts: Any, d: int, total: int) -> Value:
     """Repeat elements up to `total`: position `i` gets the first whose repeats end after it."""
     shape = shape_of(x)
     if total and not shape[d]:
@@ -247,5 +250,5 @@ def _repeated(x: Any, counts: Any, d: int, total: int) -> Any:
     return _picked(x, ops.min_p.bind(places, ops.broadcast_to(np.int64(shape[d] - 1), (total,))), d)
 
 
-def _picked(x: Any, places: Any, d: int) -> Any:
+def _picked(x: Any, places: Any, d: int) -> Value:
     return ops.move_axis(ops.gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)

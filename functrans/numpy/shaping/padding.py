@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.values import ArrayLike, Value
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of, strong
@@ -43,7 +44,7 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
 
 
 @implements(np.pad)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     """Pad an array before and after along each axis.
 
     Parameters
@@ -112,7 +113,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     return owned(x, array)
 
 
-def _along(x: Any, d: int, width: tuple[int, int], mode: str, options: dict[str, Any], ndim: int) -> Any:
+def _along(x: Value, d: int, width: tuple[int, int], mode: str, options: dict[str, Any], ndim: int) -> Any:
     if mode == "linear_ramp":
         return _ramps(x, d, width, _pairs(options.get("end_values", 0), ndim, "end_values")[d])
     if mode in _STATISTICS:
@@ -174,7 +175,7 @@ def _lengths(given: Any, ndim: int) -> list[tuple[int, int]]:
 # --- modes --------------------------------------------------------------------------------------------------
 
 
-def _constant(x: Any, widths: list[tuple[int, int]], constant: Any) -> Any:
+def _constant(x: Any, widths: list[tuple[int, int]], constant: Any) -> Value:
     dtype, ndim = dtype_of(x), len(widths)
     value = operand(constant, "pad")
     ops.refuse_complex(dtype_of(value), dtype, "pad")
@@ -190,19 +191,19 @@ def _constant(x: Any, widths: list[tuple[int, int]], constant: Any) -> Any:
     return x
 
 
-def _edges(x: Any, d: int, first: int, last: int) -> tuple[Any, Any]:
+def _edges(x: Value, d: int, first: int, last: int) -> tuple[Any, Any]:
     """The first and the last elements along an axis."""
     shape = shape_of(x)
     return ops.slice_along(x, d, 0, first), ops.slice_along(x, d, shape[d] - last, shape[d])
 
 
-def _beside(x: Any, d: int, before: Any, after: Any) -> Any:
+def _beside(x: Value, d: int, before: Any, after: Any) -> Value:
     parts = [before, x, after]
     dtype = dtype_of(x)
     return ops.concatenate_p.bind(*[strong(operand(part, "pad"), dtype) for part in parts], dimension=d)
 
 
-def _ramps(x: Any, d: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Any:
+def _ramps(x: Value, d: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Value:
     ramps = []
     for edge, end, n in zip(_edges(x, d, 1, 1), ends, width):
         line = reductions.sum(edge, d, dtype=dtype_of(x))  # of one element: this removes the axis
@@ -211,8 +212,8 @@ def _ramps(x: Any, d: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Any
 
 
 def _statistic(
-    x: Any, d: int, width: tuple[int, int], lengths: tuple[int | None, int | None], mode: str
-) -> Any:
+    x: Value, d: int, width: tuple[int, int], lengths: tuple[int | None, int | None], mode: str
+) -> Value:
     n, dtype = shape_of(x)[d], dtype_of(x)
     taken = [n if length is None or length > n else length for length in lengths]
     if 0 in taken and mode in ("maximum", "minimum"):
@@ -228,7 +229,7 @@ def _statistic(
     return _beside(x, d, *statistics)
 
 
-def _odd(x: Any, d: int, width: tuple[int, int], symmetric: bool) -> Any:
+def _odd(x: Value, d: int, width: tuple[int, int], symmetric: bool) -> Any:
     """Reflect in both coordinates, so that the array continues after two reflections."""
     n = shape_of(x)[d]
     period = 2 * n if symmetric else 2 * (n - 1)
@@ -238,7 +239,7 @@ def _odd(x: Any, d: int, width: tuple[int, int], symmetric: bool) -> Any:
     spread = [1] * len(shape_of(x))
     spread[d] = len(places)
 
-    def numbers(values: Any) -> Any:
+    def numbers(values: Any) -> Value:
         return np.asarray(values).astype(dtype_of(x)).reshape(spread)
 
     value: Any = finish(
@@ -249,11 +250,11 @@ def _odd(x: Any, d: int, width: tuple[int, int], symmetric: bool) -> Any:
     return operand(value * numbers(1 - 2 * back) + last * numbers(2 * back) + rise * numbers(turns), "pad")
 
 
-def _by_function(x: Any, widths: list[tuple[int, int]], function: Callable[..., Any], kwargs: Any) -> Any:
+def _by_function(x: Value, widths: list[tuple[int, int]], function: Callable[..., Any], kwargs: Any) -> Value:
     padded: Any = finish(_constant(x, widths, 0))
     for d, width in enumerate(widths):
 
-        def filled(vector: Any, width: tuple[int, int] = width, d: int = d) -> Any:
+        def filled(vector: Any, width: tuple[int, int] = width, d: int = d) -> Value:
             out = function(vector, width, d, kwargs)
             if out is None:
                 raise ArgumentError(

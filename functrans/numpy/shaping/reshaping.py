@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...arrays.arguments import Order
+from ...arrays.array import Array
 from ...core import ArgumentValueError, AxisError, ShapeError, operators
+from ...core.values import ArrayLike, AxisLike, ShapeLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.axes import as_shape, filled_shape, many_axes, one_axis, positive_shape, reduced_axes
@@ -25,7 +27,7 @@ __all__ = [
 # --- reshape ------------------------------------------------------------------------------------------------
 
 
-def _reshaped(x: Any, shape: tuple[int, ...], order: str, name: str) -> Any:
+def _reshaped(x: Value, shape: tuple[int, ...], order: str, name: str) -> Value:
     own = shape_of(x)
     shape = filled_shape(shape, prod(own), name, own)
     if order == "F":
@@ -38,7 +40,7 @@ def _reshaped(x: Any, shape: tuple[int, ...], order: str, name: str) -> Any:
 
 
 @implements(np.reshape)
-def reshape(a: Any, shape: Any, order: Order = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: ArrayLike, shape: ShapeLike, order: Order = "C", *, copy: bool | None = None) -> Array:
     """Reshape an array, in row-major order.
 
     Parameters
@@ -72,7 +74,7 @@ def reshape(a: Any, shape: Any, order: Order = "C", *, copy: bool | None = None)
     return owned(_reshaped(x, as_shape(shape, "reshape"), order, "reshape"), a)
 
 
-def _reshape_method(x: Any, *shape: Any, order: Order = "C", copy: bool | None = None) -> Any:
+def _reshape_method(x: Value, *shape: Any, order: Order = "C", copy: bool | None = None) -> Any:
     if len(shape) == 1:
         shape = shape[0]
     return owned(_reshaped(x, as_shape(shape, "reshape"), order, "reshape"), x)
@@ -82,7 +84,7 @@ operators.method["reshape"] = _reshape_method
 
 
 @implements(np.ravel, method="ravel")
-def ravel(a: Any, order: Order = "C") -> Any:
+def ravel(a: ArrayLike, order: Order = "C") -> Any:
     """Flatten an array to one axis.
 
     Examples
@@ -99,7 +101,7 @@ operators.method["flatten"] = ravel
 
 
 @implements(np.squeeze, method="squeeze")
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: ArrayLike, axis: AxisLike = None) -> Any:
     """Remove all axes of extent 1, or some of them.
 
     Raises
@@ -128,7 +130,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 @implements(np.expand_dims)
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: ArrayLike, axis: AxisLike) -> Any:
     """Insert axes of extent 1, at positions `axis` of the result.
 
     Examples
@@ -146,7 +148,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 def _at_least(name: str, ndim: int) -> Any:
-    def widened(a: Any, position: int) -> Any:
+    def widened(a: Value, position: int) -> Any:
         x = array_operand(a, name, position)
         shape = shape_of(x)
         if len(shape) < ndim:
@@ -182,13 +184,13 @@ atleast_3d = _at_least("atleast_3d", 3)
 # --- transpose ----------------------------------------------------------------------------------------------
 
 
-def permuted(x: Any, axes: tuple[int, ...]) -> Any:
+def permuted(x: Value, axes: tuple[int, ...]) -> Any:
     """Permute axes; return the value itself if the order is unchanged."""
     return x if axes == tuple(range(len(axes))) else ops.transpose_p.bind(x, permutation=axes)
 
 
 @implements(np.transpose)
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: ArrayLike, axes: AxisLike = None) -> Any:
     """Permute axes, by default in reverse order.
 
     Raises
@@ -218,7 +220,7 @@ permute_dims = transpose
 _REVERSED = [tuple(range(n))[::-1] for n in range(65)]
 
 
-def _transpose_method(x: Any, *axes: Any) -> Any:
+def _transpose_method(x: Value, *axes: Any) -> Any:
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
         axes = tuple(axes[0] or ())
     return transpose(x, axes or None)
@@ -231,7 +233,7 @@ operators.property["T"] = lambda x: (
 
 
 @implements(*([np.matrix_transpose] if hasattr(np, "matrix_transpose") else []))
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Any:
     """Exchange the last two axes.
 
     Examples
@@ -252,7 +254,7 @@ operators.property["mT"] = matrix_transpose
 
 
 @implements(np.swapaxes, method="swapaxes")
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Any:
     """Exchange two axes.
 
     Examples
@@ -269,7 +271,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 @implements(np.moveaxis)
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Any:
     """Move axes to other positions; the others keep their order.
 
     Examples
@@ -290,7 +292,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 
 @implements(np.rollaxis)
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Any:
     """Move one axis to before position `start`.
 
     Examples
@@ -313,7 +315,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 
 @implements(np.broadcast_to)
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+def broadcast_to(array: ArrayLike, shape: ShapeLike, subok: bool = False) -> Any:
     """Broadcast an array along new axes and axes of extent 1, as in NumPy.
 
     Raises

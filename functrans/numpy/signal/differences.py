@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer
+from ...core.values import ArrayLike, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import axes_or_all, dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import array_operand, implements, owned
@@ -20,7 +22,7 @@ __all__ = [
 
 
 @implements(np.diff)
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Differences of neighbours along an axis, taken `n` times; for booleans, whether neighbours differ.
 
     Parameters
@@ -59,7 +61,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return finish(x)
 
 
-def _slab(value: Any, x: Any, axis: int) -> Any:
+def _slab(value: Value, x: Value, axis: int) -> Value:
     """Convert a value to join before or after: a number becomes one slice."""
     value = array_operand(value, "diff")
     if shape_of(value):
@@ -69,7 +71,7 @@ def _slab(value: Any, x: Any, axis: int) -> Any:
 
 
 @implements(*([np.trapezoid] if hasattr(np, "trapezoid") else []))
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: ArrayLike, x: ArrayLike = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integrate samples by the trapezoidal rule.
 
     Parameters
@@ -205,16 +207,16 @@ def _distance(h: Any, n: int) -> Any:
     return steps
 
 
-def _slopes(x: Any, h: Any, d: int, order: int) -> Any:
+def _slopes(x: Value, h: Any, d: int, order: int) -> Value:
     """Slopes along one axis; `h` is the distance, or all of them."""
     shape = shape_of(x)
     n = shape[d]
     across = (-1, *[1] * (len(shape) - d - 1))
 
-    def part(start: int, stop: int) -> Any:
+    def part(start: int, stop: int) -> Value:
         return ops.slice_along(x, d, start, stop)
 
-    def steps(start: int, stop: int) -> Any:
+    def steps(start: int, stop: int) -> Value:
         return ops.reshape_p.bind(ops.slice_along(h, 0, start, stop), shape=(stop - start, *across[1:]))
 
     even = not shape_of(h)
@@ -240,7 +242,7 @@ def _slopes(x: Any, h: Any, d: int, order: int) -> Any:
     return ops.concatenate_p.bind(*pieces, dimension=d)
 
 
-def _edge(y0: Any, y1: Any, y2: Any, a: Any, b: Any) -> Any:
+def _edge(y0: Value, y1: Any, y2: Any, a: Value, b: Value) -> Value:
     """The slope at an edge, of second order, from three samples at distances `a` and `b`."""
     return y0 * (-(2.0 * a + b) / (a * (a + b))) + y1 * ((a + b) / (a * b)) - y2 * (a / (b * (a + b)))
 
@@ -249,7 +251,7 @@ def _edge(y0: Any, y1: Any, y2: Any, a: Any, b: Any) -> Any:
 
 
 @implements(np.ediff1d)
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     """Differences of neighbours in the flattened array.
 
     Parameters

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import BOOL, FLOAT64, INT64, ArgumentValueError, DtypeError, ShapeError, Tracer
+from ...core.values import ArrayLike, Index, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import array_operand, implements, in_one_dtype, staging
@@ -17,7 +19,7 @@ __all__ = ["convolve", "correlate", "interp", "unwrap"]
 # --- convolve and correlate ---------------------------------------------------------------------------------
 
 
-def _sequences(name: str, a: Any, v: Any) -> tuple[Any, Any, bool]:
+def _sequences(name: str, a: Value, v: Value) -> tuple[Any, Any, bool]:
     """Convert two vectors to their common dtype (int64 for booleans); also return whether they were booleans."""
     x, y = in_one_dtype([array_operand(a, name), array_operand(v, name, 1)], None, name)
     for which, value in (("a", x), ("v", y)):
@@ -32,13 +34,13 @@ def _sequences(name: str, a: Any, v: Any) -> tuple[Any, Any, bool]:
     return (ops.convert(x, INT64), ops.convert(y, INT64), True) if boolean else (x, y, False)
 
 
-def _vector(x: Any, name: str, position: int) -> Any:
+def _vector(x: Value, name: str, position: int) -> Value:
     """Convert a number to a vector with one element."""
     value = array_operand(x, name, position)
     return value if shape_of(value) else ops.reshape_p.bind(value, shape=(1,))
 
 
-def _slid(name: str, x: Any, y: Any, mode: str) -> Any:
+def _slid(name: str, x: Value, y: Value, mode: str) -> Value:
     """``sum_k x[n + k] y[k]`` of a vector and one that is not longer."""
     n, m = shape_of(x)[0], shape_of(y)[0]
     if mode == "full":
@@ -64,12 +66,12 @@ def _reversed(x: Any) -> Any:
     return ops.rev_p.bind(x, dimensions=(0,))
 
 
-def _conjugate(x: Any) -> Any:
+def _conjugate(x: Value) -> Value:
     return ops.conj_p.bind(x) if dtype_of(x).kind == "c" else x
 
 
 @implements(np.convolve)
-def convolve(a: Any, v: Any, mode: str = "full", *, preferred_element_type: Any = None) -> Any:
+def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, preferred_element_type: Any = None) -> Array:
     """The convolution of two vectors: ``out[n] = sum_k a[k] v[n - k]``.
 
     Parameters
@@ -114,7 +116,7 @@ def convolve(a: Any, v: Any, mode: str = "full", *, preferred_element_type: Any 
 
 
 @implements(np.correlate)
-def correlate(a: Any, v: Any, mode: str = "valid", *, preferred_element_type: Any = None) -> Any:
+def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, preferred_element_type: Any = None) -> Any:
     """The cross-correlation of two vectors: ``out[k] = sum_n a[n + k] conj(v[n])``; see `convolve`.
 
     Examples
@@ -137,7 +139,7 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, preferred_element_type: An
 
 
 @implements(np.interp)
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(x: ArrayLike, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Array:
     """Linear interpolation between samples.
 
     Parameters
@@ -205,24 +207,24 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return finish(out)
 
 
-def _real(x: Any, position: int) -> Any:
+def _real(x: Value, position: int) -> Any:
     value = array_operand(x, "interp", position)
     if dtype_of(value).kind == "c":
         raise DtypeError("interp: x and xp must be real; only fp may be complex")
     return value
 
 
-def _outside(given: Any, sample: Any, to: np.dtype) -> Any:
+def _outside(given: Any, sample: Any, to: np.dtype) -> Value:
     return sample if given is None else ops.convert(array_operand(given, "interp"), to)
 
 
-def _between(at: Any, places: Any, samples: Any, n: int) -> Any:
+def _between(at: Any, places: Any, samples: Value, n: int) -> Value:
     """Interpolate between the samples on either side; equal samples yield that number, also if infinite."""
     after = ops.searchsorted_p.bind(places, at, side="right")
     after = ops.clamp_p.bind(np.int64(1), after, np.int64(n - 1))
     before = ops.sub_p.bind(after, np.int64(1))
 
-    def take(values: Any, index: Any) -> Any:
+    def take(values: Any, index: Index) -> Value:
         return ops.gather_p.bind(values, index, axes=(0,), mode="promise_in_bounds")
 
     x0, x1, y0, y1 = take(places, before), take(places, after), take(samples, before), take(samples, after)
@@ -231,7 +233,7 @@ def _between(at: Any, places: Any, samples: Any, n: int) -> Any:
     width = ops.select_p.bind(ops.eq_p.bind(width, 0.0), 1.0, width)
     slope = ops.div_p.bind(ops.sub_p.bind(y1, y0), ops.convert(width, dtype_of(y0)))
 
-    def line(x: Any, y: Any) -> Any:
+    def line(x: Value, y: Value) -> Value:
         return ops.add_p.bind(ops.mul_p.bind(slope, ops.convert(ops.sub_p.bind(at, x), dtype_of(y))), y)
 
     # Next to an infinite sample, the line may be finite from one side only.
@@ -256,7 +258,7 @@ def _periodic(at: Any, places: Any, samples: Any, period: Any) -> tuple[Any, Any
         ops.gather_p.bind(v, order, axes=(0,), mode="promise_in_bounds") for v in (places, samples)
     )
 
-    def ends(values: Any, shift: Any) -> Any:
+    def ends(values: Any, shift: Any) -> Value:
         first, last = ops.slice_along(values, 0, 0, 1), ops.slice_along(values, 0, n - 1, n)
         if shift is not None:
             first, last = ops.add_p.bind(first, shift), ops.sub_p.bind(last, shift)
@@ -269,7 +271,7 @@ def _periodic(at: Any, places: Any, samples: Any, period: Any) -> tuple[Any, Any
 
 
 @implements(np.unwrap)
-def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Any:
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Array:
     """Add whole periods so that no neighbours differ by more than half a period, as for phases.
 
     Parameters
@@ -319,7 +321,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     )
 
 
-def _whole_periods(steps: Any, span: Any, discont: Any) -> Any:
+def _whole_periods(steps: Any, span: Any, discont: Any) -> Value:
     """The periods to add to differences so that they are within half a period."""
     whole = dtype_of(steps).kind in "iu" and (type(span) is int or dtype_of(span).kind in "iu")
     # Operators, not functions: with Python numbers they return Python numbers, which do not change a dtype.
@@ -332,7 +334,7 @@ def _whole_periods(steps: Any, span: Any, discont: Any) -> Any:
     return _where(near, 0, ufuncs.subtract(within, steps))
 
 
-def _where(condition: Any, number: Any, otherwise: Any) -> Any:
+def _where(condition: Any, number: Any, otherwise: Any) -> Value:
     """Select a number (cast to the dtype of `otherwise`) where the condition is true."""
     value = operand(otherwise, "unwrap")
     number = ops.convert_element_type_p.bind(operand(number, "unwrap"), dtype=dtype_of(value))

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import FLOAT64, DtypeError, is_float, is_inexact
+from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, literal, strong
@@ -23,7 +25,7 @@ _SERIES = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(20)]
 
 
 @implements(np.sinc)
-def sinc(x: Any) -> Any:
+def sinc(x: ArrayLike) -> Array:
     """``sin(pi x) / (pi x)``, and 1 at 0.
 
     Parameters
@@ -62,7 +64,7 @@ def sinc(x: Any) -> Any:
 
 
 @implements(np.i0)
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Any:
     """Modified Bessel function of the first kind, of order 0.
 
     Parameters
@@ -105,11 +107,11 @@ def _steps(M: Any) -> Any:
     return finish(steps) * 2.0 - (count - 1.0)
 
 
-def _trivial(M: Any) -> Any:
+def _trivial(M: Any) -> Value:
     return ones(max(operator.index(M), 0))
 
 
-def _cosines(M: Any, *weights: float) -> Any:
+def _cosines(M: Any, *weights: float) -> Value:
     n = _steps(M)
     if n is None:
         return _trivial(M)
@@ -176,7 +178,7 @@ def bartlett(M: int) -> Any:
 
 
 @checked
-def kaiser(M: int, beta: Any) -> Any:
+def kaiser(M: int, beta: ArrayLike) -> Any:
     """The Kaiser window of `M` points; its shape parameter `beta` may be traced and differentiated.
 
     Examples

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import BOOL, INT64, ArgumentValueError, concrete, is_inexact
+from ...core.values import ArrayLike, Value
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, operand, shape_of
 from ..dispatch import along, array_operand, implements
@@ -41,12 +43,12 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Any
 
 
-def _rows(x: Any, indices: Any) -> Any:
+def _rows(x: Value, indices: Value) -> Value:
     """Take elements along the first axis; indices must be in bounds."""
     return ops.gather_p.bind(x, indices, axes=(0,), mode="promise_in_bounds")
 
 
-def _distinct(x: Any, equal_nan: bool) -> Any:
+def _distinct(x: Value, equal_nan: bool) -> Value:
     """Whether each element of a sorted one-dimensional array differs from the one before it."""
     now, past = ops.neighbours(x, 0)
     differs = ops.ne_p.bind(now, past)
@@ -83,7 +85,7 @@ class _Groups:
         )
 
 
-def _unique_of_size(x: Any, size: int, fill_value: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
+def _unique_of_size(x: Value, size: int, fill_value: Value, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
     """Values, indices, inverse and counts of the rows along the first axis, in `size` groups."""
     if not shape_of(x)[0]:
         value = 0 if fill_value is None else fill_value
@@ -108,7 +110,7 @@ def _unique_of_size(x: Any, size: int, fill_value: Any, equal_nan: bool) -> tupl
     return values, indices, groups.inverse(), counts
 
 
-def _unique_known(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
+def _unique_known(x: Value, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
     """The same for known values, in as many groups as occur."""
     _, indices, inverse, counts = np.unique(concrete(x), True, True, True, axis=0, equal_nan=equal_nan)
     return _rows(x, indices), indices, inverse.reshape(-1), counts
@@ -125,7 +127,7 @@ def unique(
     equal_nan: bool = True,
     sorted: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike = None,
 ) -> Any:
     """The distinct elements, in sorted order.
 
@@ -192,7 +194,7 @@ def unique(
 
 
 @implements(np.unique_values)
-def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(x: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = None) -> Any:
     """The distinct elements; every NaN is distinct. See `unique`.
 
     Examples
@@ -205,7 +207,9 @@ def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) ->
 
 
 @implements(np.unique_counts)
-def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueCountsResult:
+def unique_counts(
+    x: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = None
+) -> UniqueCountsResult:
     """The distinct elements and their counts. See `unique_values`.
 
     Examples
@@ -220,7 +224,9 @@ def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) ->
 
 
 @implements(np.unique_inverse)
-def unique_inverse(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueInverseResult:
+def unique_inverse(
+    x: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = None
+) -> UniqueInverseResult:
     """The distinct elements, and the index among them of each element of `x`. See `unique_values`.
 
     Examples
@@ -235,7 +241,7 @@ def unique_inverse(x: Any, *, size: int | None = None, fill_value: Any = None) -
 
 
 @implements(np.unique_all)
-def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+def unique_all(x: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = None) -> UniqueAllResult:
     """The distinct elements, their first indices, inverse indices and counts. See `unique_values`.
 
     Examples
@@ -252,14 +258,14 @@ def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> Un
 
 @implements(np.isin)
 def isin(
-    element: Any,
+    element: ArrayLike,
     test_elements: Any,
     assume_unique: bool = False,
     invert: bool = False,
     *,
     kind: str | None = None,
     method: str | None = None,
-) -> Any:
+) -> Array:
     """Whether each element occurs in another array.
 
     Parameters
@@ -298,7 +304,7 @@ def isin(
     return finish(_occurs(x, others, invert))
 
 
-def _occurs(x: Any, others: Any, invert: bool) -> Any:
+def _occurs(x: Any, others: Any, invert: bool) -> Value:
     n = shape_of(others)[0]
     if not n:
         return ops.full(shape_of(x), invert, BOOL)
@@ -317,14 +323,14 @@ def _two(ar1: Any, ar2: Any, name: str) -> list[Any]:
     return common(ops.flat(array_operand(ar1, name)), ops.flat(array_operand(ar2, name, 1)))
 
 
-def _require(name: str, size: Any, *values: Any) -> None:
+def _require(name: str, size: Any, *values: Value) -> None:
     """Without a size, raise an error unless all values are known."""
     for x in values:
         if size is None and concrete(x) is None:
             need_size(name, x)
 
 
-def _picked(x: Any, mask: Any, size: Any, fill_value: Any, name: str) -> Any:
+def _picked(x: Any, mask: Any, size: Any, fill_value: Any, name: str) -> Value:
     """Select elements of a one-dimensional array by a mask; by default, fill with the first of them."""
     if size is None:
         return _rows(x, np.flatnonzero(concrete(mask)))
@@ -338,7 +344,7 @@ def _picked(x: Any, mask: Any, size: Any, fill_value: Any, name: str) -> Any:
 
 
 @implements(np.union1d)
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: ArrayLike = None) -> Any:
     """The distinct elements of both arrays, in sorted order; for `size` and `fill_value` see `unique`.
 
     Examples
@@ -353,7 +359,7 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     return unique(ops.concatenate_p.bind(x, y, dimension=0), size=size, fill_value=fill_value)
 
 
-def _marked(x: Any, assume_unique: bool) -> tuple[Any, Any, Any]:
+def _marked(x: Value, assume_unique: bool) -> tuple[Any, Any, Any]:
     """The sorted elements, their indices, and which are the first of equal ones."""
     n = shape_of(x)[0]
     ordered, order = ops.sort_p.bind(x, ops.iota((n,), 0), dimension=0, num_keys=1)
@@ -371,7 +377,7 @@ def intersect1d(
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike = None,
 ) -> Any:
     """The distinct elements that occur in both arrays, in sorted order.
 
@@ -416,7 +422,7 @@ def intersect1d(
 
 @implements(np.setdiff1d)
 def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: ArrayLike = None
 ) -> Any:
     """The distinct elements of `ar1` that do not occur in `ar2`, sorted (unless `assume_unique`).
 
@@ -440,7 +446,7 @@ def setdiff1d(
 
 @implements(np.setxor1d)
 def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: ArrayLike = None
 ) -> Any:
     """The distinct elements that occur in just one of the arrays, sorted; for `size` and `fill_value` see `unique`.
 

@@ -9,7 +9,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import INT64, Tracer, canonical, concrete, operators
+from ...core.values import ArrayLike, DTypeLike, Value
 from ...errors import ArgumentError, ArgumentValueError, ImmutableArrayError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, one_axis, operand, shape_of
@@ -31,21 +33,21 @@ def _check_options(name: str, kind: Any, order: Any, stable: Any, kinds: Sequenc
         raise ArgumentValueError(f"{name}: kind must be one of {', '.join(map(repr, kinds))}, got {kind!r}")
 
 
-def _of_an_axis(x: Any) -> Any:
+def _of_an_axis(x: Value) -> Value:
     """Convert a number to an array of one element, as NumPy's functions that return an order do."""
     return x if shape_of(x) else ops.reshape_p.bind(x, shape=(1,))
 
 
 @implements(np.sort)
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     kind: str | None = None,
     order: Any = None,
     *,
     stable: bool | None = None,
     descending: bool = False,
-) -> Any:
+) -> Array:
     """Return a sorted copy.
 
     Parameters
@@ -97,14 +99,14 @@ def sort(
 
 @implements(np.argsort, method="argsort")
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     kind: str | None = None,
     order: Any = None,
     *,
     stable: bool | None = None,
     descending: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
 ) -> Any:
     """The indices that sort an array, as int64 or `dtype`; for the other parameters see `sort`.
 
@@ -130,7 +132,7 @@ def argsort(
 
 
 @implements(np.lexsort)
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: Any, axis: int = -1) -> Array:
     """The indices that sort by several keys: by the last one first, ties by the one before it, and so on.
 
     Parameters
@@ -175,7 +177,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 # --- partitions -----------------------------------------------------------------------------------------------
 
 
-def _check_places(kth: Any, x: Any, axis: int, name: str) -> None:
+def _check_places(kth: Any, x: Value, axis: int, name: str) -> None:
     """Check that each `kth` is in bounds, unless the array is empty."""
     n = shape_of(x)[axis]
     if isinstance(kth, Tracer):
@@ -193,7 +195,9 @@ def _check_places(kth: Any, x: Any, axis: int, name: str) -> None:
 
 
 @implements(np.partition)
-def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
+def partition(
+    a: ArrayLike, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
+) -> Array:
     """Return a copy with the `kth` element in its sorted position, smaller ones before it, larger ones after.
 
     Parameters
@@ -232,7 +236,7 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
 
 @implements(np.argpartition, method="argpartition")
 def argpartition(
-    a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
+    a: ArrayLike, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
 ) -> Any:
     """The indices of the elements in the order of `partition`.
 
@@ -249,7 +253,7 @@ def argpartition(
 
 
 @implements(np.sort_complex)
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Any:
     """Sort along the last axis as complex numbers: by the real part, then the imaginary one.
 
     Examples
@@ -271,11 +275,11 @@ def sort_complex(a: Any) -> Any:
 # --- methods that would change the array ------------------------------------------------------------------------
 
 
-def _sort_method(a: Any, *args: Any, **options: Any) -> NoReturn:
+def _sort_method(a: Value, *args: Any, **options: Any) -> NoReturn:
     raise ImmutableArrayError("x.sort(): a traced value cannot be changed in place. Write x = np.sort(x)")
 
 
-def _partition_method(a: Any, *args: Any, **options: Any) -> NoReturn:
+def _partition_method(a: Value, *args: Any, **options: Any) -> NoReturn:
     raise ImmutableArrayError(
         "x.partition(): a traced value cannot be changed in place. Write x = np.partition(x, kth)"
     )
@@ -288,7 +292,7 @@ operators.method["partition"] = _partition_method
 _SIDES = {"left": "left", "right": "right", "l": "left", "r": "right"}
 
 
-def places(a: Any, v: Any, side: str) -> Any:
+def places(a: Value, v: Value, side: str) -> Value:
     """The insertion indices of the numbers `v` in the sorted `a`."""
     a, v = common(a, v)
     v = v if isinstance(v, (Tracer, np.ndarray)) else np.asarray(v)
@@ -296,7 +300,9 @@ def places(a: Any, v: Any, side: str) -> Any:
 
 
 @implements(np.searchsorted, method="searchsorted")
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str | None = None) -> Any:
+def searchsorted(
+    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = None, *, method: str | None = None
+) -> Array:
     """The indices at which to insert numbers into a sorted array so that it stays sorted.
 
     Parameters
@@ -358,7 +364,7 @@ def _direction(values: np.ndarray) -> int:
 
 
 @implements(np.digitize)
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """The index of the bin of each element.
 
     Parameters

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import FLOAT64, INT64, canonical, concrete, is_abstract, is_inexact, real_dtype, run_quietly
+from ...core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...primitives import ops, ufuncs
 from ...primitives.ops import axes_or_all, common, finish, literal, operand, refuse_out, strong
@@ -28,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _floating(a: Any, dtype: Any, name: str) -> Any:
+def _floating(a: Value, dtype: DTypeLike, name: str) -> Any:
     """Convert the operand to the dtype in which its mean is computed: float64 for integers."""
     x = array_operand(a, name)
     if dtype is not None:
@@ -36,12 +38,12 @@ def _floating(a: Any, dtype: Any, name: str) -> Any:
     return x if is_inexact(dtype_of(x)) else ops.convert(x, FLOAT64)
 
 
-def _number(shape: tuple[int, ...], axis: Any, name: str) -> int:
+def _number(shape: tuple[int, ...], axis: AxisLike, name: str) -> int:
     axes = axes_or_all(axis, len(shape), name)
     return prod([shape[d] for d in axes])
 
 
-def _count(x: Any, axis: Any, keepdims: bool, where: Any, name: str) -> Any:
+def _count(x: Value, axis: AxisLike, keepdims: bool, where: Any, name: str) -> Value:
     """The number of elements of each mean: a number of the real dtype of `x`, or with a mask an array."""
     shape = shape_of(x)
     real = real_dtype(dtype_of(x))
@@ -51,7 +53,7 @@ def _count(x: Any, axis: Any, keepdims: bool, where: Any, name: str) -> Any:
     return ops.convert(reduced(ops.reduce_sum_p, ops.convert(mask, INT64), axis, keepdims, name), real)
 
 
-def _mean(x: Any, axis: Any, keepdims: bool, where: Any, name: str) -> Any:
+def _mean(x: Value, axis: AxisLike, keepdims: bool, where: Any, name: str) -> Value:
     total = reduced(ops.reduce_sum_p, masked(x, where, 0, name), axis, keepdims, name)
     if where is True:
         return ops.div_p.bind(total, literal(float(_number(shape_of(x), axis, name)), x))
@@ -60,14 +62,14 @@ def _mean(x: Any, axis: Any, keepdims: bool, where: Any, name: str) -> Any:
 
 @implements(np.mean, method="mean")
 def mean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = True,
-) -> Any:
+    where: ArrayLike = True,
+) -> Array:
     """Arithmetic mean along axes.
 
     Parameters
@@ -97,7 +99,9 @@ def mean(
     return finish(_mean(_floating(a, dtype, "mean"), axis, bool(keepdims), where, "mean"))
 
 
-def _variance(x: Any, axis: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, name: str) -> Any:
+def _variance(
+    x: Value, axis: AxisLike, ddof: Any, keepdims: bool, where: Any, mean: Value, name: str
+) -> Value:
     center = (
         _mean(x, axis, True, where, name)
         if mean is None
@@ -125,17 +129,17 @@ def degrees_less(ddof: Any, correction: Any, name: str) -> Any:
 
 @implements(np.var, method="var")
 def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     out: None = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
-    where: Any = True,
-    mean: Any = None,
+    where: ArrayLike = True,
+    mean: ArrayLike = None,
     correction: float | None = None,
-) -> Any:
+) -> Array:
     """Variance along axes: the mean of the squared distances from the mean.
 
     Parameters
@@ -166,15 +170,15 @@ def var(
 
 @implements(np.std, method="std")
 def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     out: None = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
-    where: Any = True,
-    mean: Any = None,
+    where: ArrayLike = True,
+    mean: ArrayLike = None,
     correction: float | None = None,
 ) -> Any:
     """Standard deviation along axes: the root of `var`, with the same parameters.
@@ -196,7 +200,7 @@ def std(
     return finish(root_of_variance(variance, x, mean))
 
 
-def root_of_variance(variance: Any, x: Any, mean: Any) -> Any:
+def root_of_variance(variance: Value, x: ArrayLike, mean: ArrayLike) -> Value:
     """The standard deviation of an array; of single elements it is constant, where the root has no slope."""
     if mean is None and prod(shape_of(x)) == prod(shape_of(variance)) > 0:
         variance = ops.stop_gradient_p.bind(variance)
@@ -205,7 +209,12 @@ def root_of_variance(variance: Any, x: Any, mean: Any) -> Any:
 
 @implements(np.average)
 def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
+    a: ArrayLike,
+    axis: AxisLike = None,
+    weights: ArrayLike = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
 ) -> Any:
     """Weighted mean along axes.
 
@@ -269,7 +278,7 @@ def average(
     return (finish(out), finish(total)) if returned else finish(out)
 
 
-def _observations(m: Any, y: Any, rowvar: bool, dtype: Any, name: str) -> Any:
+def _observations(m: Any, y: Value, rowvar: bool, dtype: DTypeLike, name: str) -> Any:
     """Arrange the variables as rows, in the dtype to compute in."""
     arrays = [array_operand(m, name, 0)] + ([] if y is None else [array_operand(y, name, 1)])
     for x in arrays:
@@ -307,15 +316,15 @@ def _weights(w: Any, count: int, name: str, integer: bool) -> Any:
 @implements(np.cov)
 def cov(
     m: Any,
-    y: Any = None,
+    y: ArrayLike = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: float | None = None,
     fweights: Any = None,
     aweights: Any = None,
     *,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike = None,
+) -> Array:
     """Covariance matrix.
 
     Parameters
@@ -377,14 +386,14 @@ def cov(
     x = x - mean
     weighted = x if w is None else x * w
 
-    def scaled() -> Any:
+    def scaled() -> Value:
         scale = ufuncs.divide(1.0, factor).astype(real_dtype(x.dtype))
         return dot(x, ufuncs.conjugate(transpose(weighted))) * scale
 
     return squeeze(run_quietly(scaled, divide="ignore", invalid="ignore"))
 
 
-def _weighted_mean(x: Any, w: Any, count: int) -> tuple[Any, Any]:
+def _weighted_mean(x: Value, w: Value, count: int) -> tuple[Any, Any]:
     """The mean of each row as a column, and the sum of the weights."""
     if not count:
         return reductions.sum(x, 1, keepdims=True) * np.nan, 0.0
@@ -394,7 +403,7 @@ def _weighted_mean(x: Any, w: Any, count: int) -> tuple[Any, Any]:
 
 
 @implements(np.corrcoef)
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+def corrcoef(x: ArrayLike, y: ArrayLike = None, rowvar: bool = True, *, dtype: DTypeLike = None) -> Any:
     """Correlation coefficients of variables (Pearson's).
 
     Parameters

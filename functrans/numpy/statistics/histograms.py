@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import FLOAT64, INT64, Tracer, because, concrete, is_abstract, is_inexact
+from ...core.values import ArrayLike, Value
 from ...errors import ArgumentError, ArgumentValueError, ConcretizationTypeError, DtypeError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import common, common_dtype, dtype_of, finish, literal, operand, shape_of, strong
@@ -20,14 +22,16 @@ from ..sorting.sorting import places
 # --- bincount -------------------------------------------------------------------------------------------------
 
 
-def _tally(at: Any, length: int, weights: Any) -> Any:
+def _tally(at: Any, length: int, weights: Any) -> Value:
     """Sum weights (or ones) by index; indices beyond the length are dropped."""
     ones = ops.full(shape_of(at), 1, INT64) if weights is None else weights
     return ops.scatter_add_p.bind(ops.full((length,), 0, dtype_of(ones)), ones, at, axes=(0,), mode="drop")
 
 
 @implements(np.bincount)
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+def bincount(
+    x: ArrayLike, weights: ArrayLike = None, minlength: int = 0, *, length: int | None = None
+) -> Array:
     """Count the occurrences of each of 0, 1, 2, ...
 
     Parameters
@@ -98,7 +102,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     return finish(_tally(at, n, w))
 
 
-def _float_weights(w: Any, name: str) -> Any:
+def _float_weights(w: Value, name: str) -> Value:
     if dtype_of(w).kind == "c":
         raise DtypeError(f"{name}: weights must be real, got dtype {dtype_of(w)}")
     return ops.convert(w, FLOAT64)
@@ -107,7 +111,7 @@ def _float_weights(w: Any, name: str) -> Any:
 # --- edges ----------------------------------------------------------------------------------------------------
 
 
-def _outer_edges(x: Any, given: Any, name: str) -> tuple[Any, Any]:
+def _outer_edges(x: Value, given: Any, name: str) -> tuple[Any, Any]:
     """The first and the last edge of bins of equal widths: from `range`, or the extremes of the data."""
     if given is not None:
         first, last = (operand(e, f"{name}: range") for e in given)
@@ -134,7 +138,7 @@ def _outer_edges(x: Any, given: Any, name: str) -> tuple[Any, Any]:
 _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 
 
-def _number_of_bins(x: Any, bins: str, given: Any, weights: Any, name: str) -> int:
+def _number_of_bins(x: Value, bins: str, given: Any, weights: Value, name: str) -> int:
     """The number of bins by one of NumPy's rules, which need the values of the data."""
     if bins not in _RULES:
         raise ArgumentValueError(f"{name}: bins must be one of {', '.join(map(repr, _RULES))}, got {bins!r}")
@@ -153,7 +157,7 @@ def _number_of_bins(x: Any, bins: str, given: Any, weights: Any, name: str) -> i
         raise ArgumentValueError(f"{name}: {error}") from None
 
 
-def _equal_edges(x: Any, count: int, given: Any, own: bool, name: str) -> Any:
+def _equal_edges(x: Value, count: int, given: Any, own: bool, name: str) -> Value:
     """Edges of bins of equal widths, as ``np.linspace`` places them; in the dtype of the data if `own`."""
     if count < 1:
         raise ArgumentValueError(f"{name}: bins must be positive, got {count}")
@@ -201,7 +205,7 @@ def _edges(x: Any, bins: Any, given: Any, weights: Any, name: str, own: bool = T
     return value
 
 
-def _bin_of(x: Any, edges: Any) -> Any:
+def _bin_of(x: Any, edges: Any) -> Value:
     """The index of each element's bin, the last one including its right edge; -1 outside all bins."""
     n = shape_of(edges)[0]
     edges, x = common(edges, x)
@@ -215,11 +219,11 @@ def _bin_of(x: Any, edges: Any) -> Any:
     return ops.select_p.bind(inside, at, np.int64(-1))
 
 
-def _widths(edges: Any) -> Any:
+def _widths(edges: Any) -> Value:
     return ops.sub_p.bind(*ops.neighbours(edges, 0))
 
 
-def _sample(a: Any, name: str) -> Any:
+def _sample(a: Value, name: str) -> Value:
     x = ops.flat(array_operand(a, name))
     if dtype_of(x).kind == "c":
         raise DtypeError(f"{name}: complex numbers have no order; got dtype {dtype_of(x)}")
@@ -229,7 +233,7 @@ def _sample(a: Any, name: str) -> Any:
 # --- histograms -----------------------------------------------------------------------------------------------
 
 
-def _weights_of(weights: Any, a: Any, name: str) -> Any:
+def _weights_of(weights: Value, a: Value, name: str) -> Any:
     """Weights, one for each element of the data."""
     w = array_operand(weights, f"{name}: weights")
     shape = shape_of(operand(a, name))
@@ -239,7 +243,7 @@ def _weights_of(weights: Any, a: Any, name: str) -> Any:
 
 
 @implements(np.histogram_bin_edges)
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike = None) -> Any:
     """The edges of the bins of `histogram`.
 
     Examples
@@ -257,7 +261,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 @implements(np.histogram)
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+    a: ArrayLike, bins: Any = 10, range: Any = None, density: bool | None = None, weights: ArrayLike = None
 ) -> tuple[Any, Any]:
     """Count the elements in each bin.
 
@@ -347,7 +351,7 @@ range_ = range
 
 @implements(np.histogramdd)
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: ArrayLike = None
 ) -> tuple[Any, list[Any]]:
     """Count the points in each box of a grid.
 
@@ -401,7 +405,7 @@ def histogramdd(
 
 
 def _boxes(
-    columns: list[Any], bins: Sequence[Any], ranges: Sequence[Any], weights: Any
+    columns: list[Any], bins: Sequence[Any], ranges: Sequence[Any], weights: Value
 ) -> tuple[Any, list[Any]]:
     edges = []
     for x, b, r in zip(columns, bins, ranges):
@@ -427,12 +431,12 @@ def _boxes(
 
 @implements(np.histogram2d)
 def histogram2d(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     bins: Any = 10,
     range: Any = None,
     density: bool | None = None,
-    weights: Any = None,
+    weights: ArrayLike = None,
 ) -> tuple[Any, Any, Any]:
     """Count the points of the plane in each box of a grid; see `histogramdd`.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core import is_inexact
 from ...core.dtypes import FLOAT64, INT64
+from ...core.values import ArrayLike, AxisLike, Index, Value
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, dtype_of, finish, literal, refuse_out, shape_of
 from ..dispatch import NO_VALUE, array_operand, given, implements
@@ -22,7 +23,7 @@ class Lanes(NamedTuple):
     axes: tuple[int, ...]
 
 
-def lanes_of(x: Any, axis: Any, keepdims: Any, name: str) -> Lanes:
+def lanes_of(x: Value, axis: AxisLike, keepdims: Any, name: str) -> Lanes:
     """Move the reduced axes of an array into lanes."""
     shape = shape_of(x)
     axes = axes_or_all(axis, len(shape), name)
@@ -31,7 +32,7 @@ def lanes_of(x: Any, axis: Any, keepdims: Any, name: str) -> Lanes:
     return Lanes(axes_last(x, axes), result, axes)
 
 
-def axes_last(x: Any, axes: tuple[int, ...]) -> Any:
+def axes_last(x: Value, axes: tuple[int, ...]) -> Value:
     """Merge some axes into one, the last."""
     shape = shape_of(x)
     remaining = [d for d in range(len(shape)) if d not in axes]
@@ -41,24 +42,24 @@ def axes_last(x: Any, axes: tuple[int, ...]) -> Any:
     return ops.reshape_p.bind(x, shape=(*[shape[d] for d in remaining], prod([shape[d] for d in axes])))
 
 
-def sorted_lanes(x: Any) -> Any:
+def sorted_lanes(x: Value) -> Any:
     """Sort each row."""
     return ops.sort_p.bind(x, dimension=len(shape_of(x)) - 1, num_keys=1)[0]
 
 
-def last_element(x: Any) -> Any:
+def last_element(x: Value) -> Any:
     """The last element of each row."""
     shape = shape_of(x)
     return ops.element_along(x, len(shape) - 1, shape[-1] - 1)
 
 
-def count_numbers(x: Any) -> Any:
+def count_numbers(x: Value) -> Value:
     """The number of elements of each row that are not NaN."""
     ones = ops.convert(ops.eq_p.bind(x, x), INT64)
     return ops.reduce_sum_p.bind(ones, axes=(len(shape_of(x)) - 1,))
 
 
-def pick(x: Any, index: Any, lead: int) -> Any:
+def pick(x: Value, index: Index, lead: int) -> Any:
     """Take elements of rows. An index has `lead` axes in front, then those of the rows, or none."""
     shape = shape_of(x)
     last = len(shape) - 1
@@ -69,14 +70,14 @@ def pick(x: Any, index: Any, lead: int) -> Any:
     return ops.gather_p.bind(x, *rows, index, axes=tuple(range(last + 1)), mode="promise_in_bounds")
 
 
-def spread_lead(value: Any, lead: tuple[int, ...]) -> Any:
+def spread_lead(value: Value, lead: tuple[int, ...]) -> Any:
     """Repeat a value for each row along leading axes."""
     shape = shape_of(value)
     axes = tuple(range(len(lead), len(lead) + len(shape)))
     return ops.broadcast_in_dim_p.bind(value, shape=lead + shape, broadcast_dimensions=axes)
 
 
-def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip: bool) -> Any:
+def _median(name: str, a: Value, axis: AxisLike, out: Any, keepdims: Any, skip: bool) -> Value:
     refuse_out(name, out)
     x = array_operand(a, name)
     if dtype_of(x).kind in "biu":
@@ -107,7 +108,11 @@ def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip: bool) -
 
 @implements(np.median)
 def median(
-    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+    a: ArrayLike,
+    axis: AxisLike = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
 ) -> Any:
     """The median: the middle one of the sorted numbers, or the mean of the two in the middle.
 
@@ -141,7 +146,11 @@ def median(
 
 @implements(np.nanmedian)
 def nanmedian(
-    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: Any = NO_VALUE
+    a: ArrayLike,
+    axis: AxisLike = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: Any = NO_VALUE,
 ) -> Any:
     """`median` ignoring NaN; NaN if all elements are NaN.
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import FLOAT64, INT64, Tracer, concrete, dtype_kind, is_float, quietly
+from ...core.values import ArrayLike, AxisLike, Index, Value
 from ...errors import ArgumentError, ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, finish, literal, many_axes, operand, refuse_out, strong
@@ -26,13 +27,13 @@ def _between(alpha: float, beta: float) -> Place:
     return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
 
 
-def _step_up(index: Any, stays: Any) -> Any:
+def _step_up(index: Index, stays: Any) -> Value:
     """The next index, or the index itself if it is a whole number and `stays`."""
     low = np.floor(index)
     return np.where((index == low) & stays, low, low + 1)
 
 
-def _fraction(rest: Any, index: Any) -> Any:
+def _fraction(rest: Any, index: Index) -> Value:
     return rest
 
 
@@ -68,7 +69,7 @@ METHODS = {
 # --- quantiles --------------------------------------------------------------------------------------------------
 
 
-def _clipped(place: Any, n: Any) -> Any:
+def _clipped(place: Any, n: Any) -> Value:
     """Convert a position to an index of one of `n` elements, or 0 if `n` is 0."""
     i = ops.convert(place, INT64) if isinstance(place, Tracer) else _whole(place)
     top = np.int64(max(n - 1, 0)) if type(n) is int else ops.sub_p.bind(n, np.int64(1))
@@ -80,7 +81,7 @@ def _whole(place: Any) -> np.ndarray:
     return np.asarray(np.nan_to_num(np.asarray(place), nan=-1.0)).astype(np.int64)
 
 
-def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
+def _interpolated(x: Value, q: Any, n: Any, method: Method, weak: bool) -> Value:
     """Quantiles of the first `n` elements of sorted rows."""
     rank = len(shape_of(q))
     count = n if type(n) is int else ops.convert(n, dtype_of(q))
@@ -116,7 +117,7 @@ def _interpolated(x: Any, q: Any, n: Any, method: Method, weak: bool) -> Any:
     return ops.select_p.bind(nearer, from_above, from_below)
 
 
-def _weighted(x: Any, weights: Any, q: Any, skip: bool) -> Any:
+def _weighted(x: Value, weights: Value, q: Value, skip: bool) -> Any:
     """Quantiles of rows by the cumulative sum of weights: the smallest element that it reaches `q` at."""
     shape = shape_of(x)
     last = len(shape) - 1
@@ -165,7 +166,7 @@ def _checked_q(q: Any, name: str, scale: int) -> tuple[Any, bool]:
     return value, weak
 
 
-def _checked_weights(weights: Any, x: Any, axis: Any, method: str, name: str) -> Any:
+def _checked_weights(weights: Value, x: Value, axis: AxisLike, method: str, name: str) -> Any:
     if method != "inverted_cdf":
         raise ArgumentValueError(f"{name}: only method='inverted_cdf' accepts weights, got {method!r}")
     w = array_operand(weights, f"{name}: weights")
@@ -193,17 +194,17 @@ def _checked_weights(weights: Any, x: Any, axis: Any, method: str, name: str) ->
 
 def _quantile(
     name: str,
-    a: Any,
-    q: Any,
-    axis: Any,
+    a: Value,
+    q: Value,
+    axis: AxisLike,
     out: Any,
     method: str,
     keepdims: Any,
-    weights: Any,
+    weights: Value,
     *,
     skip: bool = False,
     scale: int = 1,
-) -> Any:
+) -> Value:
     refuse_out(name, out)
     x = array_operand(a, name)
     dtype = dtype_of(x)
@@ -240,15 +241,15 @@ def _quantile(
 
 @implements(np.quantile)
 def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: AxisLike = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
+    weights: ArrayLike = None,
 ) -> Any:
     """Quantiles: the numbers below which a fraction `q` of all elements is.
 
@@ -301,15 +302,15 @@ def quantile(
 
 @implements(np.percentile)
 def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: AxisLike = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
+    weights: ArrayLike = None,
 ) -> Any:
     """Percentiles: `quantile` with `q` between 0 and 100.
 
@@ -324,15 +325,15 @@ def percentile(
 
 @implements(np.nanquantile)
 def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: AxisLike = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: Any = NO_VALUE,
     *,
-    weights: Any = None,
+    weights: ArrayLike = None,
 ) -> Any:
     """`quantile` ignoring NaN; NaN if all elements are NaN.
 
@@ -347,15 +348,15 @@ def nanquantile(
 
 @implements(np.nanpercentile)
 def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: AxisLike = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: Any = NO_VALUE,
     *,
-    weights: Any = None,
+    weights: ArrayLike = None,
 ) -> Any:
     """`percentile` ignoring NaN; NaN if all elements are NaN.
 

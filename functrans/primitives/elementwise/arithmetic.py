@@ -29,6 +29,8 @@ from ...core import (
     refused_keys,
 )
 from ...core.casts import cast
+from ...core.kernel import IndexEmitter, ScalarEmitter
+from ...core.values import Value
 from ...errors import DtypeError
 from ...passes.rewriter import Rewriter, identity, inverse_pair, is_number
 from ..axes import MOVED, broadcast_shapes, same_dtype
@@ -121,13 +123,13 @@ div_p: Primitive = elementwise(
 )
 
 
-def _share_impl(x: Any, y: Any) -> Any:
+def _share_impl(x: Value, y: Value) -> Value:
     # Both comparisons with NaN are false.
     twice = np.add(np.greater(x, y), np.greater_equal(x, y), dtype=np.result_type(x, y))
     return np.multiply(twice, literal(0.5, twice))
 
 
-def _share_kernel(k: Any, x: Any, y: Any) -> Any:
+def _share_kernel(k: IndexEmitter, x: Any, y: Any) -> Any:
     one, half, none = (k.const(number, x.dtype) for number in (1, 0.5, 0))
     return k.where(_at_least(k, x, y, strict=True), one, k.where(x.eq(y), half, none))
 
@@ -138,13 +140,13 @@ share_p: Primitive = elementwise(
 )
 
 
-def _max_kernel(k: Any, x: Any, y: Any) -> Any:
+def _max_kernel(k: ScalarEmitter, x: Any, y: Any) -> Any:
     if x.dtype.kind != "c":
         return k.call("max", x, y)
     return k.where(_is_nan_kernel(x) | _at_least(k, x, y, strict=False), x, y)
 
 
-def _min_kernel(k: Any, x: Any, y: Any) -> Any:
+def _min_kernel(k: ScalarEmitter, x: Any, y: Any) -> Any:
     if x.dtype.kind != "c":
         return k.call("min", x, y)
     return k.where(_is_nan_kernel(x) | _at_least(k, y, x, strict=False), x, y)
@@ -172,7 +174,7 @@ min_p: Primitive = elementwise(
 def _first_extreme(
     name: str, beyond: np.ufunc, kernel: Callable[..., Any], share: Callable[..., Any]
 ) -> Primitive:
-    def impl(x: Any, y: Any) -> Any:
+    def impl(x: Value, y: Value) -> Any:
         return np.where(beyond(y, x), y, x)[()]
 
     return elementwise(
@@ -215,7 +217,7 @@ def dual_product(x: Pair, y: Pair) -> Pair:
 # --- comparison ---------------------------------------------------------------------------------------------
 
 
-def _at_least(k: Any, x: Any, y: Any, *, strict: bool) -> Any:
+def _at_least(k: ScalarEmitter, x: Any, y: Any, *, strict: bool) -> Any:
     """``x >= y`` (``x > y`` if `strict`); complex numbers compare in NumPy's lexicographic order."""
     if x.dtype.kind != "c":
         return x > y if strict else x >= y
@@ -291,13 +293,13 @@ select_p: Primitive = Primitive(
 # --- clamp --------------------------------------------------------------------------------------------------
 
 
-def _inside(t: Any, low: Any, x: Any, high: Any) -> Any:
+def _inside(t: Value, low: Any, x: Value, high: Any) -> Value:
     """Return `t` where `x` lies strictly between the bounds, else zero."""
     zero = literal(0.0, t)
     return select_p.bind(gt_p.bind(x, low), select_p.bind(lt_p.bind(x, high), t, zero), zero)
 
 
-def _clipped(low: Any, x: Any, high: Any) -> Any:
+def _clipped(low: Any, x: Value, high: Any) -> Value:
     return np.minimum(np.maximum(x, low), high)
 
 
@@ -391,7 +393,7 @@ convert_element_type_p: Primitive = Primitive(
 )
 
 
-def weakly(x: Any) -> Any:
+def weakly(x: Value) -> Value:
     """Return a 0-d value as a weak one."""
     aval = aval_of(x)
     if aval.weak or aval.shape or dtype_kind(aval.dtype) not in WEAK_KEYS:

@@ -23,6 +23,8 @@ from ...core import (
     is_inexact,
     memory_dtype,
 )
+from ...core.kernel import IndexEmitter, ScalarEmitter
+from ...core.values import Value
 from ...passes.rewriter import inverse_pair
 from ..families import elementwise
 from ..structure.linear import batched_first
@@ -34,7 +36,7 @@ xor_p = elementwise("xor", np.bitwise_xor, kernel=lambda k, x, y: x ^ y, kinds="
 not_p = elementwise("not", np.bitwise_not, kernel=lambda k, x: ~x, kinds="biu", simplify=inverse_pair)
 
 
-def _in_range(k: Any, x: Any, amount: Any) -> tuple[Any, Any]:
+def _in_range(k: IndexEmitter, x: Any, amount: Any) -> tuple[Any, Any]:
     """Return whether a shift amount is within ``[0, width)``, and the amount clamped to that range."""
     fits = amount < 8 * x.dtype.itemsize
     if x.dtype.kind == "i":
@@ -42,12 +44,12 @@ def _in_range(k: Any, x: Any, amount: Any) -> tuple[Any, Any]:
     return fits, k.where(fits, amount, k.const(0, x.dtype))
 
 
-def _shift_left_kernel(k: Any, x: Any, amount: Any) -> Any:
+def _shift_left_kernel(k: IndexEmitter, x: Any, amount: Any) -> Any:
     fits, safe = _in_range(k, x, amount)
     return k.where(fits, x << safe, k.const(0, x.dtype))
 
 
-def _shift_right_kernel(k: Any, x: Any, amount: Any) -> Any:
+def _shift_right_kernel(k: IndexEmitter, x: Any, amount: Any) -> Any:
     fits, safe = _in_range(k, x, amount)
     # Shifts beyond the width leave copies of the sign bit.
     rest = (
@@ -126,7 +128,7 @@ def _bitcast_abstract(x: Aval, *, dtype: np.dtype) -> Aval:
     return Aval(x.shape[:-1], dtype)
 
 
-def _bitcast_impl(x: Any, *, dtype: np.dtype) -> np.ndarray:
+def _bitcast_impl(x: Value, *, dtype: np.dtype) -> np.ndarray:
     x = np.asarray(x)
     shape = _bitcast_abstract(Aval(x.shape, x.dtype), dtype=dtype).shape
     return np.ascontiguousarray(x).reshape(-1).view(dtype).reshape(shape).copy()
@@ -143,7 +145,7 @@ def _bitcast_batch(
     return bitcast_p.bind(batched_first(size, args[0], dims[0]), dtype=dtype), 0
 
 
-def _bitcast_kernel(k: Any, index: Any, x: Any, *, out: Aval, dtype: np.dtype) -> Any:
+def _bitcast_kernel(k: ScalarEmitter, index: Any, x: Any, *, out: Aval, dtype: np.dtype) -> Any:
     source, target = memory_dtype(x.aval.dtype), memory_dtype(dtype)
     if source == target:
         return x[index]
@@ -171,7 +173,7 @@ def _parts(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"u{dtype.itemsize // (2 if dtype.kind == 'c' else 1)}")
 
 
-def _words(k: Any, x: Any, dtype: np.dtype) -> list[Any]:
+def _words(k: ScalarEmitter, x: Any, dtype: np.dtype) -> list[Any]:
     """The bits of a number as memory of a dtype holds it, as unsigned integers."""
     x = k.narrowed(x, dtype)
     parts = [k.call("real", x), k.call("imag", x)] if x.dtype.kind == "c" else [x]
@@ -179,7 +181,7 @@ def _words(k: Any, x: Any, dtype: np.dtype) -> list[Any]:
     return [k.cast(b, _parts(x.dtype)) for b in bits]
 
 
-def _lower(k: Any, word: Any, number: Any, unsigned: np.dtype) -> Any:
+def _lower(k: ScalarEmitter, word: Any, number: Any, unsigned: np.dtype) -> Any:
     """The bits of a word that are element `number` of a narrower dtype; the lowest are the first."""
     if word.dtype == unsigned:
         return word
@@ -187,7 +189,7 @@ def _lower(k: Any, word: Any, number: Any, unsigned: np.dtype) -> Any:
     return k.cast(word >> shift, unsigned)
 
 
-def _assembled(k: Any, words: Sequence[Any], dtype: np.dtype) -> Any:
+def _assembled(k: ScalarEmitter, words: Sequence[Any], dtype: np.dtype) -> Any:
     """The number of a dtype from its bits, the lowest first."""
     unsigned = _parts(dtype)
     pieces = words[0].dtype.itemsize // unsigned.itemsize
@@ -203,7 +205,7 @@ def _assembled(k: Any, words: Sequence[Any], dtype: np.dtype) -> Any:
     return k.call("complex", *parts) if dtype.kind == "c" else parts[0]
 
 
-def _from_bits(k: Any, bits: Any, dtype: np.dtype) -> Any:
+def _from_bits(k: ScalarEmitter, bits: Any, dtype: np.dtype) -> Any:
     """The float with the bits of an unsigned integer, or that part of a complex number."""
     if is_bfloat16(dtype):  # the upper half of a float32
         return k.call("from_bits", k.cast(bits, _parts(FLOAT32)) << 16)
@@ -226,7 +228,7 @@ _FIELDS: dict[int, tuple[Any, int, int]] = {4: (np.dtype("u4"), 8, 23), 8: (np.d
 """By float dtype: the unsigned dtype of the same size, exponent bits, mantissa bits."""
 
 
-def _reduce_precision(x: Any, *, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
+def _reduce_precision(x: Value, *, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
     x = np.asarray(x)
     if x.dtype.kind == "c":
         parts = [

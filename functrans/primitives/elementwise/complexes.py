@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Primitive, complex_dtype, real_dtype
+from ...core.values import Value
 from ..axes import broadcast_shapes
 from ..families import elementwise, literal
 from ..series import of_jointly_linear
@@ -19,7 +20,7 @@ from .arithmetic import convert, div_p, eq_p, mul_p, neg_p, select_p
 from .rounding import sign_p
 
 
-def _zero_part(ct: Any) -> Any:
+def _zero_part(ct: Value) -> Value:
     return literal(0.0, ct)
 
 
@@ -57,7 +58,7 @@ conj_p: Primitive = elementwise(
 )
 
 
-def _complex(x: Any, y: Any) -> Any:
+def _complex(x: Value, y: Value) -> Any:
     dtype = complex_dtype(np.result_type(x, y))
     out = np.empty(broadcast_shapes("complex", np.shape(x), np.shape(y)), dtype)
     out.real = x
@@ -65,7 +66,7 @@ def _complex(x: Any, y: Any) -> Any:
     return out[()]
 
 
-def _complex_term_x(t: Any, ans: Any, x: Any, y: Any) -> Any:
+def _complex_term_x(t: Value, ans: Value, x: Value, y: Value) -> Value:
     return complex_p.bind(t, _zero_part(t))
 
 
@@ -82,7 +83,7 @@ complex_p: Primitive = elementwise(
 )
 
 
-def _abs_term(t: Any, ans: Any, x: Any) -> Any:
+def _abs_term(t: Value, ans: Value, x: Value) -> Value:
     """Return ``t sign(x)``, or for complex numbers the real part of ``t conj(x) / |x|``; zero at 0."""
     dtype = dtype_of(x)
     if dtype.kind != "c":

@@ -25,6 +25,7 @@ from ...core import (
     is_inexact,
 )
 from ...core.autocast import autocasting
+from ...core.values import Value
 from ...runtime.module_getattr import lazy_import
 from ..axes import broadcast_shapes
 from ..families import literal
@@ -56,22 +57,22 @@ from .rounding import copysign_p, is_finite_p, is_inf_p, is_nan_p, nextafter_p, 
 autocast = lazy_import("functrans.primitives.autocast")
 
 
-def constant(value: Any, x: Any, *others: Any) -> Any:
+def constant(value: Any, x: Any, *others: Any) -> Value:
     """Return a constant in the shape that the operands broadcast to."""
     return broadcast_to(value, broadcast_shapes("broadcast", shape_of(x), *map(shape_of, others)))
 
 
-def unchanged(x: Any) -> Any:
+def unchanged(x: Value) -> Value:
     """Return the same values. Arrays are copied, since the caller may modify the original."""
     return x.copy() if type(x) is np.ndarray else x
 
 
-def square(x: Any) -> Any:
+def square(x: Value) -> Any:
     """``x * x``."""
     return integer_pow_p.bind(x, y=2)
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: Value) -> Any:
     """``1 / x``; for integers, truncated to 0 except for 1 and -1."""
     if is_inexact(dtype_of(x)):
         return div_p.bind(literal(1.0, x), x)
@@ -79,7 +80,7 @@ def reciprocal(x: Any) -> Any:
     return select_p.bind(unit, x, literal(0, x))
 
 
-def sign(x: Any) -> Any:
+def sign(x: Value) -> Value:
     """-1, 0 or 1; for a complex number, ``x / |x|``."""
     if dtype_of(x).kind != "c":
         return sign_p.bind(x)
@@ -88,17 +89,17 @@ def sign(x: Any) -> Any:
     return div_p.bind(x, convert(size, dtype_of(x)))
 
 
-def conjugate(x: Any) -> Any:
+def conjugate(x: Value) -> Value:
     """The complex conjugate; real numbers are returned unchanged."""
     return conj_p.bind(x) if dtype_of(x).kind == "c" else unchanged(x)
 
 
-def real(x: Any) -> Any:
+def real(x: Value) -> Value:
     """The real part; real numbers are returned unchanged."""
     return real_p.bind(x) if dtype_of(x).kind == "c" else x
 
 
-def imag(x: Any) -> Any:
+def imag(x: Value) -> Value:
     """The imaginary part; zeros for real numbers."""
     return imag_p.bind(x) if dtype_of(x).kind == "c" else constant(dtype_of(x).type(0), x)
 
@@ -111,12 +112,12 @@ def scaled(factor: float) -> Any:
 # --- tests --------------------------------------------------------------------------------------------------
 
 
-def is_finite(x: Any) -> Any:
+def is_finite(x: Any) -> Value:
     """Whether a number is neither NaN nor infinite; true for all integers."""
     return is_finite_p.bind(x) if is_inexact(dtype_of(x)) else constant(np.True_, x)
 
 
-def is_inf(x: Any) -> Any:
+def is_inf(x: Any) -> Value:
     """Whether a number is infinite; false for all integers."""
     return is_inf_p.bind(x) if is_inexact(dtype_of(x)) else constant(np.False_, x)
 
@@ -126,27 +127,27 @@ def is_nan(x: Any) -> Any:
     return is_nan_p.bind(x) if is_inexact(dtype_of(x)) else constant(np.False_, x)
 
 
-def truth(x: Any) -> Any:
+def truth(x: Value) -> Value:
     """``x != 0``."""
     return x if dtype_of(x) == BOOL else convert_element_type_p.bind(x, dtype=BOOL)
 
 
-def logical_and(x: Any, y: Any) -> Any:
+def logical_and(x: Value, y: Value) -> Value:
     """Whether both are true."""
     return and_p.bind(truth(x), truth(y))
 
 
-def logical_or(x: Any, y: Any) -> Any:
+def logical_or(x: Value, y: Value) -> Value:
     """Whether at least one is true."""
     return or_p.bind(truth(x), truth(y))
 
 
-def logical_xor(x: Any, y: Any) -> Any:
+def logical_xor(x: Value, y: Value) -> Value:
     """Whether exactly one is true."""
     return xor_p.bind(truth(x), truth(y))
 
 
-def logical_not(x: Any) -> Any:
+def logical_not(x: Value) -> Value:
     """Whether it is false."""
     return not_p.bind(truth(x))
 
@@ -154,38 +155,38 @@ def logical_not(x: Any) -> Any:
 # --- of floats ----------------------------------------------------------------------------------------------
 
 
-def fmax(x: Any, y: Any) -> Any:
+def fmax(x: Value, y: Value) -> Value:
     """The larger number; if one is NaN, the other."""
     return _without_nan(x, y, max_p)
 
 
-def fmin(x: Any, y: Any) -> Any:
+def fmin(x: Value, y: Value) -> Value:
     """The smaller number; if one is NaN, the other."""
     return _without_nan(x, y, min_p)
 
 
-def _without_nan(x: Any, y: Any, prim: Any) -> Any:
+def _without_nan(x: Value, y: Value, prim: Any) -> Value:
     if not is_inexact(dtype_of(x)):
         return prim.bind(x, y)
     rest = select_p.bind(is_nan_p.bind(y), x, prim.bind(x, y))
     return select_p.bind(is_nan_p.bind(x), y, rest)
 
 
-def heaviside(x: Any, y: Any) -> Any:
+def heaviside(x: Value, y: Value) -> Value:
     """0 for negative `x`, 1 for positive `x`, `y` at 0, NaN for NaN."""
     step = select_p.bind(gt_p.bind(x, literal(0.0, x)), literal(1.0, x), literal(0.0, x))
     step = select_p.bind(eq_p.bind(x, literal(0.0, x)), y, step)
     return select_p.bind(is_nan_p.bind(x), literal(math.nan, x), step)
 
 
-def spacing(x: Any) -> Any:
+def spacing(x: Value) -> Value:
     """The distance to the next float away from 0, with the sign of `x`; of float16 positive, as in NumPy."""
     away = copysign_p.bind(literal(math.inf, x), x)
     step = sub_p.bind(nextafter_p.bind(x, away), x)
     return abs_p.bind(step) if dtype_of(x) == FLOAT16 else step
 
 
-def ldexp(x: Any, n: Any) -> Any:
+def ldexp(x: Value, n: Any) -> Value:
     """``x * 2**n`` for integers `n`: exact, by multiplying with one power of two per binary digit of `n`."""
     double = dtype_of(x) == FLOAT64
     digits, bound = (9, 2200) if double else (6, 300)  # beyond the bound every result is 0 or infinite
@@ -193,7 +194,7 @@ def ldexp(x: Any, n: Any) -> Any:
     down = lt_p.bind(n, literal(0, n))
     size = abs_p.bind(n)
 
-    def step(x: Any, taken: Any, power: int) -> Any:
+    def step(x: Value, taken: Any, power: int) -> Any:
         factor = select_p.bind(down, literal(2.0**-power, x), literal(2.0**power, x))
         return mul_p.bind(x, select_p.bind(taken, factor, literal(1.0, x)))
 
@@ -206,14 +207,14 @@ def ldexp(x: Any, n: Any) -> Any:
     return x
 
 
-def fraction(x: Any) -> Any:
+def fraction(x: Value) -> Value:
     """The fractional part, with the sign of `x`; 0 for infinities."""
     rest = sub_p.bind(x, trunc_p.bind(x))
     rest = select_p.bind(is_inf_p.bind(x), literal(0.0, x), rest)
     return copysign_p.bind(rest, x)
 
 
-def rounded(x: Any, decimals: int) -> Any:
+def rounded(x: Value, decimals: int) -> Value:
     """``np.round``: round to a number of decimals (negative: to tens, hundreds, ...), ties to even."""
     dtype = dtype_of(x)
     if dtype.kind in "iub":
@@ -241,7 +242,7 @@ def _integer_exponent(y: Any) -> int | None:
     return int(y) if type(y) is float and y.is_integer() else None
 
 
-def _power_by_integer(x: Any, n: int, dtype: np.dtype, weak: bool) -> Any:
+def _power_by_integer(x: Value, n: int, dtype: np.dtype, weak: bool) -> Any:
     """Return ``x**n`` in `dtype` for a known integer, or None where ``pow`` should compute it."""
     if dtype.kind in "iu" and n < 0:
         if not weak:
@@ -262,7 +263,7 @@ def _power_by_integer(x: Any, n: int, dtype: np.dtype, weak: bool) -> Any:
     return unchanged(x) if n == 1 else integer_pow_p.bind(x, y=n)
 
 
-def _weak_tracer(x: Any, dtype: np.dtype) -> Any:
+def _weak_tracer(x: Value, dtype: np.dtype) -> Value:
     return x if dtype_of(x) == dtype else convert_element_type_p.bind(x, dtype=dtype, weak=True)
 
 
@@ -271,7 +272,7 @@ def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
     general = binary(ufunc, pow_p.bind, "")
     general_operator = binary_operator(ufunc, pow_p.bind)
 
-    def by_integer(x: Any, y: Any, keep_weak: bool) -> Any:
+    def by_integer(x: Value, y: Value, keep_weak: bool) -> Any:
         n = _integer_exponent(y)
         if n is None:
             return None
@@ -279,7 +280,7 @@ def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
         weak = keep_weak and keys[0] in WEAK_DTYPES and keys[1] in WEAK_DTYPES
         return _power_by_integer(x, n, resolved(ufunc, keys)[0], weak)
 
-    def function(x: Any, y: Any, /, **options: Any) -> Any:
+    def function(x: Value, y: Value, /, **options: Any) -> Any:
         if options:
             return general(x, y, **options)
         x = operand(x, ufunc.__name__)
@@ -319,7 +320,7 @@ float_power = publish(_power(np.float_power)[0], np.float_power, "``x**y`` in do
 def _compared(prim: Primitive, ufunc: np.ufunc) -> Body:
     """Make a comparison. It compares int64 with uint64 exactly, though they have no common dtype."""
 
-    def body(x: Any, y: Any) -> Any:
+    def body(x: Value, y: Value) -> Value:
         a, b = dtype_of(x), dtype_of(y)
         if a == b:
             return prim.bind(x, y)
@@ -338,7 +339,7 @@ def _compared(prim: Primitive, ufunc: np.ufunc) -> Body:
 def _beyond(compare: Body, ufunc: np.ufunc) -> Body:
     """Extend a comparison to Python integers out of the other operand's range, where the outcome is certain."""
 
-    def function(x: Any, y: Any, /, **options: Any) -> Any:
+    def function(x: Value, y: Any, /, **options: Any) -> Any:
         try:
             return compare(x, y, **options)
         except OverflowError:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core import ArgumentValueError, Atom, Eqn, Primitive, is_inexact, quietly
+from ...core.kernel import IndexEmitter
+from ...core.values import Value
 from ...passes.rewriter import Rewriter, is_number
 from ..families import elementwise, literal, of_product
 from ..structure.linear import add_p
@@ -70,7 +72,7 @@ log10_p: Primitive = elementwise(
 )
 
 
-def _log1p(x: Any) -> Any:
+def _log1p(x: Value) -> Any:
     """NumPy's function rounds ``1 + x`` where x is complex.
 
     So near 0 the real part is log1p(Re x (Re x + 2) + (Im x)^2) / 2.
@@ -99,7 +101,7 @@ log1p_p: Primitive = elementwise(
 # --- powers -------------------------------------------------------------------------------------------------
 
 
-def multiplied(x: Any, n: int) -> Any:
+def multiplied(x: Value, n: int) -> Any:
     """``x ** n`` for ``n >= 1`` by squaring, for anything that supports multiplication."""
     result = None
     while True:
@@ -111,7 +113,7 @@ def multiplied(x: Any, n: int) -> Any:
         x = x * x
 
 
-def _integer_pow(x: Any, *, y: int) -> Any:
+def _integer_pow(x: Value, *, y: int) -> Any:
     if y == 2:
         return np.square(x)
     if y == 0:
@@ -122,7 +124,7 @@ def _integer_pow(x: Any, *, y: int) -> Any:
     return np.asarray(power)[()] if y > 0 else np.reciprocal(power)
 
 
-def _integer_pow_kernel(k: Any, x: Any, *, y: int) -> Any:
+def _integer_pow_kernel(k: IndexEmitter, x: Any, *, y: int) -> Any:
     one = k.const(1, x.dtype)
     if y == 0:
         return one
@@ -132,7 +134,7 @@ def _integer_pow_kernel(k: Any, x: Any, *, y: int) -> Any:
     return _complex_reciprocal(k, power) if x.dtype.kind == "c" else one / power
 
 
-def _complex_reciprocal(k: Any, z: Any) -> Any:
+def _complex_reciprocal(k: IndexEmitter, z: Any) -> Any:
     """NumPy's ``reciprocal``, which differs from ``1 / z`` at zero and infinity."""
     x, y = k.call("real", z), k.call("imag", z)
     one = k.const(1, x.dtype)
@@ -143,7 +145,7 @@ def _complex_reciprocal(k: Any, z: Any) -> Any:
     return k.call("complex", k.where(wide, large, small), -k.where(wide, small, large))
 
 
-def _integer_pow_factor(ans: Any, x: Any, *, y: int) -> Any:
+def _integer_pow_factor(ans: Value, x: Value, *, y: int) -> Value:
     if y in (0, 1):
         return literal(float(y), x)
     inner = x if y == 2 else integer_pow_p.bind(x, y=y - 1)
@@ -182,12 +184,12 @@ def _pow_less(x: Any, power: Any, *, y: float) -> Any:
     return np.where(x == 0, np.full_like(power, np.inf), rest)[()]
 
 
-def _pow_less_kernel(k: Any, x: Any, power: Any, *, y: float) -> Any:
+def _pow_less_kernel(k: IndexEmitter, x: Any, power: Any, *, y: float) -> Any:
     zero, infinity = k.const(0.0, x.dtype), k.const(math.inf, x.dtype)
     return k.where(x.eq(zero), infinity, k.where(power.eq(infinity), zero, power / x))
 
 
-def _pow_less_factor(ans: Any, x: Any, power: Any, *, y: float) -> Any:
+def _pow_less_factor(ans: Value, x: Value, power: Any, *, y: float) -> Value:
     return mul_p.bind(literal(y - 1.0, x), pow_p.bind(x, literal(y - 2.0, x)))
 
 
@@ -202,14 +204,14 @@ pow_less_p: Primitive = elementwise(
 )
 
 
-def _pow_base_factor(ans: Any, x: Any, y: Any) -> Any:
+def _pow_base_factor(ans: Value, x: Value, y: Value) -> Value:
     """``y x**(y - 1)``, and 0 where ``y == 0``, even at ``x == 0``."""
     if isinstance(y, (float, np.floating)) and 0.0 < y <= 0.8:
         return mul_p.bind(y, pow_less_p.bind(x, ans, y=float(y)))
     return weighted_p.bind(y, pow_p.bind(x, sub_p.bind(y, literal(1.0, y))))
 
 
-def _pow_exponent_factor(ans: Any, x: Any, y: Any) -> Any:
+def _pow_exponent_factor(ans: Value, x: Value, y: Value) -> Value:
     """``x**y log(x)``, and 0 at ``x == y == 0``: ``0**y`` is constant for ``y > 0``."""
     zero = literal(0.0, x)
     origin = and_p.bind(eq_p.bind(x, zero), eq_p.bind(y, zero))
@@ -217,7 +219,7 @@ def _pow_exponent_factor(ans: Any, x: Any, y: Any) -> Any:
 
 
 @quietly
-def _pow_log(x: Any, y: Any, *, m: int) -> Any:
+def _pow_log(x: Value, y: Value, *, m: int) -> Any:
     power = np.power(x, y)
     return np.where(power == 0, power, power * multiplied(np.log(x), m))[()]
 
@@ -227,7 +229,7 @@ def _pow_log_kernel(k: Any, x: Any, y: Any, *, m: int) -> Any:
     return k.where(power.eq(0), power, power * multiplied(k.call("log", x), m))
 
 
-def _pow_log_factor(ans: Any, x: Any, y: Any, *, m: int) -> Any:
+def _pow_log_factor(ans: Value, x: Value, y: Value, *, m: int) -> Value:
     less = sub_p.bind(y, literal(1.0, y))
     rest = pow_p.bind(x, less) if m == 1 else pow_log_p.bind(x, less, m=m - 1)
     return add_p.bind(
@@ -250,7 +252,7 @@ def _pow_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
     return x if is_number(rw.uniform(y), 1) else None
 
 
-def _pow(x: Any, y: Any) -> Any:
+def _pow(x: Value, y: Value) -> Value:
     try:
         return np.power(x, y)
     except ValueError as error:
@@ -271,7 +273,7 @@ pow_p: Primitive = elementwise(
 )
 
 
-def _integer_by_integer(k: Any, x: Any, y: Any) -> Any:
+def _integer_by_integer(k: IndexEmitter, x: Any, y: Any) -> Any:
     """Square and multiply over all bits of the exponent; products wrap as in NumPy."""
     bits = 8 * y.dtype.itemsize - (y.dtype.kind == "i")
     one, zero = k.const(1, x.dtype), k.const(0, x.dtype)

@@ -8,8 +8,9 @@ from typing import Any
 from ...core.aval import Aval, Zero, aval_of
 from ...core.debug_nans import describe, has_nan
 from ...core.dtypes import is_inexact
-from ...core.kernel import Indexed, Reshape
+from ...core.kernel import Indexed, IndexEmitter, Reshape
 from ...core.primitive import Effect, Primitive
+from ...core.values import Value
 from ...errors import NaNError
 from ...errors.source import Source, replayed
 from ...passes.rewriter import identity
@@ -17,7 +18,7 @@ from ...runtime.context import run_with
 from ..series import of_linear
 
 
-def _identity(x: Any, **params: Any) -> Any:
+def _identity(x: Value, **params: Any) -> Value:
     return x
 
 
@@ -61,7 +62,7 @@ name_p: Primitive = Primitive(
 )
 
 
-def check_nans(x: Any, what: str, source: Source | None = None) -> Any:
+def check_nans(x: Value, what: str, source: Source | None = None) -> Any:
     """Return the value; raise `NaNError` if it contains NaN, in compiled functions too.
 
     Parameters
@@ -78,7 +79,7 @@ def check_nans(x: Any, what: str, source: Source | None = None) -> Any:
     return run_with(replayed, source or replayed.get(), check_nans_p.bind, x, what=what)
 
 
-def _check(x: Any, *, what: str) -> Any:
+def _check(x: Value, *, what: str) -> Value:
     if has_nan(x):
         raise NaNError(f"{what} is NaN{describe(x)}")
     return x
@@ -90,7 +91,7 @@ def _check_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, what: str) ->
     return ans, Zero(ans) if type(t) is Zero else check_nans_p.bind(t, what=f"the derivative of {what}")
 
 
-def _check_kernel(k: Any, index: Any, x: Any, *, out: Aval, what: str) -> Any:
+def _check_kernel(k: IndexEmitter, index: Any, x: Any, *, out: Aval, what: str) -> Any:
     value = x[index]
     k.fail_if(value.ne(value))
     return value

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...core import BOOL, Primitive, is_float
+from ...core.kernel import IndexEmitter, ScalarEmitter
+from ...core.values import Value
 from ..families import elementwise, literal
 from ..structure.linear import Rule
 from .arithmetic import divides, eq_p, mul_p, neg_p, select_p
@@ -41,7 +43,7 @@ rint_p: Primitive = elementwise(
 )
 
 
-def _by_parts(k: Any, f: Rule, x: Any) -> Any:
+def _by_parts(k: ScalarEmitter, f: Rule, x: Any) -> Any:
     if x.dtype.kind != "c":
         return f(x)
     return k.call("complex", f(k.call("real", x)), f(k.call("imag", x)))
@@ -50,7 +52,7 @@ def _by_parts(k: Any, f: Rule, x: Any) -> Any:
 # --- division with remainder --------------------------------------------------------------------------------
 
 
-def _safe_divisor(k: Any, y: Any) -> tuple[Any, Any, Any]:
+def _safe_divisor(k: IndexEmitter, y: Any) -> tuple[Any, Any, Any]:
     """Return a divisor on which integer division never fails, and whether `y` was 0 or -1."""
     zero = y.eq(0)
     if y.dtype.kind == "u":
@@ -59,7 +61,7 @@ def _safe_divisor(k: Any, y: Any) -> tuple[Any, Any, Any]:
     return k.where(zero | minus, k.const(1, y.dtype), y), zero, minus
 
 
-def _floor_divide_kernel(k: Any, x: Any, y: Any) -> Any:
+def _floor_divide_kernel(k: IndexEmitter, x: Any, y: Any) -> Any:
     if is_float(x.dtype):
         return _floor_divide_float(k, x, y)
     one, none = k.const(1, x.dtype), k.const(0, x.dtype)
@@ -72,7 +74,7 @@ def _floor_divide_kernel(k: Any, x: Any, y: Any) -> Any:
     return k.where(zero, none, k.where(minus, -x, k.where(down, quotient - one, quotient)))
 
 
-def _floor_divide_float(k: Any, x: Any, y: Any) -> Any:
+def _floor_divide_float(k: IndexEmitter, x: Any, y: Any) -> Any:
     zero = k.const(0, x.dtype)
     rest = k.call("fmod", x, y)
     quotient = (x - rest) / y
@@ -84,7 +86,7 @@ def _floor_divide_float(k: Any, x: Any, y: Any) -> Any:
     return k.where(y.eq(0), x / y, floor)
 
 
-def _remainder_kernel(k: Any, x: Any, y: Any) -> Any:
+def _remainder_kernel(k: IndexEmitter, x: Any, y: Any) -> Any:
     if is_float(x.dtype):
         rest = k.call("fmod", x, y)
         moved = k.where((rest < 0).ne(y < 0), rest + y, rest)
@@ -96,7 +98,7 @@ def _remainder_kernel(k: Any, x: Any, y: Any) -> Any:
     return k.where(rest.ne(0) & ((rest ^ y) < 0), rest + y, rest)
 
 
-def _fmod_kernel(k: Any, x: Any, y: Any) -> Any:
+def _fmod_kernel(k: IndexEmitter, x: Any, y: Any) -> Any:
     if is_float(x.dtype):
         return k.call("fmod", x, y)
     divisor, zero, minus = _safe_divisor(k, y)
@@ -138,24 +140,24 @@ fmod_p: Primitive = elementwise(
 )
 
 
-def _truncated_quotient(x: Any, y: Any) -> Any:
+def _truncated_quotient(x: Value, y: Value) -> Value:
     """Return how often fmod subtracts `y`: the exact quotient, truncated."""
     size = floor_divide_p.bind(_magnitude(x), _magnitude(y))
     return mul_p.bind(size, mul_p.bind(_sign_of(x), _sign_of(y)))
 
 
-def _sign_of(x: Any) -> Any:
+def _sign_of(x: Value) -> Value:
     return copysign_p.bind(literal(1.0, x), x)
 
 
-def _magnitude(x: Any) -> Any:
+def _magnitude(x: Value) -> Value:
     return copysign_p.bind(x, literal(1.0, x))
 
 
 # --- signs --------------------------------------------------------------------------------------------------
 
 
-def _sign_kernel(k: Any, x: Any) -> Any:
+def _sign_kernel(k: IndexEmitter, x: Any) -> Any:
     one, zero = k.const(1, x.dtype), k.const(0, x.dtype)
     if x.dtype.kind == "u":
         return k.where(x.ne(0), one, zero)
@@ -197,13 +199,13 @@ nextafter_p: Primitive = elementwise(
 # --- NaN and infinity ---------------------------------------------------------------------------------------
 
 
-def _is_finite_kernel(k: Any, x: Any) -> Any:
+def _is_finite_kernel(k: ScalarEmitter, x: Any) -> Any:
     if x.dtype.kind == "c":
         return _is_finite_kernel(k, k.call("real", x)) & _is_finite_kernel(k, k.call("imag", x))
     return k.call("abs", x) < np.inf
 
 
-def _is_inf_kernel(k: Any, x: Any) -> Any:
+def _is_inf_kernel(k: ScalarEmitter, x: Any) -> Any:
     if x.dtype.kind == "c":
         return _is_inf_kernel(k, k.call("real", x)) | _is_inf_kernel(k, k.call("imag", x))
     return k.call("abs", x).eq(np.inf)

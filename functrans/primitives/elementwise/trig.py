@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...core import Primitive, quietly
+from ...core.kernel import IndexEmitter
+from ...core.values import Value
 from ...runtime.libraries import scipy
 from ..families import elementwise, literal
 from ..structure.linear import Rule, add_p, dtype_of
@@ -21,7 +23,7 @@ from .exp_log import LN2, integer_pow_p, sqrt_p
 from .rounding import is_inf_p
 
 
-def _one(x: Any) -> Any:
+def _one(x: Value) -> Value:
     return literal(1.0, x)
 
 
@@ -30,7 +32,7 @@ def _unary(name: str, impl: Rule, factor: Rule | None = None, term: Rule | None 
     return elementwise(name, impl, **derivative, kernel=lambda k, x: k.call(name, x), kinds="fc")
 
 
-def _square(x: Any) -> Any:
+def _square(x: Value) -> Value:
     return integer_pow_p.bind(x, y=2)
 
 
@@ -50,14 +52,14 @@ one_minus_square_p: Primitive = elementwise(
 
 
 @quietly
-def _reciprocal_part(x: Any, y: Any) -> Any:
+def _reciprocal_part(x: Value, y: Value) -> Any:
     wide = np.abs(y) <= np.abs(x)
     ratio = np.where(wide, y, x) / np.where(wide, x, y)
     size = np.where(wide, x, y) + np.where(wide, y, x) * ratio
     return (np.where(wide, 1.0, ratio) / size)[()]
 
 
-def _reciprocal_part_kernel(k: Any, x: Any, y: Any) -> Any:
+def _reciprocal_part_kernel(k: IndexEmitter, x: Any, y: Any) -> Any:
     wide = k.call("abs", y) <= k.call("abs", x)
     ratio = k.where(wide, y, x) / k.where(wide, x, y)
     size = k.where(wide, x, y) + k.where(wide, y, x) * ratio
@@ -78,13 +80,13 @@ reciprocal_part_p: Primitive = elementwise(
 
 
 @quietly
-def _direction(x: Any, y: Any) -> Any:
+def _direction(x: Value, y: Value) -> Any:
     r = np.hypot(x, y)
     out = x / np.where(r == 0, 1.0, r)
     return np.where(np.isinf(x) & np.isfinite(y), np.sign(x), out)[()]
 
 
-def _direction_kernel(k: Any, x: Any, y: Any) -> Any:
+def _direction_kernel(k: IndexEmitter, x: Any, y: Any) -> Any:
     r = k.call("hypot", x, y)
     one = k.const(1, x.dtype)
     along = k.call("abs", x).eq(math.inf) & (k.call("abs", y) < math.inf)
@@ -191,14 +193,14 @@ arctanh_p: Primitive = _unary(
 )
 
 
-def _scaled(x: Any, factor: float) -> Any:
+def _scaled(x: Value, factor: float) -> Value:
     return mul_p.bind(x, literal(factor, x))
 
 
 # --- logistic -----------------------------------------------------------------------------------------------
 
 
-def _logistic_kernel(k: Any, x: Any) -> Any:
+def _logistic_kernel(k: IndexEmitter, x: Any) -> Any:
     one = k.const(1, x.dtype)
     small = k.call("exp", -k.call("abs", x))
     return k.where(x >= 0, one, small) / (small + one)
@@ -213,12 +215,12 @@ logistic_p: Primitive = elementwise(
 )
 
 
-def _logistic_slope(x: Any) -> Any:
+def _logistic_slope(x: Value) -> Value:
     small = np.exp(-np.abs(x))
     return small / np.square(small + 1)
 
 
-def _logistic_slope_kernel(k: Any, x: Any) -> Any:
+def _logistic_slope_kernel(k: IndexEmitter, x: Any) -> Any:
     small = k.call("exp", -k.call("abs", x))
     other = small + k.const(1, x.dtype)
     return small / (other * other)
@@ -234,7 +236,7 @@ logistic_slope_p: Primitive = elementwise(
 )
 
 
-def _logit_kernel(k: Any, x: Any) -> Any:
+def _logit_kernel(k: IndexEmitter, x: Any) -> Any:
     one = k.const(1, x.dtype)
     # Near 1/2 the quotient is near 1, and its logarithm would lose digits.
     twice = x * 2.0 - one
@@ -267,7 +269,7 @@ tanh_p: Primitive = elementwise(
 # --- logarithms of sums -------------------------------------------------------------------------------------
 
 
-def log_share(x: Any, ans: Any) -> Any:
+def log_share(x: Value, ans: Value) -> Value:
     """Return ``x - ans``, the logarithm of the derivative of ``logaddexp`` in `x`; 0 where they are equal.
 
     So at infinities the derivative is not NaN, but 1 for an operand equal to the result.
@@ -277,14 +279,14 @@ def log_share(x: Any, ans: Any) -> Any:
     return sub_p.bind(select_p.bind(same, zero, x), select_p.bind(same, zero, ans))
 
 
-def _gap(x: Any, y: Any) -> Any:
+def _gap(x: Value, y: Value) -> Value:
     """Return ``x - y``, and 0 where both are the same infinity."""
     same, zero = and_p.bind(is_inf_p.bind(x), eq_p.bind(x, y)), literal(0.0, x)
     return sub_p.bind(select_p.bind(same, zero, x), select_p.bind(same, zero, y))
 
 
 def _logaddexp_kernel(base: float, exp: str, log: str | None) -> Any:
-    def emit(k: Any, x: Any, y: Any) -> Any:
+    def emit(k: IndexEmitter, x: Any, y: Any) -> Any:
         top, gap = k.call("max", x, y), k.call("abs", x - y)
         one = k.const(1, x.dtype)
         # The difference of equal infinities is NaN.

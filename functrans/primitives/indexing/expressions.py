@@ -16,6 +16,7 @@ import numpy as np
 from ... import errors
 from ...arrays.array import unwrap
 from ...core import INT64, Tracer, because, is_abstract, operators
+from ...core.values import Index, Value
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import mul_p
 from ..structure.linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p
@@ -87,7 +88,7 @@ class Plan(NamedTuple):
 # --- reading an expression ----------------------------------------------------------------------------------
 
 
-def plan_index(index: Any, shape: tuple[int, ...], mode: str = "raise", staged: bool = False) -> Plan:
+def plan_index(index: Index, shape: tuple[int, ...], mode: str = "raise", staged: bool = False) -> Plan:
     """Parse an index expression for an array of a shape.
 
     Parameters
@@ -134,7 +135,7 @@ def _spaced(entries: Sequence[Any]) -> int:
 _INT_OR_NONE = frozenset((int, type(None)))
 
 
-def _key(index: Any) -> tuple[tuple[Any, ...] | None, list[np.ndarray]]:
+def _key(index: Index) -> tuple[tuple[Any, ...] | None, list[np.ndarray]]:
     """Return what the plan of a simple expression depends on (integers, slices of them, None, Ellipsis, and the shapes
     of integer arrays), and these arrays.
     """
@@ -353,7 +354,7 @@ def _common_shape(indices: Sequence[Any]) -> tuple[int, ...]:
 # --- reading an array ---------------------------------------------------------------------------------------
 
 
-def take_view(x: Any, plan: Plan) -> Any:
+def take_view(x: Value, plan: Plan) -> Value:
     """Apply the slices, integers and new axes of an expression."""
     shape = shape_of(x)
     if not is_abstract(x):
@@ -367,7 +368,7 @@ def take_view(x: Any, plan: Plan) -> Any:
     return x if shape_of(x) == plan.view else reshape_p.bind(x, shape=plan.view)
 
 
-def take(x: Any, plan: Plan, fill_value: Any = None) -> Any:
+def take(x: Any, plan: Plan, fill_value: Any = None) -> Value:
     """Return the elements that an expression selects."""
     out = take_view(x, plan)
     if not plan.axes:
@@ -378,7 +379,7 @@ def take(x: Any, plan: Plan, fill_value: Any = None) -> Any:
     return out if order is None else transpose_p.bind(out, permutation=order)
 
 
-def getitem(x: Any, index: Any) -> Any:
+def getitem(x: Value, index: Index) -> Value:
     """Return ``x[index]``, for a tracer or an ndarray.
 
     Raises

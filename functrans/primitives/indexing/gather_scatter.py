@@ -21,8 +21,9 @@ import numpy as np
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import INT64
 from ...core.ir import Atom, Eqn
-from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, Pointwise
+from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Pointwise
 from ...core.primitive import Linear, Primitive
+from ...core.values import Index, Value
 from ...errors import ShapeError
 from ...passes.rewind import Back, variables
 from ...passes.toolkit import new_equation
@@ -70,7 +71,7 @@ def scatter_impl(ufunc: np.ufunc | None) -> Rule:
     """Return the evaluation by NumPy. With None, updates replace the elements."""
 
     def impl(
-        x: Any,
+        x: Value,
         updates: Any,
         *indices: Any,
         axes: tuple[int, ...],
@@ -208,7 +209,9 @@ def scatter_kernel(combination: Primitive | None) -> Block:
                 value = k.load(updates, [*at, *others])
                 k.store(out, target, value if combine is None else combine(k, k.load(out, target), value))
 
-    def written(x: Any, updates: Any, index: Any, *others: Any, axes: tuple[int, ...], **params: Any) -> Any:
+    def written(
+        x: Any, updates: Any, index: Index, *others: Any, axes: tuple[int, ...], **params: Any
+    ) -> Any:
         rest = iter(range(index.aval.ndim, updates.aval.ndim))
         return tuple([None if d in axes else next(rest) for d in range(x.aval.ndim)])
 
@@ -258,7 +261,7 @@ def _gather_transpose(
 
 
 def _gather_accumulate(
-    ct: Any,
+    ct: Value,
     totals: Sequence[Any],
     x: Linear,
     *indices: Any,
@@ -287,7 +290,7 @@ def _gather_batch(
 
 
 def _gather_kernel(
-    k: Any,
+    k: IndexEmitter,
     index: Any,
     x: Any,
     *indices: Any,
@@ -349,14 +352,14 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], mode: str, f
     return gather_p.bind(x, *indices, axes=axes, mode=mode, **fill)
 
 
-def _as_rows(condition: Any, shape: tuple[int, ...]) -> Any:
+def _as_rows(condition: Value, shape: tuple[int, ...]) -> Value:
     """Broadcast a condition per index to one per update."""
     return broadcast_in_dim_p.bind(
         condition, shape=shape, broadcast_dimensions=tuple(range(len(shape_of(condition))))
     )
 
 
-def _is_last(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Any:
+def _is_last(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Value:
     """Return for each index whether its update wins, as the last at its position."""
     common, extents = shape_of(indices[0]), tuple([shape[d] for d in axes])
     count, every = prod(common), tuple(range(len(axes)))
@@ -377,7 +380,7 @@ def _is_last(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ..
 
 
 def _scatter_transpose(
-    ct: Any,
+    ct: Value,
     x: Any,
     updates: Any,
     *indices: Any,

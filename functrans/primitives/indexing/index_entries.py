@@ -11,6 +11,7 @@ from ... import errors
 from ...arrays.array import has_tracer, holds_tracers, unwrap
 from ...arrays.protocols import is_jax_array
 from ...core import INT64, Tracer, dtype_kind
+from ...core.values import Index, Value
 from ..elementwise.arithmetic import convert
 from ..structure.linear import reshape_p, shape_of
 from ..structure.shape import concatenate_p
@@ -23,7 +24,7 @@ class Mask(NamedTuple):
     shape: tuple[int, ...]
 
 
-def entries_of(index: Any) -> list[Any]:
+def entries_of(index: Index) -> list[Any]:
     """The parts of an expression, each as an int, slice, None, Ellipsis, `Mask`, or integer array."""
     return [_entry(e) for e in (index if type(index) is tuple else (index,))]
 
@@ -130,7 +131,7 @@ def _plain_indices(e: Any) -> np.ndarray:
     return a.astype(INT64) if a.size == 0 else a
 
 
-def as_int64(x: Any) -> Any:
+def as_int64(x: Value) -> Any:
     """Convert integers to int64."""
     return convert(x, INT64) if hasattr(x, "dtype") else np.int64(x)
 

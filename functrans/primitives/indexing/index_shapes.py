@@ -21,6 +21,8 @@ from ...core import (
     is_abstract,
     is_inexact,
 )
+from ...core.kernel import IndexEmitter
+from ...core.values import Value
 from ..elementwise.arithmetic import convert, ge_p, lt_p, select_p
 from ..elementwise.bits import and_p
 from ..structure.linear import batched_first, shape_of
@@ -132,7 +134,7 @@ def checked_mode(mode: Any) -> str:
     return str(mode)
 
 
-def negative_outside(i: Any, mode: str) -> Any:
+def negative_outside(i: Any, mode: str) -> Value:
     """Signed integers, as indices of which negative ones do not count from the end.
 
     They become the largest integer, which is outside of any array, and 0 where a mode clips. A mode that wraps leaves
@@ -240,7 +242,7 @@ def fill_for(dtype: np.dtype, fill_value: Any = None) -> Any:
     return dtype.type(np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max)
 
 
-def kernel_index(k: Any, i: Any, n: int, mode: str) -> tuple[Any, Any]:
+def kernel_index(k: IndexEmitter, i: Any, n: int, mode: str) -> tuple[Any, Any]:
     """Return a kernel's index moved into ``[0, n)``, as int64, and whether it was in bounds (None: always)."""
     i = k.cast(i, np.dtype(np.int64))
     if mode == "promise_in_bounds":

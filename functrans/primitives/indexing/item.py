@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Aval, Block, BlockEmitter, Buffer, Indexed, Linear, Primitive
+from ...core.values import Value
 from ..structure.linear import linear_jvp, move_axis
 from ..structure.shape import loops
 
@@ -65,7 +66,7 @@ getitem_p: Primitive = Primitive(
 )
 
 
-def _putitem_impl(x: Any, *, index: Index, shape: tuple[int, ...]) -> np.ndarray:
+def _putitem_impl(x: Value, *, index: Index, shape: tuple[int, ...]) -> np.ndarray:
     out = np.zeros(shape, x.dtype)
     out[numpy_index(index)] = x
     return out
@@ -88,7 +89,7 @@ def _putitem_kernel(
         k.store(out, _at(index, where), k.load(x, where))
 
 
-def _putitem_transpose(ct: Any, x: Linear, *, index: Index, shape: tuple[int, ...]) -> list[Any]:
+def _putitem_transpose(ct: Value, x: Linear, *, index: Index, shape: tuple[int, ...]) -> list[Any]:
     return [getitem_p.bind(ct, index=index, shape=x.aval.shape)]
 
 

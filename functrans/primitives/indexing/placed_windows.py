@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import INT64, IndexOutOfBoundsError
+from ...core.values import Value
 from ..elementwise.arithmetic import clamp_p, convert, ge_p, le_p, lt_p, select_p
 from ..elementwise.bits import and_p
 from ..structure.linear import add_p, broadcast_in_dim_p, reshape_p, shape_of, transpose_p
@@ -107,7 +108,7 @@ def index_arrays(windows: PlacedWindows, starts: Any, mode: str) -> tuple[list[A
     return arrays, "promise_in_bounds" if inside else mode
 
 
-def _column(starts: Any, i: int) -> Any:
+def _column(starts: Any, i: int) -> Value:
     """Return one column of the start indices, as int64."""
     shape = shape_of(starts)
     if shape[-1] != 1:
@@ -120,7 +121,7 @@ def _column(starts: Any, i: int) -> Any:
     return convert(reshape_p.bind(starts, shape=shape[:-1]), INT64)
 
 
-def _start(start: Any, n: int, size: int, mode: str) -> Any:
+def _start(start: Any, n: int, size: int, mode: str) -> Value:
     """Return adjusted starts, with which the canonical gather treats elements out of bounds as `mode` says."""
     zero, last = np.int64(0), np.int64(n - size)
     if mode in ("clip", "promise_in_bounds"):
@@ -136,7 +137,7 @@ def _start(start: Any, n: int, size: int, mode: str) -> Any:
     return start
 
 
-def _spread(x: Any, common: tuple[int, ...]) -> Any:
+def _spread(x: Any, common: tuple[int, ...]) -> Value:
     shape = shape_of(x)
     if shape == common:
         return x
@@ -154,7 +155,7 @@ def check_sizes(name: str, windows: PlacedWindows) -> None:
             )
 
 
-def arranged(x: Any, order: Sequence[int]) -> Any:
+def arranged(x: Value, order: Sequence[int]) -> Value:
     """Reorder the axes."""
     order = tuple(order)
     return x if order == tuple(range(len(order))) else transpose_p.bind(x, permutation=order)

@@ -13,6 +13,7 @@ from ...core.dtypes import INT64
 from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Primitive
 from ...core.trace import Tracer, eval_trace, tracing
+from ...core.values import Value
 from ...errors import ShapeError
 from ..elementwise.arithmetic import (
     Pair,
@@ -89,7 +90,7 @@ class SortedUpdates(NamedTuple):
     order: Any
     places: Any
 
-    def restored(self, x: Any) -> Any:
+    def restored(self, x: Value) -> Any:
         """Return sorted rows to the order of the updates."""
         empty = zeros(Aval(shape_of(x), dtype_of(x)))
         return scatter_p.bind(empty, x, self.order, axes=(0,), mode="promise_in_bounds", unique_indices=True)
@@ -102,7 +103,7 @@ def sorted_updates(places: Any) -> SortedUpdates:
     return SortedUpdates(order, gathered(places, [order], (0,), "promise_in_bounds"))
 
 
-def ranks(places: Any) -> Any:
+def ranks(places: Any) -> Value:
     """Return for each update the number of earlier ones at the same position."""
     updates = sorted_updates(places)
     position = iota(shape_of(updates.places), 0)
@@ -114,7 +115,7 @@ def ranks(places: Any) -> Any:
 # --- products of all but one --------------------------------------------------------------------------------
 
 
-def products_of_others(updates: Any, places: Any, size: int) -> Any:
+def products_of_others(updates: Value, places: Any, size: int) -> Value:
     """Return for each update the product of all others at its position; there are `size` positions.
 
     It does not divide, so zeros are safe in derivatives of any order.
@@ -214,7 +215,7 @@ def _shifted(rows: Pair, places: Any, distance: int) -> Pair:
     return value, tangent
 
 
-def _joins(places: Any, distance: int) -> Any:
+def _joins(places: Any, distance: int) -> Value:
     """Return whether the element `distance` before each one exists and is equal."""
     earlier = pad_p.bind(places, np.int64(-2), padding_config=((distance, -distance, 0),))
     return eq_p.bind(places, earlier)
@@ -236,14 +237,14 @@ others_at_p: Primitive = Primitive(
 )
 
 
-def _distinct(x: Any, indices: Sequence[Any], params: dict[str, Any]) -> bool:
+def _distinct(x: Value, indices: Sequence[Any], params: dict[str, Any]) -> bool:
     """Whether it is known that no two updates have the same position."""
     if params.get("unique_indices") or prod(shape_of(indices[0])) <= 1:
         return True
     return all_different(shape_of(x), indices, params["axes"], params["mode"])
 
 
-def _others(x: Any, updates: Any, indices: Sequence[Any], params: dict[str, Any]) -> Any:
+def _others(x: Value, updates: Value, indices: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return the factor of each update's tangent: the product of everything else at its position."""
     axes, mode = params["axes"], params["mode"]
     if _distinct(x, indices, params):
@@ -265,7 +266,7 @@ def _scatter_mul_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: 
     return ans, t
 
 
-def _scatter_mul_transpose(ct: Any, x: Any, updates: Any, *indices: Any, **params: Any) -> list[Any]:
+def _scatter_mul_transpose(ct: Value, x: Value, updates: Value, *indices: Any, **params: Any) -> list[Any]:
     return [scatter_mul_p.bind(ct, updates, *indices, **params), None, *[None] * len(indices)]
 
 
@@ -299,7 +300,7 @@ def _scatter_div_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: 
     return ans, t
 
 
-def _scatter_div_transpose(ct: Any, x: Any, updates: Any, *indices: Any, **params: Any) -> list[Any]:
+def _scatter_div_transpose(ct: Value, x: Value, updates: Value, *indices: Any, **params: Any) -> list[Any]:
     return [scatter_div_p.bind(ct, updates, *indices, **params), None, *[None] * len(indices)]
 
 

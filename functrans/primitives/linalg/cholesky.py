@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Aval, Block, BlockEmitter, Buffer, Effect, LinAlgError, Linear, Primitive, Zero, is_float
+from ...core.values import Value
 from ..axes import same_dtype
 from ..elementwise.arithmetic import mul_p, neg_p, sub_p
 from ..elementwise.complexes import conj_p
@@ -34,18 +35,18 @@ _BLOCK = 32
 """Rows of one block. Loops work within a block, BLAS between blocks."""
 
 
-def halved(x: Any) -> Any:
+def halved(x: Value) -> Value:
     """Return the strict lower triangle and half of the diagonal."""
     both = add_p.bind(triangle(x, lower=True), triangle(x, lower=True, strict=True))
     return mul_p.bind(dtype_of(x).type(0.5), both)
 
 
-def _mirrored(x: Any) -> Any:
+def _mirrored(x: Value) -> Value:
     """Return the symmetric matrix with this lower triangle."""
     return add_p.bind(triangle(x, lower=True), matrix_transpose(triangle(x, lower=True, strict=True)))
 
 
-def _folded(x: Any) -> Any:
+def _folded(x: Value) -> Any:
     """Return the transpose of `_mirrored`: the upper triangle added to the lower one."""
     return add_p.bind(triangle(x, lower=True), triangle(matrix_transpose(x), lower=True, strict=True))
 
@@ -56,15 +57,15 @@ def _abstract(factor: Aval, t: Aval, *, back: bool) -> Aval:
     return t.strong()
 
 
-def _left(factor: Any, x: Any, transpose: bool = False) -> Any:
+def _left(factor: Any, x: Value, transpose: bool = False) -> Value:
     return solve(factor, x, left_side=True, lower=True, transpose_a=transpose)
 
 
-def _right(factor: Any, x: Any, transpose: bool = False) -> Any:
+def _right(factor: Any, x: Value, transpose: bool = False) -> Value:
     return solve(factor, x, left_side=False, lower=True, transpose_a=transpose)
 
 
-def _impl(factor: Any, t: Any, *, back: bool) -> np.ndarray:
+def _impl(factor: Any, t: Value, *, back: bool) -> np.ndarray:
     factor = np.tril(factor)
     if back:
         inner = halved(np.swapaxes(factor, -1, -2) @ np.tril(t))
@@ -82,7 +83,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, back: bool) -> tupl
     return ans, Zero(ans) if out is None else out
 
 
-def _moved(factor: Any, t: Any, e: Any) -> Any:
+def _moved(factor: Any, t: Value, e: Any) -> Value:
     """The derivative of ``L phi(M)``, ``M = L^-1 S L^-T``, in L: ``M' = -(F M + M F^T)`` where ``F = L^-1 L'``."""
     m = _left(factor, _right(factor, _mirrored(t), True))
     f = matrix_product(_left(factor, e), m)
@@ -90,7 +91,7 @@ def _moved(factor: Any, t: Any, e: Any) -> Any:
     return add_p.bind(matrix_product(e, halved(m)), matrix_product(factor, halved(change)))
 
 
-def _moved_back(factor: Any, ct: Any, e: Any) -> Any:
+def _moved_back(factor: Any, ct: Value, e: Any) -> Value:
     """The derivative of ``S = L^-T phi(L^T C) L^-1`` in L, folded."""
     ct = triangle(ct, lower=True)
     inner = halved(matrix_product(matrix_transpose(factor), ct))
@@ -101,7 +102,7 @@ def _moved_back(factor: Any, ct: Any, e: Any) -> Any:
     return _folded(sub_p.bind(out, _right(factor, matrix_product(s, e))))
 
 
-def _transpose(ct: Any, factor: Any, t: Any, *, back: bool) -> list[Any]:
+def _transpose(ct: Value, factor: Any, t: Value, *, back: bool) -> list[Any]:
     assert type(factor) is not Linear, "cholesky_slope is not linear in the factor"
     return [None, cholesky_slope_p.bind(factor, ct, back=not back)]
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import INT32, INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Zero, quietly, real_dtype
+from ...core.values import Value
 from ..elementwise.arithmetic import (
     convert_element_type_p,
     eq_p,
@@ -44,7 +45,7 @@ _REST = 3
 """The largest rank deficiency handled exactly."""
 
 
-def cofactors_slope(a: Any, t: Any) -> Any:
+def cofactors_slope(a: Value, t: Value) -> Value:
     """Return the tangent of the cofactors of `a`, which is at least 2 x 2.
 
     Exact to all orders if the rank deficiency is at most three, else up to the second order (the determinant's third).
@@ -65,18 +66,18 @@ def cofactors_slope(a: Any, t: Any) -> Any:
     return mul_p.bind(_as_matrices(unit), matrix_product(matrix_product(q, slope), back))
 
 
-def _as_matrices(x: Any) -> Any:
+def _as_matrices(x: Value) -> Value:
     """Return numbers as 1 x 1 matrices."""
     return reshape_p.bind(x, shape=(*shape_of(x), 1, 1))
 
 
-def _total(x: Any) -> Any:
+def _total(x: Value) -> Value:
     """Return the sum of the elements of each matrix, as 1 x 1 matrices."""
     rank = len(shape_of(x))
     return _as_matrices(reduce_sum_p.bind(x, axes=(rank - 2, rank - 1)))
 
 
-def _determinant(x: Any) -> Any:
+def _determinant(x: Value) -> Value:
     """Return the determinant of nonsingular matrices, by their LU factors."""
     lu, pivots, _ = lu_p.bind(x)
     shape, dtype = shape_of(pivots), dtype_of(lu)
@@ -91,26 +92,26 @@ def _determinant(x: Any) -> Any:
 # --- at most three rows ---------------------------------------------------------------------------------------
 
 
-def _rolled(x: Any, rows: int, columns: int) -> Any:
+def _rolled(x: Value, rows: int, columns: int) -> Value:
     """``y[i, j] = x[i + rows, j + columns]``, indices modulo the size."""
     n, rank = shape_of(x)[-1], len(shape_of(x))
     y = concatenate_p.bind(rows_of(x, rows, n), rows_of(x, 0, rows), dimension=rank - 2)
     return concatenate_p.bind(columns_of(y, columns, n), columns_of(y, 0, columns), dimension=rank - 1)
 
 
-def _crossed(x: Any, y: Any) -> Any:
+def _crossed(x: Value, y: Value) -> Value:
     """The bilinear form that gives the cofactors of a 3 x 3 matrix when both arguments are that matrix."""
     return sub_p.bind(
         mul_p.bind(_rolled(x, 1, 1), _rolled(y, 2, 2)), mul_p.bind(_rolled(x, 1, 2), _rolled(y, 2, 1))
     )
 
 
-def _small(x: Any) -> Any:
+def _small(x: Value) -> Value:
     """The cofactors of matrices with two or three rows."""
     return _crossed(x, x) if shape_of(x)[-1] == _REST else _written_out_slope(x, x)
 
 
-def _written_out_slope(x: Any, t: Any) -> Any:
+def _written_out_slope(x: Value, t: Value) -> Value:
     """The tangent of `_small`. The cofactors of 2 x 2 matrices are linear."""
     if shape_of(x)[-1] == _REST:
         return add_p.bind(_crossed(x, t), _crossed(t, x))
@@ -133,7 +134,7 @@ class _Blocks(NamedTuple):
     rest: Any
 
 
-def _blocks(x: Any) -> _Blocks:
+def _blocks(x: Value) -> _Blocks:
     n = shape_of(x)[-1]
     m = n - _REST
     top, bottom = rows_of(x, 0, m), rows_of(x, m, n)
@@ -142,17 +143,17 @@ def _blocks(x: Any) -> _Blocks:
     )
 
 
-def _joined(b: _Blocks) -> Any:
+def _joined(b: _Blocks) -> Value:
     rank = len(shape_of(b.head))
     rows = [concatenate_p.bind(*pair, dimension=rank - 1) for pair in (b[:2], b[2:])]
     return concatenate_p.bind(*rows, dimension=rank - 2)
 
 
-def _product(*factors: Any) -> Any:
+def _product(*factors: Any) -> Value:
     return reduce(matrix_product, factors)
 
 
-def _sum(*terms: Any) -> Any:
+def _sum(*terms: Any) -> Value:
     return reduce(add_p.bind, terms)
 
 
@@ -170,7 +171,7 @@ def _gaps(r: Any) -> Any:
     return _blocks(gaps).head
 
 
-def _bordered_slope(b: Any, f: Any, r: Any) -> Any:
+def _bordered_slope(b: Any, f: Any, r: Any) -> Value:
     """The tangent of the cofactors of a matrix whose leading block is regular.
 
     The adjugate is ``d [[s B11^-1 + X J Y, -X J], [-J Y, J]]``, where d = det B11, X = B11^-1 B12, Y = B21 B11^-1,
@@ -229,7 +230,7 @@ def _abstract(a: Aval, *factors: Aval) -> Aval:
 
 
 @quietly
-def _impl(a: Any, *factors_of_a: Any) -> np.ndarray:
+def _impl(a: Value, *factors_of_a: Any) -> np.ndarray:
     n = a.shape[-1]
     if not factors_of_a:
         out = np.empty_like(a)
@@ -337,11 +338,11 @@ class _Dual(NamedTuple):
         return _Dual(neg_p.bind(self.x), neg_p.bind(self.t))
 
 
-def _small_slope(a: Any, t: Any) -> Any:
+def _small_slope(a: Value, t: Value) -> Value:
     """The tangent of cofactors with explicit formulas."""
     rank, n = len(shape_of(a)), shape_of(a)[-1]
 
-    def element(x: Any, i: int, j: int) -> Any:
+    def element(x: Value, i: int, j: int) -> Value:
         return columns_of(rows_of(x, i, i + 1), j, j + 1)
 
     dual = [[_Dual(element(a, i, j), element(t, i, j)) for j in range(n)] for i in range(n)]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, Aval, Primitive, Zero, aval_of, complex_dtype, is_float, is_inexact, real_dtype
+from ...core.values import Value
 from ...errors import LinAlgError, NoRuleError
 from ...runtime.libraries import scipy
 from ..structure.linear import batched_first
@@ -30,7 +31,7 @@ def _decomposition(
     """A primitive that calls `function` for each matrix, and has no derivative."""
     this: list[Primitive] = []
 
-    def impl(*arrays: Any, on_error: str, **params: Any) -> tuple[np.ndarray, ...]:
+    def impl(*arrays: Value, on_error: str, **params: Any) -> tuple[np.ndarray, ...]:
         avals = abstract(*map(aval_of, arrays), on_error=on_error, **params)
         outs = tuple([np.zeros(a.shape, a.dtype) for a in avals])
         for place in np.ndindex(arrays[0].shape[:-2]) if arrays[0].size else ():

@@ -24,6 +24,7 @@ from ...core import (
     quietly,
     real_dtype,
 )
+from ...core.values import Value
 from ..elementwise.arithmetic import mul_p, stop_gradient_p
 from ..elementwise.complexes import complex_p, imag_p, real_p
 from ..families import literal
@@ -73,12 +74,12 @@ def _det_abstract(a: Aval, *factors: Aval) -> Aval:
 
 
 @not_of_low("det")
-def _det_impl(a: Any, *factors: Any) -> np.ndarray:
+def _det_impl(a: Value, *factors: Any) -> np.ndarray:
     return _det_of_factors(a, *factors) if factors else np.linalg.det(a)
 
 
 @quietly
-def _det_of_factors(a: Any, lu: Any, pivots: Any, permutation: Any) -> np.ndarray:
+def _det_of_factors(a: Value, lu: Any, pivots: Any, permutation: Any) -> np.ndarray:
     out = np.multiply.reduce(np.diagonal(lu, axis1=-2, axis2=-1), -1) * parity_of(pivots).astype(a.dtype)
     reliable = np.isfinite(out) & (out != 0)
     if reliable.all():
@@ -87,7 +88,7 @@ def _det_of_factors(a: Any, lu: Any, pivots: Any, permutation: Any) -> np.ndarra
     return np.where(reliable, out, sign * np.exp(size))
 
 
-def _factors(a: Any, given: Sequence[Any]) -> Sequence[Any]:
+def _factors(a: Value, given: Sequence[Any]) -> Sequence[Any]:
     return given if given else lu_p.bind(stop_gradient_p.bind(a))
 
 
@@ -184,7 +185,7 @@ def _slogdet_abstract(a: Aval, *factors: Aval) -> tuple[Aval, Aval]:
 
 @not_of_low("slogdet")
 @quietly
-def _slogdet_impl(a: Any, *factors: Any) -> tuple[np.ndarray, np.ndarray]:
+def _slogdet_impl(a: Value, *factors: Any) -> tuple[np.ndarray, np.ndarray]:
     if not factors:
         sign, size = np.linalg.slogdet(a)
         return sign, size

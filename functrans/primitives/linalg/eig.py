@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Aval, Primitive, Zero, aval_of, complex_dtype, real_dtype
+from ...core.values import Value
 from ..elementwise.arithmetic import div_p, eq_p, le_p, mul_p, neg_p, select_p, stop_gradient_p
 from ..elementwise.complexes import abs_p, complex_p, imag_p
 from ..reductions.reduce import argmax_p, reduce_max_p
@@ -60,7 +61,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, vectors: bool, on_e
     return (w, v), (slope, _normalised(v, turned))
 
 
-def _certain(gaps: Any, pivots: Any) -> Any:
+def _certain(gaps: Any, pivots: Any) -> Value:
     """Return 1, but NaN for multiple eigenvalues without a full set of eigenvectors.
 
     Their derivative is infinite. The inverse of the eigenvectors, singular up to rounding, would give arbitrary values.
@@ -76,13 +77,13 @@ def _certain(gaps: Any, pivots: Any) -> Any:
     return select_p.bind(column, add_p.bind(tied, one), one)
 
 
-def _spread(x: Any, shape: tuple[int, ...]) -> Any:
+def _spread(x: Any, shape: tuple[int, ...]) -> Value:
     own = shape_of(x)
     axes = tuple(range(len(shape) - len(own), len(shape)))
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=axes)
 
 
-def _normalised(v: Any, t: Any) -> Any:
+def _normalised(v: Value, t: Value) -> Value:
     """Return tangents that keep each column of `v` at norm 1 with its largest element real, LAPACK's normalization."""
     real = real_dtype(dtype_of(v))
     size = abs_p.bind(v)
@@ -92,7 +93,7 @@ def _normalised(v: Any, t: Any) -> Any:
     place = argmax_p.bind(size, axes=(axis,))
     chosen = eq_p.bind(iota((shape[-2], 1), 0), spectral.as_row(place))
 
-    def largest(x: Any) -> Any:
+    def largest(x: Value) -> Value:
         return reduce_sum_p.bind(select_p.bind(chosen, x, real.type(0)), axes=(axis,))
 
     phase = neg_p.bind(div_p.bind(largest(imag_p.bind(t)), largest(spectral.real_part(v))))

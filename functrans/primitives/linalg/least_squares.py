@@ -11,6 +11,7 @@ from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import FLOAT64, INT32, real_dtype
 from ...core.kernel import Block, BlockEmitter, Buffer, Scalar
 from ...core.primitive import Primitive
+from ...core.values import Value
 from ...errors import LinAlgError
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
@@ -201,7 +202,7 @@ def _lstsq_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str
     return (x, s, rank), (t_x, _slope_of_values(a, t_a, on_error), Zero(rank))
 
 
-def _slope_of_values(a: Any, t: Any, on_error: str) -> Any:
+def _slope_of_values(a: Value, t: Value, on_error: str) -> Any:
     """Return the tangents of the singular values."""
     u, _, vh = svd_p.bind(a, full_matrices=False, vectors=True, on_error=on_error)
     return spectral.real_part(

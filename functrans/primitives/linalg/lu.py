@@ -19,6 +19,7 @@ from ...core import (
     Zero,
     is_float,
 )
+from ...core.values import Value
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import sub_p
 from ..indexing.gather_scatter import gather_p
@@ -39,7 +40,7 @@ def _lu_abstract(x: Aval) -> tuple[Aval, Aval, Aval]:
 
 
 @not_of_low("lu")
-def _lu_impl(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _lu_impl(x: Value) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     *batch, m, n = x.shape
     lu, pivots = np.empty(x.shape, x.dtype), np.empty((*batch, min(m, n)), INT32)
     if lu.size:
@@ -74,7 +75,7 @@ def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     return outs, (tangent, Zero(pivots), Zero(permutation))
 
 
-def _slope(lu: Any, t: Any, m: int, n: int) -> Any:
+def _slope(lu: Any, t: Value, m: int, n: int) -> Value:
     """Return the tangent of both factors, packed like them.
 
     With ``X = L1^-1 A1' U1^-1`` for the leading square blocks, ``L1' = L1 tril(X, -1)`` and ``U1' = triu(X) U1`` (Giles
@@ -84,7 +85,7 @@ def _slope(lu: Any, t: Any, m: int, n: int) -> Any:
     k, rank = min(m, n), len(shape_of(lu))
     axis = rank - 2 if m > n else rank - 1
 
-    def split(x: Any) -> tuple[Any, Any]:
+    def split(x: Value) -> tuple[Any, Any]:
         shape = shape_of(x)
         return slice_along(x, axis, 0, k), slice_along(x, axis, k, shape[axis])
 
@@ -108,12 +109,12 @@ def _slope(lu: Any, t: Any, m: int, n: int) -> Any:
     return concatenate_p.bind(out, rest, dimension=axis)
 
 
-def columns_taken(x: Any, order: Any) -> Any:
+def columns_taken(x: Value, order: Any) -> Value:
     """Permute the columns of matrices, each batch element by a different permutation."""
     return matrix_transpose(rows_taken(matrix_transpose(x), order))
 
 
-def rows_taken(x: Any, permutation: Any) -> Any:
+def rows_taken(x: Value, permutation: Any) -> Value:
     """Permute the rows of matrices, each batch element by a different permutation."""
     *batch, n, _ = shape_of(x)
     shape = (*batch, n)

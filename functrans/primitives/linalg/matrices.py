@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core import LOW, BlockEmitter, Buffer, DtypeError, LinAlgError, is_inexact, is_low
+from ...core.values import Value
 from ..elementwise.arithmetic import ge_p, gt_p, mul_p, select_p
 from ..elementwise.complexes import conj_p
 from ..families import literal
@@ -18,26 +19,26 @@ from ..structure.linear import Rule, add_p, dtype_of, reduce_sum_p, shape_of, tr
 from ..structure.shape import diagonal_mask, iota, slice_along
 
 
-def matrix_transpose(x: Any, conjugate: bool = False) -> Any:
+def matrix_transpose(x: Value, conjugate: bool = False) -> Value:
     """Exchange the last two axes, and conjugate if asked to."""
     n = len(shape_of(x))
     x = transpose_p.bind(x, permutation=(*range(n - 2), n - 1, n - 2))
     return conj_p.bind(x) if conjugate and dtype_of(x).kind == "c" else x
 
 
-def symmetrized(x: Any) -> Any:
+def symmetrized(x: Value) -> Value:
     """The mean of matrices and their conjugate transposes."""
     return mul_p.bind(literal(0.5, x), add_p.bind(x, matrix_transpose(x, conjugate=True)))
 
 
-def matrix_product(x: Any, y: Any) -> Any:
+def matrix_product(x: Any, y: Any) -> Value:
     """Return ``x @ y`` for arrays with equal batch axes."""
     n = len(shape_of(x))
     batch = tuple(range(n - 2))
     return dot_general_p.bind(x, y, dimension_numbers=(((n - 1,), (n - 2,)), (batch, batch)))
 
 
-def triangle(x: Any, lower: bool, strict: bool = False) -> Any:
+def triangle(x: Value, lower: bool, strict: bool = False) -> Value:
     """Return `x` with zeros outside one triangle; `strict` zeroes the diagonal as well."""
     n, m = shape_of(x)[-2:]
     rows, columns = iota((n, 1), 0), iota((1, m), 1)
@@ -89,7 +90,7 @@ def not_of_low(name: str) -> Callable[[Rule], Rule]:
     """Let an implementation refuse float16 and bfloat16: NumPy would compute that of bfloat16 in float64."""
 
     def decorator(impl: Rule) -> Rule:
-        def checked(*arrays: Any, **params: Any) -> Any:
+        def checked(*arrays: Value, **params: Any) -> Any:
             if arrays[0].dtype.char in LOW:
                 check_kind(name, arrays[0].dtype)
             return impl(*arrays, **params)
@@ -99,7 +100,7 @@ def not_of_low(name: str) -> Callable[[Rule], Rule]:
     return decorator
 
 
-def offset_of(index: Sequence[Any], shape: Sequence[int]) -> Any:
+def offset_of(index: Sequence[Any], shape: Sequence[int]) -> Value:
     """Return the offset in elements of the matrix at a batch index."""
     total: Any = 0
     for d, i in enumerate(index):
@@ -110,24 +111,24 @@ def offset_of(index: Sequence[Any], shape: Sequence[int]) -> Any:
     return total
 
 
-def columns_of(x: Any, start: int, stop: int) -> Any:
+def columns_of(x: Value, start: int, stop: int) -> Value:
     """Return some columns of matrices."""
     shape = shape_of(x)
     return x if (start, stop) == (0, shape[-1]) else slice_along(x, len(shape) - 1, start, stop)
 
 
-def rows_of(x: Any, start: int, stop: int) -> Any:
+def rows_of(x: Value, start: int, stop: int) -> Value:
     """Return some rows of matrices."""
     shape = shape_of(x)
     return x if (start, stop) == (0, shape[-2]) else slice_along(x, len(shape) - 2, start, stop)
 
 
-def adjoint(x: Any) -> Any:
+def adjoint(x: Value) -> Value:
     """Return the conjugate transpose."""
     return matrix_transpose(x, conjugate=True)
 
 
-def diagonal_of(x: Any) -> Any:
+def diagonal_of(x: Value) -> Value:
     """Return the main diagonals of square matrices."""
     n = shape_of(x)[-1]
     chosen = select_p.bind(diagonal_mask(n, n), x, dtype_of(x).type(0))
@@ -228,7 +229,7 @@ def small_determinant(a: Rows, one: Any) -> Any:
     return total
 
 
-def _minor(first: Sequence[Any], second: Sequence[Any], i: int, j: int) -> Any:
+def _minor(first: Sequence[Any], second: Sequence[Any], i: int, j: int) -> Value:
     return first[i] * second[j] - first[j] * second[i]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT32, Atom, Aval, Block, BlockEmitter, Buffer, Eqn, Primitive, Zero, real_dtype
+from ...core.values import Value
 from ...errors import LinAlgError
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import eq_p, mul_p, neg_p, select_p, sub_p
@@ -31,13 +32,13 @@ from .matrices import (
 )
 
 
-def _as_rows(x: Any) -> Any:
+def _as_rows(x: Value) -> Value:
     """Return vectors as matrices of one row."""
     shape = shape_of(x)
     return reshape_p.bind(x, shape=(*shape[:-1], 1, shape[-1]))
 
 
-def with_unit_diagonal(x: Any) -> Any:
+def with_unit_diagonal(x: Value) -> Value:
     """Return the strict lower triangle with ones on the diagonal."""
     m, n = shape_of(x)[-2:]
     return add_p.bind(triangle(x, lower=True, strict=True), eye(m, n, 0, dtype_of(x)))
@@ -54,7 +55,7 @@ def compact(vectors: Any, taus: Any) -> tuple[Any, Any]:
     return v, solve(inner, scale, left_side=False, lower=False, unit_diagonal=True)
 
 
-def householder_product(vectors: Any, taus: Any) -> Any:
+def householder_product(vectors: Any, taus: Any) -> Value:
     """Return the first n columns of ``H1 H2 ... Hk``; the vectors are below the diagonal of an (m, n) matrix."""
     m, n = shape_of(vectors)[-2:]
     k = shape_of(taus)[-1]
@@ -109,7 +110,7 @@ def _geqrf_abstract(x: Aval) -> tuple[Aval, Aval]:
 
 
 @not_of_low("qr")
-def _geqrf_impl(x: Any) -> tuple[np.ndarray, np.ndarray]:
+def _geqrf_impl(x: Value) -> tuple[np.ndarray, np.ndarray]:
     h, taus = np.linalg.qr(x, mode="raw")
     return np.ascontiguousarray(np.swapaxes(h, -1, -2)), taus
 
@@ -157,7 +158,7 @@ def _geqrf_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, An
     return (h, taus), (add_p.bind(t_h, t_r), diagonal_of(t_w))
 
 
-def slopes(q: Any, r: Any, x: Any, t: Any) -> tuple[Any, Any]:
+def slopes(q: Value, r: Any, x: Value, t: Value) -> tuple[Any, Any]:
     """Return the tangents of q and r in ``x = q r``, where q has k = min(m, n) columns. Only the upper triangle of r is
     read.
 
@@ -187,7 +188,7 @@ def slopes(q: Any, r: Any, x: Any, t: Any) -> tuple[Any, Any]:
     return t_q, t_r
 
 
-def _as_columns(x: Any) -> Any:
+def _as_columns(x: Value) -> Value:
     """Return vectors as matrices of one column."""
     return reshape_p.bind(x, shape=(*shape_of(x), 1))
 
@@ -218,7 +219,7 @@ def _qr_abstract(x: Aval, *, full: bool) -> tuple[Aval, Aval]:
 
 
 @not_of_low("qr")
-def _qr_impl(x: Any, *, full: bool) -> tuple[np.ndarray, np.ndarray]:
+def _qr_impl(x: Value, *, full: bool) -> tuple[np.ndarray, np.ndarray]:
     q, r = np.linalg.qr(x, mode="complete" if full else "reduced")
     return q, r
 
@@ -238,7 +239,7 @@ def _qr_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, full: bool) -> t
     return (q, r), (concatenate_p.bind(t_q, _complement_slope(x, t_q), dimension=rank - 1), t_r)
 
 
-def _complement_slope(x: Any, t_q: Any) -> Any:
+def _complement_slope(x: Value, t_q: Any) -> Value:
     """Return the tangent of those columns of Q that complete the basis: the reflections determine it."""
     h, taus = geqrf_p.bind(x)
     v, t = compact(h, taus)
@@ -348,7 +349,7 @@ def _abstract(x: Aval) -> Aval:
 
 
 @not_of_low("qr")
-def _impl(x: Any) -> np.ndarray:
+def _impl(x: Value) -> np.ndarray:
     n = x.shape[-1]
     out = np.empty((*x.shape[:-2], n), INT32)
     out[...] = np.arange(n)

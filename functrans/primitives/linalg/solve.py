@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT32, Aval, Block, BlockEmitter, Buffer, Effect, Linear, Primitive, Zero
+from ...core.values import Value
 from ...errors import LinAlgError, NoRuleError
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, stop_gradient_p, sub_p
@@ -58,7 +59,7 @@ def _lu_solve_abstract(a: Aval, lu: Aval, permutation: Aval, b: Aval, **params: 
 
 @not_of_low("lu_solve")
 def _lu_solve_impl(
-    a: Any, lu: Any, permutation: Any, b: Any, *, transpose: bool, on_error: str, name: str
+    a: Value, lu: Any, permutation: Any, b: Value, *, transpose: bool, on_error: str, name: str
 ) -> np.ndarray:
     bad = _zero_pivots(lu) if on_error != "ignore" else None
     if bad is not None and on_error == "raise" and bad.any():
@@ -82,15 +83,15 @@ def _lu_solve_impl(
 
 
 def lu_solve(
-    a: Any,
+    a: Value,
     lu: Any,
     permutation: Any,
-    b: Any,
+    b: Value,
     *,
     transpose: bool = False,
     on_error: str = "ignore",
     name: str = "",
-) -> Any:
+) -> Value:
     """Solve ``op(a) x = b`` with the factors of `a`. The derivative is in `a`, not in the factors."""
     return lu_solve_p.bind(a, lu, permutation, b, transpose=transpose, on_error=on_error, name=name)
 
@@ -107,7 +108,7 @@ def _lu_solve_jvp(
     return ans, lu_solve(a, lu, permutation, right, transpose=transpose)
 
 
-def _moved(t_a: Any, t_b: Any, ans: Any, transpose: bool = False) -> Any:
+def _moved(t_a: Any, t_b: Any, ans: Value, transpose: bool = False) -> Any:
     """Return ``B' - op(A') X``, or None if both tangents are zero."""
     right = None if type(t_b) is Zero else t_b
     if type(t_a) is Zero:
@@ -146,7 +147,7 @@ def _solve_taylor(
 
 
 def _lu_solve_transpose(
-    ct: Any, a: Any, lu: Any, permutation: Any, b: Any, *, transpose: bool, **params: Any
+    ct: Value, a: Value, lu: Any, permutation: Any, b: Value, *, transpose: bool, **params: Any
 ) -> Any:
     assert type(lu) is not Linear, "lu_solve is not linear in the matrix"
     return [None, None, None, lu_solve(a, lu, permutation, ct, transpose=not transpose)]
@@ -240,7 +241,7 @@ def _solve_abstract(a: Aval, b: Aval, *, on_error: str, name: str) -> Aval:
 
 
 @not_of_low("solve")
-def _solve_impl(a: Any, b: Any, *, on_error: str, name: str) -> np.ndarray:
+def _solve_impl(a: Value, b: Value, *, on_error: str, name: str) -> np.ndarray:
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
@@ -266,7 +267,7 @@ def _solve_jvp(
     return ans, Zero(ans) if right is None else lu_solve(a, lu, permutation, right)
 
 
-def _solve_transpose(ct: Any, a: Any, b: Any, **params: Any) -> list[Any]:
+def _solve_transpose(ct: Value, a: Any, b: Value, **params: Any) -> list[Any]:
     """Transpose in the right-hand side, for programs that are linear in it alone, as in `linear_transpose`."""
     if type(a) is Linear:
         raise NoRuleError("solve is linear in the right-hand side, not in the matrix")

@@ -22,6 +22,7 @@ from ...core import (
     Scalar,
     is_inexact,
 )
+from ...core.values import Value
 from ...errors import LinAlgError
 from ..elementwise.arithmetic import convert_element_type_p, div_p, le_p, mul_p, select_p, sub_p
 from ..elementwise.complexes import abs_p, conj_p, real_p
@@ -107,7 +108,7 @@ def _which(place: tuple[int, ...]) -> str:
 # --- small algebra ------------------------------------------------------------------------------------------
 
 
-def hermitian(x: Any, lower: bool) -> Any:
+def hermitian(x: Value, lower: bool) -> Value:
     """Return the symmetric (Hermitian) matrix with this triangle; the imaginary part of the diagonal is dropped."""
     strict = triangle(x, lower, strict=True)
     diagonal = sub_p.bind(triangle(x, lower), strict)
@@ -116,36 +117,36 @@ def hermitian(x: Any, lower: bool) -> Any:
     return add_p.bind(add_p.bind(strict, matrix_transpose(strict, conjugate=True)), diagonal)
 
 
-def real_part(x: Any) -> Any:
+def real_part(x: Value) -> Value:
     """Return the real part; real numbers are returned unchanged."""
     return real_p.bind(x) if dtype_of(x).kind == "c" else x
 
 
-def cast(x: Any, dtype: np.dtype) -> Any:
+def cast(x: Value, dtype: np.dtype) -> Any:
     """Cast `x` to another dtype of the same precision (real to complex)."""
     return x if dtype_of(x) == dtype else convert_element_type_p.bind(x, dtype=dtype)
 
 
-def as_row(x: Any) -> Any:
+def as_row(x: Value) -> Value:
     """Return the vectors along the last axis as matrices of one row."""
     shape = shape_of(x)
     axes = (*range(len(shape) - 1), len(shape))
     return broadcast_in_dim_p.bind(x, shape=(*shape[:-1], 1, shape[-1]), broadcast_dimensions=axes)
 
 
-def as_column(x: Any) -> Any:
+def as_column(x: Value) -> Value:
     """Return the vectors along the last axis as matrices of one column."""
     shape = shape_of(x)
     return broadcast_in_dim_p.bind(x, shape=(*shape, 1), broadcast_dimensions=tuple(range(len(shape))))
 
 
-def column_products(u: Any, v: Any) -> Any:
+def column_products(u: Any, v: Value) -> Value:
     """Return the inner products ``u[:, j]^H v[:, j]`` of columns."""
     u = conj_p.bind(u) if dtype_of(u).kind == "c" else u
     return reduce_sum_p.bind(mul_p.bind(u, v), axes=(len(shape_of(u)) - 2,))
 
 
-def negligible(w: Any, order: int) -> Any:
+def negligible(w: Value, order: int) -> Value:
     """Return the size below which LAPACK's eigenvalues or singular values are noise: ``order * eps * max |w|``.
 
     The last axis of the result has extent 1.
@@ -156,14 +157,14 @@ def negligible(w: Any, order: int) -> Any:
     return as_column(mul_p.bind(real.type(order * np.finfo(real).eps), largest))
 
 
-def safe_reciprocal(x: Any, least: Any, otherwise: Any) -> Any:
+def safe_reciprocal(x: Value, least: Any, otherwise: Any) -> Value:
     """Return ``1 / x``, and `otherwise` where ``|x| <= least``."""
     one = dtype_of(x).type(1)
     small = le_p.bind(abs_p.bind(x), least)
     return select_p.bind(small, otherwise, div_p.bind(one, select_p.bind(small, one, x)))
 
 
-def reciprocal_matrix(x: Any, w: Any, order: int) -> Any:
+def reciprocal_matrix(x: Value, w: Value, order: int) -> Value:
     """Return the reciprocals of sums or differences ``x[i, j]`` of the numbers `w`.
 
     Where these are zero up to rounding: 0 on the diagonal, else NaN. The vectors of equal numbers are not unique, so
@@ -176,7 +177,7 @@ def reciprocal_matrix(x: Any, w: Any, order: int) -> Any:
     return safe_reciprocal(x, as_column(negligible(w, order)), otherwise)
 
 
-def reciprocal_gaps(w: Any, order: int) -> Any:
+def reciprocal_gaps(w: Value, order: int) -> Value:
     """Return the matrix of ``1 / (w[j] - w[i])``; see `reciprocal_matrix`."""
     return reciprocal_matrix(sub_p.bind(as_row(w), as_column(w)), w, order)
 

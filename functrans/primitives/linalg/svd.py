@@ -11,6 +11,7 @@ from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import INT32, real_dtype
 from ...core.kernel import Block, BlockEmitter, Buffer, Local, Scalar
 from ...core.primitive import Primitive
+from ...core.values import Value
 from ..elementwise.arithmetic import mul_p, sub_p
 from ..structure.linear import add_p, batched_first, dtype_of, shape_of
 from ..structure.shape import concatenate_p, lanes, slice_p
@@ -104,18 +105,18 @@ def _inverse(s: Any, order: int) -> Any:
     return spectral.safe_reciprocal(s, spectral.negligible(s, order), dtype_of(s).type(np.nan))
 
 
-def _outside(u: Any, x: Any) -> Any:
+def _outside(u: Any, x: Value) -> Value:
     """Return the part of the columns of `x` that is orthogonal to those of `u`."""
     return sub_p.bind(x, matrix_product(u, matrix_product(matrix_transpose(u, conjugate=True), x)))
 
 
-def _columns(x: Any, start: int, stop: int) -> Any:
+def _columns(x: Value, start: int, stop: int) -> Value:
     shape = shape_of(x)
     first, last = (*(0,) * (len(shape) - 1), start), (*shape[:-1], stop)
     return slice_p.bind(x, start_indices=first, limit_indices=last, strides=(1,) * len(shape))
 
 
-def _completed(u: Any, t_thin: Any) -> Any:
+def _completed(u: Any, t_thin: Any) -> Value:
     """Return the tangent of an orthogonal matrix from that of its first columns; the others move minimally."""
     rank, size = shape_of(t_thin)[-1], shape_of(u)[-1]
     if rank == size:
@@ -261,7 +262,7 @@ svd_p: Primitive = Primitive(
 
 
 @not_of_low("polar")
-def _polar_impl(x: Any, *, on_error: str) -> np.ndarray:
+def _polar_impl(x: Value, *, on_error: str) -> np.ndarray:
     u, _, vh = _impl(x, full_matrices=False, vectors=True, on_error=on_error)
     return np.asarray(np.matmul(u, vh), x.dtype)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Aval, LinAlgError, Linear, Primitive, Zero, complex_dtype
+from ...core.values import Value
 from ...runtime.libraries import scipy
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
@@ -31,7 +32,7 @@ def _sylvester_abstract(a: Aval, b: Aval, q: Aval, *, rtol: float) -> Aval:
 
 
 @not_of_low("solve_sylvester")
-def _sylvester_impl(a: Any, b: Any, q: Any, *, rtol: float) -> np.ndarray:
+def _sylvester_impl(a: Value, b: Value, q: Value, *, rtol: float) -> np.ndarray:
     out = np.full(q.shape, np.nan, q.dtype)
     for place in np.ndindex(q.shape[:-2]) if q.size else ():
         if all(np.isfinite(x[place]).all() for x in (a, b, q)) and _is_regular(a[place], b[place], rtol):
@@ -46,7 +47,7 @@ def _is_regular(a: np.ndarray, b: np.ndarray, rtol: float) -> bool:
     return bool(np.abs(v[:, None] + w).min() > least)
 
 
-def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+def solve_sylvester(a: Value, b: Value, q: Value) -> Value:
     """Solve ``a x + x b = q``; NaN where the solution is not unique."""
     order = shape_of(a)[-1] + shape_of(b)[-1]
     return sylvester_p.bind(a, b, q, rtol=float(order * np.finfo(dtype_of(a)).eps))
@@ -67,7 +68,7 @@ def _sylvester_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, rtol: flo
     return x, Zero(x) if right is None else sylvester_p.bind(a, b, right, rtol=rtol)
 
 
-def _sylvester_transpose(ct: Any, a: Any, b: Any, q: Any, *, rtol: float) -> list[Any]:
+def _sylvester_transpose(ct: Value, a: Any, b: Any, q: Value, *, rtol: float) -> list[Any]:
     assert type(a) is not Linear, "the solution is not linear in a"
     assert type(b) is not Linear, "the solution is not linear in b"
     return [None, None, sylvester_p.bind(matrix_transpose(a), matrix_transpose(b), ct, rtol=rtol)]
@@ -95,7 +96,7 @@ def _sqrtm_abstract(x: Aval) -> Aval:
 
 
 @not_of_low("sqrtm")
-def _sqrtm_impl(x: Any) -> np.ndarray:
+def _sqrtm_impl(x: Value) -> np.ndarray:
     dtype = np.result_type(x.dtype, np.complex64)
     if not x.size:
         return np.zeros(x.shape, dtype)

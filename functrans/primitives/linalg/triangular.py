@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Aval, Block, BlockEmitter, Buffer, Effect, LinAlgError, Linear, Primitive, Zero
+from ...core.values import Value
 from ...runtime.libraries import scipy
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
@@ -20,8 +21,8 @@ from .matrices import not_of_low
 
 
 def solve(
-    a: Any,
-    b: Any,
+    a: Value,
+    b: Value,
     *,
     left_side: bool,
     lower: bool,
@@ -29,7 +30,7 @@ def solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
     check: bool = False,
-) -> Any:
+) -> Value:
     """Bind `triangular_solve` with defaults."""
     return triangular_solve_p.bind(
         a,
@@ -54,7 +55,7 @@ def _solve_abstract(a: Aval, b: Aval, *, left_side: bool, **params: Any) -> Aval
 @not_of_low("triangular_solve")
 def _solve_impl(
     a: Any,
-    b: Any,
+    b: Value,
     *,
     left_side: bool,
     lower: bool,
@@ -98,7 +99,7 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
     return ans, triangular_solve_p.bind(a, right, **{**params, "check": False})
 
 
-def _moved(t_a: Any, t_b: Any, ans: Any, params: dict[str, Any]) -> Any:
+def _moved(t_a: Any, t_b: Any, ans: Value, params: dict[str, Any]) -> Value:
     """Return ``B' - op(A') X``; elements outside the triangle are not read."""
     t_a = matrices.triangle(t_a, params["lower"], strict=params["unit_diagonal"])
     if params["transpose_a"]:
@@ -127,7 +128,7 @@ def _guard(categories: Sequence[str], args: Sequence[Any], params: dict[str, Any
     return [], {**params, "check": False} if "nan" in categories else params
 
 
-def _solve_transpose(ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: Any) -> list[Any]:
+def _solve_transpose(ct: Value, a: Any, b: Value, *, transpose_a: bool, **params: Any) -> list[Any]:
     assert type(a) is not Linear, "triangular_solve is not linear in the matrix"
     back = {**params, "transpose_a": not transpose_a, "check": False}
     return [None, triangular_solve_p.bind(a, ct, **back)]

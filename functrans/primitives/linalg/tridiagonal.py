@@ -20,6 +20,7 @@ from ...core import (
     is_float,
     quietly,
 )
+from ...core.values import Value
 from ...errors import DtypeError, ShapeError
 from ...runtime.libraries import scipy
 from ..axes import same_dtype
@@ -46,7 +47,7 @@ def _abstract(dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:
 
 @not_of_low("tridiagonal_solve")
 @quietly
-def _impl(dl: Any, d: Any, du: Any, b: Any) -> np.ndarray:
+def _impl(dl: Any, d: Any, du: Any, b: Value) -> np.ndarray:
     out = np.array(b, order="C")
     n = d.shape[-1]
     if not b.size:
@@ -116,14 +117,14 @@ def _at_most(k: BlockEmitter, i: Any, n: int) -> Any:
     return k.where(i < n, i, i * 0 + (n - 1))
 
 
-def tridiagonal_product(dl: Any, d: Any, du: Any, x: Any) -> Any:
+def tridiagonal_product(dl: Any, d: Any, du: Any, x: Value) -> Value:
     """The product of tridiagonal matrices, as their diagonals, and `x`, shape (..., n, k)."""
     total = mul_p.bind(as_column(d), x)
     total = add_p.bind(total, mul_p.bind(as_column(dl), _shifted(x, 1, len(shape_of(x)) - 2)))
     return add_p.bind(total, mul_p.bind(as_column(du), _shifted(x, -1, len(shape_of(x)) - 2)))
 
 
-def _shifted(x: Any, by: int, axis: int) -> Any:
+def _shifted(x: Value, by: int, axis: int) -> Value:
     """Move elements along an axis by one place, up (1) or down (-1); zero at the end."""
     shape = shape_of(x)
     n = shape[axis]
@@ -146,7 +147,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     return x, Zero(x) if total is None else tridiagonal_solve_p.bind(*diagonals, total)
 
 
-def _transpose(ct: Any, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
+def _transpose(ct: Value, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
     assert type(b) is Linear, "the solution is linear in b only"
     axis = len(shape_of(d)) - 1
     return [None, None, None, tridiagonal_solve_p.bind(_shifted(du, 1, axis), d, _shifted(dl, -1, axis), ct)]

@@ -27,6 +27,7 @@ from ...core import (
     dtype_kind,
     refused_keys,
 )
+from ...core.values import Value
 from ...passes.rewriter import Rewriter
 from ..axes import check_axes, same_dtype
 from ..families import mul_p, of_product
@@ -103,7 +104,7 @@ def _plan(x_ndim: int, y_ndim: int, dimension_numbers: DimensionNumbers) -> _Dot
     )
 
 
-def _dot_impl(x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> Any:
+def _dot_impl(x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> Value:
     if x.dtype.kind == "V":  # bfloat16 comes as float32
         raise refused_keys("a matrix product")
     plan = _plan(x.ndim, y.ndim, dimension_numbers)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ...core import is_inexact
 from ...core.kernel import BlockEmitter, Buffer, Scalar
+from ...core.values import Value
 from ..structure.shape import lanes, loops
 
 Axes = tuple[int, ...]
@@ -119,7 +120,7 @@ class _Matrix(NamedTuple):
         return (True, max(self.free, depth)) if self.contract == 1 else (False, max(self.contract, extent))
 
 
-def _offset(index: Sequence[Scalar], strides: Sequence[int]) -> Any:
+def _offset(index: Sequence[Scalar], strides: Sequence[int]) -> Value:
     total: Any = 0
     for i, s in zip(index, strides):
         total = i * s + total

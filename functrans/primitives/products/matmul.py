@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core import ShapeError, Tracer, aval_of, canonical, operators, promote
 from ...core.autocast import autocasting, without
+from ...core.values import Value
 from ...runtime.module_getattr import lazy_import
 from ..axes import broadcast_shapes, one_axis
 from ..elementwise.arithmetic import mul_p
@@ -49,7 +50,7 @@ class _Contraction(NamedTuple):
     order: Axes | None
 
 
-def contract(x: Any, x_labels: Labels, y: Any, y_labels: Labels, out: Labels) -> Any:
+def contract(x: Value, x_labels: Labels, y: Value, y_labels: Labels, out: Labels) -> Value:
     """Multiply two operands of one dtype, and sum over labels that are not in `out`.
 
     Labels are distinct within each operand. An axis of extent 1 broadcasts against the other operand's. All labels of
@@ -58,7 +59,7 @@ def contract(x: Any, x_labels: Labels, y: Any, y_labels: Labels, out: Labels) ->
     return _carried_out(_contraction(shape_of(x), x_labels, shape_of(y), y_labels, out), x, y, out)
 
 
-def _carried_out(plan: _Contraction, x: Any, y: Any, out: Labels) -> Any:
+def _carried_out(plan: _Contraction, x: Value, y: Value, out: Labels) -> Value:
     x, y = _prepare(x, plan.x), _prepare(y, plan.y)
     if plan.dimension_numbers is None:
         return mul_p.bind(_spread(x, plan.x.labels, out), _spread(y, plan.y.labels, out))
@@ -114,13 +115,13 @@ def _preparation(shape: Axes, labels: Labels, full: Labels, others: Labels, out:
     return _Prepared(summed, None if len(rest) == len(new_shape) else new_shape, left)
 
 
-def _prepare(x: Any, how: _Prepared) -> Any:
+def _prepare(x: Value, how: _Prepared) -> Value:
     if how.summed:
         x = reduce_sum_p.bind(x, axes=how.summed)
     return x if how.shape is None else reshape_p.bind(x, shape=how.shape)
 
 
-def _spread(x: Any, labels: Labels, out: Labels) -> Any:
+def _spread(x: Any, labels: Labels, out: Labels) -> Value:
     """Put axes in the order of `out`, with extent 1 where the operand has none (leading ones are omitted)."""
     order = _places(labels, [a for a in out if a in labels])
     if order != tuple(range(len(order))):
@@ -135,7 +136,7 @@ def _spread(x: Any, labels: Labels, out: Labels) -> Any:
 # --- matmul and its family ----------------------------------------------------------------------------------
 
 
-def pair(x: Any, y: Any, name: str, preferred_element_type: Any = None) -> tuple[Any, Any]:
+def pair(x: Value, y: Value, name: str, preferred_element_type: Any = None) -> tuple[Any, Any]:
     """Return two operands in their common dtype. Python numbers count as float64, int64, ..., as in NumPy, where only
     ufuncs have weak numbers.
 
@@ -190,7 +191,7 @@ def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> C
     return function
 
 
-def _axis_last(x: Any, axis: Any, name: str, position: int) -> Any:
+def _axis_last(x: Value, axis: Any, name: str, position: int) -> Value:
     x = operand(x, name, position)
     ndim = len(shape_of(x))
     return move_axis(x, one_axis(axis, ndim, name), ndim - 1) if ndim else x
@@ -246,7 +247,7 @@ x1 : array_like, shape ``(..., k)``
 x2 : array_like, shape ``(..., k, m)``"""
 
 
-def _apply(name: str, signature: _Signature, x: Any, y: Any) -> Any:
+def _apply(name: str, signature: _Signature, x: Value, y: Value) -> Value:
     key = (name, shape_of(x), shape_of(y))
     cached = _plans.get(key)
     if cached is None:
@@ -312,7 +313,7 @@ if hasattr(np, "matvec"):  # NumPy 2.2
     )
 
 
-def _matmul_operator(x: Any, y: Any) -> Any:
+def _matmul_operator(x: Value, y: Value) -> Any:
     if autocasting.used:
         x, y = autocast.adjusted("matmul", x, y)
     if not isinstance(x, Tracer):

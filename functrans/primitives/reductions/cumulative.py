@@ -30,6 +30,7 @@ from ...core import (
     is_inexact,
     refused_keys,
 )
+from ...core.values import Value
 from ...errors import DtypeError, ShapeError
 from ..axes import check_axes, same_dtype
 from ..elementwise.arithmetic import Pair, max_p, min_p, mul_p, share_p, sub_p
@@ -73,7 +74,7 @@ def _batch(prim: Callable[[], Primitive]) -> Rule:
 def _accumulated(ufunc: np.ufunc) -> Rule:
     """Return NumPy's ``ufunc.accumulate``, from either end."""
 
-    def impl(x: Any, *, axis: int, reverse: bool) -> np.ndarray:
+    def impl(x: Value, *, axis: int, reverse: bool) -> np.ndarray:
         if not reverse:
             return ufunc.accumulate(x, axis=axis, dtype=x.dtype)
         return np.ascontiguousarray(
@@ -154,21 +155,21 @@ def _kernel(begin: Step, step: Step, blocks: bool = False) -> Block:
     return Block(emit, streamed_from=0)
 
 
-def shifted(x: Any, initial: float, axis: int, reverse: bool) -> Any:
+def shifted(x: Value, initial: float, axis: int, reverse: bool) -> Value:
     """Return the previous element along an axis, `initial` for the first one."""
     config = [(0, 0, 0)] * len(shape_of(x))
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
     return pad_p.bind(x, dtype_of(x).type(initial), padding_config=tuple(config))
 
 
-def _opened(x: Any, initial: float, axis: int, reverse: bool) -> Any:
+def _opened(x: Value, initial: float, axis: int, reverse: bool) -> Value:
     """Return `x` with one more element where the fold begins."""
     config = [(0, 0, 0)] * len(shape_of(x))
     config[axis] = (0, 1, 0) if reverse else (1, 0, 0)
     return pad_p.bind(x, dtype_of(x).type(initial), padding_config=tuple(config))
 
 
-def _steps(x: Any, y: Any, axis: int, reverse: bool) -> Pair:
+def _steps(x: Value, y: Value, axis: int, reverse: bool) -> Pair:
     """Return the operands of all steps but the first: the elements, and the previous results."""
     shape = shape_of(x)
     n = shape[axis]
@@ -190,7 +191,7 @@ def _recurrence_abstract(a: Aval, b: Aval, *, axis: int, reverse: bool) -> Aval:
     return _check("recurrence", b, axis, "iufc")
 
 
-def _recurrence_impl(a: Any, b: Any, *, axis: int, reverse: bool) -> np.ndarray:
+def _recurrence_impl(a: Value, b: Value, *, axis: int, reverse: bool) -> np.ndarray:
     out = np.array(b)
     rows, factors = np.moveaxis(out, axis, 0), np.moveaxis(np.asarray(a), axis, 0)
     if reverse:
@@ -225,7 +226,7 @@ def _recurrence_taylor(
         yield Zero(out[0]) if type(terms) is Zero else recurrence_p.bind(a[0], terms, **params)
 
 
-def _recurrence_transpose(ct: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> list[Any]:
+def _recurrence_transpose(ct: Value, a: Any, b: Value, *, axis: int, reverse: bool) -> list[Any]:
     assert type(a) is not Linear, "a recurrence is not linear in its factors"
     # The factor that leads from one term to the next also leads back.
     return [None, recurrence_p.bind(shifted(a, 0, axis, not reverse), ct, axis=axis, reverse=not reverse)]
@@ -291,12 +292,12 @@ def _fold(name: str, kinds: str, impl: Rule, derivative: Rule, step: Step) -> Pr
     return prim
 
 
-def _product_derivative(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> Pair:
+def _product_derivative(x: Value, y: Value, t: Value, axis: int, reverse: bool) -> Pair:
     return x, mul_p.bind(t, shifted(y, 1, axis, reverse))
 
 
 def _extremum_derivative(largest: bool) -> Rule:
-    def derivative(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> Pair:
+    def derivative(x: Value, y: Value, t: Value, axis: int, reverse: bool) -> Pair:
         late, early = _steps(x, y, axis, reverse)
         # The derivative in the new element; 1 for the first one.
         share = share_p.bind(late, early) if largest else share_p.bind(early, late)
@@ -306,7 +307,7 @@ def _extremum_derivative(largest: bool) -> Rule:
     return derivative
 
 
-def _logsumexp_derivative(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> Pair:
+def _logsumexp_derivative(x: Value, y: Value, t: Value, axis: int, reverse: bool) -> Pair:
     late, early = _steps(x, y, axis, reverse)
     now, _ = _steps(y, y, axis, reverse)
     factors = _opened(exp_p.bind(log_share(early, now)), 0, axis, reverse)

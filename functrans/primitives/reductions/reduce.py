@@ -19,6 +19,7 @@ from ...core.dtypes import BOOL, INT64, KEY, refused_keys
 from ...core.ir import Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Reduction, Scalar
 from ...core.primitive import Primitive
+from ...core.values import Value
 from ...errors import DtypeError, ShapeError
 from ...passes.rewriter import Rewriter
 from ..axes import reduced_shape
@@ -200,7 +201,7 @@ reduce_min_p = _extremum("reduce_min", np.minimum, "min")
 # --- without derivative -------------------------------------------------------------------------------------
 
 
-def _place_impl(x: Any, extreme: Any, *, axis: int) -> np.ndarray:
+def _place_impl(x: Value, extreme: Any, *, axis: int) -> np.ndarray:
     n = x.shape[axis]
     equal = (x == extreme) | ((x != x) & (extreme != extreme))
     places = np.arange(n).reshape([-1 if d == axis else 1 for d in range(x.ndim)])

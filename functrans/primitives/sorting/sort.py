@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Scalar, Zero, is_inexact
+from ...core.values import Index, Value
 from ...errors import ArgumentValueError, ShapeError
 from ..axes import check_axes, same_dtype
 from ..indexing.gather_scatter import gather_p
@@ -20,7 +21,7 @@ from ..structure.shape import iota, lanes, loops, rev_p, slice_along
 from .sort_kernel import before, sort_kernel
 
 
-def take_along(x: Any, index: Any, dimension: int) -> Any:
+def take_along(x: Value, index: Index, dimension: int) -> Value:
     """Return the elements of `x` at indices along one axis, like ``np.take_along_axis``; indices must be in bounds."""
     shape = shape_of(index)
     places = [index if d == dimension else iota(shape, d) for d in range(len(shape))]
@@ -130,7 +131,7 @@ def _top_k_abstract(x: Aval, *, k: int) -> tuple[Aval, Aval]:
     return Aval(shape, x.dtype), Aval(shape, INT64)
 
 
-def _top_k_impl(x: Any, *, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _top_k_impl(x: Value, *, k: int) -> tuple[np.ndarray, np.ndarray]:
     n = x.shape[-1]
     order = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., n - k :]
     places = n - 1 - order[..., ::-1]
@@ -205,7 +206,7 @@ def _search_abstract(a: Aval, v: Aval, *, side: str) -> Aval:
     return Aval(v.shape, INT64)
 
 
-def _search_impl(a: Any, v: Any, *, side: Any) -> np.ndarray:
+def _search_impl(a: Value, v: Value, *, side: Any) -> np.ndarray:
     if a.ndim == 1:
         return np.asarray(np.searchsorted(a, v, side))
     out = np.empty(v.shape, INT64)

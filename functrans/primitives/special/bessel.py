@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, Primitive, quietly
+from ...core.values import Value
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import div_p, gt_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.complexes import abs_p
@@ -22,26 +23,26 @@ Slope = Callable[..., Any]
 """``slope(function_p, ans, v, x)``: the derivative in `x`."""
 
 
-def _neighbours(function_p: Primitive, v: Any, x: Any) -> tuple[Any, Any]:
+def _neighbours(function_p: Primitive, v: Value, x: Value) -> tuple[Any, Any]:
     below, above = [function_p.bind(add_p.bind(v, literal(by, v)), x) for by in (-1.0, 1.0)]
     return below, above
 
 
-def _half(x: Any) -> Any:
+def _half(x: Value) -> Value:
     return mul_p.bind(literal(0.5, x), x)
 
 
-def _half_difference(function_p: Primitive, ans: Any, v: Any, x: Any) -> Any:
+def _half_difference(function_p: Primitive, ans: Value, v: Value, x: Value) -> Value:
     """J and Y."""
     return _half(sub_p.bind(*_neighbours(function_p, v, x)))
 
 
-def _half_sum(function_p: Primitive, ans: Any, v: Any, x: Any) -> Any:
+def _half_sum(function_p: Primitive, ans: Value, v: Value, x: Value) -> Value:
     """I."""
     return _half(add_p.bind(*_neighbours(function_p, v, x)))
 
 
-def _less_half_sum(function_p: Primitive, ans: Any, v: Any, x: Any) -> Any:
+def _less_half_sum(function_p: Primitive, ans: Value, v: Value, x: Value) -> Value:
     """K."""
     return neg_p.bind(_half_sum(function_p, ans, v, x))
 
@@ -52,7 +53,7 @@ _FAR = 30.0
 _TERMS = 24
 
 
-def _far_sum(v: Any, y: Any, root: Any, sign: float, m: int) -> Any:
+def _far_sum(v: Value, y: Value, root: Any, sign: float, m: int) -> Value:
     """The derivative of order `m` of ``sum(sign**k a_k(v) x**(-k - 1/2))``, for ``y = 1 / x`` and its root."""
     coefficient, power, total = 1.0, 1.0, 0.0
     square = v * v * 4.0
@@ -71,7 +72,7 @@ def _factor(kind: str, m: int) -> tuple[float, float]:
 
 
 @quietly
-def _far_slope(v: Any, x: Any, *, kind: str, m: int) -> Any:
+def _far_slope(v: Value, x: Value, *, kind: str, m: int) -> Any:
     dtype = np.result_type(v, x)
     v, x = np.asarray(v, np.float64), np.asarray(x, np.float64)
     sign, factor = _factor(kind, m)
@@ -101,19 +102,19 @@ scaled_far_slope_p: Primitive = elementwise(
 )
 
 
-def _where_far(kind: str, v: Any, x: Any, near: Any) -> Any:
+def _where_far(kind: str, v: Value, x: Value, near: Any) -> Value:
     """Return `near`, or far from 0 the derivative of the series."""
     size = x if kind == "k" else abs_p.bind(x)
     far = gt_p.bind(size, add_p.bind(literal(_FAR, v), integer_pow_p.bind(v, y=2)))
     return select_p.bind(far, scaled_far_slope_p.bind(v, x, kind=kind, m=1), near)
 
 
-def _scaled_k(function_p: Primitive, ans: Any, v: Any, x: Any) -> Any:
+def _scaled_k(function_p: Primitive, ans: Value, v: Value, x: Value) -> Value:
     near = sub_p.bind(ans, _half_sum(function_p, ans, v, x))
     return near if function_p is kve_complex_p else _where_far("k", v, x, near)
 
 
-def _scaled_i(function_p: Primitive, ans: Any, v: Any, x: Any) -> Any:
+def _scaled_i(function_p: Primitive, ans: Value, v: Value, x: Value) -> Value:
     """I times ``exp(-abs(x))``; negative x have a real value for integer orders, whose parity the value keeps."""
     near = sub_p.bind(_half_sum(function_p, ans, v, x), mul_p.bind(sign_p.bind(x), ans))
     positive = gt_p.bind(x, literal(0.0, x))
@@ -135,7 +136,7 @@ def _order(name: str) -> Any:
 def _complex_of_order(name: str, slope: Slope) -> Primitive:
     """The same for complex arguments; the order comes as a complex number."""
 
-    def impl(v: Any, z: Any) -> Any:
+    def impl(v: Value, z: Value) -> Any:
         out = getattr(scipy.special, name)(np.asarray(v.real, np.float64), np.asarray(z, np.complex128))
         return np.asarray(out).astype(np.result_type(z))[()]
 
@@ -160,7 +161,7 @@ ive_p = _of_order("ive", _scaled_i)
 # --- orders 0 and 1 ---------------------------------------------------------------------------------------------
 
 
-def _over(y: Any, x: Any) -> Any:
+def _over(y: Value, x: Value) -> Value:
     return div_p.bind(y, x)
 
 
@@ -174,11 +175,11 @@ k0_p: Primitive = of_scipy("k0", lambda ans, x: neg_p.bind(k1_p.bind(x)))
 k1_p: Primitive = of_scipy("k1", lambda ans, x: neg_p.bind(add_p.bind(k0_p.bind(x), _over(ans, x))))
 
 
-def _zeroth_scaled(ans: Any, x: Any) -> Any:
+def _zeroth_scaled(ans: Value, x: Value) -> Value:
     return _where_far("k", literal(0.0, x), x, sub_p.bind(ans, k1e_p.bind(x)))
 
 
-def _first_scaled(ans: Any, x: Any) -> Any:
+def _first_scaled(ans: Value, x: Value) -> Value:
     near = sub_p.bind(sub_p.bind(ans, k0e_p.bind(x)), _over(ans, x))
     return _where_far("k", literal(1.0, x), x, near)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, Primitive, quietly
+from ...core.values import Value
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import convert, div_p, ge_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.exp_log import exp_p, integer_pow_p
@@ -25,12 +26,12 @@ from .functions import bell_p, erf_p, erfc_p
 _ROOT_PI = math.sqrt(math.pi)
 
 
-def scaled(factor: float, x: Any) -> Any:
+def scaled(factor: float, x: Value) -> Value:
     """``factor * x``."""
     return mul_p.bind(literal(factor, x), x)
 
 
-def _bell(x: Any) -> Any:
+def _bell(x: Value) -> Value:
     """``exp(-x**2)``."""
     return exp_p.bind(neg_p.bind(integer_pow_p.bind(x, y=2)))
 
@@ -41,7 +42,7 @@ _LEFT = -1.0
 """Where the recurrence takes over: below, it adds numbers of one sign."""
 
 
-def _by_recurrence(x: Any, erfcx: Any, m: int) -> Any:
+def _by_recurrence(x: Value, erfcx: Any, m: int) -> Value:
     """The derivative of order `m` for negative `x`: ``(-2)**m m!`` times DLMF 7.18.7."""
     below, here = 2 / _ROOT_PI, erfcx
     for n in range(1, m + 1):
@@ -50,7 +51,7 @@ def _by_recurrence(x: Any, erfcx: Any, m: int) -> Any:
 
 
 @quietly
-def _erfcx(x: Any, *, m: int) -> Any:
+def _erfcx(x: Value, *, m: int) -> Value:
     wide = np.asarray(x, np.float64)
     out = scipy.special.erfcx(wide)
     if m:
@@ -79,7 +80,7 @@ erfcx_complex_p: Primitive = of_scipy_complex(
 # --- logarithm of the normal distribution function -------------------------------------------------------------
 
 
-def log_ndtr_slope(x: Any) -> Any:
+def log_ndtr_slope(x: Value) -> Value:
     """The density over the distribution function, without cancellation in either tail."""
     zero = literal(0.0, x)
     left, right = min_p.bind(x, zero), max_p.bind(x, zero)
@@ -106,7 +107,7 @@ _FAR = 7.0
 _TERMS = 26
 
 
-def _near_dawsn(x: Any, dawsn: Any, m: int) -> Any:
+def _near_dawsn(x: Value, dawsn: Any, m: int) -> Any:
     """The derivative of order `m` by recurrence, ``D' = 1 - 2 x D``."""
     below, here = dawsn, dawsn
     for n in range(m):
@@ -114,7 +115,7 @@ def _near_dawsn(x: Any, dawsn: Any, m: int) -> Any:
     return here
 
 
-def _far_dawsn(y: Any, m: int) -> Any:
+def _far_dawsn(y: Value, m: int) -> Value:
     """The same far out, for ``y = 1 / abs(x)``: derivatives of ``sum((2 k - 1)!! / (2**(k + 1) x**(2 k + 1)))``."""
     coefficient, coefficients = 0.5, []
     for k in range(_TERMS):
@@ -129,7 +130,7 @@ def _far_dawsn(y: Any, m: int) -> Any:
 
 
 @quietly
-def _dawsn(x: Any, *, m: int) -> Any:
+def _dawsn(x: Value, *, m: int) -> Value:
     wide = np.asarray(x, np.float64)
     out = scipy.special.dawsn(wide)
     if m:
@@ -161,7 +162,7 @@ dawsn_complex_p: Primitive = of_scipy_complex(
 # --- functions with elementary derivatives: DLMF 7.2, 7.10.2 -----------------------------------------------------
 
 
-def _square_exp(z: Any) -> Any:
+def _square_exp(z: Value) -> Value:
     return exp_p.bind(integer_pow_p.bind(z, y=2))
 
 
@@ -171,7 +172,7 @@ erf_complex_p: Primitive = of_scipy_complex("erf", lambda ans, z: scaled(2 / _RO
 erfc_complex_p: Primitive = of_scipy_complex("erfc", lambda ans, z: scaled(-2 / _ROOT_PI, _bell(z)))
 
 
-def _half_square(z: Any) -> Any:
+def _half_square(z: Value) -> Value:
     return scaled(-0.5, integer_pow_p.bind(z, y=2))
 
 
@@ -184,7 +185,7 @@ log_ndtr_complex_p: Primitive = of_scipy_complex(
 )
 
 
-def _wofz_slope(ans: Any, z: Any) -> Any:
+def _wofz_slope(ans: Any, z: Any) -> Value:
     return sub_p.bind(convert(2j / _ROOT_PI, dtype_of(z)), scaled(2.0, mul_p.bind(z, ans)))
 
 
@@ -194,7 +195,7 @@ wofz_p: Primitive = of_scipy_complex("wofz", _wofz_slope)
 def part_of(name: str, part: int, factor: Any) -> Primitive:
     """One of several results of SciPy's function."""
 
-    def impl(x: Any) -> Any:
+    def impl(x: Value) -> Any:
         return np.asarray(getattr(scipy.special, name)(np.asarray(x, np.float64))[part]).astype(dtype_of(x))[
             ()
         ]
@@ -204,7 +205,7 @@ def part_of(name: str, part: int, factor: Any) -> Primitive:
     )
 
 
-def _quarter_turns(x: Any) -> Any:
+def _quarter_turns(x: Value) -> Value:
     """``pi x**2 / 2``, of which sine and cosine are the slopes of Fresnel's integrals (DLMF 7.2.7)."""
     return scaled(math.pi / 2, integer_pow_p.bind(x, y=2))
 
@@ -213,13 +214,13 @@ fresnel_s_p: Primitive = part_of("fresnel", 0, lambda ans, x: sin_p.bind(_quarte
 fresnel_c_p: Primitive = part_of("fresnel", 1, lambda ans, x: cos_p.bind(_quarter_turns(x)))
 
 
-def _owens_t_in_h(ans: Any, h: Any, a: Any) -> Any:
+def _owens_t_in_h(ans: Value, h: Any, a: Value) -> Value:
     root = math.sqrt(0.5)
     bell = bell_p.bind(scaled(root, h), m=0)
     return scaled(-0.5 / math.sqrt(2 * math.pi), mul_p.bind(bell, erf_p.bind(scaled(root, mul_p.bind(a, h)))))
 
 
-def _owens_t_in_a(ans: Any, h: Any, a: Any) -> Any:
+def _owens_t_in_a(ans: Value, h: Any, a: Value) -> Value:
     spread = add_p.bind(literal(1.0, a), integer_pow_p.bind(a, y=2))
     power = scaled(-0.5, mul_p.bind(integer_pow_p.bind(h, y=2), spread))
     return div_p.bind(scaled(0.5 / math.pi, exp_p.bind(power)), spread)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, Primitive, quietly
+from ...core.kernel import IndexEmitter
+from ...core.values import Value
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import div_p, eq_p, max_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.exp_log import exp_p, integer_pow_p, log1p_p, log_p, pow_p
@@ -21,11 +23,11 @@ from .from_scipy import of_scipy, of_scipy_complex, refused
 # --- exponential integrals: DLMF 6.2, 8.19.13 ------------------------------------------------------------------
 
 
-def _decay(ans: Any, z: Any) -> Any:
+def _decay(ans: Value, z: Value) -> Value:
     return neg_p.bind(div_p.bind(exp_p.bind(neg_p.bind(z)), z))
 
 
-def _growth(ans: Any, z: Any) -> Any:
+def _growth(ans: Value, z: Value) -> Value:
     return div_p.bind(exp_p.bind(z), z)
 
 
@@ -40,7 +42,7 @@ wrightomega_p: Primitive = of_scipy(
 
 
 @quietly
-def _expn(n: Any, x: Any, *, below: int) -> Any:
+def _expn(n: Any, x: Value, *, below: int) -> Any:
     dtype = np.result_type(n, x)
     n, x = np.trunc(np.asarray(n, np.float64)) - below, np.asarray(x, np.float64)
     out = scipy.special.expn(n, x)
@@ -51,7 +53,7 @@ def _expn(n: Any, x: Any, *, below: int) -> Any:
     return np.asarray(out).astype(dtype)[()]
 
 
-def _expn_kernel(k: Any, n: Any, x: Any, *, below: int) -> Any:
+def _expn_kernel(k: IndexEmitter, n: Any, x: Any, *, below: int) -> Any:
     dtype = x.dtype
     n, x = k.call("trunc", k.cast(n, FLOAT64)) - float(below), k.cast(x, FLOAT64)
     out = k.call("expn", n, x)
@@ -104,14 +106,14 @@ _QUOTIENTS: dict[str, tuple[Callable[..., float], Callable[[int], float], Callab
 }
 
 
-def _power(x: Any, n: int) -> Any:
+def _power(x: Value, n: int) -> Value:
     out = x
     for _ in range(n - 1):
         out = out * x
     return out
 
 
-def _from_series(x: Any, of: str, m: int) -> Any:
+def _from_series(x: Value, of: str, m: int) -> Value:
     """The derivative of order `m` of g(x) / x near 0."""
     terms = _QUOTIENTS[of][0]
     coefficients = [terms(k) * math.prod(range(k - m + 1, k + 1)) for k in range(m, _SERIES + m)]
@@ -121,7 +123,7 @@ def _from_series(x: Any, of: str, m: int) -> Any:
     return total
 
 
-def _from_recurrence(call: Callable[..., Any], x: Any, of: str, m: int) -> Any:
+def _from_recurrence(call: Callable[..., Any], x: Value, of: str, m: int) -> Value:
     """The same elsewhere: with ``f = g / x``, the derivative of order n of g is ``x f(n) + n f(n - 1)``."""
     derivative = _QUOTIENTS[of][2]
     out = call(of, x) / x
@@ -131,7 +133,7 @@ def _from_recurrence(call: Callable[..., Any], x: Any, of: str, m: int) -> Any:
 
 
 @quietly
-def _quotient(x: Any, *, of: str, m: int) -> Any:
+def _quotient(x: Value, *, of: str, m: int) -> Any:
     wide = np.asarray(x, np.float64)
     close = abs(wide) < _QUOTIENTS[of][1](m)
     far = _from_recurrence(lambda name, y: getattr(np, name)(y), np.where(close, 1.0, wide), of, m)
@@ -159,7 +161,7 @@ quotient_p: Primitive = elementwise(
 exprel_p: Primitive = of_scipy("exprel", lambda ans, x: quotient_p.bind(x, of="expm1", m=1))
 
 
-def _spence_slope(ans: Any, x: Any) -> Any:
+def _spence_slope(ans: Value, x: Value) -> Value:
     return neg_p.bind(quotient_p.bind(sub_p.bind(x, literal(1.0, x)), of="log1p", m=0))
 
 
@@ -167,7 +169,7 @@ def _spence_slope(ans: Any, x: Any) -> Any:
 spence_p: Primitive = of_scipy("spence", _spence_slope)
 
 
-def _complex_spence_slope(ans: Any, z: Any) -> Any:
+def _complex_spence_slope(ans: Value, z: Value) -> Value:
     one = literal(1.0, z)
     at_one = eq_p.bind(z, one)
     other = select_p.bind(at_one, broadcast_to(literal(2.0, z), shape_of(z)), z)
@@ -197,7 +199,7 @@ cosh_integral_p: Primitive = part_of("shichi", 1, lambda ans, x: div_p.bind(cosh
 
 
 def _boxcox_in_lmbda(log: Rule) -> Rule:
-    def factor(ans: Any, x: Any, lmbda: Any) -> Any:
+    def factor(ans: Value, x: Value, lmbda: Any) -> Value:
         # exprel of a number times -inf would be 0 times infinity at x = 0.
         size = max_p.bind(log(x), literal(-1e15, x))
         slope = quotient_p.bind(mul_p.bind(lmbda, size), of="expm1", m=1)
@@ -206,7 +208,7 @@ def _boxcox_in_lmbda(log: Rule) -> Rule:
     return factor
 
 
-def _less_one(x: Any) -> Any:
+def _less_one(x: Value) -> Value:
     return sub_p.bind(x, literal(1.0, x))
 
 
@@ -221,7 +223,7 @@ boxcox1p_p: Primitive = of_scipy(
 )
 
 
-def _log_ratio(x: Any, y: Any) -> Any:
+def _log_ratio(x: Value, y: Value) -> Value:
     return log_p.bind(div_p.bind(x, y))
 
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core import FUNCTIONS, quietly
+from ...core.values import Value
 from ...runtime.libraries import scipy
 from .functions import positive_gap, positive_polygamma
 
@@ -53,11 +54,11 @@ class FormulaArithmetic(Protocol):
         """Whether they are equal."""
         ...
 
-    def call(self, name: str, *args: Any) -> Any:
+    def call(self, name: str, *args: Value) -> Any:
         """A function of `core.scalar_functions.FUNCTIONS`."""
         ...
 
-    def polynomial(self, x: Any, coefficients: Sequence[float]) -> Any:
+    def polynomial(self, x: Value, coefficients: Sequence[float]) -> Any:
         """``c[0] + c[1] x + ...``."""
         ...
 
@@ -72,10 +73,10 @@ class _OnArrays:
     where = staticmethod(np.where)
     equal = staticmethod(np.equal)
 
-    def call(self, name: str, *args: Any) -> Any:
+    def call(self, name: str, *args: Value) -> Any:
         return _function(name)(*args)
 
-    def polynomial(self, x: Any, coefficients: Sequence[float]) -> Any:
+    def polynomial(self, x: Value, coefficients: Sequence[float]) -> Any:
         *rest, last = coefficients
         result = last
         for c in reversed(rest):
@@ -102,7 +103,7 @@ def on_arrays(formula: Callable[..., Any]) -> Callable[..., Any]:
     """A formula as a function of arrays that broadcast, of any float dtype."""
 
     @quietly
-    def evaluated(*args: Any) -> Any:
+    def evaluated(*args: Value) -> Any:
         dtype = np.result_type(*args)
         rows = np.broadcast_arrays(*[np.asarray(x, np.float64) for x in args])
         shape, flat = rows[0].shape, [x.reshape(-1, 1) for x in rows]
@@ -151,7 +152,7 @@ def _deviance(f: FormulaArithmetic, x: Any, m: Any) -> Any:
     return f.where(near, r * ((x - m) / m - 2.0 * square * series), ratio - 1.0 - f.call("log", ratio))
 
 
-def _exp_rest(f: FormulaArithmetic, x: Any) -> Any:
+def _exp_rest(f: FormulaArithmetic, x: Value) -> Any:
     """``exp(x) - 1 - x`` without cancellation."""
     near = (x < 0.6) & (x > -0.6)
     return f.where(near, x * x * f.polynomial(x, _EXP_SERIES), f.call("expm1", x) - x)
@@ -177,7 +178,7 @@ def gamma_density(f: FormulaArithmetic, a: Any, x: Any) -> Any:
     return f.where(f.equal(x, math.inf), 0.0, out)
 
 
-def _drop_gamma(f: FormulaArithmetic, a: Any, x: Any, sign: Any, rate: Any) -> Any:
+def _drop_gamma(f: FormulaArithmetic, a: Value, x: Value, sign: Any, rate: Value) -> Any:
     """A little more than the `s` at which ``rate s + x (exp(sign s) - 1 - sign s)``, a convex function, is `DROP`."""
     q = DROP - 2.0 * rate
     root = f.call("sqrt", q * q + 8.0 * DROP * a)
@@ -190,14 +191,14 @@ def _drop_gamma(f: FormulaArithmetic, a: Any, x: Any, sign: Any, rate: Any) -> A
     return s
 
 
-def _polygamma(f: FormulaArithmetic, a: Any, m: int) -> Any:
+def _polygamma(f: FormulaArithmetic, a: Value, m: int) -> Any:
     """The polygamma function of order `m`, for positive `a`."""
     if m == 0:
         return f.call("digamma", a)
     return positive_polygamma(a / a, a, m) * (1.0 if m % 2 else -1.0)
 
 
-def _gamma_far(f: FormulaArithmetic, a: Any, x: Any, order: int, when: Any) -> Any:
+def _gamma_far(f: FormulaArithmetic, a: Value, x: Value, order: int, when: Any) -> Any:
     """`_gamma_quantile_slope` for ``x > 1.5``: the integral over the side on which it does not change sign.
 
     With ``t = x exp(s)`` above (and ``x exp(-s)`` below), it is x times the integral of ``s + c`` (of ``s - c``), where
@@ -213,7 +214,7 @@ def _gamma_far(f: FormulaArithmetic, a: Any, x: Any, order: int, when: Any) -> A
     # Leibniz' rule: the derivatives of c are minus polygamma.
     lower = [-sign * _polygamma(f, a, k) * float(math.comb(order, k)) for k in range(1, order + 1)]
 
-    def terms(u: Any, w: Any) -> list[Any]:
+    def terms(u: Any, w: Value) -> list[Any]:
         s = end * u
         powers = [1.0, *itertools.accumulate([sign * s] * order, operator.mul)]
         value = (s + sign * c) * powers[order]
@@ -226,7 +227,7 @@ def _gamma_far(f: FormulaArithmetic, a: Any, x: Any, order: int, when: Any) -> A
     return f.where(x > 1e150, c, out) if order == 0 else out
 
 
-def _gamma_near(f: FormulaArithmetic, a: Any, x: Any, order: int, when: Any) -> Any:
+def _gamma_near(f: FormulaArithmetic, a: Value, x: Value, order: int, when: Any) -> Value:
     """`_gamma_quantile_slope` for ``x <= 1.5``: the integral from 0 to x, of which the leading term is subtracted.
 
     So nothing cancels as `a` vanishes, where the result grows as 1 / a. With I(j) the integral of
@@ -235,7 +236,7 @@ def _gamma_near(f: FormulaArithmetic, a: Any, x: Any, order: int, when: Any) -> 
     """
     end = DROP / (a + 1.0)
 
-    def terms(u: Any, w: Any) -> list[Any]:
+    def terms(u: Any, w: Value) -> list[Any]:
         s = end * u
         g = w * f.call("exp", -(a * s)) * f.call("expm1", -(x * f.call("exp", -s)))
         return list(itertools.accumulate([s] * (order + 1), operator.mul, initial=g))
@@ -283,12 +284,12 @@ def beta_density(f: FormulaArithmetic, a: Any, b: Any, x: Any) -> Any:
     return f.where((a > 0.0) & (b > 0.0), out, math.nan)
 
 
-def _digamma_gap(f: FormulaArithmetic, a: Any, b: Any) -> Any:
+def _digamma_gap(f: FormulaArithmetic, a: Value, b: Value) -> Value:
     """``digamma(a) - digamma(a + b)`` for positive numbers."""
     return positive_gap(a / a, lambda x: f.call("log1p", x), a, b, 0)
 
 
-def _drop_beta(f: FormulaArithmetic, total: Any, a: Any, p: Any, q: Any, sign: Any) -> Any:
+def _drop_beta(f: FormulaArithmetic, total: Any, a: Value, p: Any, q: Value, sign: Any) -> Any:
     """A little more than the `s` at which the weight in `_beta_integral` has fallen to ``exp(-DROP)``."""
     # At 0 the logarithm falls at this rate, and its second derivative then decays at most as exp(-s).
     rate = sign * (total * p - a)
@@ -303,7 +304,7 @@ def _drop_beta(f: FormulaArithmetic, total: Any, a: Any, p: Any, q: Any, sign: A
     return s
 
 
-def _beta_integral(f: FormulaArithmetic, a: Any, b: Any, x: Any, y: Any, c: Any) -> Any:
+def _beta_integral(f: FormulaArithmetic, a: Value, b: Value, x: Value, y: Value, c: Any) -> Value:
     """The integral of ``log(t / x) + c`` from x to 1, or of its negative from 0 to x, whichever has ``c`` positive.
 
     The weight is ``t**(a - 1) (1 - t)**(b - 1)`` over its value at x times x y. As a function of
@@ -317,7 +318,7 @@ def _beta_integral(f: FormulaArithmetic, a: Any, b: Any, x: Any, y: Any, c: Any)
     total = a + b
     end = _drop_beta(f, total, shape, p, q, sign)
 
-    def terms(u: Any, w: Any) -> list[Any]:
+    def terms(u: Any, w: Value) -> list[Any]:
         s = end * u
         growth = f.call("log1p", p * f.call("expm1", sign * s))
         weight = f.call("exp", shape * (sign * s) - total * growth)
@@ -327,7 +328,7 @@ def _beta_integral(f: FormulaArithmetic, a: Any, b: Any, x: Any, y: Any, c: Any)
     return end * integral
 
 
-def _beta_slope(f: FormulaArithmetic, a: Any, b: Any, x: Any, y: Any) -> Any:
+def _beta_slope(f: FormulaArithmetic, a: Value, b: Value, x: Any, y: Any) -> Any:
     """Minus the derivative in `a` of the incomplete beta function, over the density times x y.
 
     By recurrence (DLMF 8.17.20, 8.17.21, differentiated) `a` or `b` is increased by one, whichever gives a sum of
@@ -357,12 +358,12 @@ def _in_domain(f: FormulaArithmetic, a: Any, b: Any, x: Any, y: Any) -> Any:
     return f.where(inside, _beta_slope(f, *one), math.nan)
 
 
-def beta_slope_a(f: FormulaArithmetic, a: Any, b: Any, x: Any) -> Any:
+def beta_slope_a(f: FormulaArithmetic, a: Value, b: Value, x: Value) -> Any:
     """Minus the derivative of the incomplete beta function in `a`, over the density times ``x (1 - x)``."""
     return _in_domain(f, a, b, x, 1.0 - x)
 
 
-def beta_slope_b(f: FormulaArithmetic, a: Any, b: Any, x: Any) -> Any:
+def beta_slope_b(f: FormulaArithmetic, a: Value, b: Value, x: Value) -> Any:
     """The derivative of the incomplete beta function in `b`, over the density times ``x (1 - x)``."""
     return _in_domain(f, b, a, 1.0 - x, x)
 
@@ -370,12 +371,12 @@ def beta_slope_b(f: FormulaArithmetic, a: Any, b: Any, x: Any) -> Any:
 # --- repeated integrals of erfc ------------------------------------------------------------------------------
 
 
-def erfcx_moment(f: FormulaArithmetic, x: Any, m: Any) -> Any:
+def erfcx_moment(f: FormulaArithmetic, x: Value, m: Any) -> Value:
     """The integral of ``t**m exp(-t**2 - 2 x t)`` over positive t, for ``x >= -1``: DLMF 7.18.2 without its factor."""
     fall = DROP + 6.0 * m
     end = fall / (x + f.call("sqrt", x * x + fall))
 
-    def terms(u: Any, w: Any) -> list[Any]:
+    def terms(u: Any, w: Value) -> list[Any]:
         t = end * u
         return [w * f.call("exp", m * f.call("log", t) - t * (t + 2.0 * x))]
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, Primitive, quietly
+from ...core.kernel import IndexEmitter
+from ...core.values import Value
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import div_p, ge_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.complexes import abs_p
@@ -24,13 +26,13 @@ def _real(name: str, impl: Rule, factor: Rule) -> Primitive:
 
 
 @quietly
-def _bell(x: Any, *, m: int) -> Any:
+def _bell(x: Value, *, m: int) -> Value:
     """The derivative of order `m` of ``exp(-x**2)``: itself times a Hermite polynomial (DLMF 18.5.5)."""
     bell = np.exp(-np.square(x))
     return np.where(bell == 0, bell, bell * _hermite(x, np.ones_like(x), m))[()]
 
 
-def _hermite(x: Any, one: Any, m: int) -> Any:
+def _hermite(x: Value, one: Any, m: int) -> Any:
     """``(-1)**m H_m(x)`` by recurrence (DLMF 18.9.1), for arrays and kernel scalars."""
     before, now = one, one
     for n in range(m):
@@ -38,7 +40,7 @@ def _hermite(x: Any, one: Any, m: int) -> Any:
     return now
 
 
-def _bell_kernel(k: Any, x: Any, *, m: int) -> Any:
+def _bell_kernel(k: IndexEmitter, x: Any, *, m: int) -> Any:
     bell = k.call("exp", -(x * x))
     return k.where(bell.eq(0.0), bell, bell * _hermite(x, k.const(1, x.dtype), m))
 
@@ -50,7 +52,7 @@ bell_p: Primitive = elementwise(
 _SLOPE = 2 / math.sqrt(math.pi)
 
 
-def _scaled_bell(x: Any, factor: float) -> Any:
+def _scaled_bell(x: Value, factor: float) -> Value:
     return mul_p.bind(literal(factor, x), bell_p.bind(x, m=0))
 
 
@@ -85,7 +87,7 @@ xdivy_p: Primitive = elementwise(
 
 
 def _x_times(log: str) -> Callable[..., Any]:
-    def emit(k: Any, x: Any, y: Any) -> Any:
+    def emit(k: IndexEmitter, x: Any, y: Any) -> Any:
         # 0 where x is 0, except that NaN propagates.
         return k.where(x.eq(0.0) & y.eq(y), k.const(0, x.dtype), x * k.call(log, y))
 
@@ -115,7 +117,7 @@ xlog1py_p: Primitive = elementwise(
 )
 
 
-def _entr_kernel(k: Any, x: Any) -> Any:
+def _entr_kernel(k: IndexEmitter, x: Any) -> Any:
     zero, low = k.const(0, x.dtype), k.const(-math.inf, x.dtype)
     return k.where(x.eq(0.0), zero, k.where(x < 0.0, low, -x * k.call("log", x)))
 
@@ -147,7 +149,7 @@ def _cotangent_derivative(m: int) -> tuple[int, ...]:
     return tuple(p)
 
 
-def _reflected(x: Any, cot: Any, positive: Any, m: int) -> Any:
+def _reflected(x: Value, cot: Any, positive: Any, m: int) -> Value:
     """The value for negative `x`, from ``m! zeta(m + 1, 1 - x)`` and ``cot(pi x)`` (DLMF 5.15.6)."""
     *rest, leading = _cotangent_derivative(m)
     polynomial = cot * float(leading) + float(rest.pop())  # no 0 * inf at the poles
@@ -157,7 +159,7 @@ def _reflected(x: Any, cot: Any, positive: Any, m: int) -> Any:
 
 
 @quietly
-def _polygamma(x: Any, *, m: int) -> Any:
+def _polygamma(x: Value, *, m: int) -> Any:
     x = np.asarray(x)
     wide = x.astype(np.float64)
     left = wide < 0
@@ -176,7 +178,7 @@ def _sign(m: int) -> float:
     return 1.0 if m % 2 else -1.0
 
 
-def positive_polygamma(one: Any, x: Any, m: int) -> Any:
+def positive_polygamma(one: Any, x: Value, m: int) -> Value:
     """``m! zeta(m + 1, x)`` for ``x > 0``: 10 steps, then the asymptotic series (DLMF 5.15.8)."""
     total = multiplied(one / x, m + 1)
     for step in range(1, _SHIFT):
@@ -217,7 +219,7 @@ polygamma_p: Primitive = elementwise(
 # --- beta function ------------------------------------------------------------------------------------------
 
 
-def positive_gap(one: Any, log1p: Rule, a: Any, b: Any, m: int) -> Any:
+def positive_gap(one: Any, log1p: Rule, a: Value, b: Value, m: int) -> Value:
     """``polygamma(m, a) - polygamma(m, a + b)`` for positive numbers, without cancellation.
 
     The series of `positive_polygamma` and of digamma (DLMF 5.11.2), term by term: differences of powers of
@@ -244,7 +246,7 @@ def positive_gap(one: Any, log1p: Rule, a: Any, b: Any, m: int) -> Any:
 
 
 @quietly
-def _polygamma_gap(a: Any, b: Any, *, m: int) -> Any:
+def _polygamma_gap(a: Value, b: Value, *, m: int) -> Any:
     dtype = np.result_type(a, b)
     a, b = (np.asarray(x, np.float64) for x in (a, b))
     value = positive_gap(1.0, np.log1p, a, b, m)
@@ -292,7 +294,7 @@ def _name(n: int, scaled: bool) -> str:
     return f"i{n if n in (0, 1) else 'v'}{'e' if scaled else ''}"
 
 
-def _bessel_i(x: Any, *, n: int, scaled: bool) -> Any:
+def _bessel_i(x: Value, *, n: int, scaled: bool) -> Any:
     function = getattr(scipy.special, _name(n, scaled))
     # SciPy's orders are floats; its float32 loop would round them, too.
     return function(x) if n in (0, 1) else function(np.asarray(x).dtype.type(n), x)
@@ -313,7 +315,7 @@ def _series(n: int, m: int) -> tuple[float, ...]:
     return tuple(coefficients)
 
 
-def _far_sum(y: Any, root: Any, n: int, m: int) -> Any:
+def _far_sum(y: Value, root: Any, n: int, m: int) -> Value:
     """The series at ``y = 1 / abs(x)``, for arrays and kernel scalars."""
     *rest, total = _series(n, m)
     value = y * total + rest.pop()
@@ -322,7 +324,7 @@ def _far_sum(y: Any, root: Any, n: int, m: int) -> Any:
     return value * root * multiplied(y, m)
 
 
-def _far_slope(x: Any, *, n: int, m: int) -> Any:
+def _far_slope(x: Value, *, n: int, m: int) -> Any:
     y = 1 / np.maximum(np.abs(np.asarray(x, np.float64)), _FAR)
     value = _far_sum(y, np.sqrt(y), n, m)
     value = np.copysign(1.0, x) * value if (n + m) % 2 else value
@@ -346,7 +348,7 @@ far_slope_p: Primitive = elementwise(
 )
 
 
-def _slope(ans: Any, x: Any, *, n: int, scaled: bool) -> Any:
+def _slope(ans: Value, x: Value, *, n: int, scaled: bool) -> Value:
     """Half the sum of the neighbouring orders; orders n and -n are equal (DLMF 10.27.1, 10.29.1)."""
     if n == 0:
         slope = bessel_i_p.bind(x, n=1, scaled=scaled)
@@ -360,7 +362,7 @@ def _slope(ans: Any, x: Any, *, n: int, scaled: bool) -> Any:
     return select_p.bind(far, far_slope_p.bind(x, n=n, m=1), near)
 
 
-def _kernel(k: Any, x: Any, *, n: int, scaled: bool) -> Any:
+def _kernel(k: IndexEmitter, x: Any, *, n: int, scaled: bool) -> Any:
     order = () if n in (0, 1) else (k.const(n, x.dtype),)
     return k.call(_name(n, scaled), *order, x)
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core import Primitive, aval_of, concrete
+from ...core.kernel import IndexEmitter
+from ...core.values import Value
 from ..elementwise.arithmetic import (
     eq_p,
     ge_p,
@@ -33,7 +35,7 @@ from .functions import digamma_p, polygamma_gap_p, polygamma_p
 gamma_p: Primitive = of_scipy("gamma", lambda ans, x: mul_p.bind(ans, digamma_p.bind(x)))
 
 
-def _reflected_slope(x: Any) -> Any:
+def _reflected_slope(x: Value) -> Value:
     """The derivative of ``1 / gamma(x) = sin(pi x) gamma(1 - x) / pi``."""
     rest = sub_p.bind(literal(1.0, x), x)
     near = rint_p.bind(x)
@@ -45,7 +47,7 @@ def _reflected_slope(x: Any) -> Any:
     return select_p.bind(odd, neg_p.bind(slope), slope)
 
 
-def _rgamma_slope(ans: Any, x: Any) -> Any:
+def _rgamma_slope(ans: Value, x: Value) -> Value:
     small, half = lt_p.bind(x, literal(0.5, x)), literal(0.5, x)
     left = _reflected_slope(select_p.bind(small, x, half))
     right = select_p.bind(small, half, x)
@@ -64,7 +66,7 @@ loggamma_complex_p: Primitive = of_scipy_complex("loggamma", lambda ans, z: psi_
 loggamma_p: Primitive = of_scipy("loggamma", lambda ans, x: digamma_p.bind(x))
 
 
-def _gammasgn_kernel(k: Any, x: Any) -> Any:
+def _gammasgn_kernel(k: IndexEmitter, x: Any) -> Any:
     half = k.call("floor", x) * 0.5
     one = k.const(1.0, x.dtype)
     sign = k.where(k.call("floor", half).eq(half), one, -one)
@@ -91,11 +93,11 @@ poch_p: Primitive = of_scipy(
 )
 
 
-def _above(x: Any) -> Any:
+def _above(x: Value) -> Value:
     return add_p.bind(x, literal(1.0, x))
 
 
-def _binom_in_n(ans: Any, n: Any, k: Any) -> Any:
+def _binom_in_n(ans: Any, n: Any, k: IndexEmitter) -> Any:
     return neg_p.bind(mul_p.bind(ans, polygamma_gap_p.bind(_above(sub_p.bind(n, k)), k, m=0)))
 
 
@@ -130,7 +132,7 @@ def polygamma_of(orders: Any, x: Any) -> Any:
     return out
 
 
-def _by_zeta(orders: Any, x: Any) -> Any:
+def _by_zeta(orders: Any, x: Value) -> Value:
     """``(-1)**(m + 1) * m! * zeta(m + 1, x)`` (DLMF 5.15.1, 25.11.12)."""
     one = literal(1.0, x)
     is_zero = eq_p.bind(orders, literal(0.0, x))

@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 from ...core import Primitive
+from ...core.values import Value
 from ..elementwise.arithmetic import div_p, mul_p, neg_p
 from ..families import literal
 from ..structure.linear import Rule, add_p
 from .from_scipy import of_scipy, refused
 
 
-def _above(x: Any) -> Any:
+def _above(x: Value) -> Value:
     return add_p.bind(x, literal(1.0, x))
 
 

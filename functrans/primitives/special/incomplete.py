@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ...core import Primitive
+from ...core.values import Value
 from ..elementwise.arithmetic import div_p, eq_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.bits import or_p
 from ..elementwise.exp_log import log1p_p, log_p
@@ -16,11 +17,11 @@ from .from_scipy import of_scipy, refused
 from .functions import digamma_p, polygamma_gap_p, polygamma_p
 
 
-def _less_one(x: Any) -> Any:
+def _less_one(x: Value) -> Value:
     return sub_p.bind(x, literal(1.0, x))
 
 
-def _reciprocal(x: Any) -> Any:
+def _reciprocal(x: Value) -> Value:
     return div_p.bind(literal(1.0, x), x)
 
 
@@ -38,7 +39,7 @@ def _of_formula(name: str, *factors: Rule) -> Primitive:
 # --- incomplete gamma function: DLMF 8.8.13 ------------------------------------------------------------------
 
 
-def _relative_slope(a: Any, x: Any) -> Any:
+def _relative_slope(a: Value, x: Value) -> Value:
     """The derivative of the logarithm of the density in `x`: ``(a - 1) / x - 1``."""
     return _less_one(div_p.bind(_less_one(a), x))
 
@@ -51,13 +52,13 @@ gamma_density_p: Primitive = _of_formula(
 )
 
 
-def _quantile_slope_in_a(ans: Any, a: Any, x: Any, *, order: int) -> Any:
+def _quantile_slope_in_a(ans: Value, a: Value, x: Value, *, order: int) -> Value:
     if order + 1 == QUANTILE_ORDERS:
         refused(f"derivative {order + 2} of the incomplete gamma function in its parameter a")(ans)
     return gamma_quantile_slope_p.bind(a, x, order=order + 1)
 
 
-def _quantile_slope_in_x(ans: Any, a: Any, x: Any, *, order: int) -> Any:
+def _quantile_slope_in_x(ans: Value, a: Value, x: Value, *, order: int) -> Value:
     # The density times the slope of order 0 is minus the derivative of P in a, whose derivative in x is that of the
     # density in a.
     psi = digamma_p.bind(a) if order == 0 else polygamma_p.bind(a, m=order)
@@ -78,7 +79,7 @@ gamma_quantile_slope_p: Primitive = elementwise(
 )
 
 
-def gammainc_slope(a: Any, x: Any) -> Any:
+def gammainc_slope(a: Value, x: Value) -> Value:
     """The derivative of the incomplete gamma function P(a, x) in `a`: minus density times slope of the quantile."""
     # As `a` vanishes, the density does, and the slope grows without bound; their product has a limit.
     a = select_p.bind(eq_p.bind(a, literal(0.0, a)), literal(1e-30, a), a)
@@ -100,7 +101,7 @@ gammaincc_p = of_scipy(
 )
 
 
-def _quantile_in_a(ans: Any, a: Any, p: Any) -> Any:
+def _quantile_in_a(ans: Value, a: Value, p: Any) -> Value:
     return gamma_quantile_slope_p.bind(a, ans, order=0)
 
 
@@ -119,21 +120,21 @@ gammainccinv_p = of_scipy(
 # --- incomplete beta function: DLMF 8.17.20 ------------------------------------------------------------------
 
 
-def _log_gap(a: Any, b: Any, x: Any) -> Any:
+def _log_gap(a: Value, b: Value, x: Value) -> Value:
     """The derivative in `a` of the logarithm of the density: ``log(x) - digamma(a) + digamma(a + b)``."""
     return sub_p.bind(log_p.bind(x), polygamma_gap_p.bind(a, b, m=0))
 
 
-def _log1p_gap(a: Any, b: Any, x: Any) -> Any:
+def _log1p_gap(a: Value, b: Value, x: Value) -> Value:
     """The same in `b`: ``log(1 - x) - digamma(b) + digamma(a + b)``."""
     return sub_p.bind(log1p_p.bind(neg_p.bind(x)), polygamma_gap_p.bind(b, a, m=0))
 
 
-def _rest(x: Any) -> Any:
+def _rest(x: Value) -> Value:
     return sub_p.bind(literal(1.0, x), x)
 
 
-def _beta_relative_slope(a: Any, b: Any, x: Any) -> Any:
+def _beta_relative_slope(a: Value, b: Value, x: Value) -> Value:
     """The derivative in `x` of the logarithm of the density: ``(a - 1) / x - (b - 1) / (1 - x)``."""
     return sub_p.bind(div_p.bind(_less_one(a), x), div_p.bind(_less_one(b), _rest(x)))
 
@@ -148,7 +149,7 @@ beta_density_p: Primitive = _of_formula(
 
 
 def _slope_in_x(gap: Rule, sign: Rule) -> Rule:
-    def factor(ans: Any, a: Any, b: Any, x: Any) -> Any:
+    def factor(ans: Value, a: Value, b: Value, x: Value) -> Value:
         # The density times x (1 - x) times `ans` is the derivative in a parameter, up to its sign; that
         # derivative's own in x is that of the density in the parameter.
         rate = sub_p.bind(a, mul_p.bind(add_p.bind(a, b), x))
@@ -168,7 +169,7 @@ beta_slope_b_p: Primitive = _of_formula(
 )
 
 
-def _betainc_slope(slope_p: Primitive, a: Any, b: Any, x: Any) -> Any:
+def _betainc_slope(slope_p: Primitive, a: Value, b: Value, x: Value) -> Value:
     """The size of the derivative of the incomplete beta function in a parameter: 0 at the ends."""
     zero, one = literal(0.0, x), literal(1.0, x)
     edge = or_p.bind(eq_p.bind(x, zero), eq_p.bind(x, one))
@@ -191,7 +192,7 @@ betaincc_p = of_scipy(
 )
 
 
-def _beta_quantile_slope(slope_p: Primitive, a: Any, b: Any, x: Any) -> Any:
+def _beta_quantile_slope(slope_p: Primitive, a: Value, b: Value, x: Value) -> Value:
     """The size of the derivative of the quantile `x` in a parameter."""
     zero, one = literal(0.0, x), literal(1.0, x)
     edge = or_p.bind(eq_p.bind(x, zero), eq_p.bind(x, one))

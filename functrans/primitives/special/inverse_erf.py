@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import quietly
+from ...core.values import Value
 from ..elementwise.arithmetic import mul_p
 from ..elementwise.exp_log import exp_p, integer_pow_p
 from ..families import elementwise, literal
@@ -75,7 +76,7 @@ PIECES: dict[int, Sequence[Piece]] = {
 
 
 @quietly
-def quick_erfinv(x: Any) -> Any:
+def quick_erfinv(x: Value) -> Any:
     """The approximation for NumPy arrays of floats."""
     x = np.asarray(x)
     w = -np.log1p(-(x * x))

@@ -13,6 +13,8 @@ import numpy as np
 
 from ...core import INT64, Along, Aval, Block, BlockEmitter, Buffer, Indexed, Linear, Primitive, Shifted
 from ...core.ir import Atom, Eqn, Literal
+from ...core.kernel import IndexEmitter
+from ...core.values import Value
 from ...errors import DtypeError, ShapeError
 from ...passes.rewind import Back, variables
 from ...passes.rewriter import Rewriter
@@ -65,7 +67,7 @@ def _clamped(starts: Sequence[Any], shape: Sequence[int], sizes: Sequence[int]) 
     return tuple([slice(i, i + m) for i, m in zip(places, sizes)])
 
 
-def _kernel_start(k: Any, start: Any, n: int, m: int) -> Any:
+def _kernel_start(k: IndexEmitter, start: Any, n: int, m: int) -> Any:
     start = k.cast(start, INT64)
     last = start * 0 + (n - m)
     return k.where(start < 0, k.const(0, INT64), k.where(start < last, start, last))
@@ -98,13 +100,13 @@ def _dynamic_slice_abstract(x: Aval, *starts: Aval, slice_sizes: tuple[int, ...]
     return Aval(slice_sizes, x.dtype)
 
 
-def _dynamic_slice_transpose(ct: Any, x: Linear, *starts: Any, slice_sizes: tuple[int, ...]) -> list[Any]:
+def _dynamic_slice_transpose(ct: Value, x: Linear, *starts: Any, slice_sizes: tuple[int, ...]) -> list[Any]:
     back = dynamic_update_slice_p.bind(zeros(x.aval), ct, *starts)
     return [back, *[None] * len(starts)]
 
 
 def _dynamic_slice_accumulate(
-    ct: Any, totals: Sequence[Any], x: Linear, *starts: Any, slice_sizes: tuple[int, ...]
+    ct: Value, totals: Sequence[Any], x: Linear, *starts: Any, slice_sizes: tuple[int, ...]
 ) -> list[Any]:
     here = dynamic_slice_p.bind(totals[0], *starts, slice_sizes=slice_sizes)
     total = dynamic_update_slice_p.bind(totals[0], add_p.bind(here, ct), *starts)
@@ -136,7 +138,7 @@ def _dynamic_slice_batch(
 
 
 def _dynamic_slice_kernel(
-    k: Any, index: Any, x: Any, *starts: Any, out: Aval, slice_sizes: tuple[int, ...]
+    k: IndexEmitter, index: Any, x: Any, *starts: Any, out: Aval, slice_sizes: tuple[int, ...]
 ) -> Any:
     extents = zip(starts, x.aval.shape, slice_sizes)
     return x[[i if n == m else i + _kernel_start(k, s[()], n, m) for i, (s, n, m) in zip(index, extents)]]
@@ -191,13 +193,13 @@ def _dynamic_update_slice_abstract(x: Aval, update: Aval, *starts: Aval) -> Aval
     return x.strong()
 
 
-def _dynamic_update_slice_impl(x: Any, update: Any, *starts: Any) -> np.ndarray:
+def _dynamic_update_slice_impl(x: Value, update: Any, *starts: Any) -> np.ndarray:
     out = np.array(x, order="C")
     out[_clamped(starts, out.shape, np.shape(update))] = update
     return out
 
 
-def _dynamic_update_slice_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
+def _dynamic_update_slice_transpose(ct: Value, x: Any, update: Any, *starts: Any) -> list[Any]:
     cts: list[Any] = [None] * (2 + len(starts))
     shape = update.aval.shape if type(update) is Linear else shape_of(update)
     if type(update) is Linear:  # read first, so that the zeros can overwrite the cotangent in place

@@ -17,10 +17,11 @@ from ...core import is_inexact
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import KEY, refused_keys
 from ...core.ir import Atom, Eqn, Var
-from ...core.kernel import Block, BlockEmitter, Indexed, Pointwise, Reduction, Reshape
+from ...core.kernel import Block, BlockEmitter, Indexed, Pointwise, Reduction, Reshape, ScalarEmitter
 from ...core.primitive import Linear, Primitive
 from ...core.tape import Tape, TapeAval, new_pool
 from ...core.trace import current_trace, eval_trace
+from ...core.values import ShapeLike, Value
 from ...errors import ShapeError
 from ...passes.rewriter import Rewriter, is_number
 from ..axes import broadcast_shapes, reduced_shape, same_dtype
@@ -40,7 +41,7 @@ def dtype_of(x: Any) -> np.dtype:
     return aval_of(x).dtype if dtype is None else dtype
 
 
-def unbroadcast(ct: Any, aval: Aval) -> Any:
+def unbroadcast(ct: Value, aval: Aval) -> Value:
     """Sum `ct` over the axes along which an operand of type `aval` was broadcast."""
     shape = shape_of(ct)
     if shape == aval.shape:
@@ -86,20 +87,20 @@ def instantiate(x: Any, aval: Aval | None = None) -> Any:
     return x
 
 
-def added(s: Any, t: Any) -> Any:
+def added(s: Any, t: Any) -> Value:
     """Add two tangents or cotangents of one type, each a value or a `Zero`."""
     if type(s) is Zero or type(t) is Zero:
         return t if type(s) is Zero else s
     return add_p.bind(s, t)
 
 
-def flat(x: Any) -> Any:
+def flat(x: Value) -> Value:
     """Return all elements in row-major order, along one axis."""
     shape = shape_of(x)
     return x if len(shape) == 1 else reshape_p.bind(x, shape=(math.prod(shape),))
 
 
-def move_axis(x: Any, source: int, target: int) -> Any:
+def move_axis(x: Value, source: int, target: int) -> Value:
     """Move one axis of `x` to another position."""
     if source == target:
         return x
@@ -108,7 +109,7 @@ def move_axis(x: Any, source: int, target: int) -> Any:
     return transpose_p.bind(x, permutation=tuple(order))
 
 
-def batched_first(size: int, x: Any, dim: int | None) -> Any:
+def batched_first(size: int, x: Value, dim: int | None) -> Value:
     """Return `x` with its batch axis first, broadcast along a new one if it has none."""
     if dim is not None:
         return move_axis(x, dim, 0)
@@ -318,7 +319,7 @@ def _broadcast_abstract(x: Aval, *, shape: tuple[int, ...], broadcast_dimensions
     return Aval(shape, x.dtype)
 
 
-def _broadcast_impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> np.ndarray:
+def _broadcast_impl(x: Value, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> np.ndarray:
     x = np.asarray(x)
     if x.flags.c_contiguous and x.size:
         # Like np.broadcast_to, in half the time.
@@ -336,7 +337,7 @@ def _broadcast_impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tup
 
 
 def _broadcast_transpose(
-    ct: Any, x: Linear, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
+    ct: Value, x: Linear, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
 ) -> list[Any]:
     own = dict(zip(broadcast_dimensions, x.aval.shape))
     axes = tuple(d for d, n in enumerate(shape) if d not in own or own[d] != n)
@@ -357,7 +358,9 @@ def _broadcast_batch(
     return broadcast_in_dim_p.bind(x, shape=(size, *shape), broadcast_dimensions=axes), 0
 
 
-def _broadcast_kernel(k: Any, index: Any, x: Any, *, out: Aval, shape: Any, broadcast_dimensions: Any) -> Any:
+def _broadcast_kernel(
+    k: ScalarEmitter, index: Any, x: Any, *, out: Aval, shape: ShapeLike, broadcast_dimensions: Any
+) -> Any:
     return x[[0 if n == 1 else index[d] for n, d in zip(x.aval.shape, broadcast_dimensions)]]
 
 
@@ -388,7 +391,7 @@ broadcast_in_dim_p: Primitive = Primitive(
 # --- reduce_sum --------------------------------------------------------------------------------------------------
 
 
-def _reduce_sum_transpose(ct: Any, x: Linear, *, axes: tuple[int, ...]) -> list[Any]:
+def _reduce_sum_transpose(ct: Value, x: Linear, *, axes: tuple[int, ...]) -> list[Any]:
     remaining = tuple(d for d in range(x.aval.ndim) if d not in axes)
     return [broadcast_in_dim_p.bind(ct, shape=x.aval.shape, broadcast_dimensions=remaining)]
 

@@ -14,9 +14,10 @@ import numpy as np
 from ...core.aval import Aval, Zero
 from ...core.dtypes import INT64
 from ...core.ir import Atom, Eqn
-from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Scalar
+from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Scalar, ScalarEmitter
 from ...core.primitive import Linear, Primitive
 from ...core.trace import current_trace, eval_trace
+from ...core.values import ShapeLike, Value
 from ...errors import ArgumentValueError, DtypeError, ShapeError
 from ...passes.rewriter import Rewriter
 from ..axes import MOVED, check_axes, same_dtype
@@ -102,7 +103,7 @@ def _concatenate_transpose(ct: Any, *args: Any, dimension: int) -> list[Any]:
     return cts
 
 
-def slice_along(x: Any, axis: int, start: int, stop: int) -> Any:
+def slice_along(x: Value, axis: int, start: int, stop: int) -> Value:
     """``x[start:stop]`` along one axis."""
     shape = shape_of(x)
     starts, limits = [0] * len(shape), list(shape)
@@ -112,13 +113,13 @@ def slice_along(x: Any, axis: int, start: int, stop: int) -> Any:
     )
 
 
-def element_along(x: Any, axis: int, i: int) -> Any:
+def element_along(x: Value, axis: int, i: int) -> Value:
     """``x[i]`` along one axis, which is dropped."""
     shape = shape_of(x)
     return reshape_p.bind(slice_along(x, axis, i, i + 1), shape=shape[:axis] + shape[axis + 1 :])
 
 
-def neighbours(x: Any, axis: int) -> tuple[Any, Any]:
+def neighbours(x: Value, axis: int) -> tuple[Any, Any]:
     """Return all elements along one axis but the first, and all but the last."""
     n = shape_of(x)[axis]
     count = max(n - 1, 0)
@@ -182,7 +183,7 @@ def elements_within(extent: int, n: int, lo: int, step: int) -> tuple[int, int]:
     return first, max(first, min(n, -((lo - extent) // step)))
 
 
-def _pad_impl(x: Any, value: Any, *, padding_config: PaddingConfig) -> np.ndarray:
+def _pad_impl(x: Value, value: Value, *, padding_config: PaddingConfig) -> np.ndarray:
     out = np.full(_padded_shape(x.shape, padding_config), value, x.dtype)
     source, target = [], []
     for n, extent, (lo, _, interior) in zip(x.shape, out.shape, padding_config):
@@ -195,7 +196,7 @@ def _pad_impl(x: Any, value: Any, *, padding_config: PaddingConfig) -> np.ndarra
     return out
 
 
-def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> list[Any]:
+def _pad_transpose(ct: Value, x: Any, value: Any, *, padding_config: PaddingConfig) -> list[Any]:
     zero = dtype_of(ct).type(0)
     cropped = pad_p.bind(ct, zero, padding_config=tuple([(-lo, -hi, 0) for lo, hi, _ in padding_config]))
     shape = shape_of(cropped)
@@ -312,7 +313,7 @@ def _rev_batch(
     return rev_p.bind(args[0], dimensions=tuple([i + (i >= d) for i in dimensions])), d
 
 
-def _rev_kernel(k: Any, index: Any, x: Any, *, out: Aval, dimensions: tuple[int, ...]) -> Any:
+def _rev_kernel(k: ScalarEmitter, index: Any, x: Any, *, out: Aval, dimensions: tuple[int, ...]) -> Any:
     return x[[-i + (out.shape[d] - 1) if d in dimensions else i for d, i in enumerate(index)]]
 
 
@@ -347,7 +348,7 @@ def _slice_abstract(
 
 
 def _slice_transpose(
-    ct: Any, x: Linear, *, start_indices: tuple[int, ...], limit_indices: Any, strides: tuple[int, ...]
+    ct: Value, x: Linear, *, start_indices: tuple[int, ...], limit_indices: Any, strides: tuple[int, ...]
 ) -> list[Any]:
     config = []
     for n, m, start, step in zip(x.aval.shape, shape_of(ct), start_indices, strides):
@@ -372,7 +373,7 @@ def _slice_batch(
 
 
 def _slice_kernel(
-    k: Any, index: Any, x: Any, *, out: Aval, start_indices: Any, limit_indices: Any, strides: Any
+    k: ScalarEmitter, index: Any, x: Any, *, out: Aval, start_indices: Any, limit_indices: Any, strides: Any
 ) -> Any:
     # Leave an unshifted index as it is, so that its reader recognises the axis it runs along.
     shifted = [i if step == 1 else i * step for i, step in zip(index, strides)]
@@ -407,14 +408,16 @@ def _iota_impl(*, dtype: np.dtype, shape: tuple[int, ...], dimension: int) -> np
     return np.broadcast_to(np.arange(shape[dimension]).astype(dtype).reshape(spread), shape)
 
 
-def _iota_kernel(k: Any, index: Any, *, out: Aval, dtype: np.dtype, shape: Any, dimension: int) -> Any:
+def _iota_kernel(
+    k: ScalarEmitter, index: Any, *, out: Aval, dtype: np.dtype, shape: ShapeLike, dimension: int
+) -> Any:
     return k.cast(index[dimension], dtype)
 
 
 iota_p: Primitive = Primitive("iota", _iota_abstract, _iota_impl, kernel=Indexed(_iota_kernel))
 
 
-def iota(shape: tuple[int, ...], dimension: int, dtype: np.dtype = INT64) -> Any:
+def iota(shape: tuple[int, ...], dimension: int, dtype: np.dtype = INT64) -> Value:
     """Return the index along one axis, for every element of an array of `shape`."""
     return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension)
 
@@ -428,14 +431,14 @@ def full(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
     return broadcast_to(convert_element_type_p.bind(value, dtype=dtype), shape)
 
 
-def eye(rows: int, columns: int, offset: int, dtype: np.dtype) -> Any:
+def eye(rows: int, columns: int, offset: int, dtype: np.dtype) -> Value:
     """Return ones on one diagonal, above the main one if `offset` is positive."""
     if current_trace.get() is eval_trace:
         return np.eye(rows, columns, offset, dtype)
     return convert_element_type_p.bind(diagonal_mask(rows, columns, offset), dtype=dtype)
 
 
-def diagonal_mask(rows: int, columns: int, offset: int = 0) -> Any:
+def diagonal_mask(rows: int, columns: int, offset: int = 0) -> Value:
     """Return True where ``column - row == offset``."""
     row = iota((rows, 1), 0)
     return eq_p.bind(add_p.bind(row, np.int64(offset)) if offset else row, iota((1, columns), 1))

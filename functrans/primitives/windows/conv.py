@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ...core import ArgumentValueError, Aval, Block, Linear, Primitive, ShapeError, Zero
+from ...core.values import Value
 from ..axes import same_dtype
 from ..families import of_product
 from ..structure.linear import add_p, move_axis, reshape_p, shape_of, transpose_p
@@ -65,7 +66,7 @@ def _positions(x: Ints, w: Ints, p: _Params) -> Ints:
 # --- NumPy --------------------------------------------------------------------------------------------------
 
 
-def _impl(x: Any, w: Any, **params: Any) -> np.ndarray:
+def _impl(x: Any, w: Value, **params: Any) -> np.ndarray:
     p = _Params(**params)
     n, g, i = x.shape[:3]
     o, window = w.shape[1], w.shape[3:]
@@ -101,7 +102,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
     return ans, left if type(t) is Zero else add_p.bind(left, conv_p.bind(x, t, **params))
 
 
-def _exchanged(x: Any, i: int, j: int) -> Any:
+def _exchanged(x: Value, i: int, j: int) -> Value:
     """Exchange two axes."""
     order = list(range(len(shape_of(x))))
     order[i], order[j] = j, i
@@ -115,7 +116,7 @@ def _transpose(ct: Any, x: Any, w: Any, **params: Any) -> list[Any]:
     return [None, _transpose_rhs(ct, x, w.aval.shape, p)]
 
 
-def _transpose_lhs(ct: Any, x: Ints, w: Any, p: _Params) -> Any:
+def _transpose_lhs(ct: Value, x: Ints, w: Value, p: _Params) -> Value:
     """Convolve the cotangent, dilated by the strides, with the reversed window."""
     window = shape_of(w)[3:]
     padding = []
@@ -131,7 +132,7 @@ def _transpose_lhs(ct: Any, x: Ints, w: Any, p: _Params) -> Any:
     return conv_p.bind(ct, back, **q._asdict())
 
 
-def _transpose_rhs(ct: Any, x: Any, w: Ints, p: _Params) -> Any:
+def _transpose_rhs(ct: Value, x: Value, w: Ints, p: _Params) -> Value:
     """Convolve the left operand with the cotangent as the window; the sum runs over examples."""
     padding = []
     for n, out, k, step, (low, _), d, e in zip(
@@ -148,7 +149,7 @@ def _transpose_rhs(ct: Any, x: Any, w: Ints, p: _Params) -> Any:
 # --- batching -----------------------------------------------------------------------------------------------
 
 
-def _merged(x: Any, dim: int, axis: int) -> Any:
+def _merged(x: Value, dim: int, axis: int) -> Value:
     """Merge the batch axis into `axis` of the rest, in front of it."""
     x = move_axis(x, dim, axis)
     shape = shape_of(x)

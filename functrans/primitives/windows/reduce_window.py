@@ -28,6 +28,7 @@ from ...core import (
     Zero,
     dtype_kind,
 )
+from ...core.values import Value
 from ...errors import ArgumentValueError, DtypeError
 from ..elementwise.arithmetic import Pair, dual_product, max_p, min_p, mul_p, sub_p
 from ..indexing.gather_scatter import gather_p
@@ -204,7 +205,7 @@ def _kernel(fold: str, step: Step) -> Block:
 # --- sum ----------------------------------------------------------------------------------------------------
 
 
-def _sum_transpose(ct: Any, x: Linear, **params: Any) -> list[Any]:
+def _sum_transpose(ct: Value, x: Linear, **params: Any) -> list[Any]:
     """Sum the cotangent, dilated by the strides, over the windows that contain an element."""
     w = Windows(**params)
     padding = []
@@ -230,7 +231,7 @@ reduce_window_sum_p: Primitive = Primitive(
 # --- prod ---------------------------------------------------------------------------------------------------
 
 
-def under_windows(x: Any, filler: Any, w: Windows) -> list[Any]:
+def under_windows(x: Value, filler: Any, w: Windows) -> list[Any]:
     """Return for each tap of the window an array with its elements in all windows."""
     count = w.places(shape_of(x))
     if not prod(count):
@@ -349,7 +350,7 @@ window_position_p: Primitive = Primitive(
 )
 
 
-def _without_tangent(ans: Any) -> Pair:
+def _without_tangent(ans: Value) -> Pair:
     return ans, Zero(ans)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import numpy as fnp
 from ...core import DtypeError, ShapeError
+from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, shape_of
@@ -19,7 +20,7 @@ __getattr__, __dir__ = _module_attributes("functrans.scipy.cluster.vq", globals(
 
 
 @checked
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def vq(obs: ArrayLike, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """The nearest code to each observation.
 
     Parameters
@@ -73,7 +74,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     return fnp.astype(code, np.int32), fnp.linalg.norm(x - fnp.take(codes, code, 0, mode="clip"), axis=1)
 
 
-def _squares(x: Any, codes: Any) -> Any:
+def _squares(x: Value, codes: Any) -> Value:
     """The squared distances, shape (m, k); column by column, so that no array has three axes."""
     total: Any = None
     if x.shape[1] > 8:

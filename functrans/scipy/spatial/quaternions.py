@@ -9,22 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 from ... import numpy as fnp
+from ...core.values import Value
 
 #: Squared angles (or sines) below which four terms of a series are exact to rounding.
 _SMALL = 1e-3
 
 
-def parts(q: Any) -> tuple[Any, ...]:
+def parts(q: Value) -> tuple[Any, ...]:
     """The elements along the last axis."""
     return tuple([q[..., i] for i in range(q.shape[-1])])
 
 
-def joined(*elements: Any) -> Any:
+def joined(*elements: Any) -> Value:
     """The inverse of `parts`."""
     return fnp.stack(fnp.broadcast_arrays(*elements), -1)
 
 
-def normalized(q: Any) -> Any:
+def normalized(q: Value) -> Value:
     """A unit quaternion in the same direction."""
     return q / fnp.sqrt(fnp.sum(q * q, -1, keepdims=True))
 
@@ -46,7 +47,7 @@ def inverse(q: Any) -> Any:
     return q * fnp.asarray([-1.0, -1.0, -1.0, 1.0], q.dtype)
 
 
-def canonical(q: Any) -> Any:
+def canonical(q: Value) -> Value:
     """Of `q` and ``-q``, the one whose last element that is not zero (in the order w, x, y, z, first) is positive."""
     x, y, z, w = parts(q)
     negative = w < 0
@@ -57,7 +58,7 @@ def canonical(q: Any) -> Any:
     return fnp.where(negative[..., None], -q, q)
 
 
-def rows(q: Any) -> tuple[tuple[Any, ...], ...]:
+def rows(q: Value) -> tuple[tuple[Any, ...], ...]:
     """The elements of the orthogonal matrix."""
     x, y, z, w = parts(q)
     return (
@@ -67,7 +68,7 @@ def rows(q: Any) -> tuple[tuple[Any, ...], ...]:
     )
 
 
-def matrix(q: Any) -> Any:
+def matrix(q: Value) -> Value:
     """The orthogonal matrix, shape (..., 3, 3)."""
     elements = joined(*[e for row in rows(q) for e in row])
     return fnp.reshape(elements, (*elements.shape[:-1], 3, 3))
@@ -98,7 +99,7 @@ def of_matrix(m: Any) -> Any:
     return joined(x / length, y / length, z / length, w / length)
 
 
-def of_rotvec(v: Any) -> Any:
+def of_rotvec(v: Value) -> Value:
     """The quaternion of the rotation about an axis by an angle, the length of the vector."""
     square = fnp.sum(v * v, -1)
     small = square < _SMALL
@@ -110,7 +111,7 @@ def of_rotvec(v: Any) -> Any:
     return joined(sine * x, sine * y, sine * z, cosine)
 
 
-def rotvec(q: Any) -> Any:
+def rotvec(q: Value) -> Value:
     """The inverse of `of_rotvec`, of a length of at most pi."""
     q = fnp.where(q[..., 3:] < 0, -q, q)
     v, w = q[..., :3], q[..., 3]
@@ -124,24 +125,24 @@ def rotvec(q: Any) -> Any:
     return scale[..., None] * v
 
 
-def magnitude(q: Any) -> Any:
+def magnitude(q: Value) -> Any:
     """The angle, from 0 to pi."""
     return 2.0 * fnp.arctan2(fnp.linalg.norm(q[..., :3], axis=-1), fnp.absolute(q[..., 3]))
 
 
-def of_mrp(p: Any) -> Any:
+def of_mrp(p: Any) -> Value:
     """The quaternion of modified Rodrigues parameters: the axis times the tangent of a quarter of the angle."""
     square = fnp.sum(p * p, -1, keepdims=True) + 1
     return fnp.concatenate([2 * p, 2 - square], -1) / square
 
 
-def mrp(q: Any) -> Any:
+def mrp(q: Any) -> Value:
     """The inverse of `of_mrp`, of a length of at most 1."""
     w = q[..., 3:]
     return q[..., :3] * (fnp.where(w < 0, -1.0, 1.0) / (1 + fnp.absolute(w))).astype(q.dtype)
 
 
-def of_euler(axes: tuple[int, ...], intrinsic: bool, angles: Any) -> Any:
+def of_euler(axes: tuple[int, ...], intrinsic: bool, angles: Any) -> Value:
     """The quaternion of rotations about axes, one after the other."""
     out: Any = None
     for i, axis in enumerate(axes):
@@ -152,7 +153,7 @@ def of_euler(axes: tuple[int, ...], intrinsic: bool, angles: Any) -> Any:
     return joined(*out)
 
 
-def euler(axes: tuple[int, ...], intrinsic: bool, q: Any) -> Any:
+def euler(axes: tuple[int, ...], intrinsic: bool, q: Value) -> Any:
     """The angles of `of_euler` for three axes; where they are not unique, the third (the first, if intrinsic) is 0.
 
     E. Bernardes and S. Viollet, "Quaternion to Euler angles conversion", PLoS ONE 17 (2022).

@@ -12,6 +12,7 @@ import numpy as np
 from ... import numpy as fnp
 from ... import random
 from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete, is_float
+from ...core.values import DTypeLike, Value
 from ...frontend.checked import checked
 from ...frontend.pytree.register import register_pytree_node_class
 from ...numpy.dispatch import array_operand
@@ -167,7 +168,7 @@ class Rotation:
 
     @classmethod
     @checked
-    def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
+    def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Rotation:
         """The rotation by no angle, or an array of `num` of them.
 
         Examples
@@ -351,7 +352,7 @@ def _raw(quat: Any) -> Rotation:
     return self
 
 
-def _rows(x: Any, what: str, last: tuple[int, ...]) -> Any:
+def _rows(x: Value, what: str, last: tuple[int, ...]) -> Value:
     """Real floating-point numbers whose last axes have these extents."""
     value = array_operand(x, what)
     if dtype_of(value).kind == "c":

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, Primitive, is_float, is_inexact
+from ...core.values import Value
 from ...numpy.dispatch import array_operand
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, shape_of
 
 
-def real_float(x: Any, name: str, position: int = 0) -> Any:
+def real_float(x: Value, name: str, position: int = 0) -> Any:
     """A value of a float dtype; float64 for integers."""
     value = array_operand(x, name, position)
     if dtype_of(value).kind == "c":
@@ -22,13 +23,13 @@ def real_float(x: Any, name: str, position: int = 0) -> Any:
     return value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64)
 
 
-def inexact_operand(x: Any, name: str, position: int = 0) -> Any:
+def inexact_operand(x: Value, name: str, position: int = 0) -> Any:
     """A value of a float or complex dtype; float64 for integers."""
     value = array_operand(x, name, position)
     return value if is_inexact(dtype_of(value)) else ops.convert(value, FLOAT64)
 
 
-def of_parameters(name: str, prim: Primitive, *given: Any, **params: Any) -> Any:
+def of_parameters(name: str, prim: Primitive, *given: Any, **params: Any) -> Value:
     """A primitive of real numbers, in their common dtype."""
     values = common(*[real_float(x, name, i) for i, x in enumerate(given)])
     ops.broadcast_shapes(name, *map(shape_of, values))
@@ -51,7 +52,7 @@ def count_of(n: Any, name: str, argument: str) -> int:
 def by_kind(real_p: Primitive, complex_p: Primitive) -> Callable[..., Any]:
     """The real primitive or the complex one, by the dtype of the last operand."""
 
-    def body(*operands: Any) -> Any:
+    def body(*operands: Value) -> Value:
         dtype = dtype_of(operands[-1])
         if dtype.kind != "c":
             return real_p.bind(*operands)
@@ -63,7 +64,7 @@ def by_kind(real_p: Primitive, complex_p: Primitive) -> Callable[..., Any]:
 def of_floats(body: Callable[..., Any]) -> Callable[..., Any]:
     """`body` of operands in the dtype of the last: SciPy's orders may be integers."""
 
-    def converted(*operands: Any) -> Any:
+    def converted(*operands: Any) -> Value:
         dtype = dtype_of(operands[-1])
         known = [np.int64(x) if type(x) is int else x for x in operands]  # raises OverflowError
         return body(*[x if dtype_of(x) == dtype else ops.convert(x, dtype) for x in known])

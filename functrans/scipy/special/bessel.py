@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
+from ...arrays.array import Array
+from ...core.values import ArrayLike, Value
 from ...errors import ArgumentError, ArgumentValueError
 from ...frontend.checked import checked
 from ...primitives import ops, special_ops
@@ -135,7 +137,7 @@ kn = binary(
 
 
 @checked
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """Bessel functions of the first kind, of the orders from 0 to `v`.
 
     Parameters
@@ -174,7 +176,7 @@ _LAST_ONLY = "Differentiable in the last argument only."
 
 
 def _real(name: str, prim: Any) -> Any:
-    def body(*operands: Any) -> Any:
+    def body(*operands: Value) -> Value:
         if dtype_of(operands[-1]).kind == "c":
             raise ArgumentError(f"{name}: complex arguments are not supported; take the real part")
         return prim.bind(*operands)
@@ -222,7 +224,7 @@ ellipe = unary(
 
 @checked
 def sph_harm_y(
-    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
+    n: Any, m: Any, theta: ArrayLike, phi: ArrayLike, diff_n: int | None = None, n_max: int | None = None
 ) -> Any:
     """Spherical harmonics.
 

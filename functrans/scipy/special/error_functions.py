@@ -8,6 +8,7 @@ from typing import Any
 import scipy.special as sp
 
 from ...core import operators
+from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops, special_ops
 from ...primitives.ops import binary, dtype_of, finish, literal, unary
@@ -33,13 +34,13 @@ erfcinv = unary(
 )
 
 
-def _erfcx(x: Any) -> Any:
+def _erfcx(x: Value) -> Value:
     if ops.dtype_of(x).kind == "c":
         return special_ops.erfcx_complex_p.bind(x)
     return special_ops.erfcx_p.bind(x, m=0)
 
 
-def _dawsn(x: Any) -> Any:
+def _dawsn(x: Value) -> Value:
     if ops.dtype_of(x).kind == "c":
         return special_ops.dawsn_complex_p.bind(x)
     return special_ops.dawsn_p.bind(x, m=0)
@@ -71,7 +72,7 @@ wofz = unary(
 )
 
 
-def _ndtr(x: Any) -> Any:
+def _ndtr(x: Value) -> Value:
     if dtype_of(x).kind == "c":
         return special_ops.ndtr_complex_p.bind(x)
     half = literal(0.5, x)
@@ -101,7 +102,7 @@ owens_t = binary(
 
 
 @checked
-def fresnel(z: Any) -> tuple[Any, Any]:
+def fresnel(z: ArrayLike) -> tuple[Any, Any]:
     """Fresnel's integrals: of ``sin(pi t**2 / 2)`` and ``cos(pi t**2 / 2)`` from 0 to `z`.
 
     Parameters

@@ -9,7 +9,9 @@ import numpy as np
 import scipy.special as sp
 
 from ...arrays.arguments import shown
+from ...arrays.array import Array
 from ...core import concrete
+from ...core.values import ArrayLike
 from ...errors import ArgumentError, ArgumentValueError
 from ...frontend.checked import checked
 from ...numpy.dispatch import array_operand
@@ -103,7 +105,7 @@ betainccinv = ternary(
 
 
 @checked
-def polygamma(n: Any, x: Any) -> Any:
+def polygamma(n: Any, x: ArrayLike) -> Array:
     """Derivative of order `n` of the digamma function.
 
     Parameters
@@ -156,7 +158,7 @@ def polygamma(n: Any, x: Any) -> Any:
 
 
 @checked
-def zeta(x: Any, q: Any = 1.0) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Any:
     """Hurwitz's zeta function, the sum of ``(n + q)**-x``; Riemann's for `q` = 1.
 
     Parameters
@@ -187,7 +189,7 @@ def zeta(x: Any, q: Any = 1.0) -> Any:
 
 
 @checked
-def multigammaln(a: Any, d: int) -> Any:
+def multigammaln(a: ArrayLike, d: int) -> Array:
     """Logarithm of the multivariate gamma function.
 
     Parameters
@@ -227,7 +229,7 @@ def multigammaln(a: Any, d: int) -> Any:
 
 
 @checked
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: Any, exact: bool = False) -> Array:
     """``gamma(n + 1)``, and 0 for negative numbers.
 
     Parameters
@@ -262,7 +264,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 
 @checked
-def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
+def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Array:
     """Number of ways to choose `k` of `N` things; 0 where `k` is above `N`, or one is negative.
 
     With repetition it is `binom` of ``N + k - 1`` and `k`, and 1 for ``k = 0`` of no things, as in SciPy.
@@ -309,7 +311,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
 
 
 @checked
-def bernoulli(n: int) -> Any:
+def bernoulli(n: int) -> Array:
     """The Bernoulli numbers from number 0 to number `n`, with B(1) = -1/2.
 
     Parameters

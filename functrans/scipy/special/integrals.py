@@ -8,6 +8,7 @@ from typing import Any
 import scipy.special as sp
 
 from ...core import operators
+from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops, special_ops
 from ...primitives.ops import binary, finish, literal, unary
@@ -84,7 +85,7 @@ spence = unary(
 
 
 @checked
-def sici(x: Any) -> tuple[Any, Any]:
+def sici(x: ArrayLike) -> tuple[Any, Any]:
     """Sine and cosine integrals.
 
     Parameters
@@ -114,7 +115,7 @@ def sici(x: Any) -> tuple[Any, Any]:
 
 
 @checked
-def shichi(x: Any) -> tuple[Any, Any]:
+def shichi(x: ArrayLike) -> tuple[Any, Any]:
     """Hyperbolic sine and cosine integrals.
 
     Parameters
@@ -160,7 +161,7 @@ boxcox1p = binary(
 )
 
 
-def _log_inverse(y: Any, lmbda: Any) -> Any:
+def _log_inverse(y: Value, lmbda: Any) -> Value:
     """``log(1 + lmbda y) / lmbda``."""
     one, zero = literal(1.0, y), literal(0.0, y)
     none = ops.and_p.bind(ops.eq_p.bind(lmbda, zero), ops.is_inf_p.bind(y))
@@ -194,7 +195,7 @@ exprel = unary(
 )
 
 
-def _cosm1(x: Any) -> Any:
+def _cosm1(x: Value) -> Value:
     sine = ops.sin_p.bind(ops.mul_p.bind(literal(0.5, x), x))
     return ops.mul_p.bind(literal(-2.0, x), ops.mul_p.bind(sine, sine))
 
@@ -212,13 +213,13 @@ exp10 = unary(
 # --- losses ----------------------------------------------------------------------------------------------------
 
 
-def _of_positive(delta: Any, value: Any) -> Any:
+def _of_positive(delta: Any, value: Value) -> Value:
     """Return a loss, infinite where `delta` is negative."""
     bad = ops.lt_p.bind(delta, literal(0.0, delta))
     return ops.select_p.bind(bad, literal(float("inf"), delta), value)
 
 
-def _huber(delta: Any, r: Any) -> Any:
+def _huber(delta: Any, r: Any) -> Value:
     size = ops.abs_p.bind(r)
     square = ops.mul_p.bind(literal(0.5, r), ops.mul_p.bind(r, r))
     rest = ops.sub_p.bind(size, ops.mul_p.bind(literal(0.5, delta), delta))
@@ -226,7 +227,7 @@ def _huber(delta: Any, r: Any) -> Any:
     return _of_positive(delta, ops.select_p.bind(inside, square, ops.mul_p.bind(delta, rest)))
 
 
-def _pseudo_huber(delta: Any, r: Any) -> Any:
+def _pseudo_huber(delta: Any, r: Any) -> Value:
     zero, one = literal(0.0, delta), literal(1.0, delta)
     none = ops.eq_p.bind(delta, zero)
     ratio = ops.div_p.bind(r, ops.select_p.bind(none, one, delta))

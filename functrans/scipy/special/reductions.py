@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...arrays.array import Array
+from ...core.values import ArrayLike, AxisLike, Value
 from ...frontend.checked import checked
 from ...numpy.reductions.reductions import mask_operand
 from ...primitives import ops
@@ -14,44 +16,44 @@ from .arguments import inexact_operand
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 
-def _axes(x: Any, axis: Any, name: str) -> tuple[int, ...]:
+def _axes(x: Value, axis: AxisLike, name: str) -> tuple[int, ...]:
     ndim = len(shape_of(x))
     return axes_or_all(axis, ndim, name)
 
 
-def _keep_dims(x: Any, like: Any, axes: tuple[int, ...]) -> Any:
+def _keep_dims(x: Value, like: Any, axes: tuple[int, ...]) -> Value:
     """A reduced value with its axes restored, at extent 1."""
     return ops.reshape_p.bind(x, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(like))]))
 
 
-def _largest(x: Any, axes: tuple[int, ...]) -> Any:
+def _largest(x: Value, axes: tuple[int, ...]) -> Value:
     """The maximum of real parts along axes, a constant for derivatives."""
     return ops.stop_gradient_p.bind(ops.reduce_max_p.bind(ops.real_part(x), axes=axes))
 
 
-def _top(x: Any, axes: tuple[int, ...]) -> Any:
+def _top(x: Value, axes: tuple[int, ...]) -> Value:
     """`_largest`, or 0 where it is not finite. Axes are kept."""
     top = _largest(x, axes)
     return _keep_dims(ops.select_p.bind(ops.is_finite_p.bind(top), top, literal(0.0, top)), x, axes)
 
 
-def _below(x: Any, top: Any) -> Any:
+def _below(x: Value, top: Any) -> Value:
     """``x - top``, for a real `top`."""
     return ops.sub_p.bind(x, ops.convert(top, dtype_of(x)))
 
 
-def _is_empty(x: Any) -> bool:
+def _is_empty(x: Value) -> bool:
     return 0 in shape_of(x)
 
 
 @checked
 def logsumexp(
-    a: Any,
-    axis: Any = None,
-    b: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
+    b: ArrayLike = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
+    where: ArrayLike = None,
 ) -> Any:
     """``log(sum(b * exp(a)))`` along axes, without overflow.
 
@@ -108,7 +110,7 @@ def logsumexp(
 
 
 @checked
-def softmax(x: Any, axis: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: AxisLike = None) -> Array:
     """``exp(x) / sum(exp(x))`` along axes, without overflow.
 
     Parameters
@@ -137,7 +139,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
 
 
 @checked
-def log_softmax(x: Any, axis: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: AxisLike = None) -> Array:
     """Logarithm of `softmax`, accurate where `softmax` is near 0.
 
     Parameters

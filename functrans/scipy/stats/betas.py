@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
+from ...core.values import Value
 from ...primitives import special_ops
 from .continuous import Continuous
 from .derived import inverse, with_density
@@ -17,31 +18,31 @@ INF = math.inf
 LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 
 
-def betaincc(a: Any, b: Any, x: Any) -> Any:
+def betaincc(a: Value, b: Value, x: Value) -> Value:
     """``1 - betainc(a, b, x)``, accurate where it is tiny, in a tenth of the time of SciPy's function."""
     high = x > np.minimum(0.01, a / (a + b))  # elsewhere 1 - x would lose digits of x
     part = sp.betainc(np.where(high, b, a), np.where(high, a, b), np.where(high, 1 - x, x))
     return np.where(high, part, 1 - part)
 
 
-def _beta_logpdf(x: Any, a: Any, b: Any) -> Any:
+def _beta_logpdf(x: Value, a: Value, b: Value) -> Value:
     return sp.xlog1py(b - 1, -x) + sp.xlogy(a - 1, x) - sp.betaln(a, b)
 
 
-def _small_quantile(q: Any, a: Any, b: Any) -> tuple[Any, Any]:
+def _small_quantile(q: Value, a: Value, b: Value) -> tuple[Any, Any]:
     """Whether the quantile is so small that ``x**a / (a * beta(a, b)) = q``, and that `x`."""
     log = (np.log(q) + np.log(a) + sp.betaln(a, b)) / a
     small = log + np.log(np.maximum(b, 1.0)) < -40
     return small, np.exp(np.where(small, log, 0.0))
 
 
-def _betaincinv(q: Any, a: Any, b: Any) -> Any:
+def _betaincinv(q: Value, a: Value, b: Value) -> Value:
     """The inverse of `betainc`, which SciPy does not find if it is tiny."""
     small, x = _small_quantile(q, a, b)
     return np.where(small, x, sp.betaincinv(a, b, np.where(small, 0.5, q)))
 
 
-def _betainccinv(q: Any, a: Any, b: Any) -> Any:
+def _betainccinv(q: Value, a: Value, b: Value) -> Value:
     small, x = _small_quantile(q, b, a)
     return np.where(small, 1 - x, sp.betainccinv(a, b, np.where(small, 0.5, q)))
 
@@ -69,21 +70,21 @@ beta = Distribution(
 # --- F --------------------------------------------------------------------------------------------------------
 
 
-def _f_logpdf(x: Any, m: Any, n: Any) -> Any:
+def _f_logpdf(x: Value, m: Any, n: Any) -> Value:
     ratio = m * x / n
     powers = sp.xlogy(0.5 * m - 1, ratio) - 0.5 * (m + n) * np.log1p(ratio)
     return powers + np.log(m / n) - sp.betaln(0.5 * m, 0.5 * n)
 
 
-def _f_cdf(x: Any, m: Any, n: Any) -> Any:
+def _f_cdf(x: Value, m: Any, n: Any) -> Any:
     return sp.betainc(0.5 * m, 0.5 * n, m * x / (n + m * x))
 
 
-def _f_sf(x: Any, m: Any, n: Any) -> Any:
+def _f_sf(x: Value, m: Any, n: Any) -> Any:
     return sp.betainc(0.5 * n, 0.5 * m, n / (n + m * x))
 
 
-def _f_quantile(q: Any, rest: Any, m: Any, n: Any) -> Any:
+def _f_quantile(q: Value, rest: Any, m: Any, n: Any) -> Value:
     """The value with probability `q` below and `rest` above, of which the smaller is accurate."""
     low = q < rest
     a, b = np.where(low, m, n), np.where(low, n, m)
@@ -112,7 +113,7 @@ f = Distribution(
 # --- Student's t ------------------------------------------------------------------------------------------------
 
 
-def _t_logpdf(x: Any, df: Any) -> Any:
+def _t_logpdf(x: Value, df: Value) -> Value:
     finite = df < INF
     n = np.where(finite, df, 1.0)
     huge = np.abs(x) > 1e100  # the square would overflow
@@ -124,7 +125,7 @@ def _t_logpdf(x: Any, df: Any) -> Any:
     )
 
 
-def _t_smooth_cdf(x: Any, df: Any) -> Any:
+def _t_smooth_cdf(x: Any, df: Value) -> Value:
     """The distribution function, by functions that have derivatives in `df`."""
     inner = (x != 0) & (np.abs(x) < 1e100)
     square = np.where(inner, x * x, df)
@@ -142,7 +143,7 @@ _t_cdf = with_density(
 )
 
 
-def _t_ppf(q: Any, df: Any) -> Any:
+def _t_ppf(q: Value, df: Value) -> Value:
     side = np.minimum(q, 1 - q)
     small, part = _small_quantile(2 * side, np.where(df < INF, 0.5 * df, 1e300), 0.5 + 0 * df)
     far = np.sqrt(df / np.where(small, part, 1.0))

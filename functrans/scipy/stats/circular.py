@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
+from ...core.values import Value
 from ...lax.while_loops import fori_loop
 from ...primitives import ops
 from .continuous import Continuous
@@ -18,7 +19,7 @@ TAU = 2 * math.pi
 LOG_TAU = math.log(TAU)
 
 
-def _wrapped_quantile(sine: Any, cosine: Any, c: Any) -> Any:
+def _wrapped_quantile(sine: Any, cosine: Any, c: Value) -> Any:
     return 2 * np.arctan2((1 - c) * sine, (1 + c) * cosine)
 
 
@@ -48,11 +49,11 @@ _DROP = 37.5
 """Integrals end where the density has fallen by ``exp(-_DROP)``."""
 
 
-def _vonmises_logpdf(x: Any, kappa: Any) -> Any:
+def _vonmises_logpdf(x: Value, kappa: Value) -> Value:
     return -2 * kappa * np.sin(0.5 * x) ** 2 - LOG_TAU - np.log(sp.i0e(kappa))
 
 
-def _log_tail(x: Any, kappa: Any) -> Any:
+def _log_tail(x: Value, kappa: Value) -> Value:
     """The logarithm of the probability from `x` to pi, for ``0 <= x < pi``, by Gauss's and Legendre's rule."""
     height = np.sin(0.5 * x) ** 2 + 0.5 * _DROP / kappa
     inner = height < 1
@@ -64,13 +65,13 @@ def _log_tail(x: Any, kappa: Any) -> Any:
     return _vonmises_logpdf(x, kappa) + np.log(width) + np.log(np.sum(terms, axis=-1))
 
 
-def _turns(x: Any) -> tuple[Any, Any]:
+def _turns(x: Value) -> tuple[Any, Any]:
     """The angle from -pi to pi, and the number of turns left out."""
     turns = np.rint(x / TAU)
     return x - TAU * turns, turns
 
 
-def _vonmises_logcdf(x: Any, kappa: Any) -> Any:
+def _vonmises_logcdf(x: Value, kappa: Value) -> Value:
     x, kappa = together(x, kappa)
     angle, turns = _turns(x)
     left = angle < 0
@@ -82,14 +83,14 @@ def _vonmises_logcdf(x: Any, kappa: Any) -> Any:
     return np.where(beyond, log, value)
 
 
-def _vonmises_cdf(x: Any, kappa: Any) -> Any:
+def _vonmises_cdf(x: Value, kappa: Value) -> Value:
     x, kappa = together(x, kappa)
     angle, turns = _turns(x)
     tail = np.exp(_log_tail(np.abs(angle), kappa))
     return np.where(angle < 0, tail, 1 - tail) + turns
 
 
-def _vonmises_ppf(q: Any, kappa: Any) -> Any:
+def _vonmises_ppf(q: Value, kappa: Value) -> Value:
     """By bisection, up to rounding."""
     q, kappa = together(q, kappa)
     log_tail = np.log(np.minimum(q, 1 - q))

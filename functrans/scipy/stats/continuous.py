@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...core.values import Value
 from .derived import complete, every, where
 
 Formula = Callable[..., Any]
@@ -111,7 +112,7 @@ class Continuous:
     def _ends(self, *shapes: Any) -> tuple[Any, Any]:
         return self.support(*shapes) if callable(self.support) else self.support
 
-    def evaluate(self, function: str, x: Any, shapes: Sequence[Any], loc: Any, scale: Any) -> Any:
+    def evaluate(self, function: str, x: Any, shapes: Sequence[Any], loc: Any, scale: Any) -> Value:
         """The value of a function, for operands of one floating point dtype; `loc` and `scale` may be None."""
         valid = self.valid(*shapes)
         shapes = [where(valid, a, typical) for a, typical in zip(shapes, self.example[1:])]
@@ -128,7 +129,7 @@ class Continuous:
             value = self._at(function, x, shapes, loc, scale)
         return where(valid, value, math.nan)
 
-    def _at(self, function: str, x: Any, shapes: Sequence[Any], loc: Any, scale: Any) -> Any:
+    def _at(self, function: str, x: Value, shapes: Sequence[Any], loc: Value, scale: Value) -> Value:
         z = x if loc is None else x - loc
         z = z if scale is None else z / scale
         low, high = self._ends(*shapes)
@@ -144,8 +145,8 @@ class Continuous:
         first, last = _BEYOND[function]
         return np.where(below, first, np.where(above, last, value))
 
-    def _quantile(self, function: str, q: Any, shapes: Sequence[Any], loc: Any, scale: Any) -> Any:
-        def moved(z: Any) -> Any:
+    def _quantile(self, function: str, q: Any, shapes: Sequence[Any], loc: Value, scale: Value) -> Value:
+        def moved(z: Value) -> Value:
             if _infinite(z):
                 return z
             z = z if scale is None else z * scale

@@ -10,6 +10,8 @@ import numpy as np
 import scipy.special as sp
 
 from ...api.vmap import vmap
+from ...core.kernel import BlockEmitter, IndexEmitter
+from ...core.values import Value
 from ...lax.while_loops import while_loop
 from ...primitives import ops, special_ops
 from .betas import betaincc
@@ -20,7 +22,7 @@ from .namespaces import Distribution
 INF = math.inf
 
 
-def _is_probability(p: Any) -> Any:
+def _is_probability(p: Any) -> Value:
     return (p >= 0) & (p <= 1)
 
 
@@ -29,7 +31,7 @@ def _log_binomial(n: Any, k: Any) -> Any:
     return -sp.betaln(n - k + 1, k + 1) - np.log1p(n)
 
 
-def _each(function: Callable[..., Any], *operands: Any) -> Any:
+def _each(function: Callable[..., Any], *operands: Value) -> Any:
     """A function of numbers of each element of the operands, which are broadcast; loops run as long as each needs."""
     arrays = together(*operands)
     shape = np.shape(arrays[0])
@@ -56,7 +58,7 @@ def _entropy(logpmf: Callable[..., Any], window: Callable[..., Any]) -> Callable
     return lambda *shapes: _each(of_numbers, *shapes)
 
 
-def _around(mean: Any, deviation: Any, tail: Any = 0.0) -> tuple[Any, Any]:
+def _around(mean: Value, deviation: Any, tail: Any = 0.0) -> tuple[Any, Any]:
     """Ends far from the mean."""
     return np.maximum(mean - 12 * deviation - 12, 0.0), mean + 12 * deviation + 30 + tail
 
@@ -82,7 +84,7 @@ bernoulli = Distribution(
 )
 
 
-def _binom_logpmf(k: Any, n: Any, p: Any) -> Any:
+def _binom_logpmf(k: BlockEmitter, n: Any, p: Any) -> Any:
     return _log_binomial(n, k) + sp.xlogy(k, p) + sp.xlog1py(n - k, -p)
 
 
@@ -180,11 +182,11 @@ poisson = Distribution(
 # --- beta-binomial --------------------------------------------------------------------------------------------
 
 
-def _betabinom_logpmf(k: Any, n: Any, a: Any, b: Any) -> Any:
+def _betabinom_logpmf(k: BlockEmitter, n: Any, a: Any, b: Any) -> Any:
     return _log_binomial(n, k) + sp.betaln(k + a, n - k + b) - sp.betaln(a, b)
 
 
-def _sum_down(k: Any, n: Any, a: Any, b: Any) -> Any:
+def _sum_down(k: IndexEmitter, n: Any, a: Any, b: Any) -> Any:
     """The sum of the probabilities of 0 to `k` over that of `k`, of numbers: products of ratios of neighbours."""
 
     def step(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
@@ -211,7 +213,7 @@ def _betabinom_log(lower: bool) -> Callable[..., Any]:
     return formula
 
 
-def _betabinom_ppf(q: Any, n: Any, a: Any, b: Any) -> Any:
+def _betabinom_ppf(q: Value, n: Any, a: Value, b: Value) -> Any:
     """By bisection."""
     q, n, a, b = together(q, n, a, b)
     logcdf = _betabinom_log(lower=True)

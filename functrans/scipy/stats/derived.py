@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...api.derivatives import jvp
+from ...core.values import Value
 from ...custom.custom_function import custom_jvp
 from ...custom_derivatives import SymbolicZero
 from ...primitives import ops
@@ -26,7 +27,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     return np.where(condition, x, y)
 
 
-def together(*operands: Any) -> list[Any]:
+def together(*operands: Value) -> list[Any]:
     """The operands, broadcast to one shape."""
     shape = ops.broadcast_shapes("broadcast", *map(ops.shape_of, operands))
     return [ops.broadcast_to(x, shape) for x in operands]
@@ -40,7 +41,7 @@ def every(*conditions: Any) -> Any:
     return result
 
 
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: Value) -> Value:
     """``log(1 - exp(x))`` for ``x < 0``: Maechler (2012), "Accurately computing log(1 - exp(-|a|))"."""
     near = x > -math.log(2)
     return np.where(
@@ -48,7 +49,7 @@ def log1mexp(x: Any) -> Any:
     )
 
 
-def log1mexpexp(x: Any) -> Any:
+def log1mexpexp(x: Value) -> Value:
     """``log(1 - exp(-exp(x)))``."""
     tiny, huge = x < -37.0, x > 7.0  # where the value is x, and 0
     return np.where(tiny, x, np.where(huge, 0.0, log1mexp(-np.exp(np.where(tiny | huge, 0.0, x)))))
@@ -60,7 +61,7 @@ def _guarded(log: Formula, inside: Formula, then: Formula, dead: float) -> Formu
     There the logarithm may have an infinite derivative, and the product with the derivative of `then`, 0, would be NaN.
     """
 
-    def formula(x: Any, *shapes: Any) -> Any:
+    def formula(x: Value, *shapes: Any) -> Value:
         value = log(*map(ops.stop_gradient_p.bind, (x, *shapes)))
         lost = value == -math.inf
         return np.where(lost, dead, then(log(np.where(lost, inside(*shapes), x), *shapes)))
@@ -71,7 +72,7 @@ def _guarded(log: Formula, inside: Formula, then: Formula, dead: float) -> Formu
 def log_of_probability(small: Formula, large: Formula) -> Formula:
     """The logarithm of a probability, from its formula and that of its complement."""
 
-    def formula(x: Any, *shapes: Any) -> Any:
+    def formula(x: Value, *shapes: Any) -> Value:
         p, rest = small(x, *shapes), large(x, *shapes)
         low, lost = p < 0.5, p == 0
         log = np.where(lost, -math.inf, np.log(np.where(low & ~lost, p, 0.5)))
@@ -85,7 +86,7 @@ def _moved(tangents: Sequence[Any]) -> bool:
     return any(not isinstance(t, SymbolicZero) for t in tangents)
 
 
-def _along(f: Formula, x: Any, shapes: Sequence[Any], tangents: Sequence[Any]) -> Any:
+def _along(f: Formula, x: Value, shapes: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The tangent of ``f(x, *shapes)`` for fixed `x`."""
     dense = [np.zeros_like(a) if isinstance(t, SymbolicZero) else t for a, t in zip(shapes, tangents)]
     return jvp(lambda *a: f(x, *a), tuple(shapes), tuple(dense))[1]
@@ -131,7 +132,7 @@ def inverse(f: Formula, of: Formula, logpdf: Formula, sign: float = 1.0) -> Form
 def _symmetric_log_of(cdf: Formula) -> Formula:
     """The logarithm of a distribution function that is that of ``-x``, too: from the smaller tail."""
 
-    def formula(x: Any, *shapes: Any) -> Any:
+    def formula(x: Value, *shapes: Any) -> Value:
         left = x < 0
         tail = cdf(np.where(left, x, -x), *shapes)
         lost = tail == 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import scipy.special as sp
 
+from ...core.values import Value
 from .continuous import Continuous
 from .derived import log1mexpexp
 from .namespaces import Distribution
@@ -101,7 +101,7 @@ gumbel_l = Distribution(
 )
 
 
-def _cot(q: Any) -> Any:
+def _cot(q: Value) -> Value:
     """``cot(pi * q)`` for `q` from 0 to 1, accurate near 0, 1/2 and 1."""
     low, high = q < 0.25, q > 0.75
     tan = np.tan(math.pi * np.where(low, q, np.where(high, 1 - q, 0.5 - q)))

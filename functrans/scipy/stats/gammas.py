@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
+from ...core.values import Value
 from ...lax.branching import cond
 from ...primitives import ops
 from .continuous import Continuous
@@ -19,7 +20,7 @@ INF = math.inf
 LOG_2 = math.log(2)
 
 
-def _gamma_logpdf(x: Any, a: Any) -> Any:
+def _gamma_logpdf(x: Value, a: Value) -> Value:
     return sp.xlogy(a - 1, x) - x - sp.gammaln(a)
 
 
@@ -32,7 +33,7 @@ _LOST = 1e-290
 """Probabilities below this have lost digits, or all of them."""
 
 
-def _log_tail(exponent: Callable[..., Any], rate: Any, x: Any, a: Any) -> Any:
+def _log_tail(exponent: Callable[..., Any], rate: Value, x: Value, a: Value) -> Value:
     """The logarithm of the integral of ``exp(exponent(s))`` for positive `s`, which falls at least at a rate at 0."""
     end = ops.stop_gradient_p.bind(_DROP / rate)
     s = end[..., None] * (0.5 + _ABSCISSAS).astype(ops.dtype_of(end))
@@ -42,13 +43,13 @@ def _log_tail(exponent: Callable[..., Any], rate: Any, x: Any, a: Any) -> Any:
     return np.log(end) + np.log(total)
 
 
-def _log_above(x: Any, a: Any) -> Any:
+def _log_above(x: Value, a: Value) -> Value:
     """The logarithm of ``gammaincc(a, x)`` far above `a` (DLMF 8.2.2, with ``t = x + s``)."""
     log = _log_tail(lambda s, x, a: (a - 1) * np.log1p(s / x) - s, np.minimum((x - a + 1) / x, 1.0), x, a)
     return _gamma_logpdf(x, a) + log
 
 
-def _log_below(x: Any, a: Any) -> Any:
+def _log_below(x: Value, a: Value) -> Value:
     """The logarithm of ``gammainc(a, x)`` far below `a` (DLMF 8.2.1, with ``t = x * exp(-s)``)."""
     log = _log_tail(lambda s, x, a: -a * s - x * np.expm1(-s), a - x, x, a)
     return _gamma_logpdf(x, a) + np.log(x) + log
@@ -70,11 +71,11 @@ def _log_probability(
     return formula
 
 
-def _cdf(x: Any, a: Any) -> Any:
+def _cdf(x: Value, a: Value) -> Any:
     return sp.gammainc(a, x)
 
 
-def _sf(x: Any, a: Any) -> Any:
+def _sf(x: Value, a: Value) -> Any:
     return sp.gammaincc(a, x)
 
 
@@ -122,7 +123,7 @@ chi2 = Distribution(
 )
 
 
-def _maxwell_logcdf(x: Any) -> Any:
+def _maxwell_logcdf(x: Value) -> Value:
     """Squares of numbers below 1e-162 are 0, and above 1e154 infinite: one term of DLMF 8.7.1, and a logarithm of 1."""
     small = x < 1e-8
     series = 0.5 * math.log(2 / math.pi) - math.log(3) + 3 * np.log(x)
@@ -130,7 +131,7 @@ def _maxwell_logcdf(x: Any) -> Any:
     return np.where(small, series, _logcdf(half, 0 * half + 1.5))
 
 
-def _maxwell_logsf(x: Any) -> Any:
+def _maxwell_logsf(x: Value) -> Value:
     """The logarithm of ``erfc(x / sqrt(2)) + x * norm.pdf(x) * 2``, by parts; far out, of the exponential."""
     far = x > 1e100
     y = np.where(far, 1.0, x)
@@ -177,23 +178,23 @@ invgamma = Distribution(
 )
 
 
-def _power(x: Any, beta: Any) -> Any:
+def _power(x: Any, beta: Value) -> Value:
     """``abs(x)**beta``, whose derivative in `beta` is 0 at 0."""
     zero = x == 0
     return np.where(zero, 0.0, np.abs(np.where(zero, 1.0, x)) ** beta)
 
 
-def _gennorm_logpdf(x: Any, beta: Any) -> Any:
+def _gennorm_logpdf(x: Value, beta: Value) -> Value:
     return np.log(0.5 * beta) - sp.gammaln(1 / beta) - _power(x, beta)
 
 
-def _gennorm_cdf(x: Any, beta: Any) -> Any:
+def _gennorm_cdf(x: Value, beta: Value) -> Value:
     far = beta * np.log(np.abs(x)) > 20  # the tail is 0
     tail = np.where(far, 0.0, 0.5 * sp.gammaincc(1 / beta, _power(np.where(far, 1.0, x), beta)))
     return np.where(x < 0, tail, 1 - tail)
 
 
-def _gennorm_ppf(q: Any, beta: Any) -> Any:
+def _gennorm_ppf(q: Value, beta: Value) -> Value:
     size = sp.gammainccinv(1 / beta, 2 * np.minimum(q, 1 - q)) ** (1 / beta)
     return np.where(q < 0.5, -size, size)
 

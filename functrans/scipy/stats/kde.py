@@ -10,6 +10,7 @@ import numpy as np
 from ... import numpy as fnp
 from ... import random
 from ...core import ArgumentError, ArgumentValueError, ShapeError
+from ...core.values import ShapeLike, Value
 from ...frontend.checked import checked
 from ...frontend.pytree.register import register_pytree_node_class
 from ...numpy.linalg import cholesky
@@ -97,7 +98,7 @@ class gaussian_kde:
         for name in _FIELDS:
             setattr(self, name, finish(getattr(self, name)))
 
-    def _normalised(self, weights: Any = None) -> Any:
+    def _normalised(self, weights: Any = None) -> Value:
         if weights is None:
             return np.full(self.n, 1 / self.n, ops.dtype_of(self.dataset))
         if shape_of(weights) != (self.n,):
@@ -106,7 +107,7 @@ class gaussian_kde:
             )
         return weights / np.sum(weights)
 
-    def _bandwidth(self, method: Any) -> Any:
+    def _bandwidth(self, method: Any) -> Value:
         d, neff = self.d, self.neff
         if method is None or (isinstance(method, str) and method == "scott"):
             return neff ** (-1 / (d + 4))
@@ -131,11 +132,11 @@ class gaussian_kde:
         """The number of points."""
         return int(shape_of(self.dataset)[1])
 
-    def scotts_factor(self) -> Any:
+    def scotts_factor(self) -> Value:
         """Scott's bandwidth, ``neff**(-1 / (d + 4))``."""
         return finish(self._bandwidth("scott"))
 
-    def silverman_factor(self) -> Any:
+    def silverman_factor(self) -> Value:
         """Silverman's bandwidth, ``(neff * (d + 2) / 4)**(-1 / (d + 4))``."""
         return finish(self._bandwidth("silverman"))
 
@@ -153,7 +154,7 @@ class gaussian_kde:
 
     # --- the density
 
-    def evaluate(self, points: Any) -> Any:
+    def evaluate(self, points: Any) -> Value:
         """The density.
 
         Parameters
@@ -167,12 +168,12 @@ class gaussian_kde:
         energy = self._energy("gaussian_kde.evaluate", points)
         return finish(np.sum(self.weights * np.exp(self._log_norm() - energy), axis=-1))
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: Value) -> Any:
         """The logarithm of the density, also where that is too small for a float; `x` as in `evaluate`."""
         energy = self._energy("gaussian_kde.logpdf", x)
         return special.logsumexp(self._log_norm() - energy, axis=-1, b=self.weights)
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: Value) -> Any:
         """The density: `evaluate`."""
         return self.evaluate(x)
 
@@ -190,7 +191,7 @@ class gaussian_kde:
             )
         return x
 
-    def _log_norm(self) -> Any:
+    def _log_norm(self) -> Value:
         return -0.5 * self.d * LOG_TAU - np.sum(np.log(np.diagonal(self._factored)))
 
     def _energy(self, name: str, points: Any) -> Any:
@@ -199,7 +200,7 @@ class gaussian_kde:
         centres = solve_triangular(self._factored, self.dataset, lower=True, check_finite=False)
         return 0.5 * np.sum(np.square(x[:, :, None] - centres[:, None, :]), axis=0)
 
-    def resample(self, key: Any, shape: Any = ()) -> Any:
+    def resample(self, key: Any, shape: ShapeLike = ()) -> Any:
         """Points drawn from the density.
 
         Parameters
@@ -222,7 +223,7 @@ class gaussian_kde:
 
     # --- integrals
 
-    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
+    def integrate_gaussian(self, mean: Value, cov: Value) -> Any:
         """The integral of the product with a normal density, of mean (d,) and covariance (d, d)."""
         name = "gaussian_kde.integrate_gaussian"
         mean, cov, _ = floats(name, mean, cov, self.dataset, broadcast=False)
@@ -232,7 +233,7 @@ class gaussian_kde:
                 raise ShapeError(f"{name}: {what} must have shape {shape}, got {shape_of(x)}")
         return self._overlap(self.dataset - mean[:, None], self.weights, self.covariance + cov)
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+    def integrate_box_1d(self, low: Any, high: Any) -> Value:
         """The probability of an interval, for a density in one dimension.
 
         Raises
@@ -265,7 +266,7 @@ class gaussian_kde:
             np.reshape(apart, (self.d, -1)), np.reshape(weights, -1), self.covariance + other.covariance
         )
 
-    def _overlap(self, deviations: Any, weights: Any, cov: Any) -> Any:
+    def _overlap(self, deviations: Any, weights: Value, cov: Value) -> Value:
         factor = cholesky(cov)
         energy = 0.5 * np.sum(
             np.square(solve_triangular(factor, deviations, lower=True, check_finite=False)), axis=0
@@ -277,7 +278,7 @@ class gaussian_kde:
 _FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov", "factor", "_factored")
 
 
-def _covariance(x: Any, weights: Any, neff: Any) -> Any:
+def _covariance(x: Value, weights: Value, neff: Any) -> Value:
     """The weighted covariance of the columns, corrected for bias."""
     deviation = x - np.sum(weights * x, axis=1, keepdims=True)
     return (deviation * weights) @ deviation.T / (1 - 1 / neff)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.special as sp
 
 from ...core import LinAlgError, ShapeError, finfo, quietly
+from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...numpy.linalg import cholesky, eigh
 from ...primitives import ops
@@ -32,7 +33,7 @@ def _namespace(name: str, summary: str, *functions: Any) -> Namespace:
 
 
 @quietly
-def multivariate_normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
+def multivariate_normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Value:
     """Logarithm of the probability density of the multivariate normal distribution.
 
     Parameters
@@ -75,7 +76,7 @@ def multivariate_normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_sin
     return finish(_singular_logpdf(x - mean, cov) if allow_singular else _regular_logpdf(x - mean, cov))
 
 
-def multivariate_normal_pdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
+def multivariate_normal_pdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Value:
     """Probability density of the multivariate normal distribution; see `logpdf` for the arguments.
 
     Examples
@@ -88,7 +89,7 @@ def multivariate_normal_pdf(x: Any, mean: Any = None, cov: Any = 1, allow_singul
     return finish(np.exp(multivariate_normal.logpdf(x, mean, cov, allow_singular)))
 
 
-def multivariate_normal_entropy(mean: Any = None, cov: Any = 1) -> Any:
+def multivariate_normal_entropy(mean: Any = None, cov: Any = 1) -> Value:
     """Entropy of the multivariate normal distribution, in nats; see `logpdf` for the arguments.
 
     Examples
@@ -131,7 +132,7 @@ def _vectors(name: str, x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any]:
     return x, mean, 0.5 * (cov + np.swapaxes(cov, -1, -2))
 
 
-def _factor(cov: Any) -> Any:
+def _factor(cov: Value) -> Value:
     try:
         return cholesky(cov)
     except LinAlgError:
@@ -140,11 +141,11 @@ def _factor(cov: Any) -> Any:
         ) from None
 
 
-def _log_diagonal(factor: Any) -> Any:
+def _log_diagonal(factor: Any) -> Value:
     return np.sum(np.log(np.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
 
 
-def _regular_logpdf(deviation: Any, cov: Any) -> Any:
+def _regular_logpdf(deviation: Any, cov: Value) -> Value:
     factor, n = _factor(cov), shape_of(cov)[-1]
     return (
         -0.5 * n * LOG_TAU
@@ -163,7 +164,7 @@ def _solved(factor: Any, deviation: Any) -> Any:
     return solve_triangular(factor, deviation[..., None], lower=True, check_finite=False)[..., 0]
 
 
-def _singular_logpdf(deviation: Any, cov: Any) -> Any:
+def _singular_logpdf(deviation: Any, cov: Value) -> Value:
     values, vectors = eigh(cov)
     largest = np.max(np.abs(values), axis=-1, keepdims=True)
     tiny = finfo(ops.dtype_of(values)).eps * (1e3 if ops.dtype_of(values) == np.float32 else 1e6) * largest
@@ -189,7 +190,7 @@ multivariate_normal = _namespace(
 
 
 @quietly
-def dirichlet_logpdf(x: Any, alpha: Any) -> Any:
+def dirichlet_logpdf(x: Value, alpha: Value) -> Value:
     """Logarithm of the probability density of the Dirichlet distribution.
 
     Parameters
@@ -237,7 +238,7 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     return finish(np.where(valid, np.where(inside, value, -math.inf), math.nan))
 
 
-def dirichlet_pdf(x: Any, alpha: Any) -> Any:
+def dirichlet_pdf(x: ArrayLike, alpha: ArrayLike) -> Value:
     """Probability density of the Dirichlet distribution; see `logpdf` for the arguments.
 
     Examples
@@ -250,7 +251,7 @@ def dirichlet_pdf(x: Any, alpha: Any) -> Any:
 
 
 @quietly
-def dirichlet_entropy(alpha: Any) -> Any:
+def dirichlet_entropy(alpha: ArrayLike) -> Value:
     """Entropy of the Dirichlet distribution, in nats; `alpha` has shape (k,).
 
     Raises
@@ -281,7 +282,7 @@ dirichlet = _namespace(
 
 
 @quietly
-def multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
+def multinomial_logpmf(x: Value, n: Any, p: Any) -> Value:
     """Logarithm of the probability of counts under the multinomial distribution.
 
     Parameters
@@ -327,7 +328,7 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     return finish(np.where(valid, np.where(inside, value, -math.inf), math.nan))
 
 
-def multinomial_pmf(x: Any, n: Any, p: Any) -> Any:
+def multinomial_pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Value:
     """Probability of counts under the multinomial distribution; see `logpmf` for the arguments.
 
     Examples

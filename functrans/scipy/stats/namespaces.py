@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core import FLOAT64, DtypeError, is_float, is_low, quietly
+from ...core.values import Value
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import common_dtype, finish, key_of, operand, shape_of, strong
@@ -143,7 +144,7 @@ def _published(record: DistributionRecord, function: str) -> Callable[..., Any]:
     name = f"{record.name}.{function}"
 
     @quietly
-    def evaluate(*arguments: Any) -> Any:
+    def evaluate(*arguments: Any) -> Value:
         # A location of 0 and a scale of 1 that are Python numbers need no arithmetic.
         used = [
             i

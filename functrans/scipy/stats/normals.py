@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
+from ...core.values import Value
 from .continuous import Continuous
 from .derived import inverse, log1mexp
 from .namespaces import Distribution
@@ -17,7 +18,7 @@ LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 ROOT_2 = math.sqrt(2)
 
 
-def _logpdf(x: Any) -> Any:
+def _logpdf(x: Value) -> Value:
     return -0.5 * x * x - LOG_ROOT_TAU
 
 
@@ -75,7 +76,7 @@ halfnorm = Distribution(
 # --- truncated ------------------------------------------------------------------------------------------------
 
 
-def _log_mass(a: Any, b: Any) -> Any:
+def _log_mass(a: Value, b: Value) -> Value:
     """The logarithm of the probability between `a` and `b`, for ``a < b``."""
     right = a > 0
     a, b = np.where(right, -b, a), np.where(right, -a, b)  # so that most lies below 0
@@ -86,22 +87,22 @@ def _log_mass(a: Any, b: Any) -> Any:
     return np.where(one_side, below, np.log1p(-outside))
 
 
-def _truncated_log(part: Any, other: Any, whole: Any) -> Any:
+def _truncated_log(part: Any, other: Any, whole: Any) -> Value:
     """``log(part / whole)``, where ``part + other = whole``: accurate near 0."""
     value = part - whole
     near = value > -0.1
     return np.where(near, np.log1p(-np.exp(np.where(near, other - whole, -1.0))), value)
 
 
-def _truncated_logcdf(x: Any, a: Any, b: Any) -> Any:
+def _truncated_logcdf(x: Value, a: Value, b: Value) -> Value:
     return _truncated_log(_log_mass(a, x), _log_mass(x, b), _log_mass(a, b))
 
 
-def _truncated_logsf(x: Any, a: Any, b: Any) -> Any:
+def _truncated_logsf(x: Value, a: Value, b: Value) -> Value:
     return _truncated_log(_log_mass(x, b), _log_mass(a, x), _log_mass(a, b))
 
 
-def _truncated_ppf(q: Any, a: Any, b: Any) -> Any:
+def _truncated_ppf(q: Value, a: Value, b: Value) -> Value:
     right = a > 0
     log_q = np.where(right, np.log1p(-q), np.log(q))
     edge = sp.log_ndtr(np.where(right, -b, a))
@@ -109,17 +110,17 @@ def _truncated_ppf(q: Any, a: Any, b: Any) -> Any:
     return np.minimum(np.maximum(np.where(right, -x, x), a), b)
 
 
-def _truncated_isf(q: Any, a: Any, b: Any) -> Any:
+def _truncated_isf(q: Value, a: Value, b: Value) -> Value:
     return -_truncated_ppf(q, -b, -a)
 
 
-def _between(a: Any, b: Any) -> Any:
+def _between(a: Value, b: Value) -> Value:
     """A point between `a` and `b`, also if they are infinite."""
     low, high = np.maximum(a, np.minimum(b - 1, -1.0)), np.minimum(b, np.maximum(a + 1, 1.0))
     return 0.5 * (low + high)
 
 
-def _truncated_logpdf(x: Any, a: Any, b: Any) -> Any:
+def _truncated_logpdf(x: Value, a: Value, b: Value) -> Value:
     return _logpdf(x) - _log_mass(a, b)
 
 

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import numpy as fnp
+from ...arrays.array import Array
 from ...core import FLOAT64, ArgumentValueError, DtypeError, concrete, is_float, quietly
+from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, shape_of
@@ -22,7 +24,7 @@ class ModeResult(NamedTuple):
     count: Any
 
 
-def _sample(name: str, a: Any, axis: int | None, nan_policy: str) -> tuple[Any, int, Any]:
+def _sample(name: str, a: Value, axis: int | None, nan_policy: str) -> tuple[Any, int, Any]:
     """The sample, flat if `axis` is None; the axis; and where it is NaN (None where it cannot be)."""
     if nan_policy not in ("propagate", "omit", "raise"):
         raise ArgumentValueError(
@@ -50,7 +52,7 @@ def _sample(name: str, a: Any, axis: int | None, nan_policy: str) -> tuple[Any, 
     return x, axis, bad
 
 
-def _runs(x: Any, axis: int) -> tuple[Any, Any, Any]:
+def _runs(x: Value, axis: int) -> tuple[Any, Any, Any]:
     """Of a sorted sample, along an axis: the first and last position of equal values, and where a value is new.
 
     NaN counts as equal to NaN.
@@ -77,8 +79,8 @@ _RANKS = {
 
 @checked
 def rankdata(
-    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
-) -> Any:
+    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+) -> Array:
     """Ranks from 1, in increasing order.
 
     Parameters
@@ -133,7 +135,9 @@ def rankdata(
 
 
 @checked
-def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
+def mode(
+    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+) -> ModeResult:
     """The most common value, the smallest of several, and how often it occurs.
 
     Parameters
@@ -175,7 +179,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
     return ModeResult(*[_reduced(y, a, axis, along, keepdims) for y in (value, count)])
 
 
-def _reduced(value: Any, a: Any, axis: int | None, along: int, keepdims: bool) -> Any:
+def _reduced(value: Value, a: Value, axis: int | None, along: int, keepdims: bool) -> Value:
     """A result with or without the axis, of extent 1, that the sample was reduced along."""
     if not keepdims:
         return finish(np.squeeze(value, along))
@@ -202,19 +206,19 @@ class _Moments:
         self.mean = self._sum(self.x) / self.n
         self.deviation = self.x - self.mean
 
-    def _sum(self, terms: Any) -> Any:
+    def _sum(self, terms: Any) -> Value:
         terms = terms if self.left_out is None else np.where(self.left_out, 0.0, terms)
         return np.sum(terms, axis=self.axis, keepdims=True)
 
-    def central(self, order: int) -> Any:
+    def central(self, order: int) -> Value:
         """The mean of ``(x - mean)**order``."""
         return self._sum(self.deviation**order) / self.n
 
-    def variance(self, ddof: int) -> Any:
+    def variance(self, ddof: int) -> Value:
         """With `ddof` degrees of freedom less."""
         return self._sum(np.square(self.deviation)) / (self.n - ddof)
 
-    def done(self, value: Any, keepdims: bool) -> Any:
+    def done(self, value: Value, keepdims: bool) -> Value:
         """The result, without the axis unless it is to be kept."""
         return _reduced(value, *self.given, self.axis, keepdims)
 
@@ -222,7 +226,12 @@ class _Moments:
 @checked
 @quietly
 def sem(
-    a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
+    a: ArrayLike,
+    axis: int | None = 0,
+    ddof: int = 1,
+    nan_policy: str = "propagate",
+    *,
+    keepdims: bool = False,
 ) -> Any:
     """Standard error of the mean: the standard deviation over the square root of the number of elements.
 
@@ -255,7 +264,7 @@ def sem(
 
 @checked
 @quietly
-def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
+def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Array:
     """Deviations from the mean in units of the standard deviation; see `sem` for the arguments.
 
     Returns
@@ -279,7 +288,12 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
 @checked
 @quietly
 def skew(
-    a: Any, axis: int | None = 0, bias: bool = True, nan_policy: str = "propagate", *, keepdims: bool = False
+    a: ArrayLike,
+    axis: int | None = 0,
+    bias: bool = True,
+    nan_policy: str = "propagate",
+    *,
+    keepdims: bool = False,
 ) -> Any:
     """Skewness: the third central moment over the power 3/2 of the second.
 
@@ -313,7 +327,7 @@ def skew(
 @checked
 @quietly
 def kurtosis(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = 0,
     fisher: bool = True,
     bias: bool = True,
