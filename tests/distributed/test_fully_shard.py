@@ -377,7 +377,7 @@ def test_few_groups_are_whole_at_once(form, prefetch):
         tracemalloc.stop()
     results = 0 if form == "forward" else count
     del out
-    assert peak < nbytes * (results + prefetch + 1 + (3.5 if results else 2.5))
+    assert peak < nbytes * (results + prefetch + 1 + (4.5 if results else 3.0))
 
 
 # --- files ----------------------------------------------------------------------------------------------------
