@@ -37,7 +37,6 @@ from ..frontend.pytree import tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..frontend.tree_spec import same_kind
 from ..lax.solution import SolutionSpec
-from ..passes.masks import split
 from ..passes.toolkit import lift_tracers
 from ..primitives import ops
 from ..runtime.module_getattr import module_attributes as _module_attributes
@@ -269,15 +268,14 @@ def odeint(
 
     avals = [*map(aval_of, values), aval_of(flat), Aval((), times.dtype)]
     jaxpr, captured = lift_tracers(stage(slope, avals, name_of(func)))
-    if (
-        mesh_in_scope.get() is not None
-    ):  # ranks take steps of their own, between which they must not wait for others
-        flat, times, *operands = varying.alike([flat, times, *captured, *values])
-        captured, values = split(operands, len(captured))
+    operands = [*captured, *values]
+    if mesh_in_scope.get() is not None:
+        # Ranks take steps of their own, between which they must not wait for others.
+        flat, times, *operands = varying.alike([flat, times, *operands])
         avals = [*map(aval_of, operands), aval_of(flat), aval_of(times).with_shape(())]
         jaxpr = stage(jaxpr_as_fun(jaxpr), avals, jaxpr.name)
     solve = Odeint.apply if gradient == "adjoint" else Odeint.forward
-    ys = solve(TracedOde(jaxpr), len(jaxpr.eqns) <= _UNROLLED, flat, times, options, *captured, *values)
+    ys = solve(TracedOde(jaxpr), len(jaxpr.eqns) <= _UNROLLED, flat, times, options, *operands)
     return vmap(unravel)(ys)
 
 

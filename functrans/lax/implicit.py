@@ -262,8 +262,8 @@ def padded(jaxpr: Jaxpr, has: Sequence[bool], spec: SolutionSpec) -> Jaxpr:
 
 
 def _traced(
-    fun: Callable[[PyTree], PyTree], name: str, spec: SolutionSpec, values: Sequence[Any]
-) -> tuple[Jaxpr, Sequence[Any], SolutionSpec, Sequence[Any]]:
+    fun: Callable[[PyTree], PyTree], name: str, spec: SolutionSpec, values: list[Any]
+) -> tuple[Jaxpr, Sequence[Any], SolutionSpec, list[Any]]:
     """A function of solutions, what it captured, and an argument of the type of solutions.
 
     A solution differs between the ranks of a mesh where the argument does, or what the function captured.
