@@ -147,6 +147,14 @@ by_itself.defjvp(lambda p, t: (by_itself(*p), by_itself(*p) * t[0]))
 
 
 @ft.custom_jvp
+def of_two(x, y):
+    return fnp.sin(x) * y
+
+
+of_two.defjvp(lambda p, t: (of_two(*p), t[0] * fnp.cos(p[0]) * p[1] + of_two(p[0], t[1])))
+
+
+@ft.custom_jvp
 def by_calls(x):
     return fnp.exp(x), fnp.sin(x)
 
@@ -182,6 +190,7 @@ FUNCTIONS = {
     "custom_jvp by itself": by_itself,
     "custom_jvp by itself, compiled": ft.jit(by_itself),
     "custom_jvp by calls": lambda x: by_calls(x)[0] * by_calls(x)[1],
+    "custom_jvp with constants": lambda x: of_two(x, X) * of_two(0.5 * X, x) + of_two(x, 2.0),
     "checkpoint of a rule": ft.checkpoint(lambda x: by_itself(x) * x),
     "a hook": lambda x: ft.cotangent_hook(fnp.sin(x), lambda ct: ct) * x,
     "integers": lambda x: x * fnp.floor(x).astype(int) + fnp.round(x),

@@ -230,6 +230,21 @@ def test_where_turns_end():
         assert len(compare(f, False, known_length=False)[0]) == 1
 
 
+def test_inner_loops_that_become_shorter():
+    """Their bound is that of the iteration in which they write."""
+    def shorter(read):
+        def f(k, i, y, r):
+            v = y[0, i + read]
+            return i - 1, lax.fori_loop(0, i, lambda j, y: y.at[0, j].set(fresh(v, j + i)), y)
+
+        return f
+
+    for read, kept in ((0, True), (2, True), (-1, False)):
+        claimed, truth = compare(shorter(read), True, first=8)
+        assert len(claimed) == kept
+        assert len(truth) == 2
+
+
 def test_backward_from_the_end():
     back = lambda k, i, y, r: (i, y.at[r, 0].set(fresh(y[r + 1, 0] + y[r - 1, 0], r)))
     claimed, truth = compare(back, True, reverse=True)
