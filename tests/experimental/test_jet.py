@@ -175,6 +175,7 @@ FUNCTIONS = {
     "cond": lambda x: lax.cond(x[0] > 0, fnp.sin, lambda x: x * x, x) * x,
     "one constant branch": lambda x: lax.cond(x[0] > 1, lambda x: x * x, fnp.zeros_like, x),
     "branches without operands": lambda x: lax.cond(x[0] > 0, lambda: X + 1, lambda: X) * x,
+    "compiled branches without operands": ft.jit(lambda x: lax.cond(x[0] > 0, lambda: 1.5, lambda: 0.5) * x),
     "scan": loop,
     "scan over constants": lambda x: lax.scan(lambda c, a: (c * x * a, c[0]), X, X)[1],
     "while": lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, fnp.sin(c[1]) * x), (0, x))[1],

@@ -7,7 +7,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.scalar_functions import COSTS
-from functrans.passes.costs import ITERATIONS, cost, is_arithmetic, total_cost
+from functrans.passes.costs import ITERATIONS, CountingEmitter, cost, is_arithmetic, total_cost
 
 X = np.ones((4, 6))
 
@@ -52,3 +52,13 @@ def test_arithmetic_takes_a_few_additions_for_each_element():
     assert not is_arithmetic(last(fnp.sin, X))
     assert not is_arithmetic(last(fnp.sum, X))
     assert not is_arithmetic(last(fnp.sort, X))
+
+
+def test_functions_of_another_number_of_operands_are_refused():
+    emitter = CountingEmitter()
+    x = emitter.const(1.0, np.dtype(float))
+    assert emitter.call("sin", x).dtype == np.float64
+    with pytest.raises(TypeError, match="'sin' is not a function of 2 operands"):
+        emitter.call("sin", x, x)
+    with pytest.raises(TypeError, match="'nothing' is not a function of 1 operands"):
+        emitter.call("nothing", x)

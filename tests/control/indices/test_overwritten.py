@@ -232,6 +232,7 @@ def test_where_turns_end():
 
 def test_inner_loops_that_become_shorter():
     """Their bound is that of the iteration in which they write."""
+
     def shorter(read):
         def f(k, i, y, r):
             v = y[0, i + read]
