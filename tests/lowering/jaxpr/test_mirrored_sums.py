@@ -131,3 +131,17 @@ def test_the_sum_of_a_doubled_array_is_doubled(dtype):
     jaxpr = simplify(ft.jit(lambda x: fnp.sum(x + x, axis=1)).lower(x).jaxpr)
     expected = ["add", "reduce_sum"] if dtype == np.int64 else ["reduce_sum", "add"]
     assert [e.primitive.name for e in jaxpr.eqns] == expected
+
+
+@pytest.mark.parametrize("middle", [(), (1,), (3,), (1, 2)])
+def test_axes_between_the_two(middle):
+    """Two shapes of one array are exchanged by an axis of extent 1, unless it moves past others."""
+    x = np.sin(np.arange(20.0 * np.prod(middle, dtype=int)))
+
+    def differences(x, xp):
+        d = xp.reshape(x, (1, *middle, 20)) - xp.reshape(x, (20, *middle, 1))
+        e = d / (1.0 + d * d)
+        return xp.sum(e, 0), xp.sum(e, len(middle) + 1)
+
+    for a, b in zip(ft.jit(lambda x: differences(x, fnp))(x), differences(x, np), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
