@@ -167,3 +167,12 @@ def test_the_reverse_pass_names_the_line_of_the_forward_pass(name):
 def test_the_message_mentions_the_reverse_pass():
     with raises("mul returned NaN, in the reverse pass of this line\n"):
         ft.grad(lambda x: fnp.sqrt(x) * x)(0.0)
+
+
+def test_of_several_results_the_one_with_nan_is_named():
+    f = ft.jit(lambda x: (fnp.exp(x), x + 1.0, fnp.log(x), fnp.sin(x)))
+    with raises("log") as error:
+        f(np.array([1.0, -1.0]))
+    assert "log" in line(error)
+    for a, b in zip(f(np.array([1.0, 2.0])), (np.exp, lambda x: x + 1, np.log, np.sin), strict=True):
+        np.testing.assert_allclose(a, b(np.array([1.0, 2.0])), rtol=1e-14)
