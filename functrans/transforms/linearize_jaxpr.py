@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import aval_of, evaluate
+from ..core.backward_state import BackwardState
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Linear
 from ..core.trace import Tracer, current_trace, tracing
@@ -105,7 +106,7 @@ class _TapeToJaxpr:
         if type(x) is StagedTracer and x._trace is self.outer:
             self.residuals.setdefault(x._var, x)
             return x._var
-        if isinstance(x, np.ndarray | Tracer):
+        if isinstance(x, np.ndarray | Tracer | BackwardState):
             return self.constants.setdefault(id(x), (Var(aval_of(x)), x))[0]
         return Literal(x)
 

@@ -74,15 +74,23 @@ def _sites_in(jaxpr: Jaxpr) -> Iterator[HookSite]:
 
 
 def state_among(jaxpr: Jaxpr, args: Sequence[Any]) -> BackwardState | None:
-    """The state that a program receives or has captured."""
-    values = [*zip(jaxpr.invars, args), *jaxpr.constants]
-    states = {id(s): s for s in [state_of(x) for v, x in values if type(v.aval) is StateAval]}
+    """The state that a program receives, or that it or a call in it has captured."""
+    received = [x for v, x in zip(jaxpr.invars, args) if type(v.aval) is StateAval]
+    captured = jaxpr.derive("captured states", lambda: list(_states_in(jaxpr)))
+    states = {id(s): s for s in map(state_of, [*received, *captured])}
     if len(states) > 1:
         raise BackwardStateError(
             f"{jaxpr.name}: a compiled function has hooks with mode='inline' of {len(states)} BackwardStates; at "
             "most one state may hold such hooks"
         )
     return next(iter(states.values()), None)
+
+
+def _states_in(jaxpr: Jaxpr) -> Iterator[Any]:
+    yield from [x for v, x in jaxpr.constants if type(v.aval) is StateAval]
+    for eqn in jaxpr.eqns:
+        for body in subjaxprs(eqn.params):
+            yield from _states_in(body)
 
 
 # --- tracing ------------------------------------------------------------------------------------------------

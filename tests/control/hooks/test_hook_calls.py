@@ -220,3 +220,24 @@ def test_arrays_at_one_place_are_the_same():
     assert not _same(1.0, 1.0 + 0 * base[0])
     assert not _same(base[::2], base[:3])
     assert _same(base[::2], base[::2].copy())
+
+
+# --- states that a program captures -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["host", "inline"])
+def test_a_state_from_outside_that_an_inner_function_takes(mode):
+    state = ft.BackwardState()
+
+    @ft.jit
+    def inner(x, s):
+        return ft.cotangent_hook(3.0 * x, s, "on_ct", mode=mode) ** 2
+
+    outer = ft.jit(lambda x: inner(x, state) + 1.0)
+    _, pull = ft.vjp(outer, 2.0)
+    for k in (1.0, 2.0):
+        state.on_ct = lambda ct, k=k: k * ct
+        assert pull(1.0)[0] == k * 36.0
+        assert ft.grad(outer)(2.0) == k * 36.0
+        assert ft.jit(ft.grad(outer))(2.0) == k * 36.0
+    assert outer(2.0) == 37.0

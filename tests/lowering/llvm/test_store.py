@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -337,3 +338,13 @@ def test_what_describes_no_kernel_is_compiled(cached, head):
         found, info = cached(elementwise, X)
         np.testing.assert_array_equal(found, expected)
         assert (info.compiles, info.disk_hits) == (1, 0)
+
+
+def test_the_key_of_code_names_the_c_library(monkeypatch):
+    """Which vector functions it has depends on its version."""
+    monkeypatch.setattr(os, "confstr", lambda name: "glibc 9.9", raising=False)
+    assert store._c_library() == ("glibc 9.9",)
+    monkeypatch.setattr(os, "confstr", lambda name: None, raising=False)
+    assert store._c_library() == ("",)
+    monkeypatch.delattr(os, "confstr")
+    assert store._c_library() == platform.libc_ver()
