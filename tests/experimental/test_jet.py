@@ -349,3 +349,8 @@ def test_a_hook_inside_sees_the_cotangent_of_its_value():
 
     np.testing.assert_allclose(ft.grad(value)(0.4), np.sin(0.8))
     np.testing.assert_allclose(seen, [2 * np.sin(0.4)])
+
+
+def test_of_no_arguments_there_are_no_coefficients():
+    out, found = jet(lambda: 2.0, (), ())
+    assert (out, found) == (2.0, [])
