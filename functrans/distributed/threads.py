@@ -19,6 +19,7 @@ import numpy as np
 
 from ..core.low_precision import FLOAT32, is_low
 from ..errors import CollectiveError
+from ..runtime.context import run_quietly
 from .communicator import Communicator, Permutation
 from .worker import Request, Worker
 
@@ -272,5 +273,4 @@ def _combined(parts: list[np.ndarray], op: str) -> Any:
     combine = _COMBINE[op]
     if op == "sum" and is_low(parts[0].dtype):
         return reduce(combine, [x.astype(FLOAT32) for x in parts]).astype(parts[0].dtype)
-    with np.errstate(all="ignore"):
-        return reduce(combine, parts)
+    return run_quietly(reduce, combine, parts)
