@@ -160,7 +160,7 @@ def test_rules_of_its_own_are_not_forgotten(path):
     export.save(path, lambda x: fnp.sum(straight_through(x) ** 2), X)
     loaded = export.load(path)
     np.testing.assert_allclose(loaded(X), np.sum(np.round(X) ** 2))
-    with pytest.raises(errors.ExportError, match=r"its own derivative rules.*value_and_grad"):
+    with pytest.raises(errors.ExportError, match=r"had derivative rules.*value_and_grad"):
         ft.grad(loaded)(X)
     export.save(path, ft.value_and_grad(lambda x: fnp.sum(straight_through(x) ** 2)), X)
     np.testing.assert_allclose(export.load(path)(X)[1], 2 * np.round(X))

@@ -123,17 +123,22 @@ chi2 = Distribution(
 )
 
 
+def _like(number: float, x: Value) -> Value:
+    """A number with the dtype and shape of an array: special functions take Python numbers as float64."""
+    return np.full_like(x, number)
+
+
 def _maxwell_logcdf(x: Value) -> Value:
     """Squares of numbers below 1e-162 are 0, and above 1e154 infinite: one term of DLMF 8.7.1, and a logarithm of 1."""
     small = x < 1e-8
     series = 0.5 * math.log(2 / math.pi) - math.log(3) + 3 * np.log(x)
     half = 0.5 * np.square(np.where(small, 1.0, np.minimum(x, 1e15)))
-    return np.where(small, series, _logcdf(half, 0 * half + 1.5))
+    return np.where(small, series, _logcdf(half, _like(1.5, half)))
 
 
 def _maxwell_logsf(x: Value) -> Value:
     """The logarithm of ``erfc(x / sqrt(2)) + x * norm.pdf(x) * 2``, by parts; far out, of the exponential."""
-    far = x > 1e100
+    far = x > 1e15
     y = np.where(far, 1.0, x)
     second = 0.5 * math.log(2 / math.pi) + np.log(y) - 0.5 * y * y
     return np.where(far, -0.5 * x * x, np.logaddexp(LOG_2 + sp.log_ndtr(-y), second))
@@ -147,12 +152,12 @@ maxwell = Distribution(
         support=(0.0, INF),
         at_ends="zero",
         logpdf=lambda x: 0.5 * math.log(2 / math.pi) + 2 * np.log(x) - 0.5 * x * x,
-        cdf=lambda x: sp.gammainc(1.5, 0.5 * x * x),
-        sf=lambda x: sp.gammaincc(1.5, 0.5 * x * x),
+        cdf=lambda x: _cdf(0.5 * x * x, _like(1.5, x)),
+        sf=lambda x: _sf(0.5 * x * x, _like(1.5, x)),
         logcdf=_maxwell_logcdf,
         logsf=_maxwell_logsf,
-        ppf=lambda q: np.sqrt(2 * sp.gammaincinv(1.5, q)),
-        isf=lambda q: np.sqrt(2 * sp.gammainccinv(1.5, q)),
+        ppf=lambda q: np.sqrt(2 * sp.gammaincinv(_like(1.5, q), q)),
+        isf=lambda q: np.sqrt(2 * sp.gammainccinv(_like(1.5, q), q)),
         entropy=lambda: float(np.euler_gamma) + 0.5 * math.log(2 * math.pi) - 0.5,
     )
 )
