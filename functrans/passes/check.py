@@ -10,7 +10,20 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core import Atom, Aval, BackwardState, Eqn, Jaxpr, Literal, Source, Tracer, Var, aval_of, subjaxprs
+from ..core import (
+    Atom,
+    Aval,
+    BackwardState,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Source,
+    Tape,
+    Tracer,
+    Var,
+    aval_of,
+    subjaxprs,
+)
 from ..errors import FunctransError, JaxprTypeError
 from ..runtime.config import config
 from ..runtime.context import Living
@@ -124,7 +137,7 @@ class _Checker:
             self.fail(where, f"variable {a!r} is used but not defined before", source)
 
     def constant(self, v: Var, value: Any, where: str | _At) -> None:
-        if not isinstance(value, np.ndarray | np.generic | Tracer | BackwardState):
+        if not isinstance(value, np.ndarray | np.generic | Tracer | BackwardState | Tape):
             self.fail(where, f"must be an array, but is a {type(value).__name__}")
         aval = aval_of(value)
         if not _alike(aval, v.aval):

@@ -395,3 +395,18 @@ def test_a_number_gets_axes():
             (ft.jvp(f, (2.0,), (1.0,))[1], 1),
         ):
             np.testing.assert_array_equal(np.ravel(y), [expected])
+
+
+def test_the_pullback_of_a_loop_of_unknown_length_is_transposed():
+    """Its tape is a constant of the program that is transposed: the transpose of the pullback is the forward mode."""
+
+    def f(x):
+        steps = 3 + fnp.astype(fnp.sum(x) > 9.0, int)
+        return lax.while_loop(lambda c: c[0] < steps, lambda c: (c[0] + 1, fnp.sin(c[1]) * x), (0, x))[1]
+
+    x, t = np.array([0.3, 0.4]), np.array([1.0, -2.0])
+    _, back = ft.vjp(f, x)
+    with ft.config.patch(verify=True):
+        (out,) = ft.linear_transpose(back, t)((t,))
+    step = 1e-6
+    np.testing.assert_allclose(out, (f(x + step * t) - f(x - step * t)) / (2 * step), rtol=1e-8)
