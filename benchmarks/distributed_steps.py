@@ -62,8 +62,9 @@ def steps(mesh: Mesh, x: np.ndarray) -> dict[str, Step]:
     return found
 
 
+@ft.config.patch(num_threads=1)
 def measure_steps(mesh: Mesh, repeats: int) -> None:
-    """On each rank; rank 0 prints."""
+    """On each rank, with one thread; rank 0 prints."""
     whole = np.random.default_rng(1).normal(size=(ROWS, WIDTH))
     mine = np.array_split(whole, mesh.size)[mesh.rank]
     alone = _descending(ft.grad(loss), parameters(), whole)
