@@ -337,7 +337,9 @@ class FullySharded(Transformed):
         if self._context.axes.mesh.closed:
             raise ShardingError(f"{self}: the mesh is closed. Make a new one, or close it later")
         if mesh_in_scope.get() is not None:
-            raise ShardingError(f"{self} cannot be called inside of shard_map: its messages are its own")
+            raise ShardingError(
+                f"{self} cannot be called inside of shard_map. Call it outside, or gather parameters by lax.all_gather"
+            )
 
     def _ways(self, dtype: np.dtype) -> Ways:
         """How parameters of this dtype travel."""

@@ -20,6 +20,7 @@ from ..core import INT64, Aval, Effect, Primitive, Zero
 from ..core.named_axes import MeshAxes
 from ..primitives.structure.linear import instantiate, move_axis, shape_of
 from .communicator import Communicator
+from .shards import rows_each
 from .states import MOST_EVENTS, FSDPState
 from .worker import Request
 
@@ -75,11 +76,6 @@ class Group:
 
     def __repr__(self) -> str:
         return self.state.group
-
-
-def rows_each(rows: int, ranks: int) -> int:
-    """How many rows each rank has, padding included."""
-    return -(-rows // ranks)
 
 
 class CommContext:

@@ -12,7 +12,8 @@ from ..arrays.array import wrap
 from ..errors import ArgumentError, ShardingError
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..frontend.pytree.nodes import keystr
-from .gathering import CommContext, Group, Ways, rows_each
+from .gathering import CommContext, Group, Ways
+from .shards import rows, rows_each
 from .states import FSDPState
 
 ROOT = "root"
@@ -59,7 +60,9 @@ def checked_prefixes(groups: Any) -> tuple[Prefix, ...]:
     prefixes = tuple([(g,) if isinstance(g, str | int) else tuple(g) for g in groups])
     for i, prefix in enumerate(prefixes):
         if not prefix:
-            raise ShardingError("fully_shard: a group is empty. What is in no group is the root's anyway")
+            raise ShardingError(
+                "fully_shard: a group is an empty prefix. Leave it out: what is in no group is the root's"
+            )
         for other in prefixes[:i]:
             short = min(len(prefix), len(other))
             if prefix[:short] == other[:short]:
@@ -96,9 +99,9 @@ def make_layout(
     for number, mine in enumerate(members):
         title = ROOT if number == 0 else keystr(pairs[mine[0]][0][: len(prefixes[number - 1])])
         _check_dtypes(title, mine, leaves, names)
-        rows = tuple([known[i][0] if known[i] else None for i in mine])
+        lengths = tuple([known[i][0] if known[i] else None for i in mine])
         dtype = leaves[mine[0]].dtype if mine else np.dtype(float)
-        groups.append(Group(number, tuple(mine), rows, ways(dtype), context))
+        groups.append(Group(number, tuple(mine), lengths, ways(dtype), context))
         states.append(FSDPState(title, number == 0, [names[i] for i in mine], context))
     context.states[:] = states
     layout = ShardLayout(treedef, tuple(names), known, tuple([x.dtype for x in leaves]), tuple(groups))
@@ -180,7 +183,8 @@ def rows_of_rank(x: np.ndarray, rank: int, ranks: int) -> Any:
         return wrap(x.copy())
     each = rows_each(len(x), ranks)
     out = np.zeros((each, *x.shape[1:]), x.dtype)
-    own = x[rank * each : (rank + 1) * each]
+    mine = rows(len(x), ranks, rank)
+    own = x[mine.start : mine.stop]
     out[: len(own)] = own
     return wrap(out)
 

@@ -183,7 +183,8 @@ class _Sharded(Transformed):
             if not self._local and shape[d] % count:
                 raise CollectiveError(
                     f"{self}: axis {d} of {place()} of shape {shape} cannot be divided among the {count} ranks along "
-                    f"{', '.join(map(repr, own))}: {shape[d]} is no multiple of {count}. Pad it, or choose another spec"
+                    f"{', '.join(map(repr, own))}: {shape[d]} is not a multiple of {count}. Pad it, or choose another "
+                    "spec"
                 )
 
     def _traced(self, avals: Sequence[Aval], treedef: PyTreeDef) -> tuple[Jaxpr, PyTreeDef]:

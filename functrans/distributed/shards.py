@@ -32,6 +32,11 @@ _SUFFIX = ".shard"
 _CHECKSUM = 16
 
 
+def rows_each(n: int, size: int) -> int:
+    """How many rows each of `size` ranks has, of `n` rows and padding."""
+    return -(-n // size)
+
+
 def rows(n: int, size: int, rank: int) -> range:
     """The rows of a rank, of `n` rows on `size` ranks: equal numbers, but fewer or none on the last ones.
 
@@ -41,7 +46,7 @@ def rows(n: int, size: int, rank: int) -> range:
     >>> [shards.rows(5, 3, rank) for rank in range(3)]
     [range(0, 2), range(2, 4), range(4, 5)]
     """
-    each = -(-n // size)
+    each = rows_each(n, size)
     return range(min(n, rank * each), min(n, (rank + 1) * each))
 
 
@@ -55,7 +60,7 @@ def save(
     communicator: Communicator,
     notes: Any = None,
 ) -> None:
-    """Write a checkpoint, in the place of one that is there. All ranks call it.
+    """Write a checkpoint, which replaces the one in the folder. All ranks call it.
 
     Parameters
     ----------
@@ -244,7 +249,7 @@ def load(path: Any, communicator: Communicator | None = None) -> dict[str, np.nd
     for key, (dtype, shape, divided, chunks) in _read_index(folder)[0].items():
         if divided:
             mine = rows(shape[0], size, rank)
-            x = np.zeros((-(-shape[0] // size), *shape[1:]), dtype)
+            x = np.zeros((rows_each(shape[0], size), *shape[1:]), dtype)
             for start, part in _chunks(folder, key, dtype, tuple(shape[1:]), chunks, mine):
                 first, last = max(start, mine.start), min(start + len(part), mine.stop)
                 x[first - mine.start : last - mine.start] = part[first - start : last - start]
@@ -299,7 +304,7 @@ def _read_index(folder: str) -> tuple[dict[str, tuple[np.dtype, list[int], bool,
     except FunctransError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        _damaged(path, f"it is no index of shards ({type(error).__name__}: {error})")
+        _damaged(path, f"it is not an index of shards ({type(error).__name__}: {error})")
 
 
 def _dtype(name: str) -> np.dtype:

@@ -122,7 +122,7 @@ class NoAttributeError(FunctransError, AttributeError):
 
 
 class UnsupportedLibraryError(FunctransError, ImportError):
-    """A release of Numba, llvmlite or NumPy has moved something that functrans uses, and there is no other way.
+    """A release of Numba, llvmlite or NumPy has moved something that functrans cannot do without.
 
     >>> from unittest import mock
     >>> import functrans as ft

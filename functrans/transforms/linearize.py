@@ -144,7 +144,7 @@ class TangentTrace(Trace):
         return operand
 
     def known_now(self, operand: LinearTracer, value: Value) -> None:
-        """Put a value in the place of an operand."""
+        """Use a value instead of an operand."""
         place = self.awaited.pop(operand.linear)
         entry = self.tape[place]
         args = tuple([value if a is operand.linear else a for a in entry.args])

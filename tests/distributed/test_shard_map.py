@@ -509,7 +509,7 @@ def test_check_vma_false_has_the_gradient_of_what_all_ranks_have():
 def test_errors():
     assert "'k' is not bound here; bound are: 'i'" in refused(UnboundAxisError, lambda x: lax.psum(x, "k"))
     assert issubclass(UnboundAxisError, CollectiveError)
-    assert "3 is no multiple of 2" in refused(CollectiveError, lambda x: x, x=X[:3])
+    assert "3 is not a multiple of 2" in refused(CollectiveError, lambda x: x, x=X[:3])
     assert "has the shape (), but its spec has 1" in refused(CollectiveError, lambda x: x, x=1.0)
     assert "cannot be divided among 2 ranks" in refused(
         CollectiveError, lambda x: lax.psum_scatter(x, "i", tiled=True), x=np.ones(6)

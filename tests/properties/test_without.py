@@ -62,7 +62,7 @@ def test_all_together(program, seed):
 
 
 def test_places_of_extremes():
-    """No loop computes them: their rewriting is no optimisation."""
+    """No loop computes them: rewriting them is not an optimisation."""
     x = np.array([[0.3, -0.6, -1.1], [-1.2, 0.8, 1.0]])
     with ft.config.patch(without=frozenset(NAMES)):
         assert [*ft.jit(lambda x: ft.numpy.argmax(x, axis=0))(x)] == [0, 1, 1]

@@ -256,7 +256,7 @@ class _Finder:
         self.num_consts, self.num_carry = sizes
 
     def place(self, v: Atom, count: Count | None = None) -> ResidualPlace:
-        """Where a variable of the body is found, if it has to be stored only where there is no other way."""
+        """Where a variable of the body is found, if it is stored only where it cannot be recomputed."""
         if v in self.last:
             return ResidualPlace(Role.CONST, Origin.RESULT, self.last[v])
         if count is not None:

@@ -244,7 +244,7 @@ def test_a_row_that_every_iteration_writes_is_shared(stage):
 
 
 def test_what_shares_only_a_number_has_loops_of_its_own():
-    """Loops join for what both read along them; a number is no traffic."""
+    """Loops join for what both read along them; a number costs nothing to read."""
 
     def loops(f, *args):
         return ft.jit(f).lower(*args).as_text().count("for ")

@@ -37,7 +37,7 @@ def test_eager_float32(name):
 
 @pytest.mark.parametrize("df", [1.0, 2.0])
 def test_tails_of_students_t(df):
-    """Where the square of the argument is no float32."""
+    """Where the square of the argument does not fit float32."""
     x = np.array([1e10, 3e19, 1e22, 1e30], np.float32)
     expected = scipy.stats.t.sf(x.astype(float), df).astype(np.float32)
     f = lambda x: ft.scipy.stats.t.sf(x, df)
