@@ -65,7 +65,7 @@ def numpy_agrees(source: np.dtype, target: np.dtype) -> bool:
     x = np.tile(np.array(_DELICATE).astype(source), 3)
     expected = by_definition(x, target)
     loops = x.astype(target), np.repeat(x, 2)[::2].astype(target), [number.astype(target) for number in x]
-    return all(np.array_equal(found, expected) for found in loops)
+    return all((np.asarray(found) == expected).all() for found in loops)
 
 
 def by_definition(x: Any, dtype: np.dtype) -> Any:

@@ -95,7 +95,7 @@ def first_of_consecutive(x: Value) -> int | None:
     if not isinstance(x, np.ndarray) or not x.size:
         return None
     flat = np.ravel(x)
-    return int(flat[0]) if np.array_equal(flat, np.arange(flat[0], flat[0] + flat.size)) else None
+    return int(flat[0]) if (flat == np.arange(flat[0], flat[0] + flat.size)).all() else None
 
 
 def _first_of(a: Atom, producer: Mapping[Var, Eqn]) -> int | None:

@@ -70,7 +70,8 @@ def differs(mesh):
 
 def sleeps(mesh):
     """Longer than anyone waits."""
-    print("asleep", flush=True)
+    sys.stdout.write("asleep\n")  # at once, where `print` writes the end of the line apart if PYTHONUNBUFFERED is set
+    sys.stdout.flush()
     time.sleep(100)
 
 
