@@ -70,7 +70,9 @@ def differs(mesh):
 
 def sleeps(mesh):
     """Longer than anyone waits."""
-    sys.stdout.write("asleep\n")  # at once, where `print` writes the end of the line apart if PYTHONUNBUFFERED is set
+    sys.stdout.write(
+        "asleep\n"
+    )  # at once, where `print` writes the end of the line apart if PYTHONUNBUFFERED is set
     sys.stdout.flush()
     time.sleep(100)
 
