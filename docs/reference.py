@@ -43,6 +43,7 @@ NAMESPACES = (
     "functrans.scipy.optimize",
     "functrans.scipy.stats",
     *[f"functrans.scipy.stats.{name}" for name in stats.__all__ if inspect.ismodule(getattr(stats, name))],
+    "functrans.ir",
     "functrans.experimental",
     "functrans.experimental.multihost_utils",
     "functrans.experimental.ode",

@@ -38,6 +38,7 @@ ROOMS = {
         "example_libraries",
         "ad_checkpoint",
         "aot",
+        "ir",
         "tree",
         "tree_util",
         "flatten_util",

@@ -81,7 +81,7 @@ def decode_jaxpr(data: dict[str, Any]) -> Jaxpr:
 
     invars = [define(a) for a in data["in"]]
     constants = [(define(a), decode(c)) for a, c in data["consts"]]
-    primitives = _primitives()
+    primitives = known_primitives()
     eqns = []
     for name, operands, params, results in data["eqns"]:
         inputs = [atom(a) for a in operands]
@@ -97,8 +97,8 @@ def decode_jaxpr(data: dict[str, Any]) -> Jaxpr:
     )
 
 
-def _primitives() -> dict[str, Primitive]:
-    """All primitives by name."""
+def known_primitives() -> dict[str, Primitive]:
+    """All primitives of loaded modules by name."""
     return {
         value.name: value
         for name, module in list(sys.modules.items())

@@ -115,10 +115,23 @@ def compared(jaxpr: Jaxpr, objects: bool = False) -> Hashable:
     return key
 
 
+def alike(a: Jaxpr, b: Jaxpr) -> bool:
+    """Whether two jaxprs compute the same by equal equations; names and the user's lines do not matter."""
+    return list(_structure(a, _Identical, None)) == list(_structure(b, _Identical, None))
+
+
 def _structure(
-    jaxpr: Jaxpr, users: Callable[[Any], Hashable], captured: Sequence[Var] = ()
+    jaxpr: Jaxpr, users: Callable[[Any], Hashable], captured: Sequence[Var] | None = ()
 ) -> Iterator[Hashable]:
-    """The key that equal jaxprs share; variables are numbered in the order of their definition."""
+    """The key that equal jaxprs share; variables are numbered in the order of their definition.
+
+    `captured` are variables of captured arrays, which are inputs. If it is None, captured arrays are compared by their
+    elements, and neither names nor the user's lines are compared.
+    """
+    plain = captured is None
+    if captured is None:
+        captured = jaxpr.constvars
+        yield from map(_array, jaxpr.consts)
     if len(jaxpr.constvars) > len(captured):
         raise _Unshared
     number: dict[Atom, int] = {v: i for i, v in enumerate((*captured, *jaxpr.invars))}
@@ -126,14 +139,14 @@ def _structure(
     def atom(a: Atom) -> Hashable:
         return number[a] if type(a) is Var else _literal(a)
 
-    yield jaxpr.name
+    yield None if plain else jaxpr.name
     yield tuple([(a.aval.shape, a.aval.dtype, a.aval.weak) for a in (*captured, *jaxpr.invars)])
     for eqn in jaxpr.eqns:
         source = eqn.source
         yield eqn.primitive
         yield tuple([atom(a) for a in eqn.invars])
-        yield tuple([(k, _parameter(v, users)) for k, v in eqn.params.items()])
-        yield None if source is None else (id(source.code), source.lasti)
+        yield tuple([(k, _parameter(eqn.params[k], users, plain)) for k in sorted(eqn.params)])
+        yield None if plain or source is None else (id(source.code), source.lasti)
         for v in eqn.outvars:
             number[v] = len(number)
     yield tuple([atom(a) for a in jaxpr.outvars])
@@ -147,11 +160,17 @@ def _literal(a: Any) -> Hashable:
     return type(value), repr(value) if type(value) in (float, complex) else value
 
 
-def _parameter(value: Any, users: Callable[[Any], Hashable]) -> Hashable:
+def _array(value: Any) -> Hashable:
+    if isinstance(value, np.ndarray) and value.dtype.hasobject is False:
+        return value.shape, value.dtype, value.tobytes()
+    return id(value)
+
+
+def _parameter(value: Any, users: Callable[[Any], Hashable], plain: bool = False) -> Hashable:
     if isinstance(value, Jaxpr):
-        return tuple(_structure(value, users))
+        return tuple(_structure(value, users, None if plain else ()))
     if type(value) is tuple:
-        return tuple([_parameter(v, users) for v in value])
+        return tuple([_parameter(v, users, plain) for v in value])
     if type(value) in (float, complex):
         return type(value), repr(value)
     if not (value.shared if isinstance(value, UserCode) else not callable(value) or lasting(value)):

@@ -1,4 +1,4 @@
-"""What cannot be traced or differentiated: numbers that are not known, loops, pickling."""
+"""What cannot be traced or differentiated: numbers that are not known, loops, pickling; malformed programs."""
 
 from __future__ import annotations
 
@@ -216,20 +216,47 @@ class StaleInstanceError(FunctransError, ValueError):
     """
 
 
-class JaxprTypeError(FunctransError, TypeError):
-    """The verifier found a malformed jaxpr: a bug in functrans or in a primitive's rule.
+class JaxprError(FunctransError, TypeError):
+    """A program is malformed, or was given operands that do not suit it.
+
+    >>> import numpy as np
+    >>> from functrans import ir
+    >>> program = ir.trace(np.sin, np.ones(3))
+    >>> ir.eval_jaxpr(program, np.ones(4))
+    Traceback (most recent call last):
+    ...
+    functrans.errors.JaxprError: eval_jaxpr of sin: input 0 is f64[4], but the program takes f64[3]...
+
+    The message names the operand, or the equation and the user's line that it comes from.
+    """
+
+
+class JaxprTypeError(JaxprError):
+    """The verifier found a malformed jaxpr: a bug in a pass or in a primitive's rule.
 
     >>> import numpy as np, functrans as ft
-    >>> from functrans.core.aval import Aval
-    >>> from functrans.passes.check import check_jaxpr
-    >>> from functrans.core.ir import Jaxpr, Var
-    >>> never_computed = Var(Aval((), np.dtype(float)))
-    >>> check_jaxpr(Jaxpr([], [], [never_computed]))
+    >>> from functrans import ir
+    >>> never_computed = ir.Var(ir.Aval((), np.dtype(float)))
+    >>> ir.verify(ir.Jaxpr([], [], [never_computed]))
     Traceback (most recent call last):
     ...
     functrans.errors.JaxprTypeError: jaxpr 'f': output 0: variable Var:f64[] is used but not defined before...
 
-    You see it only with ``config.verify = True``. Please report it, with the program.
+    `functrans.ir.verify` raises it for programs of yours. From a transformation you see it only with
+    ``config.verify = True``: please report that, with the program.
+    """
+
+
+class RewriteError(FunctransError, ValueError):
+    """A pattern or a rule for programs does not make sense, or rules chase each other.
+
+    >>> from functrans import ir
+    >>> ir.Op("sine", ir.Any("x"))
+    Traceback (most recent call last):
+    ...
+    functrans.errors.RewriteError: there is no primitive 'sine'. Nearest: sin...
+
+    The message names the rule's line, and for a replacement of another type both types.
     """
 
 
