@@ -58,7 +58,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.repeats is not None and options.repeats < 1:
         parser.error(f"--repeats must be at least 1, got {options.repeats}")
-    if options.command != "distributed":
+    if options.command not in ("distributed", "passes", "record"):
         require("jax", "autograd")
     if options.command == "record":
         unknown = set(options.commands) - (COMMANDS.keys() - {"record"})

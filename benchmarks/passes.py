@@ -1,24 +1,34 @@
-"""What each optimisation is worth: programs without it, beside all optimisations."""
+"""What each optimisation is worth: programs without it, beside all optimisations.
+
+Tracing and lowering a program without a pass says whether the pass changes its kernels. Where their texts are equal the
+times are, and nothing is compiled or timed.
+"""
 
 from __future__ import annotations
 
 import argparse
+import gc
 import math
 from collections.abc import Callable, Iterator
-from time import process_time
+from time import process_time, thread_time
 from typing import Any
 
+from functrans.lowering.backend import Options
+from functrans.lowering.llvm.emit import emit_llvm
+from functrans.lowering.loops.show import show
+from functrans.lowering.lower import LoweredKernel, lower
 from functrans.runtime.config import config
-from functrans.runtime.passes import PASSES
+from functrans.runtime.passes import LLVM_PASSES, OF_CODE, PASSES
 
 from . import backends
 from .array_loop_workloads import ARRAY_LOOPS
 from .array_tables import loss_of
 from .loop_workloads import LOOP_WORKLOADS
-from .measure import alternate, disagreement, number, table
+from .measure import disagreement, number, rounds, table
 from .workloads import WORKLOADS
 
 _HEADER = ("pass", "changes", "time without", "slowest without", "", "compile time without")
+_Maker = Callable[[], Any]
 
 
 def main(options: argparse.Namespace) -> int:
@@ -26,41 +36,40 @@ def main(options: argparse.Namespace) -> int:
     programs = [(name, f, x) for name, f, x in _programs() if options.only.lower() in name.lower()]
     times: dict[str, dict[str, float]] = {p.name: {} for p in PASSES}
     compiles: dict[str, list[float]] = {p.name: [] for p in PASSES}
-    faults = []
-    for name, f, arguments in programs:
-        calls, cold, kernels = {}, {}, {}
-        for off in ("", *times):
-            with config.patch(cache=False):
-                call, kernels[off], cold[off] = _compiled(f, arguments, {off} if off else set())
-            if not off:
-                reference = call()
-            elif disagreement(call(), reference) > 1e-6:
+    faults: list[str] = []
+    for name, make, arguments in programs:
+        calls, cold = _without_each(make, arguments)
+        reference = calls[""]()
+        for off, call in calls.items():
+            if disagreement(call(), reference) > 1e-6:
                 faults.append(f"{name} without {off}: other results")
-            calls[off] = call
-        changed = [p.name for p in PASSES if p.stage == "code" or kernels[p.name] != kernels[""]]
-        measured = alternate({off: calls[off] for off in ("", *changed)}, options.repeats or 5)
-        for off in changed:
-            times[off][name] = measured[off] / measured[""]
-        for off in times:
+        gc.collect()
+        gc.freeze()  # each sample begins with a collection, which need not visit what is there
+        samples = rounds(calls, options.repeats or 9, clock=thread_time)
+        best = {off: min(seconds) for off, seconds in samples.items()}
+        gc.unfreeze()
+        for off in calls.keys() - {""}:
+            times[off][name] = best[off] / best[""]
             compiles[off].append(cold[off] / cold[""])
-        print(f"measured {name}: {number(1e3 * measured[''])} ms", flush=True)
-    rows = [_row(off, times[off], compiles[off]) for off in times]
+        print(f"measured {name}: {number(1e3 * best[''])} ms, {len(calls) - 1} passes change it", flush=True)
     print(
-        f"\nOver {len(programs)} programs: how many a pass changes, and the geometric mean of their times without it"
+        f"\nOf {len(programs)} programs: how many a pass changes, and over these the geometric means of the time of a call\n"
+        "(the least of several) and of compiling without it, divided by those with all passes.\n"
     )
-    print("(of all compile times), divided by those with all passes.\n")
-    print(table(_HEADER, rows), *faults, sep="\n")
+    print(table(_HEADER, [_row(off, times[off], compiles[off]) for off in times]), *faults, sep="\n")
     return 1 if faults else 0
 
 
 def _row(off: str, times: dict[str, float], compiles: list[float]) -> list[str]:
-    worst = max(times, key=times.__getitem__, default="")
+    if not times:
+        return [off, "0", "-", "", "-", "-"]
+    worst = max(times, key=times.__getitem__)
     return [
         off,
         str(len(times)),
-        number(_mean(list(times.values()))) if times else "-",
+        number(_mean(list(times.values()))),
         worst,
-        number(times[worst]) if times else "-",
+        number(times[worst]),
         number(_mean(compiles)),
     ]
 
@@ -69,7 +78,7 @@ def _mean(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def _programs() -> Iterator[tuple[str, Callable[[], Any], tuple[Any, ...]]]:
+def _programs() -> Iterator[tuple[str, _Maker, tuple[Any, ...]]]:
     """Names, functions that make a new compiled function, and arguments."""
     own = backends.functrans()
     for w in WORKLOADS:
@@ -80,17 +89,36 @@ def _programs() -> Iterator[tuple[str, Callable[[], Any], tuple[Any, ...]]]:
         yield w.name, lambda w=w: own.api.value_and_grad(loss_of(w, own), w.argnums), w.arguments()
 
 
-def _compiled(
-    make: Callable[[], Any], arguments: tuple[Any, ...], without: set[str]
-) -> tuple[Callable[[], Any], str, float]:
-    """A call of a new program, the text of its kernels, and the processor time of compiling it."""
+def _without_each(
+    make: _Maker, arguments: tuple[Any, ...]
+) -> tuple[dict[str, Callable[[], Any]], dict[str, float]]:
+    """Calls of a program, and processor times of compiling it: with all passes, and without each that changes it."""
     own = backends.functrans()
     own.clear()
     arrays = own.arrays(arguments)
-    program = own.api.jit(make())
-    with config.patch(without=without):
-        start = process_time()
-        compiled = program.lower(*arrays).compile()
-        spent = process_time() - start
-        text = compiled.as_text()
-    return config.patch(without=without, cache=False)(lambda: program(*arrays)), text, spent
+    kernels: dict[str, str] = {}
+    calls: dict[str, Callable[[], Any]] = {}
+    cold: dict[str, float] = {}
+    for off in ("", *(p.name for p in PASSES)):
+        switches = config.patch(without={off} - {""}, cache=False)
+        with switches:
+            kernels[off] = _kernels(own.api.jit(make()).lower(*arrays).jaxpr)
+            if off in ("", LLVM_PASSES.name) or kernels[off] != kernels[""]:
+                program = own.api.jit(make())
+                start = process_time()
+                program.lower(*arrays).compile()
+                cold[off] = process_time() - start
+                calls[off] = switches(lambda program=program: program(*arrays))
+    return calls, cold
+
+
+def _kernels(jaxpr: Any) -> str:
+    """The texts of the kernels of a program, as loops and for LLVM, and its host calls."""
+    options = Options(without=frozenset(config.without & OF_CODE))
+    parts = []
+    for step in lower(jaxpr, options).steps:
+        if isinstance(step, LoweredKernel):
+            parts += [show(step.kernel), str(step.ints), emit_llvm(step.kernel, options).text]
+        else:
+            parts.append(str(step.eqn))
+    return "\n".join(parts)

@@ -25,7 +25,6 @@ from ..core import (
     CPU,
     KEY,
     PYTHON_NUMBERS,
-    PYTHON_SCALARS,
     ArgumentError,
     Aval,
     Device,
@@ -41,10 +40,10 @@ from ..core import (
 from ..core.autocast import casts_here
 from ..core.low_precision import as_dtype
 from ..core.values import ArrayLike, DTypeLike, Index
-from ..runtime.context import pass_on
 from ..runtime.unusual import unusual
 from . import refusals
-from .protocols import has_buffer, is_jax_array, is_sequence, taken_over
+from .protocols import is_jax_array, taken_over
+from .traced_parts import PLAIN, has_tracer, holds_tracers
 
 _ndarray = np.ndarray
 _asarray = np.asarray
@@ -127,41 +126,6 @@ def read_only_copy(x: Any) -> Any:
             return copy
         base = base.base
     return x
-
-
-def has_tracer(x: Any) -> bool:
-    """Whether a value is traced, or contains a traced one: in any sequence, or a dict; not in an array of objects.
-    Objects with ``__jax_array__`` count as traced: NumPy does not know them.
-    """
-    kind = type(x)
-    if kind in _PLAIN:
-        return False
-    if kind is tuple or kind is list:
-        return any(has_tracer(part) for part in x)
-    if isinstance(x, Tracer) or is_jax_array(x):
-        return True
-    if isinstance(x, dict):
-        return any(map(has_tracer, x.values()))
-    return any(map(has_tracer, _elements(x)))
-
-
-def holds_tracers(x: Any) -> bool:
-    """Whether an array of objects, also in a pandas Series, has traced elements."""
-    dtype = getattr(x, "dtype", None)
-    return isinstance(dtype, np.dtype) and dtype.kind == "O" and any(map(has_tracer, np.asarray(x).flat))
-
-
-def _elements(x: Any) -> Sequence[Any]:
-    """The elements of a sequence that NumPy reads one by one; empty for anything else."""
-    if isinstance(x, range | _ndarray) or not is_sequence(x) or has_buffer(x):
-        return ()
-    if getattr(x, "dtype", np.dtype(object)) != np.dtype(object):  # a pandas Series of numbers
-        return ()
-    try:
-        return list(x)
-    except Exception as error:  # a user's class with other keys
-        pass_on(error)
-        return ()
 
 
 def is_work_space(x: Any) -> bool:
@@ -523,5 +487,4 @@ WeakArray.__name__ = WeakArray.__qualname__ = "Array"
 
 #: Classes whose arrays NumPy's functions compute with directly.
 _OWN = frozenset((_ndarray, Array, WeakArray))
-#: Classes that hold nothing.
-_PLAIN = PYTHON_SCALARS | {_ndarray, Array, slice, type(None), type(Ellipsis)}
+PLAIN.add(Array)  # it holds nothing

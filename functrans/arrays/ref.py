@@ -17,7 +17,8 @@ import numpy as np
 from .. import errors
 from ..core import Aval, Trace, Tracer, Unportable, aval_of, current_trace, eval_trace, operators, user_source
 from ..core.values import Index
-from .array import Array, has_tracer, unwrap, unwrap_all, wrap
+from .array import Array, unwrap, unwrap_all, wrap
+from .traced_parts import has_tracer
 
 #: The region whose function is being traced.
 current_region: ContextVar[Region | None] = ContextVar("functrans_region", default=None)

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import (
-    INT64,
     Aval,
     Block,
     Jaxpr,
@@ -31,14 +30,12 @@ from ..core import (
     TapeAval,
     Zero,
     aval_of,
-    axis_key,
     subjaxprs,
 )
 from ..core.evaluation import evaluate
 from ..core.values import Value
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import single_equation, variables_read
-from ..primitives.elementwise.arithmetic import lt_p
 from ..primitives.reductions.reduce import reduce_max_p
 from ..primitives.structure.linear import add_p, batched_first, instantiate, move_axis
 from ..runtime.config import config
@@ -52,13 +49,12 @@ from .body_transforms import (
     batched_body,
     carried_masks,
     carry_mask,
-    chosen_lanes,
     pushed_body,
     transposed_body,
 )
 from .call import call_p, effects_of_bodies
 from .indices.carry_ranges import of_scan
-from .loops.scan_lanes import carrying_counters, copies_lanes, no_common_tape
+from .loops.scan_lanes import body_in_step, carrying_counters, copies_lanes, no_common_tape
 from .loops.scan_loops import carry_places, head_of, in_python, kernel, narrow
 from .residuals.carried_values import carry_values
 from .run_body import run_compiled
@@ -432,27 +428,11 @@ def _in_step(
     those that are done keep their values.
     """
     counts = move_axis(args[0], dims[0] or 0, 0)
-    key = (*dims[1 : 1 + sizes[0]], *[0] * sizes[1])
-    lane = checking.lane_of(jaxpr)
-    body, captured, _, state_dims = batched_body(lane.jaxpr, size, key, sizes)
+    body, captured = body_in_step(jaxpr, size, dims[1 : 1 + sizes[0]], sizes)
     fixed = [*captured, *args[1 : 1 + sizes[0]]]
     init = [batched_first(size, x, d) for x, d in zip(args[1 + sizes[0] :], dims[1 + sizes[0] :])]
-
-    def step(counts: Any, *values: Value) -> list[Any]:
-        consts, carry, (number,) = split(values, len(fixed), sizes[1])
-        outs, state = split(evaluate(body, [*consts, *carry]), sizes[1])
-        going = lt_p.bind(number, counts)
-        checking.raise_lanes(lane, going, state, state_dims)
-        kept = [chosen_lanes(going, new, old) for new, old in zip(outs, carry)]
-        return [*kept, add_p.bind(number, np.int64(1))]
-
-    def build() -> Jaxpr:
-        avals = [Aval((int(size),), INT64), *body.in_avals, Aval((), INT64)]
-        return stage(step, avals, "vmap of scan", body.stats)
-
     longest = reduce_max_p.bind(counts, axes=(0,)) if size else np.int64(0)
-    masked = body.derive(("in step", len(fixed), axis_key(size)), build)
-    outs = bind(masked, [counts, *fixed], [*init, np.int64(0)], [], length=None, count=longest)
+    outs = bind(body, [counts, *fixed], [*init, np.int64(0)], [], length=None, count=longest)
     return outs[:-1], [0] * sizes[1]
 
 

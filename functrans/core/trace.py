@@ -8,13 +8,10 @@ else to its parent; the outermost, `EvalTrace`, computes with NumPy.
 from __future__ import annotations
 
 import gc
-import operator
-import sys
-import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import partial
-from types import CellType, FrameType
+from types import CellType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -22,17 +19,16 @@ from numpy import ndarray  # a global name: `EvalTrace` looks it up for each ope
 
 from .. import errors
 from ..core.values import Index
-from ..errors.source import Source
 from ..runtime.config import Config, config
-from ..runtime.explicit_float import asker, is_explicit
 from ..runtime.float_warnings import at_users_line, watch_warnings
 from ..runtime.module_getattr import nearest_names
 from ..runtime.portable import Unportable
 from ..runtime.unusual import unusual
 from .aval import PYTHON_NUMBERS, Aval, aval_of
+from .conversions import Conversions, last_refusal, refused
 from .debug_nans import check_results, looks_for_faults
 from .dtypes import dtype_kind
-from .operators import OperatorMethods, asked_to_join, operators, traced_row
+from .operators import OperatorMethods, operators
 
 if TYPE_CHECKING:
     from .attachment import Attachment
@@ -126,10 +122,6 @@ def is_staged() -> bool:
     return False
 
 
-#: Rebuilds the last error raised for a tracer whose number was needed: compiled code may replace the error by another.
-_last_refusal: ContextVar[tuple[Any, ...] | None] = ContextVar("functrans_refusal", default=None)
-
-
 def tracing(trace: Trace, f: Callable[..., Any], *args: Any) -> Any:
     """``f(*args)`` with `trace` as the current trace."""
     outer = current_trace.get()
@@ -140,25 +132,12 @@ def tracing(trace: Trace, f: Callable[..., Any], *args: Any) -> Any:
     except errors.FunctransError:
         raise
     except Exception as error:
-        refusal = _last_refusal.get()
+        refusal = last_refusal.get()
         if refusal is not None and refusal[3] is not None and refusal[3].is_in(error.__traceback__):
-            raise _refused(*refusal) from error
+            raise refused(*refusal) from error
         raise
     finally:
         current_trace.set(outer)
-
-
-def _refused(
-    error: type[errors.ConcretizationTypeError],
-    message: str,
-    trace: weakref.ref[Trace],
-    source: Source | None = None,
-) -> errors.ConcretizationTypeError:
-    """The error for a tracer whose number was needed. It stores how to rebuild the error, not its traceback."""
-    refusal = error(message, source)
-    refusal.trace = trace
-    _last_refusal.set((error, message, trace, refusal.source))
-    return refusal
 
 
 def depends_on(x: Any) -> str:
@@ -223,24 +202,8 @@ def consume(tracer: Tracer, consumer: Consumer) -> None:
 #: Attributes of tracers themselves, besides `Operators.property` and `Operators.method`.
 _ARRAY_ATTRIBUTES = ("at", "dtype", "ndim", "shape", "size")
 
-#: Packages whose functions convert their arguments to arrays.
-_CONVERTERS = ("numpy", "scipy", "pandas")
-_SCALAR_CURE = (
-    "Use functions of functrans.numpy instead of float(), the math module or C code, `.astype` to change the dtype, "
-    "`x = x.at[i].set(v)` instead of `x[i] = v` to write it into an array, a `functrans.pure_callback` or a "
-    "`functrans.Function` with `host = True` for code that needs numbers"
-)
 
-
-def _cure(taker: str) -> str:
-    """What to write instead of a function that needs a number."""
-    module, _, name = taker.rpartition(".")
-    if module in ("math", "cmath") and hasattr(np, name):
-        return f"Write functrans.numpy.{name}"
-    return operators.converting.get(taker, _SCALAR_CURE)
-
-
-class Tracer(OperatorMethods, Unportable):
+class Tracer(Conversions, OperatorMethods, Unportable):
     """A value in a trace: it has a shape and a dtype, and behaves like an immutable ndarray."""
 
     __slots__ = ("__weakref__", "_trace")
@@ -266,8 +229,18 @@ class Tracer(OperatorMethods, Unportable):
 
     def known(self) -> Any:
         """As `concrete`; also the value of one that a rule or a hook captured, while that runs."""
-        value = stand_in(self)
+        value = self.stand_in()
         return self.concrete() if value is None else concrete(value)
+
+    def stand_in(self) -> Any:
+        """What stands for a tracer that a rule or a hook captured, while that runs; otherwise None."""
+        trace = current_trace.get()
+        while trace is not eval_trace:
+            value = trace.stands_for(self)
+            if value is not None:
+                return value
+            trace = trace.parent
+        return None
 
     def handed(self) -> Any:
         """What a user's function receives for the value."""
@@ -284,6 +257,11 @@ class Tracer(OperatorMethods, Unportable):
     def describe(self) -> str:
         """The name of the transformation that made the tracer, for messages."""
         return type(self._trace).__name__
+
+    def history(self) -> str:
+        """The transformation that made it, and the arguments on which it depends."""
+        depends = depends_on(self)
+        return f"traced by {self.describe()}{'; ' * bool(depends)}{depends}"
 
     def origins(self) -> list[str] | None:
         """The names of the user's arguments on which the value depends, for messages; None if they are not known."""
@@ -318,106 +296,6 @@ class Tracer(OperatorMethods, Unportable):
         """The promotion key: the dtype, or the Python type if weak."""
         aval = self.aval
         return WEAK_KEYS[dtype_kind(aval.dtype)] if aval.weak else aval.dtype
-
-    # --- where Python wants a concrete value ---------------------------------------------------------------------
-
-    def _need(self, error: type[errors.ConcretizationTypeError], what: str, cure: str) -> Any:
-        value = self.known()
-        if value is None:
-            raise self._unknown(error, f"{what} of", f": {cure}")
-        return value
-
-    def _unknown(self, error: type[errors.ConcretizationTypeError], before: str, after: str) -> Exception:
-        """The error for an operation that needs the number of this value."""
-        message = f"{before} a traced value of type {self.aval} ({self.history()}){after}".lstrip()
-        return _refused(error, message, weakref.ref(self._trace))
-
-    def history(self) -> str:
-        """The transformation that made it, and the arguments on which it depends."""
-        depends = depends_on(self)
-        return f"traced by {self.describe()}{'; ' * bool(depends)}{depends}"
-
-    def __bool__(self) -> bool:
-        return bool(
-            self._need(
-                errors.TracerBoolConversionError,
-                "truth value",
-                "its number is not known while tracing. Choose with `where(condition, a, b)`, or with "
-                "`lax.cond(condition, f, g, *operands)` if only one side may run; combine conditions with & | ~; loop "
-                f"with `lax.while_loop`; or {self.static}",
-            )
-        )
-
-    def _scalar(self, kind: str) -> Any:
-        value, frame, captured = self.known(), sys._getframe(2), stand_in(self)
-        if captured is not None and not isinstance(captured, Tracer):
-            return value
-        if value is None:
-            taker = asker(frame)[0]
-            asked = f"x.{taker}" if taker in ("item()", "tolist()") else f"{kind}()"
-            why = f": its number is not known while tracing. {_cure(taker)}, or {self.static}"
-            raise self._unknown(errors.TracerScalarConversionError, f"{asked} of", why)
-        if self.differentiated and not is_explicit(frame):
-            raise self._lost(kind, frame)
-        return value
-
-    def _lost(self, kind: str, frame: FrameType) -> Exception:
-        """The error for a conversion that the user's code did not request."""
-        taker, source = asker(frame)
-        by = self.describe()
-        message = (
-            f"{taker or 'compiled code'} asked for the number of a value of type {self.aval} that is being "
-            f"differentiated (by {by}): its derivative would be lost. {_cure(taker)}. If you mean a constant, write "
-            f"functrans.lax.stop_gradient(x), or {kind}(x) in your own code"
-        )
-        return _refused(errors.TracerScalarConversionError, message, weakref.ref(self._trace), source)
-
-    def __float__(self) -> float:
-        return float(self._scalar("float"))
-
-    def __int__(self) -> int:
-        return int(self._scalar("int"))
-
-    def __complex__(self) -> complex:
-        return complex(self._scalar("complex"))
-
-    def __index__(self) -> int:
-        value = self._need(
-            errors.TracerIntegerConversionError,
-            "integer value",
-            "its number is not known while tracing. To index a NumPy array `X` with it, write "
-            "`functrans.numpy.asarray(X)[i]`; instead of `for i in range(n)`, write "
-            f"`lax.fori_loop(0, n, lambda i, c: ..., start)`, or {self.static}, as for shapes",
-        )
-        return operator.index(value)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        captured = stand_in(self)
-        if captured is not None and not isinstance(captured, Tracer):
-            return np.array(captured, dtype, copy=copy)
-        caller: FrameType | None = sys._getframe(1)
-        if asked_to_join(sys._getframe(1)):
-            return traced_row(self)
-        while caller is not None and caller.f_globals.get("__name__", "").startswith(_CONVERTERS):
-            cure = operators.converting.get(caller.f_code.co_qualname.partition(".")[0])
-            if cure is not None:
-                raise self._unknown(
-                    errors.TracerArrayConversionError, "", f" cannot become a NumPy array. {cure}"
-                )
-            caller = caller.f_back
-        solver = operators.converting.get(asker(sys._getframe(1))[0])
-        if solver is not None:
-            raise self._unknown(
-                errors.TracerArrayConversionError, "", f" cannot become a NumPy array. {solver}"
-            )
-        raise self._unknown(
-            errors.TracerArrayConversionError,
-            "",
-            " cannot become a NumPy array. Build arrays with `functrans.numpy.stack`/`asarray` instead of "
-            "`np.array`, write into them with `x.at[i].set(v)` instead of `x[i] = v`, index a NumPy array `X` as "
-            "`functrans.numpy.asarray(X)[i]`, and call functions of functrans instead of SciPy's. Code that needs "
-            "numbers runs in a `functrans.pure_callback`, or in a `functrans.Function` with `host = True`",
-        )
 
     def __setitem__(self, index: Index, value: Any) -> None:
         raise errors.ImmutableArrayError(
@@ -491,17 +369,6 @@ class Tracer(OperatorMethods, Unportable):
 def concrete(x: Any) -> Any:
     """The known numbers of a value; None while tracing without them."""
     return x.known() if isinstance(x, Tracer) else x
-
-
-def stand_in(tracer: Tracer) -> Any:
-    """What stands for a tracer that a rule or a hook captured, while that runs; otherwise None."""
-    trace = current_trace.get()
-    while trace is not eval_trace:
-        value = trace.stands_for(tracer)
-        if value is not None:
-            return value
-        trace = trace.parent
-    return None
 
 
 def is_abstract(x: Any) -> bool:

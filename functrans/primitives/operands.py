@@ -8,8 +8,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..arrays.arguments import too_large
-from ..arrays.array import Array, WeakArray, has_tracer, holds_tracers, wrap
+from ..arrays.array import Array, WeakArray, wrap
 from ..arrays.protocols import has_protocol, is_array_like, is_jax_array
+from ..arrays.traced_parts import has_tracer, holds_tracers
 from ..core import HELD, PYTHON_KEYS, Tracer, aval_of, check_supported, native, promote
 from ..core.values import ArrayLike, Value
 from ..errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError

@@ -23,7 +23,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from ..arrays.array import has_tracer
+from ..arrays.traced_parts import has_tracer
 from ..core import current_trace, eval_trace, operators
 
 #: SciPy's modules with solvers.

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from ...core import Eqn, Jaxpr, NoRuleError, Primitive, has_subjaxprs, subjaxprs
+from ...core import INT64, Aval, Eqn, Jaxpr, NoRuleError, Primitive, axis_key, has_subjaxprs, subjaxprs
+from ...core.evaluation import evaluate
+from ...core.values import Value
+from ...passes.masks import split
+from ...primitives.elementwise.arithmetic import lt_p
 from ...primitives.products.dot import dot_general_p
 from ...primitives.structure.linear import add_p
 from ...runtime.config import config
 from ...runtime.module_getattr import lazy_import
 from ...runtime.passes import LANES
+from ...transforms.stage import stage
 from ..bodies import JaxprBuilder
+from ..body_transforms import batched_body, chosen_lanes
 
+checking = lazy_import("functrans.control.checked_bodies")
 conv = lazy_import("functrans.primitives.windows.conv")
 
 
@@ -26,6 +34,33 @@ def carrying_counters(jaxpr: Jaxpr, counters: int) -> Jaxpr:
         return new.finish("counters in the carry", [*jaxpr.outvars, *following])
 
     return jaxpr.derive("counters in the carry", build)
+
+
+def body_in_step(
+    jaxpr: Jaxpr, size: int, dims: Sequence[int | None], sizes: tuple[int, int]
+) -> tuple[Jaxpr, tuple[Any, ...]]:
+    """A body for all lanes, of which those that are done keep their values; and the arrays that it captured.
+
+    Its constants are how often each lane runs, what it captured and its constants, whose batch axes are `dims`. It
+    carries also the number of the iteration.
+    """
+    lane = checking.lane_of(jaxpr)
+    body, captured, _, state_dims = batched_body(lane.jaxpr, size, (*dims, *[0] * sizes[1]), sizes)
+    fixed = len(captured) + sizes[0]
+
+    def step(counts: Value, *values: Value) -> list[Value]:
+        consts, carry, (number,) = split(values, fixed, sizes[1])
+        outs, state = split(evaluate(body, [*consts, *carry]), sizes[1])
+        going = lt_p.bind(number, counts)
+        checking.raise_lanes(lane, going, state, state_dims)
+        kept = [chosen_lanes(going, new, old) for new, old in zip(outs, carry)]
+        return [*kept, add_p.bind(number, np.int64(1))]
+
+    def build() -> Jaxpr:
+        avals = [Aval((int(size),), INT64), *body.in_avals, Aval((), INT64)]
+        return stage(step, avals, "vmap of scan", body.stats)
+
+    return body.derive(("in step", fixed, axis_key(size)), build), captured
 
 
 def copies_lanes(scan: Primitive, jaxpr: Jaxpr, body: Jaxpr, size: int, num_carry: int) -> bool:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...api.bodies import trace_body
-from ...arrays.array import has_tracer, unwrap, wrap
+from ...arrays.array import unwrap, wrap
+from ...arrays.traced_parts import has_tracer
 from ...control import scan
 from ...core import INT64, Aval, Tracer, aval_of, concrete, is_abstract, is_inexact, operators
 from ...core.autocast import autocasting

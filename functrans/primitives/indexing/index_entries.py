@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import errors
-from ...arrays.array import has_tracer, holds_tracers, unwrap
+from ...arrays.array import unwrap
 from ...arrays.protocols import is_jax_array
+from ...arrays.traced_parts import has_tracer, holds_tracers
 from ...core import INT64, Tracer, dtype_kind
 from ...core.values import Index, Value
 from ..elementwise.arithmetic import convert
