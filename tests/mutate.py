@@ -6,7 +6,9 @@ operator, number, condition or statement of a file at a time, in a copy of the p
 those that execute the changed line, the quickest first. A folder stands for the files in it.
 
 A mutant that passes them all has survived: either a test is missing, or the change alters speed alone. The second kind
-is listed, with its reason, in ``tests/equivalent_mutants.txt``, and does not count.
+is listed, with its reason, in ``tests/equivalent_mutants.txt``, and does not count. Tests run in checked mode, without
+LLVM's passes. ``FUNCTRANS_TESTS=shipped python -m tests.mutate functrans/lowering --only OUTPUT`` runs those of the
+survivors as shipped.
 """
 
 from __future__ import annotations
@@ -60,6 +62,8 @@ class Mutant:
         The changed expression or statement.
     place : int
         Its place among the mutants of the file.
+    again : int
+        How many mutants of the function before it read the same.
     """
 
     path: str
@@ -68,11 +72,13 @@ class Mutant:
     before: str
     after: str
     place: int
+    again: int
 
     @property
     def key(self) -> str:
         """Its line in the list of equivalent mutants, without line numbers, so that other edits leave it valid."""
-        return f"{self.path} | {self.function} | {self.before} -> {self.after}"
+        which = f" | {self.again + 1}" if self.again else ""
+        return f"{self.path} | {self.function} | {self.before} -> {self.after}{which}"
 
     @property
     def room(self) -> str:
@@ -169,10 +175,12 @@ def _search(path: str) -> tuple[ast.AST, list[tuple[str, tuple[int, ...], ast.AS
 
 def mutants(path: str) -> list[Mutant]:
     """All mutants of a file, in the order of its text."""
-    return [
-        Mutant(path, function, lines, _text(old), _text(new), place)
-        for place, (function, lines, old, new) in enumerate(_search(path)[1])
-    ]
+    found, seen = [], Counter[tuple[str, str, str]]()
+    for place, (function, lines, old, new) in enumerate(_search(path)[1]):
+        change = function, _text(old), _text(new)
+        found.append(Mutant(path, function, lines, *change[1:], place, seen[change]))
+        seen[change] += 1
+    return found
 
 
 class _Only:
@@ -188,8 +196,14 @@ class _Only:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        signal.alarm(self.patience)
+        _watch(self.patience)
         self.note.write_text(item.nodeid)
+
+
+def _watch(patience: int) -> None:
+    """End this process after so many seconds of computing, or many more of waiting."""
+    signal.setitimer(signal.ITIMER_PROF, patience)
+    signal.alarm(10 * patience)
 
 
 def _run(package: Path, stages: list[list[str]], patience: int) -> int:
@@ -201,7 +215,7 @@ def _run(package: Path, stages: list[list[str]], patience: int) -> int:
     sys.path.insert(0, str(package))
     sys.dont_write_bytecode = True
     for stage in stages:
-        signal.alarm(patience)
+        _watch(patience)
         files = sorted({test.partition("::")[0] for test in stage})
         only = _Only(stage, patience, package / "running")
         if run_pytest(["-x", *(str(ROOT / f) for f in files)], only) not in (0, 5):
@@ -234,6 +248,7 @@ class _Job:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)  # what the tests have started
         shutil.copy2(ROOT / self.mutant.path, self.package / self.mutant.path)
+        shutil.rmtree(self.package / "cache", ignore_errors=True)
         return f"killed by {self.running.read_text()}" if status else "survived"
 
 
@@ -304,7 +319,7 @@ def main() -> int:
     parser.add_argument(
         "--budget", type=float, default=30.0, help="seconds of tests for a mutant, as recorded"
     )
-    parser.add_argument("--patience", type=int, default=60, help="seconds for one test")
+    parser.add_argument("--patience", type=int, default=60, help="seconds of computing for one test")
     parser.add_argument("--minutes", type=float, default=1e9, help="no mutant begins later")
     options = parser.parse_args()
     files = [f for p in options.paths for f in (sorted((ROOT / p).rglob("*.py")) or [ROOT / p])]

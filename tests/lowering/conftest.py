@@ -1,6 +1,8 @@
 """Jaxprs for the tests of lowering, staged with core and primitives alone."""
 
+import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,9 @@ from functrans.lowering.llvm import store
 from functrans.lowering.loops import ir
 from functrans.lowering.lower import lower
 from functrans.runtime.config import config
+
+# Programs of several tests.
+sys.path.append(str(Path(__file__).parent))
 
 
 class _Staged(Tracer):

@@ -1,0 +1,161 @@
+"""How much the kernels of some programs do, counted in their loops: what optimisations are for.
+
+``python -m tests.lowering.kernel_work`` writes the numbers to ``kernel_work.json``, with which `test_kernel_work`
+compares.
+"""
+
+import functools
+import inspect
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.core.scalar_functions import COSTS
+from functrans.lowering.backend import Options
+from functrans.lowering.jaxpr.partition import HostStep
+from functrans.lowering.loops import ir
+from functrans.lowering.lower import lower
+from functrans.runtime.config import config
+
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+
+from pass_programs import PROGRAMS, M, X
+
+from benchmarks.array_loop_workloads import ARRAY_LOOPS
+
+FILE = Path(__file__).with_suffix(".json")
+
+
+def masked(x, y):
+    """Comparisons, selections and integers."""
+    low = fnp.where(x > y, x, fnp.minimum(y, 0.5))
+    return fnp.sum(low), fnp.argmax(low), fnp.cumsum(fnp.where(low > 0.7, 1, 0))
+
+
+def moved(x):
+    """Reversed, repeated, joined, padded, transposed and strided."""
+    a = fnp.concatenate([x[::-1], fnp.repeat(x, 2), fnp.pad(x, (1, 2))])
+    return fnp.tile(a[::3], 2), fnp.outer(x, x).T[2:, ::2]
+
+
+def attention(q, k, v):
+    weights = fnp.exp(q @ k.T - fnp.max(q @ k.T, axis=1, keepdims=True))
+    return weights / fnp.sum(weights, axis=1, keepdims=True) @ v
+
+
+def sorted_pairs(x, i):
+    return fnp.sort(x)[::-1], x[i], x.at[i].add(1.0), fnp.searchsorted(fnp.sort(x), x)
+
+
+def waves(x):
+    z = fnp.exp(1j * x)
+    return fnp.abs(z * fnp.conj(z) + z[::-1]), z.real * 2.0
+
+
+def branching(x):
+    return lax.scan(lambda c, a: (lax.cond(a > 1.0, lambda c: c * a, lambda c: c + fnp.exp(a), c), c), 0.1, x)
+
+
+def nested(m):
+    row = lambda c, r: lax.fori_loop(0, r.size, lambda j, s: s + r[j] * s, c)
+    return lax.scan(lambda c, r: (row(c, r), c), 1.0, m)
+
+
+def halved(x):
+    return fnp.sum(x.astype(fnp.float16) * fnp.float16(2)), (x.astype(fnp.float32) @ x.astype(fnp.float32))
+
+
+def filtered(x):
+    return fnp.convolve(x, x[:5]), fnp.diff(x, 2), fnp.mean(x), fnp.var(x)
+
+
+def loss(f):
+    return lambda *args: sum(fnp.sum(fnp.sin(y)) for y in ft.tree_util.tree_leaves(f(*args)))
+
+
+PLACES = np.arange(7) * 5 % 40
+OTHERS = {
+    "masked": (masked, X, X[::-1].copy()),
+    "moved": (moved, X[:40]),
+    "attention": (attention, M, M, M),
+    "sorted pairs": (sorted_pairs, X[:40], PLACES),
+    "waves": (waves, X),
+    "branching": (branching, X),
+    "nested": (nested, M),
+    "halved": (halved, X),
+    "filtered": (filtered, X[:40]),
+    "gradient of moved": (ft.grad(loss(moved)), X[:40]),
+    "gradient of attention": (ft.grad(loss(attention), (0, 1, 2)), M, M, M),
+    "gradient of branching": (ft.grad(loss(branching)), X),
+    "gradient of nested": (ft.grad(loss(nested)), M),
+    "gradient of filtered": (ft.grad(loss(filtered)), X[:40]),
+    "Hessian of filtered": (ft.hessian(loss(filtered)), X[:9]),
+    "lanes of nested": (ft.vmap(nested), np.stack([M, M])),
+}  # fmt: skip
+
+
+def gradient_of(loop):
+    """The gradient of a loop of the benchmarks, of few iterations."""
+    spaces = {"np": fnp, "lax": lax, "api": ft}
+    f = functools.partial(
+        loop.f, **{name: spaces[name] for name in inspect.getfullargspec(loop.f).kwonlyargs}
+    )
+    return ft.grad(loss(f), loop.argnums), *loop.arguments(16)
+
+
+LOOPS = {f"gradient of {loop.name}": gradient_of(loop) for loop in ARRAY_LOOPS}
+CASES = {**PROGRAMS, **OTHERS, **LOOPS}
+COUNTS = ("kernels", "host calls", "statements", "operations", "accesses", "branches", "routines", "scratch")
+
+
+def counted(name):
+    """The counts of one program: of its kernels' text, then of what runs if unknown loops turn once."""
+    f, *args = CASES[name]
+    with config.patch(num_threads=2, checked=False):
+        program = lower(ft.jit(lambda *args: f(*args)).lower(*args).jaxpr, Options())
+    totals = dict.fromkeys(COUNTS, 0)
+    for step in program.steps:
+        if isinstance(step, HostStep):
+            totals["host calls"] += 1
+            continue
+        totals["kernels"] += 1
+        totals["statements"] += sum(1 for _ in ir.walk(step.kernel.body))
+        totals["scratch"] += sum(step.scratch.values())
+        _add(totals, step, step.kernel.body, 1)
+    return totals
+
+
+def _number(step, x, otherwise):
+    if type(x) is ir.Param:
+        return step.ints[x.slot]
+    return x if type(x) is int else x.value if type(x) is ir.Extent else otherwise
+
+
+def _add(totals, step, body, times):
+    for s in body.statements:
+        rounds = times
+        match s:
+            case ir.Let(op=op):
+                totals["operations"] += times * COSTS.get(op, 1)
+            case ir.Load() | ir.Store():
+                totals["accesses"] += times
+            case ir.Copy() if s.target.place != s.source.place:
+                totals["accesses"] += times * int(np.prod([_number(step, n, 1) for n in s.target.shape]))
+            case ir.For():
+                rounds *= max(_number(step, s.stop, 1) - _number(step, s.start, 0), 0)
+            case ir.If():
+                totals["branches"] += times
+            case ir.Call():
+                totals["routines"] += times
+        for inner in ir.bodies_of(s):
+            _add(totals, step, inner, rounds)
+
+
+if __name__ == "__main__":
+    rows = [f"  {json.dumps(name)}: {json.dumps(list(counted(name).values()))}" for name in CASES]
+    FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
