@@ -268,7 +268,6 @@ __getattr__, __dir__ = _module_attributes(
     {
         "Tensor": "The array class is functrans.Array: make arrays with functrans.numpy.asarray",
         "tensor": "Write functrans.numpy.asarray(x)",
-        "pmap": "functrans has one device: use vmap",
     },
     parts=_LAZY,
     further=_function,

@@ -6,6 +6,7 @@ says what to write instead.
 
 from __future__ import annotations
 
+import builtins
 import operator
 import sys
 import weakref
@@ -17,7 +18,8 @@ import numpy as np
 
 from .. import errors
 from ..errors.source import Source
-from ..runtime.explicit_float import asker, is_explicit
+from ..runtime.explicit_float import asker, called, is_explicit, is_users
+from ..runtime.module_getattr import counterpart
 from .operators import asked_to_join, operators, traced_row
 
 if TYPE_CHECKING:
@@ -47,6 +49,12 @@ _SCALAR_CURE = (
     "`x = x.at[i].set(v)` instead of `x[i] = v` to write it into an array, a `functrans.pure_callback` or a "
     "`functrans.Function` with `host = True` for code that needs numbers"
 )
+_ARRAY_CURE = (
+    "Build arrays with `functrans.numpy.stack`/`asarray` instead of `np.array`, write into them with "
+    "`x.at[i].set(v)` instead of `x[i] = v`, index a NumPy array `X` as `functrans.numpy.asarray(X)[i]`, and call "
+    "functions of functrans instead of those of other libraries. Code that needs numbers runs in a "
+    "`functrans.pure_callback`, or in a `functrans.Function` with `host = True`"
+)
 
 
 def _cure(taker: str) -> str:
@@ -54,7 +62,22 @@ def _cure(taker: str) -> str:
     module, _, name = taker.rpartition(".")
     if module in ("math", "cmath") and hasattr(np, name):
         return f"Write functrans.numpy.{name}"
-    return operators.converting.get(taker, _SCALAR_CURE)
+    return operators.converting.get(taker) or counterpart(taker) or _SCALAR_CURE
+
+
+#: What chooses in Python, and does the same for each element in functrans.numpy.
+_CHOOSERS = {"max": "maximum(a, b)", "min": "minimum(a, b)", "sorted": "sort(x)", "any": "any(x)", "all": "all(x)"}
+
+
+def _chooser(frame: FrameType) -> str:
+    """What to write instead of a choice that Python makes, in this frame."""
+    name = getattr(called(frame), "__name__", "") if is_users(frame.f_code) else ""
+    if name in _CHOOSERS and getattr(builtins, name) is called(frame):
+        return f"Write functrans.numpy.{_CHOOSERS[name]} instead of Python's {name}"
+    return (
+        "Choose with `where(condition, a, b)`, or with `lax.cond(condition, f, g, *operands)` if only one side may "
+        "run; combine conditions with & | ~; loop with `lax.while_loop`"
+    )
 
 
 class Conversions:
@@ -98,9 +121,7 @@ class Conversions:
             self._need(
                 errors.TracerBoolConversionError,
                 "truth value",
-                "its number is not known while tracing. Choose with `where(condition, a, b)`, or with "
-                "`lax.cond(condition, f, g, *operands)` if only one side may run; combine conditions with & | ~; loop "
-                f"with `lax.while_loop`; or {self.static}",
+                f"its number is not known while tracing. {_chooser(sys._getframe(1))}; or {self.static}",
             )
         )
 
@@ -154,23 +175,12 @@ class Conversions:
         caller: FrameType | None = sys._getframe(1)
         if asked_to_join(sys._getframe(1)):
             return traced_row(self)
-        while caller is not None and caller.f_globals.get("__name__", "").startswith(_CONVERTERS):
-            cure = operators.converting.get(caller.f_code.co_qualname.partition(".")[0])
-            if cure is not None:
-                raise self._unknown(
-                    errors.TracerArrayConversionError, "", f" cannot become a NumPy array. {cure}"
-                )
+        taker = asker(caller)[0]
+        cure = operators.converting.get(taker)
+        converters = "scipy" if taker.startswith("scipy.") else _CONVERTERS
+        while not cure and caller is not None and caller.f_globals.get("__name__", "").startswith(_CONVERTERS):
+            if caller.f_globals["__name__"].startswith(converters):
+                cure = operators.converting.get(caller.f_code.co_qualname.partition(".")[0])
             caller = caller.f_back
-        solver = operators.converting.get(asker(sys._getframe(1))[0])
-        if solver is not None:
-            raise self._unknown(
-                errors.TracerArrayConversionError, "", f" cannot become a NumPy array. {solver}"
-            )
-        raise self._unknown(
-            errors.TracerArrayConversionError,
-            "",
-            " cannot become a NumPy array. Build arrays with `functrans.numpy.stack`/`asarray` instead of "
-            "`np.array`, write into them with `x.at[i].set(v)` instead of `x[i] = v`, index a NumPy array `X` as "
-            "`functrans.numpy.asarray(X)[i]`, and call functions of functrans instead of SciPy's. Code that needs "
-            "numbers runs in a `functrans.pure_callback`, or in a `functrans.Function` with `host = True`",
-        )
+        cure = cure or counterpart(taker) or _ARRAY_CURE
+        raise self._unknown(errors.TracerArrayConversionError, "", f" cannot become a NumPy array. {cure}")

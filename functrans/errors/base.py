@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .source import Place, user_source
@@ -117,8 +118,26 @@ class NoAttributeError(FunctransError, AttributeError):
     ...
     functrans.errors.NoAttributeError: functrans.numpy has no 'sine'. Nearest: ...
 
-    The message suggests the nearest existing name, or what to write instead.
+    The message says where another module has the name, suggests the nearest one, or what to write instead.
     """
+
+    def __init__(self, message: str, source: Place | None = None, advice: Callable[[], str] | None = None):
+        super().__init__(message, source)
+        self._advice = advice
+
+    def __str__(self) -> str:
+        self._complete()
+        return super().__str__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._complete()
+        return super().__reduce__()
+
+    def _complete(self) -> None:
+        """Look for advice, which loads all modules: ``hasattr``, which reads no message, need not wait for it."""
+        if self._advice is not None:
+            advice, self._advice = self._advice, None
+            super().__init__(f"{self.message}. {advice()}", self.source)
 
 
 class UnsupportedLibraryError(FunctransError, ImportError):

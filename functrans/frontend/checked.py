@@ -174,8 +174,20 @@ class _Front:
         listed = ", ".join(
             f"{parameter}={_described(value)}" for parameter, value in arguments.items() if _given(value)
         )
-        message = f"{self.name}: {_sentence(error)}. It was called with {listed}"
+        message = (
+            f"{self.name}: {self._miscalled(error, arguments)}{_sentence(error)}. It was called with {listed}"
+        )
         raise _class_for(error)(message) from error
+
+    def _miscalled(self, error: Exception, arguments: dict[str, Any]) -> str:
+        """Which function of the user's does not take the arguments that it is called with."""
+        text = str(error)
+        if isinstance(error, TypeError) and " argument" in text:
+            called = [
+                p for p, f in arguments.items() if text.startswith(f"{getattr(f, '__qualname__', None)}() ")
+            ]
+            return f"{' or '.join(called)} takes other arguments than it is called with: " if called else ""
+        return ""
 
     def under_autocast(self, *args: Any, **keywords: Any) -> Any:
         """Call the function with what autocast makes of its arguments, and autocast off inside.
@@ -354,6 +366,8 @@ def _described(value: Any) -> str:
         return str(value.aval)
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}" if value.ndim else shown(value)
+    if isinstance(value, FunctionType):
+        return value.__name__
     return shown(value)
 
 

@@ -148,7 +148,7 @@ __getattr__, __dir__ = _module_attributes(
     "functrans.numpy",
     globals(),
     {
-        "random": "Draw with numpy.random outside the function, and pass the numbers in",
+        "random": "Write functrans.random, whose functions take a key, or draw with numpy.random outside the function",
         "matrix": "functrans has no matrix class: write array, and @ for products",
         "poly1d": "Write coefficients as arrays, and polyval(p, x), polyadd, polymul, polyder",
         "copyto": "Arrays are immutable: write broadcast_to(v, x.shape), or where(mask, v, x)",

@@ -118,13 +118,21 @@ def asker(frame: FrameType | None) -> tuple[str, Source | None]:
             return "", source
         if module.startswith(f"{__name__.partition('.')[0]}."):  # methods of traced values
             return f"{name.lstrip('_')}()", source
-        return f"{_public(module)}{name}", source
+        at = None if frame is None else site(frame.f_code, frame.f_lasti).callee
+        callee = None if frame is None or at is None else at.value(frame)
+        if name == "__call__" and at is not None and callee is not None:
+            name = [at.name, *at.attributes][-1]  # an object that is called by its name in a module
+        return _name_of(callee) or f"{_public(module)}{name}", source
     assert frame is not None
     if site(frame.f_code, frame.f_lasti).name.startswith("STORE_SUBSCR"):
         return "an assignment into an array", source
-    callee = called(frame)
+    return _name_of(called(frame)), source
+
+
+def _name_of(callee: Any) -> str:
+    """The public name of a function or class; empty for other objects."""
     known = getattr(callee, "__qualname__", None)
-    return (f"{_public(callee.__module__)}{known}" if known else ""), source
+    return f"{_public(callee.__module__)}{known}" if known else ""
 
 
 def _public(module: str | None) -> str:
@@ -139,6 +147,8 @@ def site(code: CodeType, at: int) -> Site:
     """The instruction at an offset."""
     steps = list(dis.get_instructions(code))
     place = {step.offset: i for i, step in enumerate(steps)}
+    while at not in place:  # before 3.13, a frame that calls Python code stands in the call's inline cache
+        at -= 2
     call = place[at]
     if call and steps[call - 1].opname == "PRECALL":
         call -= 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -59,14 +60,84 @@ def module_attributes(
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         hint = (hints or {}).get(name)
-        close = nearest_names(name, names["__all__"])
-        text = hint or (f"Nearest: {', '.join(close)}" if close else "See dir() for the available names")
-        raise NoAttributeError(f"{module} has no '{name}'. {text}")
+        advice = partial(_advice, module, name, names["__all__"]) if hint is None else lambda: hint
+        raise NoAttributeError(f"{module} has no '{name}'", advice=advice)
 
     def __dir__() -> list[str]:
         return sorted({*names["__all__"], *[n for n in names if n.startswith("__")]})
 
     return __getattr__, __dir__
+
+
+#: The modules that a name is looked for in, the likeliest first.
+PUBLIC = (
+    "functrans",
+    *map("functrans.{}".format, """
+    numpy lax nn numpy.linalg scipy.special random numpy.fft scipy.linalg scipy.stats scipy.signal scipy.ndimage
+    scipy.optimize scipy.integrate scipy.interpolate scipy.fft scipy.sparse scipy.sparse.linalg scipy.spatial
+    scipy.spatial.transform scipy.cluster.vq ops image tree_util tree flatten_util debug testing distributed
+    sharding experimental experimental.checkify experimental.jet experimental.ode experimental.multihost_utils
+    nn.initializers lax.linalg checkpoint_policies custom_derivatives custom_batching ad_checkpoint export aot
+    ref dtypes typing test_util example_libraries.optimizers example_libraries.stax
+    """.split()),
+)  # fmt: skip
+#: Names of other libraries that functrans has under none, or under another one.
+FOREIGN = {
+    "no_grad": "Nothing is recorded outside of grad and vjp; lax.stop_gradient(x) is x without its derivative",
+    "enable_grad": "Derivatives are made by grad(f), vjp or jvp: there is no mode to switch",
+    "backward": "Derivatives are made from functions: grad(f)(x), or vjp(f, x) for a cotangent of your own",
+    "requires_grad": "Pass what you differentiate as an argument: grad(f, argnums=...)",
+    "Variable": "Pass what you differentiate as an argument: grad(f, argnums=...)",
+    "elementwise_grad": "Write vmap(grad(f)), or grad(lambda x: f(x).sum()) for functions of each element",
+    "pmap": "functrans has one device a process: use vmap, or shard_map for several processes",
+    "rand": "Write random.uniform(key, shape), with a key made by random.key(0)",
+    "randn": "Write random.normal(key, shape), with a key made by random.key(0)",
+    "tree_multimap": "Write tree_util.tree_map, which takes several trees",
+}
+
+
+def homes(name: str, but: str = "") -> list[str]:
+    """The dotted names that a name, or a module of this name, has in the modules for users; `but` is left out."""
+    found: dict[int, str] = {}
+    for module in PUBLIC:
+        loaded = import_module(module)
+        if module.rpartition(".")[2] == name:
+            found.setdefault(id(loaded), module)
+        elif module != but and name in loaded.__all__:
+            found.setdefault(id(getattr(loaded, name)), f"{module}.{name}")
+    return [*found.values()]
+
+
+def counterpart(name: str) -> str | None:
+    """What to write instead of a function of SciPy that needs numbers; None for other names.
+
+    Parameters
+    ----------
+    name : str
+        With its public module: ``"scipy.ndimage.gaussian_filter"``.
+    """
+    if not name.startswith("scipy."):
+        return None
+    module, _, function = f"functrans.{name}".rpartition(".")
+    if module in PUBLIC and function in import_module(module).__all__:
+        return f"Call {module}.{function}"
+    elsewhere = homes(function)
+    if elsewhere:
+        return f"Call {' or '.join(elsewhere[:3])}"
+    return (
+        f"functrans has no {name}: run it in a `functrans.pure_callback`, or in a `functrans.Function` with "
+        "`host = True` and a derivative of its own"
+    )
+
+
+def _advice(module: str, name: str, known: Collection[str]) -> str:
+    if name in FOREIGN:
+        return FOREIGN[name]
+    elsewhere = homes(name, module)
+    if elsewhere:
+        return f"Write {' or '.join(elsewhere[:3])}"
+    close = nearest_names(name, known)
+    return f"Nearest: {', '.join(close)}" if close else "See dir() for the available names"
 
 
 class _LazyModule(ModuleType):

@@ -16,7 +16,7 @@ from functools import cached_property
 from types import FunctionType
 from typing import Any, ClassVar, NoReturn, TypeVar
 
-from ..errors import PicklingError
+from ..errors import NumbaTranslationError, PicklingError
 from .tracebacks import boundary
 
 _Object = TypeVar("_Object", bound="Portable")
@@ -158,6 +158,14 @@ class Transformed(Portable):
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else Bound.of(self, instance)
+
+    @property
+    def _numba_type_(self) -> NoReturn:
+        """Numba asks for it where code that it compiles calls the function."""
+        raise NumbaTranslationError(
+            f"code compiled by Numba calls {self._made_by} of {in_words(self._fun)}, which is not compiled: make it "
+            f"with functrans.jit, as jit({self._made_by}(f))"
+        )
 
     def __repr__(self) -> str:
         return f"<{self._made_by} of {in_words(self._fun)}>"

@@ -61,7 +61,7 @@ class Minimization:
         self.tol, self.callback, self.options = tol, callback, options
         self.jac, self.hess, self.hessp = others["jac"], others["hess"], others["hessp"]
         single = scipy.optimize.Bounds
-        self.bounds = x.bounds(others["bounds"], single)
+        self.bounds = _checked_bounds(x.bounds(others["bounds"], single))
         constraints = others["constraints"]
         listed = constraints if isinstance(constraints, list | tuple) else [constraints]
         self.constraints = [] if constraints is None else list(listed)
@@ -211,6 +211,20 @@ def _flat(found: Any) -> bool:
     """Whether the gradient is small where a solver gave up, as it does where rounding hides further progress."""
     jac = found.get("jac")
     return jac is not None and bool(np.max(np.abs(jac), initial=0.0) <= _SMALL)
+
+
+def _checked_bounds(bounds: Any) -> Any:
+    if bounds is None or hasattr(bounds, "lb"):
+        return bounds
+    pairs = bounds.tolist() if isinstance(bounds, np.ndarray) else bounds
+    if isinstance(pairs, list | tuple | zip):
+        pairs = list(pairs)
+        if all(isinstance(pair, list | tuple | np.ndarray) and len(pair) == 2 for pair in pairs):
+            return pairs
+    raise ArgumentError(
+        "minimize: bounds must be pairs (lower, upper), one for each element, or scipy.optimize.Bounds; for a tree, "
+        f"(lower, upper) of trees or numbers. Got {shown(bounds)}"
+    )
 
 
 def limits(bounds: Any, n: int) -> tuple[np.ndarray, np.ndarray] | None:

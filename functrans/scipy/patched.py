@@ -127,11 +127,8 @@ def _prepare(module: ModuleType) -> None:
     """Load our module where it registers something, and wrap the functions of SciPy's."""
     name = module.__name__
     wrapped = _WRAPPED[name].split()
-    ours = import_module(f"functrans.{name}") if name in _REGISTERING else None
-    solves = name in _SOLVERS
-    for n in ours.__all__ if ours and solves else wrapped:
-        # Solvers are looked up by the user's call, other functions by the names of SciPy's code.
-        operators.converting[f"{name}.{n}" if solves else n] = f"Call functrans.{name}.{n}"
+    if name in _REGISTERING:
+        import_module(f"functrans.{name}")
     for n in wrapped if _after_import.patching else ():
         function = getattr(module, n)
         if unpatched(function) is function:
@@ -162,7 +159,6 @@ _CURES = {
         ("scipy.integrate.odeint", "scipy.integrate.ode"),
         "Call functrans.experimental.ode.odeint or functrans.scipy.integrate.solve_ivp",
     ),
-    "sph_harm_y": "Call functrans.scipy.special.sph_harm_y",
     "scipy.optimize.toms748": "Call functrans.scipy.optimize.brentq",
     **dict.fromkeys(
         [f"scipy.optimize.{n}" for n in ("minimize_scalar", "leastsq", "curve_fit")],
