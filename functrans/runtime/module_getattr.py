@@ -71,15 +71,20 @@ def module_attributes(
 
 #: The modules that a name is looked for in, the likeliest first.
 PUBLIC = (
-    "functrans",
-    *map("functrans.{}".format, """
-    numpy lax nn numpy.linalg scipy.special random numpy.fft scipy.linalg scipy.stats scipy.signal scipy.ndimage
-    scipy.optimize scipy.integrate scipy.interpolate scipy.fft scipy.sparse scipy.sparse.linalg scipy.spatial
-    scipy.spatial.transform scipy.cluster.vq ops image tree_util tree flatten_util debug testing distributed
-    sharding experimental experimental.checkify experimental.jet experimental.ode experimental.multihost_utils
-    nn.initializers lax.linalg checkpoint_policies custom_derivatives custom_batching ad_checkpoint export aot
-    ref dtypes typing test_util example_libraries.optimizers example_libraries.stax
-    """.split()),
+    "functrans", "functrans.numpy", "functrans.lax", "functrans.nn", "functrans.numpy.linalg",
+    "functrans.scipy.special", "functrans.random", "functrans.numpy.fft", "functrans.scipy.linalg",
+    "functrans.scipy.stats", "functrans.scipy.signal", "functrans.scipy.ndimage",
+    "functrans.scipy.optimize", "functrans.scipy.integrate", "functrans.scipy.interpolate",
+    "functrans.scipy.fft", "functrans.scipy.sparse", "functrans.scipy.sparse.linalg",
+    "functrans.scipy.spatial", "functrans.scipy.spatial.transform", "functrans.scipy.cluster.vq",
+    "functrans.ops", "functrans.image", "functrans.tree_util", "functrans.tree", "functrans.flatten_util",
+    "functrans.debug", "functrans.testing", "functrans.distributed", "functrans.sharding",
+    "functrans.experimental", "functrans.experimental.checkify", "functrans.experimental.jet",
+    "functrans.experimental.ode", "functrans.experimental.multihost_utils", "functrans.nn.initializers",
+    "functrans.lax.linalg", "functrans.checkpoint_policies", "functrans.custom_derivatives",
+    "functrans.custom_batching", "functrans.ad_checkpoint", "functrans.export", "functrans.ir",
+    "functrans.aot", "functrans.ref", "functrans.dtypes", "functrans.typing", "functrans.test_util",
+    "functrans.example_libraries.optimizers", "functrans.example_libraries.stax",
 )  # fmt: skip
 #: Names of other libraries that functrans has under none, or under another one.
 FOREIGN = {
