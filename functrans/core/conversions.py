@@ -66,7 +66,13 @@ def _cure(taker: str) -> str:
 
 
 #: What chooses in Python, and does the same for each element in functrans.numpy.
-_CHOOSERS = {"max": "maximum(a, b)", "min": "minimum(a, b)", "sorted": "sort(x)", "any": "any(x)", "all": "all(x)"}
+_CHOOSERS = {
+    "max": "maximum(a, b)",
+    "min": "minimum(a, b)",
+    "sorted": "sort(x)",
+    "any": "any(x)",
+    "all": "all(x)",
+}
 
 
 def _chooser(frame: FrameType) -> str:
@@ -178,7 +184,9 @@ class Conversions:
         taker = asker(caller)[0]
         cure = operators.converting.get(taker)
         converters = "scipy" if taker.startswith("scipy.") else _CONVERTERS
-        while not cure and caller is not None and caller.f_globals.get("__name__", "").startswith(_CONVERTERS):
+        while (
+            not cure and caller is not None and caller.f_globals.get("__name__", "").startswith(_CONVERTERS)
+        ):
             if caller.f_globals["__name__"].startswith(converters):
                 cure = operators.converting.get(caller.f_code.co_qualname.partition(".")[0])
             caller = caller.f_back
