@@ -53,8 +53,8 @@ def main(options: argparse.Namespace) -> int:
             compiles[off].append(cold[off] / cold[""])
         print(f"measured {name}: {number(1e3 * best[''])} ms, {len(calls) - 1} passes change it", flush=True)
     print(
-        f"\nOf {len(programs)} programs: how many a pass changes, and over these the geometric means of the time of a call\n"
-        "(the least of several) and of compiling without it, divided by those with all passes.\n"
+        f"\nOf {len(programs)} programs: how many a pass changes, and over these the geometric means of the time of a "
+        "call\n(the least of several) and of compiling without it, divided by those with all passes.\n"
     )
     print(table(_HEADER, [_row(off, times[off], compiles[off]) for off in times]), *faults, sep="\n")
     return 1 if faults else 0
