@@ -12,7 +12,7 @@ from ..runtime.config import config
 from ..runtime.passes import BLOCKS, COLLAPSING, TEAMS
 from .backend import Options
 from .host.host_calls import HostEquation, with_host_calls
-from .jaxpr.partition import HostStep, KernelStep, partition
+from .jaxpr.partition import HostStep, KernelStep, ViewStep, partition
 from .jaxpr.simplify import simplify
 from .loops import ir
 from .loops.aliasing import Updates, schedule
@@ -69,10 +69,10 @@ class LoweredKernel:
 
 @dataclass(eq=False)
 class Program:
-    """A simplified jaxpr, and the kernels and host calls that compute it, in the order of execution."""
+    """A simplified jaxpr, and the kernels, host calls and views that compute it, in the order of execution."""
 
     jaxpr: Jaxpr
-    steps: list[LoweredKernel | HostStep]
+    steps: list[LoweredKernel | HostStep | ViewStep]
 
 
 def lower(jaxpr: Jaxpr, options: Options, donated: Collection[int] = ()) -> Program:
@@ -89,18 +89,18 @@ def lower(jaxpr: Jaxpr, options: Options, donated: Collection[int] = ()) -> Prog
     jaxpr = simplify(jaxpr, strict=options.strict)
     # Equations without a kernel rule are host calls; all equations between two rounds of host calls form one kernel.
     parts = partition(jaxpr)
-    # Python may keep what a host call received.
+    # Python may keep what a host call received; a view is another name.
     read_later = [
         *jaxpr.outvars,
-        *[a for part in parts if isinstance(part, HostStep) for a in part.eqn.invars],
+        *[a for part in parts if not isinstance(part, KernelStep) for a in part.eqn.invars],
     ]
     free = {jaxpr.invars[i] for i in donated}.difference(read_later)
     outputs = [v for v in jaxpr.outvars if isinstance(v, Var)]
-    steps: list[LoweredKernel | HostStep] = []
+    steps: list[LoweredKernel | HostStep | ViewStep] = []
     # The last step comes first: an input can be overwritten where no later step reads it. If a kernel reports failure,
     # NumPy evaluates the program again, from inputs that must be intact.
     for step in reversed(parts):
-        if isinstance(step, HostStep):
+        if not isinstance(step, KernelStep):
             steps.append(step)
             continue
         loops = _loops(step, options, _updates(step.jaxpr, free, outputs))

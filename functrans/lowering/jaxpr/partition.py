@@ -8,6 +8,9 @@ make one kernel pass more memory to the next is computed where it is read.
 Host calls with effects run in program order. What may raise before one of them in the program runs before it. What may
 raise after it may run earlier, in a kernel: if that kernel fails, the earlier host calls are made before the error is
 raised (`lowering/host/explain_failure.py`).
+
+Where a kernel would only copy, because a host call reads or made the same elements in another shape, the other shape is
+a view (`ViewStep`).
 """
 
 from __future__ import annotations
@@ -19,8 +22,22 @@ from typing import Any
 
 from ...control.bodies import is_host
 from ...control.callback import pure_callback_p
-from ...core import Atom, Block, BlockEmitter, Eqn, Jaxpr, Pointwise, Primitive, TapeAval, Var, subjaxprs
+from ...core import (
+    Atom,
+    Aval,
+    Block,
+    BlockEmitter,
+    Eqn,
+    Jaxpr,
+    Pointwise,
+    Primitive,
+    Reshape,
+    TapeAval,
+    Var,
+    subjaxprs,
+)
 from ...passes.toolkit import extract, variables_read
+from ...primitives.structure.linear import reshape_p
 
 
 @dataclass(eq=False)
@@ -37,7 +54,14 @@ class HostStep:
     eqn: Eqn
 
 
-Step = KernelStep | HostStep
+@dataclass(eq=False)
+class ViewStep:
+    """An equation of `reshape_p` whose result shares memory with its operand."""
+
+    eqn: Eqn
+
+
+Step = KernelStep | HostStep | ViewStep
 
 
 def partition(jaxpr: Jaxpr) -> list[Step]:
@@ -47,9 +71,11 @@ def partition(jaxpr: Jaxpr) -> list[Step]:
     for level in sorted(set(levels.values())):
         eqns = [e for e in jaxpr.eqns if levels[e] == level]
         if level % 2:
-            steps += [HostStep(e) for e in eqns]
-        else:
+            steps += [_view(e.invars[0], e.outvars[0]) if _is_view(e) else HostStep(e) for e in eqns]
+        elif len(eqns) == len(jaxpr.eqns):
             steps.append(KernelStep(_part(jaxpr, eqns, levels, level)))
+        else:
+            steps += _with_views(_part(jaxpr, eqns, levels, level))
     return steps
 
 
@@ -68,6 +94,8 @@ def _levels(jaxpr: Jaxpr) -> dict[Eqn, int]:
             operands.append(last_raising)
         if is_host(e):
             level = max([1, *[n + (n % 2 == 0) for n in operands]])
+        elif _is_view(e) and operands[0] % 2 and operands[0] > 0:
+            (level,) = operands
         else:  # a kernel; if it has effects, it is a loop or a branch that calls the host
             level = max([0, *[n + n % 2 for n in operands]])
         if ordered:
@@ -105,6 +133,48 @@ def _part(jaxpr: Jaxpr, eqns: list[Eqn], levels: dict[Eqn, int], level: int) -> 
     elsewhere = variables_read([e for e in jaxpr.eqns if levels[e] != level], jaxpr.outvars)
     outs = [v for e in eqns for v in e.outvars if v in elsewhere]
     return extract(jaxpr, eqns, outs)
+
+
+# --- views --------------------------------------------------------------------------------------------------
+
+
+def _is_view(e: Eqn) -> bool:
+    """Whether the result may be the operand's memory in another shape."""
+    return (
+        isinstance(e.primitive.kernel, Reshape)
+        and type(e.invars[0]) is Var
+        and type(e.outvars[0].aval) is Aval
+    )
+
+
+def _view(of: Atom, v: Var) -> ViewStep:
+    return ViewStep(Eqn(reshape_p, [of], [v], {"shape": v.aval.shape}))
+
+
+def _with_views(part: Jaxpr) -> list[Step]:
+    """The steps of a kernel's equations, of which it writes no elements that are in memory already."""
+    whole: dict[Atom, Atom] = {}  # what other names of the same elements stand for
+    for e in part.eqns:
+        if _is_view(e):
+            whole[e.outvars[0]] = whole.get(e.invars[0], e.invars[0])
+    stored: dict[Atom, Atom] = {v: v for v in (*part.invars, *part.outvars) if v not in whole}
+    outs: list[Var] = []
+    views: list[Step] = []
+    for v in part.outvars:
+        assert isinstance(v, Var)
+        first = stored.setdefault(whole.get(v, v), v)
+        if first is v:
+            outs.append(v)
+        else:
+            views.append(_view(first, v))
+    eqns: list[Eqn] = []
+    read = set(outs)
+    for e in reversed(part.eqns):
+        if not _is_view(e) or e.outvars[0] in read:
+            eqns.append(e)
+            read.update(variables_read([e]))
+    kernel: list[Step] = [KernelStep(extract(part, eqns[::-1], outs))] if eqns else []
+    return kernel + views
 
 
 # --- outputs in separate memory -----------------------------------------------------------------------------

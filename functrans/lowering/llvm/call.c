@@ -119,25 +119,50 @@ even if it fails. */
 typedef object *new_function(object *type, object *dtype, int32_t ndim, const int64_t *shape, const int64_t *strides,
                              void *data, int32_t flags, object *like);
 typedef int32_t set_base_function(object *array, object *base);
+/* `PyDataMem_SetHandler`, which returns the handler before. */
+typedef object *set_handler_function(object *handler);
 
 /* The words of `results`, then a record for each. */
 struct kinds {
   new_function *new_array;
   set_base_function *set_base;
-  object *plain; /* ndarray */
-  int64_t count; /* one result is not in a tuple */
+  set_handler_function *set_handler;
+  object *usual, *large; /* handlers of memory: NumPy's, and that of `memory.c` */
+  object *plain;         /* ndarray */
+  int64_t count;         /* one result is not in a tuple */
 };
 struct kind {
   object *type, *dtype;
-  int64_t ndim, shape[];
+  int64_t is_large, ndim, shape[];
 };
 
-/* Read-only: a view of a new plain array, which owns the memory, as `wrap` makes it. */
+static object *new_plain(const struct kinds *kinds, const struct kind *kind) {
+  Py_IncRef(kind->dtype);
+  return kinds->new_array(kinds->plain, kind->dtype, (int32_t)kind->ndim, kind->shape, NULL, NULL, 0, NULL);
+}
+
+/* With a handler of the user's, if there is one. */
+static object *new_large(const struct kinds *kinds, const struct kind *kind) {
+  object *before = kinds->set_handler(kinds->large);
+  if (!before) return NULL;
+  object *memory = before == kinds->usual ? new_plain(kinds, kind) : NULL;
+  object *ours = kinds->set_handler(before);
+  if (!ours) {
+    if (memory) Py_DecRef(memory);
+    memory = NULL;
+  } else {
+    Py_DecRef(ours);
+    if (before != kinds->usual) memory = new_plain(kinds, kind);
+  }
+  Py_DecRef(before);
+  return memory;
+}
+
+/* Read-only: a view of a new plain array, which owns the memory, as `wrap` makes it. If a plain array is wanted, that. */
 static object *new_result(const struct kinds *kinds, const struct kind *kind) {
   int32_t ndim = (int32_t)kind->ndim;
-  Py_IncRef(kind->dtype);
-  object *memory = kinds->new_array(kinds->plain, kind->dtype, ndim, kind->shape, NULL, NULL, 0, NULL);
-  if (!memory) return NULL;
+  object *memory = kind->is_large ? new_large(kinds, kind) : new_plain(kinds, kind);
+  if (!memory || kind->type == kinds->plain) return memory;
   Py_IncRef(kind->dtype);
   object *result = kinds->new_array(kind->type, kind->dtype, ndim, kind->shape, PART(int64_t *, memory, strides_at),
                                     PART(void *, memory, data_at), 0, NULL);

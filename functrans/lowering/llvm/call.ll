@@ -193,8 +193,8 @@ entry:
   %0 = load i64, ptr @functrans.data, align 8
   %add.ptr = getelementptr inbounds i8, ptr %self, i64 %0
   %1 = load ptr, ptr %add.ptr, align 8
-  %add.ptr1 = getelementptr inbounds nuw i8, ptr %1, i64 32
-  %count = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %add.ptr1 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  %count = getelementptr inbounds nuw i8, ptr %1, i64 48
   %2 = load i64, ptr %count, align 8
   %cmp = icmp eq i64 %2, 1
   br i1 %cmp, label %if.then, label %if.end
@@ -229,8 +229,8 @@ if.then12:
   br label %cleanup17
 
 if.end13:
-  %shape = getelementptr inbounds nuw i8, ptr %kind.035, i64 24
-  %ndim = getelementptr inbounds nuw i8, ptr %kind.035, i64 16
+  %shape = getelementptr inbounds nuw i8, ptr %kind.035, i64 32
+  %ndim = getelementptr inbounds nuw i8, ptr %kind.035, i64 24
   %5 = load i64, ptr %ndim, align 8
   %add.ptr14 = getelementptr inbounds i64, ptr %shape, i64 %5
   %inc = add nuw nsw i64 %i.036, 1
@@ -245,51 +245,141 @@ cleanup17:
 
 define internal fastcc ptr @new_result(ptr %kinds, ptr %kind) {
 entry:
-  %ndim1 = getelementptr inbounds nuw i8, ptr %kind, i64 16
+  %ndim1 = getelementptr inbounds nuw i8, ptr %kind, i64 24
   %0 = load i64, ptr %ndim1, align 8
   %conv = trunc i64 %0 to i32
-  %dtype = getelementptr inbounds nuw i8, ptr %kind, i64 8
-  %1 = load ptr, ptr %dtype, align 8
-  call void @Py_IncRef(ptr %1)
-  %2 = load ptr, ptr %kinds, align 8
-  %plain = getelementptr inbounds nuw i8, ptr %kinds, i64 16
-  %3 = load ptr, ptr %plain, align 8
-  %4 = load ptr, ptr %dtype, align 8
-  %shape = getelementptr inbounds nuw i8, ptr %kind, i64 24
-  %call = call ptr %2(ptr %3, ptr %4, i32 %conv, ptr %shape, ptr null, ptr null, i32 0, ptr null)
-  %tobool.not = icmp eq ptr %call, null
-  br i1 %tobool.not, label %cleanup, label %if.end
+  %is_large = getelementptr inbounds nuw i8, ptr %kind, i64 16
+  %1 = load i64, ptr %is_large, align 8
+  %tobool.not = icmp eq i64 %1, 0
+  br i1 %tobool.not, label %cond.false, label %cond.true
 
-if.end:
-  %5 = load ptr, ptr %dtype, align 8
+cond.true:
+  %set_handler.i = getelementptr inbounds nuw i8, ptr %kinds, i64 16
+  %2 = load ptr, ptr %set_handler.i, align 8
+  %large.i = getelementptr inbounds nuw i8, ptr %kinds, i64 32
+  %3 = load ptr, ptr %large.i, align 8
+  %call.i = call ptr %2(ptr %3)
+  %tobool.not.i = icmp eq ptr %call.i, null
+  br i1 %tobool.not.i, label %cond.end, label %if.end.i
+
+if.end.i:
+  %usual.i = getelementptr inbounds nuw i8, ptr %kinds, i64 24
+  %4 = load ptr, ptr %usual.i, align 8
+  %cmp.i = icmp eq ptr %call.i, %4
+  br i1 %cmp.i, label %cond.true.i, label %cond.end.i
+
+cond.true.i:
+  %dtype.i.i = getelementptr inbounds nuw i8, ptr %kind, i64 8
+  %5 = load ptr, ptr %dtype.i.i, align 8
   call void @Py_IncRef(ptr %5)
   %6 = load ptr, ptr %kinds, align 8
-  %7 = load ptr, ptr %kind, align 8
-  %8 = load ptr, ptr %dtype, align 8
-  %9 = load i64, ptr @functrans.strides, align 8
-  %add.ptr = getelementptr inbounds i8, ptr %call, i64 %9
-  %10 = load ptr, ptr %add.ptr, align 8
-  %11 = load i64, ptr @functrans.data, align 8
-  %add.ptr8 = getelementptr inbounds i8, ptr %call, i64 %11
-  %12 = load ptr, ptr %add.ptr8, align 8
-  %call9 = call ptr %6(ptr %7, ptr %8, i32 %conv, ptr %shape, ptr %10, ptr %12, i32 0, ptr null)
-  %tobool10.not = icmp eq ptr %call9, null
-  br i1 %tobool10.not, label %cleanup.sink.split, label %if.else
+  %plain.i.i = getelementptr inbounds nuw i8, ptr %kinds, i64 40
+  %7 = load ptr, ptr %plain.i.i, align 8
+  %8 = load ptr, ptr %dtype.i.i, align 8
+  %9 = load i64, ptr %ndim1, align 8
+  %conv.i.i = trunc i64 %9 to i32
+  %shape.i.i = getelementptr inbounds nuw i8, ptr %kind, i64 32
+  %call.i.i = call ptr %6(ptr %7, ptr %8, i32 %conv.i.i, ptr %shape.i.i, ptr null, ptr null, i32 0, ptr null)
+  br label %cond.end.i
+
+cond.end.i:
+  %cond.i = phi ptr [ %call.i.i, %cond.true.i ], [ null, %if.end.i ]
+  %10 = load ptr, ptr %set_handler.i, align 8
+  %call3.i = call ptr %10(ptr %call.i)
+  %tobool4.not.i = icmp eq ptr %call3.i, null
+  br i1 %tobool4.not.i, label %if.then5.i, label %if.else.i
+
+if.then5.i:
+  %tobool6.not.i = icmp eq ptr %cond.i, null
+  br i1 %tobool6.not.i, label %if.end14.i, label %if.then7.i
+
+if.then7.i:
+  call void @Py_DecRef(ptr %cond.i)
+  br label %if.end14.i
+
+if.else.i:
+  call void @Py_DecRef(ptr %call3.i)
+  %11 = load ptr, ptr %usual.i, align 8
+  %cmp10.not.i = icmp eq ptr %call.i, %11
+  br i1 %cmp10.not.i, label %if.end14.i, label %if.then11.i
+
+if.then11.i:
+  %dtype.i29.i = getelementptr inbounds nuw i8, ptr %kind, i64 8
+  %12 = load ptr, ptr %dtype.i29.i, align 8
+  call void @Py_IncRef(ptr %12)
+  %13 = load ptr, ptr %kinds, align 8
+  %plain.i30.i = getelementptr inbounds nuw i8, ptr %kinds, i64 40
+  %14 = load ptr, ptr %plain.i30.i, align 8
+  %15 = load ptr, ptr %dtype.i29.i, align 8
+  %16 = load i64, ptr %ndim1, align 8
+  %conv.i32.i = trunc i64 %16 to i32
+  %shape.i33.i = getelementptr inbounds nuw i8, ptr %kind, i64 32
+  %call.i34.i = call ptr %13(ptr %14, ptr %15, i32 %conv.i32.i, ptr %shape.i33.i, ptr null, ptr null, i32 0, ptr null)
+  br label %if.end14.i
+
+if.end14.i:
+  %memory.0.i = phi ptr [ %call.i34.i, %if.then11.i ], [ %cond.i, %if.else.i ], [ null, %if.then7.i ], [ null, %if.then5.i ]
+  call void @Py_DecRef(ptr %call.i)
+  br label %cond.end
+
+cond.false:
+  %dtype.i = getelementptr inbounds nuw i8, ptr %kind, i64 8
+  %17 = load ptr, ptr %dtype.i, align 8
+  call void @Py_IncRef(ptr %17)
+  %18 = load ptr, ptr %kinds, align 8
+  %plain.i = getelementptr inbounds nuw i8, ptr %kinds, i64 40
+  %19 = load ptr, ptr %plain.i, align 8
+  %20 = load ptr, ptr %dtype.i, align 8
+  %21 = load i64, ptr %ndim1, align 8
+  %conv.i = trunc i64 %21 to i32
+  %shape.i = getelementptr inbounds nuw i8, ptr %kind, i64 32
+  %call.i37 = call ptr %18(ptr %19, ptr %20, i32 %conv.i, ptr %shape.i, ptr null, ptr null, i32 0, ptr null)
+  br label %cond.end
+
+cond.end:
+  %cond = phi ptr [ %call.i37, %cond.false ], [ %memory.0.i, %if.end14.i ], [ null, %cond.true ]
+  %tobool3.not = icmp eq ptr %cond, null
+  br i1 %tobool3.not, label %cleanup, label %lor.lhs.false
+
+lor.lhs.false:
+  %22 = load ptr, ptr %kind, align 8
+  %plain = getelementptr inbounds nuw i8, ptr %kinds, i64 40
+  %23 = load ptr, ptr %plain, align 8
+  %cmp = icmp eq ptr %22, %23
+  br i1 %cmp, label %cleanup, label %if.end
+
+if.end:
+  %dtype = getelementptr inbounds nuw i8, ptr %kind, i64 8
+  %24 = load ptr, ptr %dtype, align 8
+  call void @Py_IncRef(ptr %24)
+  %25 = load ptr, ptr %kinds, align 8
+  %26 = load ptr, ptr %kind, align 8
+  %27 = load ptr, ptr %dtype, align 8
+  %shape = getelementptr inbounds nuw i8, ptr %kind, i64 32
+  %28 = load i64, ptr @functrans.strides, align 8
+  %add.ptr = getelementptr inbounds i8, ptr %cond, i64 %28
+  %29 = load ptr, ptr %add.ptr, align 8
+  %30 = load i64, ptr @functrans.data, align 8
+  %add.ptr7 = getelementptr inbounds i8, ptr %cond, i64 %30
+  %31 = load ptr, ptr %add.ptr7, align 8
+  %call8 = call ptr %25(ptr %26, ptr %27, i32 %conv, ptr %shape, ptr %29, ptr %31, i32 0, ptr null)
+  %tobool9.not = icmp eq ptr %call8, null
+  br i1 %tobool9.not, label %cleanup.sink.split, label %if.else
 
 if.else:
   %set_base = getelementptr inbounds nuw i8, ptr %kinds, i64 8
-  %13 = load ptr, ptr %set_base, align 8
-  %call12 = call i32 %13(ptr %call9, ptr %call)
-  %tobool13.not = icmp eq i32 %call12, 0
-  br i1 %tobool13.not, label %cleanup, label %cleanup.sink.split
+  %32 = load ptr, ptr %set_base, align 8
+  %call11 = call i32 %32(ptr %call8, ptr %cond)
+  %tobool12.not = icmp eq i32 %call11, 0
+  br i1 %tobool12.not, label %cleanup, label %cleanup.sink.split
 
 cleanup.sink.split:
-  %call.sink = phi ptr [ %call, %if.end ], [ %call9, %if.else ]
-  call void @Py_DecRef(ptr %call.sink)
+  %cond.sink = phi ptr [ %cond, %if.end ], [ %call8, %if.else ]
+  call void @Py_DecRef(ptr %cond.sink)
   br label %cleanup
 
 cleanup:
-  %retval.0 = phi ptr [ null, %entry ], [ %call9, %if.else ], [ null, %cleanup.sink.split ]
+  %retval.0 = phi ptr [ null, %cond.end ], [ %cond, %lor.lhs.false ], [ %call8, %if.else ], [ null, %cleanup.sink.split ]
   ret ptr %retval.0
 }
 

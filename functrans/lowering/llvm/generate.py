@@ -1,7 +1,7 @@
 """Make the LLVM text of what is written in C: ``python -m functrans.lowering.llvm.generate``.
 
 It needs clang of version `CLANG`, ``clang-22`` or ``clang`` on the path. Only developers run it, after a change of
-``pool.c`` or ``call.c``; the texts are files of the repository. A test compares both where that clang is there.
+a C file; the texts are files of the repository. A test compares both where that clang is there.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "pool.ll": ("pool.c",),
     "pool_serial.ll": ("pool.c", "-DSERIAL"),
     "call.ll": ("call.c",),
+    "memory.ll": ("memory.c",),
 }
 #: The target is one of those that the text is for: integers and pointers are passed alike. Names of values stay.
 _OPTIONS = [

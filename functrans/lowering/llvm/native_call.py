@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,9 +24,10 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, wrap
-from ...runtime.private.numpy_names import NEW, SET_BASE, c_functions
+from ...runtime.private.numpy_names import NEW, SET_BASE, SET_HANDLER, c_functions
 from ..processor import processor
 from ..undisturbed import undisturbed
+from .memory import LEAST, results_memory
 from .objects import compile_object, keep_for_ever
 from .store import obtain
 from .symbols import load
@@ -116,7 +118,8 @@ def result_maker(results: Sequence[tuple[type, np.dtype, tuple[int, ...]]]) -> C
     Parameters
     ----------
     results : sequence of (type, dtype, tuple of int)
-        The class, dtype and shape of each. There is at least one.
+        The class, dtype and shape of each. There is at least one. Instead of a view of class ndarray, the plain array
+        itself is the result.
 
     Returns
     -------
@@ -127,10 +130,13 @@ def result_maker(results: Sequence[tuple[type, np.dtype, tuple[int, ...]]]) -> C
     table = c_functions() if _fields_are_known() else None
     if table is None:
         return None
-    words = [table[NEW], table[SET_BASE], id(np.ndarray), len(results)]
-    for kind, dtype, shape in results:
-        words += [id(kind), id(dtype), len(shape), *shape]
-    references = tuple([(kind, dtype) for kind, dtype, _ in results])
+    are_large = [math.prod(shape) * dtype.itemsize >= LEAST for _, dtype, shape in results]
+    memory = results_memory() if any(are_large) else None
+    handlers = [0, 0] if memory is None else [memory.usual, id(memory.capsule)]
+    words = [table[NEW], table[SET_BASE], table[SET_HANDLER], *handlers, id(np.ndarray), len(results)]
+    for (kind, dtype, shape), is_large in zip(results, are_large):
+        words += [id(kind), id(dtype), is_large, len(shape), *shape]
+    references = memory, tuple([(kind, dtype) for kind, dtype, _ in results])
     return _new_function()(ctypes.byref(_method("results")), np.array(words, np.int64), references)
 
 

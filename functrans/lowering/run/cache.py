@@ -7,6 +7,7 @@ from typing import Any
 
 from ...runtime.context import LivingValues, new_lock
 from ..backend import Options, Origin
+from ..llvm import memory
 from ..llvm.objects import libraries
 from ..llvm.store import forget
 from ..loops import ir
@@ -62,10 +63,11 @@ class KernelCache:
         return len(self._kernels)
 
     def clear(self) -> None:
-        """Forget all kernels, except those in use, and the object code of those that were in use."""
+        """Forget all kernels, except those in use, the object code of those that were in use, and memory of results."""
         with self._lock:
             self._kernels.clear()
         forget()
+        memory.forget()
         undisturbed(libraries.run)
 
 

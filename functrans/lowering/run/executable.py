@@ -36,14 +36,14 @@ from ...runtime.passes import OF_CODE
 from ..backend import Options
 from ..host.debug_nans import look
 from ..host.explain_failure import call_host, evaluate_on_host, inputs
-from ..jaxpr.partition import HostStep
+from ..jaxpr.partition import ViewStep
 from ..jaxpr.simplify import inlined
 from ..llvm.native_call import ARRAYS, matcher
 from ..loops import ir
 from ..lower import LoweredKernel, lower
 from .cache import kernels
 from .unit import KernelUnit
-from .wrapper import Public, write_wrapper
+from .wrapper import Public, Step, write_wrapper
 
 _log = logging.getLogger("functrans")
 
@@ -112,7 +112,7 @@ class Executable:
         self.overwrites_last = not any(s.updates for s in program.steps[:-1] if isinstance(s, LoweredKernel))
         self.debug_nans = looks_for_faults()
         self._lowered = program.steps
-        self._steps: list[KernelUnit | HostStep] | None = None
+        self._steps: list[Step] | None = None
         self._lock = new_lock()
 
     def __call__(self, *arrays: Any) -> list[np.ndarray]:
@@ -128,7 +128,7 @@ class Executable:
         with self._lock:
             if self._steps is None:
                 start = time.perf_counter()
-                steps = [s if isinstance(s, HostStep) else self._compiled(s) for s in self._lowered]
+                steps = [self._compiled(s) if isinstance(s, LoweredKernel) else s for s in self._lowered]
                 call = self._wrapper(steps)
                 if config.log_compiles:
                     types = ", ".join(map(str, self.simplified.in_avals))
@@ -138,9 +138,7 @@ class Executable:
                 vars(self).update(call=call, _steps=steps)
         return self
 
-    def _wrapper(
-        self, steps: Sequence[KernelUnit | HostStep], public: Public | None = None
-    ) -> Callable[..., Any]:
+    def _wrapper(self, steps: Sequence[Step], public: Public | None = None) -> Callable[..., Any]:
         failed = partial(_failed, self.simplified)
         seek = partial(look, self.simplified) if self.debug_nans else None
         return write_wrapper(self.simplified, steps, failed, seek, self._donated, public)
@@ -177,8 +175,8 @@ class Executable:
         return KernelUnit(**vars(lowered), code=code)
 
     @property
-    def steps(self) -> list[KernelUnit | HostStep]:
-        """The kernels and the host calls between them, in the order of execution."""
+    def steps(self) -> list[Step]:
+        """The kernels, and the host calls and views between them, in the order of execution."""
         self.compile()
         assert self._steps is not None
         return self._steps
@@ -192,12 +190,12 @@ class Executable:
         """The program as readable Python kernels and host calls."""
         parts = []
         for step in self.steps:
-            if isinstance(step, HostStep):
-                eqn = step.eqn
-                text = show(extract(self.simplified, [eqn], eqn.outvars))
-                parts.append(f"# host call:{text.splitlines()[1]}")
-            else:
+            if isinstance(step, KernelUnit):
                 parts.append(step.python_source)
+            else:
+                kind = "view" if isinstance(step, ViewStep) else "host call"
+                text = show(extract(self.simplified, [step.eqn], step.eqn.outvars))
+                parts.append(f"# {kind}:{text.splitlines()[1]}")
         return "\n\n".join(parts) + "\n"
 
 
@@ -242,7 +240,7 @@ class GuardedExecutable(Executable):
         return None
 
     @property
-    def steps(self) -> list[KernelUnit | HostStep]:
+    def steps(self) -> list[Step]:
         """Those of the compiled forms."""
         return [step for _, program in self._forms for step in program.steps]
 

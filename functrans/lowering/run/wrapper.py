@@ -21,13 +21,15 @@ from ...frontend.pytree.generated import tree_expression
 from ...runtime.context import run_with
 from ..backend import Run
 from ..host.debug_nans import any_fault
-from ..host.explain_failure import call_host, out_of_memory
+from ..host.explain_failure import call_host, call_host_into, out_of_memory
 from ..host.host_calls import HostEquation
-from ..jaxpr.partition import HostStep
+from ..jaxpr.partition import HostStep, ViewStep
+from ..llvm.memory import LEAST
 from ..llvm.native_call import TIDY, result_maker
 from ..loops import ir
 from .unit import KernelUnit
 
+Step = KernelUnit | HostStep | ViewStep
 #: Scratch memory of up to this many bytes is kept between calls.
 POOLED = 1 << 27
 #: Arrays of at least this many bytes are freed after their last use.
@@ -69,7 +71,7 @@ def _noting(run: Run, made: list[Any], arrays: tuple[np.ndarray, ...]) -> int:
 
 def write_wrapper(
     jaxpr: Jaxpr,
-    steps: Sequence[KernelUnit | HostStep],
+    steps: Sequence[Step],
     failed: Callable[[tuple[Any, ...], dict[Eqn, tuple[Any, ...]]], list[np.ndarray]],
     look: Callable[..., None] | None = None,
     donated: Collection[int] = (),
@@ -82,7 +84,7 @@ def write_wrapper(
     jaxpr : Jaxpr
         Simplified.
     steps : sequence
-        The compiled kernels and the host calls.
+        The compiled kernels, the host calls, and the views.
     failed : callable
         Called if a kernel reports failure, with its status, the tuple of inputs, and the results of the earlier host
         calls; its result is returned.
@@ -93,19 +95,21 @@ def write_wrapper(
     public : Public, optional
         What to return instead of the list, and which inputs need no check.
     """
-    writer = _Writer(jaxpr, public)
-    units = [step for step in steps if not isinstance(step, HostStep)]
-    failing = [i for i, step in enumerate(steps) if not isinstance(step, HostStep) and _may_fail(step)]
+    units = [step for step in steps if isinstance(step, KernelUnit)]
+    writer = _Writer(jaxpr, public, native=all(unit.route == "llvm" for unit in units))
+    failing = [i for i, step in enumerate(steps) if isinstance(step, KernelUnit) and _may_fail(step)]
     if look is not None or failing:
         writer.note_calls([entry for unit in units for entry in unit.calls])
     ends = _last_uses(jaxpr, steps, len(steps) if look is not None else max(failing, default=-1))
     for i, step in enumerate(steps):
-        if isinstance(step, HostStep):
-            writer.host(step)
-        else:
+        if isinstance(step, KernelUnit):
             if len(steps) == 1:
                 writer.make_results(step)
             writer.kernel(step)
+        elif isinstance(step, ViewStep):
+            writer.view(step)
+        else:
+            writer.host(step)
         writer.release([v for v, end in ends.items() if end == i])
     writer.returns(look, [jaxpr.invars[i] for i in donated])
     writer.names["failed"] = failed
@@ -116,7 +120,7 @@ def _may_fail(unit: KernelUnit) -> bool:
     return any(type(s) is ir.Fail for s in ir.walk(unit.kernel.body))
 
 
-def _last_uses(jaxpr: Jaxpr, steps: Sequence[KernelUnit | HostStep], failing: int) -> dict[Var, int]:
+def _last_uses(jaxpr: Jaxpr, steps: Sequence[Step], failing: int) -> dict[Var, int]:
     """The number of the step that uses an array last, for large arrays that are not returned.
 
     If a kernel fails, NumPy evaluates the program again with what host calls returned: that stays until step `failing`.
@@ -126,10 +130,11 @@ def _last_uses(jaxpr: Jaxpr, steps: Sequence[KernelUnit | HostStep], failing: in
     for i, step in enumerate(steps):
         made: Sequence[Atom]
         read: Sequence[Atom]
-        if isinstance(step, HostStep):
-            made, read, end = step.eqn.outvars, step.eqn.invars, max(i, failing)
-        else:
+        if isinstance(step, KernelUnit):
             made, read, end = step.outvars, [v for v, _ in step.interface.values()], i
+        else:
+            made, read = step.eqn.outvars, step.eqn.invars
+            end = max(i, failing) if isinstance(step, HostStep) else i
         ends.update({a: max(i, ends[a]) for a in read if type(a) is Var and a in ends})
         ends.update({a: end for a in made if type(a) is Var and a not in returned and _is_large(a)})
     return ends
@@ -163,14 +168,17 @@ class Public:
 
 
 class _Writer:
-    def __init__(self, jaxpr: Jaxpr, public: Public | None):
+    def __init__(self, jaxpr: Jaxpr, public: Public | None, native: bool):
         self.jaxpr = jaxpr
         self.public = public
+        self.native = native  # whether LLVM is there anyway
         self.names: dict[str, Any] = {
             "ndarray": np.ndarray,
             "empty": np.empty,
             "flags": vars(np.ndarray)["flags"].__get__,
             "array": np.array,
+            "asarray": np.asarray,
+            "reshape": np.ndarray.reshape,
             "tidy": tidy,
             "new_pool": new_pool,
             "Tape": Tape,
@@ -179,6 +187,7 @@ class _Writer:
         self.text: dict[Atom, str] = {}
         self.lines: list[str] = []
         self.public_results: set[Atom] = set()  # what `make_results` made
+        self.viewed: dict[Atom, Atom] = {}  # for views: the value whose memory they share
         self.parts: dict[Atom, list[str]] = {}  # for tapes: the names of their spans and pools
         self.count = 0
         self.made: list[tuple[str, str]] = []  # host calls so far: equation name and outputs
@@ -305,9 +314,16 @@ class _Writer:
         """The memory of an output: that of the donated input that it overwrites, or new memory."""
         old = updates.get(a)
         if old is None:
-            return f"empty({self._layout(a)})"
+            return self._new_memory(a)
         x = self.text[old]
         return x if old.aval.shape == a.aval.shape else f"{x}.reshape({self.constant('shape', a.aval.shape)})"
+
+    def _new_memory(self, a: Atom) -> str:
+        if type(a.aval) is Aval and a.aval.size * a.aval.dtype.itemsize >= LEAST and self.native:
+            maker = result_maker([(np.ndarray, a.aval.dtype, a.aval.shape)])
+            if maker is not None:
+                return f"{self.constant('new', maker)}()"
+        return f"empty({self._layout(a)})"
 
     def _layout(self, a: Atom) -> str:
         shape = self.constant("shape", a.aval.shape)
@@ -338,25 +354,43 @@ class _Writer:
         """Let go of arrays that nothing reads any more; their names stay, for `run_so_far`."""
         self.lines += [f"{self.text[v]} = None" for v in variables]
 
+    def view(self, step: ViewStep) -> None:
+        (a,), (v,) = step.eqn.invars, step.eqn.outvars
+        shape = self.constant("shape", v.aval.shape)
+        self.lines.append(f"{self.name(v, 'v')} = reshape({self.text[a]}, {shape})")
+        self.viewed[v] = self.viewed.get(a, a)
+
     def host(self, step: HostStep) -> None:
         eqn = step.eqn
-        call = self.constant("host", partial(host_results, eqn))
-        args = ", ".join(map(self.read, eqn.invars))
         names = "".join(f"{self.name(v, 'h')}, " for v in eqn.outvars)
-        self.lines.append(f"{names} = {call}({args})" if names else f"{call}({args})")
+        if eqn.primitive.into is not None:
+            self.lines += [f"{self.text[v]} = {self._new_memory(v)}" for v in eqn.outvars]
+            call = self.constant("host", partial(call_host_into, eqn))
+            args = "".join(f"{self._plain(a)}, " for a in eqn.invars)
+            self.lines.append(f"{call}(({args}), ({names}))")
+        else:
+            call = self.constant("host", partial(host_results, eqn))
+            args = ", ".join(map(self.read, eqn.invars))
+            self.lines.append(f"{names} = {call}({args})" if names else f"{call}({args})")
         self.made.append((self.constant("eqn", eqn), names))
+
+    def _plain(self, a: Atom) -> str:
+        """An operand as a plain array: NumPy would note in an `Array` that it was exported as a buffer."""
+        if isinstance(a, Literal):
+            return self.constant("n", tidy(a.value, a.aval.dtype))
+        return f"asarray({self.text[a]})" if a in self.jaxpr.invars else self.text[a]
 
     def returns(self, look: Callable[..., None] | None, donated: Collection[Var]) -> None:
         inputs = {*self.jaxpr.invars, *self.jaxpr.constvars}.difference(donated)
         seen: set[Atom] = set()
         outs = []
         for a in self.jaxpr.outvars:
-            text = self.read(a)
+            text, memory = self.read(a), self.viewed.get(a, a)
             if isinstance(a.aval, TapeAval):
                 pass  # nothing can write to a tape
-            elif isinstance(a, Literal) or a in inputs or a in seen:
+            elif isinstance(a, Literal) or memory in inputs or memory in seen:
                 text = f"array({text}, {self.constant('d', a.aval.dtype)})"
-            seen.add(a)
+            seen.add(memory)
             outs.append(text)
         if self.public is not None:
             self.finish(outs, self.public)

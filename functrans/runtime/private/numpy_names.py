@@ -8,8 +8,9 @@ import pkgutil
 
 import numpy as np
 
-#: The places of ``PyArray_NewFromDescr`` and ``PyArray_SetBaseObject`` in the table, which never change.
-NEW, SET_BASE = 94, 282
+#: The places of ``PyArray_NewFromDescr``, ``PyArray_SetBaseObject``, ``PyDataMem_SetHandler`` and
+#: ``PyDataMem_DefaultHandler`` in the table, which never change.
+NEW, SET_BASE, SET_HANDLER, USUAL_HANDLER = 94, 282, 304, 306
 #: The places of ``PyArray_GetNDArrayCVersion`` and ``PyArray_Type``, and the version that all of NumPy 2 has.
 _VERSION, _TYPE, _KNOWN_VERSION = 0, 2, 0x2000000
 _CAPSULE = "numpy._core.multiarray:_ARRAY_API"
@@ -24,7 +25,7 @@ def c_functions() -> ctypes.Array[ctypes.c_size_t] | None:
         address = get(pkgutil.resolve_name(_CAPSULE), None)
     except (ImportError, AttributeError, ValueError):
         return None
-    table = (ctypes.c_size_t * (SET_BASE + 1)).from_address(address)
+    table = (ctypes.c_size_t * (USUAL_HANDLER + 1)).from_address(address)
     if table[_TYPE] != id(np.ndarray) or ctypes.CFUNCTYPE(ctypes.c_uint)(table[_VERSION])() != _KNOWN_VERSION:
         return None
     return table
