@@ -49,4 +49,6 @@ def test_few_points(entry):
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.name)
 def test_all_points(entry):
-    check(entry, points_of(entry), [np.float64, np.float32], RUNS)
+    """Of functions of several arguments those points that the quick test leaves out."""
+    points = points_of(entry)
+    check(entry, points if len(entry.domain) == 1 else points[1::2], [np.float64, np.float32], RUNS)

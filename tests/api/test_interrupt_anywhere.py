@@ -346,4 +346,4 @@ def test_warnings_are_silenced_where_no_interrupt_can_leave_them_so():
 def test_many_instants(name):
     program = PROGRAMS[name]
     count = counted(program)
-    sweep(program, range(1, count, max(count // 400, 1)))
+    sweep(program, range(1, count, max(count // 150, 1)))

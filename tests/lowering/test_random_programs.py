@@ -114,7 +114,7 @@ def compare_donated(jaxpr, args):
 
 
 @pytest.mark.parametrize(
-    "block", [*range(4), *[pytest.param(n, marks=pytest.mark.slow) for n in range(4, 40)]]
+    "block", [*range(4), *[pytest.param(n, marks=pytest.mark.slow) for n in range(4, 20)]]
 )
 def test_donated_inputs_by_python(block):
     with config.patch(backend="python", specialize_below=2, strict=True):

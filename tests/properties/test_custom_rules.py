@@ -218,14 +218,14 @@ def test_powers_of_three(front):
 
 
 @pytest.mark.slow
-@settings(max_examples=400, suppress_health_check=QUIET)
+@settings(max_examples=150, suppress_health_check=QUIET)
 @given(specs(most=7), stacks.stacks(5, 3))
 def test_many(case, stack):
     check_stack(case, stack)
 
 
 @pytest.mark.slow
-@settings(max_examples=200, suppress_health_check=QUIET)
+@settings(max_examples=80, suppress_health_check=QUIET)
 @given(*SCALED_CASES)
 def test_many_scaled(name, front, scale, x, stack):
     check_scaled(name, front, scale, x, stack)

@@ -54,7 +54,7 @@ def test_straight_lines(name):
 @pytest.mark.parametrize("how", DRAWN)
 @pytest.mark.parametrize("name", NAMES)
 def test_many(name, how):
-    @settings(max_examples=25, suppress_health_check=QUIET)
+    @settings(max_examples=12, suppress_health_check=QUIET)
     @given(cases(**DRAWN[how]))
     def run(case):
         case.check(name, 20)
