@@ -12,13 +12,13 @@ from typing import Any, NoReturn
 from ..core.evaluation import evaluate
 from ..core.ir import Eqn, Jaxpr, subjaxprs
 from ..core.named_axes import mesh_in_scope
+from ..core.values import Params
 from ..errors import CollectiveError
 from ..passes.masks import split
 from ..transforms.stage import stage
 from .collectives import axes_of
 from .varying import Axes, differ
 
-Params = dict[str, Any]
 _NONE: Axes = frozenset()
 
 
@@ -35,7 +35,7 @@ def _joined(*groups: Sequence[Axes]) -> list[Axes]:
 
 
 def _with_axes(jaxpr: Jaxpr, ins: Sequence[Axes], outs: Sequence[Axes] | None = None) -> Jaxpr:
-    """The body for inputs that differ over these axes, with outputs that differ over at least those given."""
+    """The body for inputs that differ over the axes `ins`, with outputs that differ over at least `outs`."""
     if list(ins) == _of_inputs(jaxpr) and (outs is None or list(outs) == _of_outputs(jaxpr)):
         return jaxpr
 

@@ -2,6 +2,11 @@
 
 An operation is named as its public function; functions of equal names (``numpy.exp``, ``lax.exp``) are one operation.
 To say what becomes of a new function, write its name into one of the lists; one in no list takes what it gets.
+
+The lists stand here rather than in the records of primitives, because an entry is a public function: most are several
+primitives (``softmax``, ``lstsq``), whose casts belong in front of the first, and some primitives serve functions of
+different policies (a sum is that of ``sum``, and that inside ``dot``). A policy is also a decision about all functions,
+which one makes by looking at them side by side.
 """
 
 from __future__ import annotations

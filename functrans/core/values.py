@@ -66,6 +66,14 @@ if TYPE_CHECKING:
 
     # The other names say roles only: public functions convert such arguments, and go on with what they became.
 
+    #: A tangent or a cotangent: a value, or the `Zero` of its type.
+    Tangent: TypeAlias = Any
+    #: What an equation has besides its operands, and is known while tracing: shapes, axes, dtypes, jaxprs, functions.
+    Param: TypeAlias = Any
+    #: All of an equation, by name.
+    Params: TypeAlias = dict[str, Any]
+    #: Arrays, traced values and numbers in nested containers: what users' functions take and return.
+    PyTree: TypeAlias = Any
     #: What a public function takes for an array: arrays, traced values, numbers, nested lists.
     ArrayLike: TypeAlias = Any
     #: What it takes for a dtype; None means the default.
@@ -77,4 +85,4 @@ if TYPE_CHECKING:
     #: What may stand in the brackets of ``x[...]``.
     Index: TypeAlias = Any
 else:
-    Value = ArrayLike = DTypeLike = ShapeLike = AxisLike = Index = Any
+    Value = Tangent = Param = Params = PyTree = ArrayLike = DTypeLike = ShapeLike = AxisLike = Index = Any

@@ -58,8 +58,8 @@ def map(
     CollectiveError
         If ranks have different numbers of items.
     Exception
-        On every rank, that of the first of the items that fail. Its notes name the item, and on other ranks than its
-        own show its traceback. Items after it are not begun once it has failed.
+        On every rank, that of the first of the items that fail. Its notes name the item, and on the other ranks
+        show its traceback. Items after it are not begun once it has failed.
 
     Examples
     --------

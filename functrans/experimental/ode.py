@@ -270,7 +270,7 @@ def odeint(
     jaxpr, captured = lift_tracers(stage(slope, avals, name_of(func)))
     operands = [*captured, *values]
     if mesh_in_scope.get() is not None:
-        # Ranks take steps of their own, between which they must not wait for others.
+        # Ranks take different steps, between which they must not wait for each other.
         flat, times, *operands = varying.alike([flat, times, *operands])
         avals = [*map(aval_of, operands), aval_of(flat), aval_of(times).with_shape(())]
         jaxpr = stage(jaxpr_as_fun(jaxpr), avals, jaxpr.name)

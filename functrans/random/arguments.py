@@ -188,7 +188,7 @@ def shape_with(shape: ShapeLike, name: str, **parameters: Any) -> tuple[int, ...
 
 
 def shapes_broadcast(shape: ShapeLike, name: str, **shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """See `shape_with`; the shapes of the parameters are given."""
+    """As `shape_with`, from the shapes of the parameters."""
     wanted = None if shape is None else shape_of_result(shape, name)
     if wanted is not None and not any(shapes.values()):
         return wanted

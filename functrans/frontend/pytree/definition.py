@@ -10,6 +10,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn
 
+from ...core.values import PyTree
 from ...errors import PytreeError
 from ...runtime.context import pass_on
 from .held import CONTAINERS, Held
@@ -26,7 +27,6 @@ from .nodes import (
     kind_of_type,
 )
 
-PyTree = Any
 IsLeaf = Callable[[Any], bool] | None
 
 

@@ -39,7 +39,7 @@ class _Collapse:
                 self.merge(s)
 
     def merge(self, outer: ir.For) -> None:
-        """Merge a loop with its body, if that is a single suitable loop, which has been merged with its own."""
+        """Merge a loop with its body, if that is a single suitable loop, whose body is merged already."""
         if len(outer.body.statements) != 1:
             return
         (inner,) = outer.body.statements

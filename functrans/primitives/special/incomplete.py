@@ -69,7 +69,7 @@ def _quantile_slope_in_x(ans: Value, a: Value, x: Value, *, order: int) -> Value
     return sub_p.bind(psi, add_p.bind(total, div_p.bind(below, x)))
 
 
-#: The derivative in `a` of the quantile `x` at a fixed probability, and that derivative's own of `order` in `a`.
+#: The derivative in `a` of the quantile `x` at a fixed probability, and the derivative of that of `order` in `a`.
 gamma_quantile_slope_p: Primitive = elementwise(
     "gamma_quantile_slope",
     lambda a, x, *, order: on_arrays(FORMULAS[f"gamma_quantile_slope{order}"])(a, x),
@@ -150,8 +150,8 @@ beta_density_p: Primitive = _of_formula(
 
 def _slope_in_x(gap: Rule, sign: Rule) -> Rule:
     def factor(ans: Value, a: Value, b: Value, x: Value) -> Value:
-        # The density times x (1 - x) times `ans` is the derivative in a parameter, up to its sign; that
-        # derivative's own in x is that of the density in the parameter.
+        # The density times x (1 - x) times `ans` is the derivative in a parameter, up to its sign; its
+        # derivative in x is that of the density in the parameter.
         rate = sub_p.bind(a, mul_p.bind(add_p.bind(a, b), x))
         total = add_p.bind(sign(gap(a, b, x)), mul_p.bind(ans, rate))
         return neg_p.bind(div_p.bind(total, mul_p.bind(x, _rest(x))))

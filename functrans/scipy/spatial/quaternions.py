@@ -31,7 +31,7 @@ def normalized(q: Value) -> Value:
 
 
 def product(p: Any, q: Any) -> tuple[Any, ...]:
-    """The parts of the quaternion of the rotation by `q`, then by `p`, of which the parts are given."""
+    """The parts of the quaternion of the rotation by `q`, then by `p`, both in parts."""
     a, b, c, d = p
     x, y, z, w = q
     return (
