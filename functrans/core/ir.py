@@ -260,7 +260,9 @@ def variable_name(i: int) -> str:
     return letters
 
 
-class _JaxprPrinter:
+class JaxprPrinter:
+    """Gives variables their names, in the order of the text, and writes equations."""
+
     def __init__(self, source: bool):
         self.source = source
         self.names: dict[Var, str] = {}
@@ -282,7 +284,7 @@ class _JaxprPrinter:
         if hasattr(value, "eqns"):
             return (
                 "{\n"
-                + "\n".join(_JaxprPrinter(self.source).lines(value, indent + "  "))
+                + "\n".join(JaxprPrinter(self.source).lines(value, indent + "  "))
                 + f"\n{indent}"
                 + "}"
             )
@@ -322,4 +324,4 @@ def show(jaxpr: Jaxpr, *, source: bool = False) -> str:
     source : bool
         Append the user's file, line and function to each equation.
     """
-    return "\n".join(_JaxprPrinter(source).lines(jaxpr, ""))
+    return "\n".join(JaxprPrinter(source).lines(jaxpr, ""))

@@ -32,6 +32,24 @@ _is_internal: dict[str, bool] = {}  # by file name: strings cache their hash, co
 _is_passed_over: dict[str, bool] = {}
 
 
+def shown_file(filename: str) -> str:
+    """The name of a file; of a notebook's cell, which has a temporary one, the name that IPython shows: Cell In[8]."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if shell is None:
+        return filename
+    try:
+        known = shell.compile.format_code_name(filename)
+    except AttributeError:  # another shell, or an old one
+        return filename
+    return filename if known is None else " ".join(known)
+
+
+def at_line(filename: str, line: int) -> str:
+    """A line of a file, or of a cell, as messages name it."""
+    return f"{filename}, line {line}" if filename.startswith("Cell In[") else f"{filename}:{line}"
+
+
 class Place:
     """A place in the user's code, as shown in messages. Subclasses know its file, line, function and source text."""
 
@@ -43,12 +61,18 @@ class Place:
 
     def __str__(self) -> str:
         filename, line, function, _ = self.parts()
-        return f"{os.path.basename(filename)}:{line} ({function})"
+        return f"{at_line(os.path.basename(filename), line)} ({function})"
+
+    @property
+    def short(self) -> str:
+        """The file and the line."""
+        filename, line, _, _ = self.parts()
+        return at_line(os.path.basename(filename), line)
 
     def describe(self) -> str:
         """Two lines for an error message: the place, then the text of the line."""
         filename, line, function, text = self.parts()
-        place = f"{filename}:{line}, in {function}"
+        place = f"{at_line(filename, line)}, in {function}"
         return f"{place}\n    {text}" if text else place
 
 
@@ -106,7 +130,7 @@ class Source(Place):
 
     def parts(self) -> tuple[str, int, str, str]:
         """File, line, function, and the source text of the line."""
-        return self.filename, self.line, self.function, self.text
+        return shown_file(self.filename), self.line, self.function, self.text
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Code objects cannot be pickled, and another process may not have the file.
