@@ -112,7 +112,7 @@ def main():
     print(f"later calls {1e3 * later:.3f} ms; {compiled.cache_info()}")
     if options.show:
         lowered = compiled.lower(beta, *data)
-        print("", lowered.jaxpr, lowered.as_text(), sep="\n")
+        print("", lowered.jaxpr, lowered.as_text("python"), sep="\n")
 
 
 if __name__ == "__main__":

@@ -233,6 +233,19 @@ class Jaxpr(Unportable):
     def __repr__(self) -> str:
         return str(self)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the picture, and the text."""
+        return notebook.html(self)
+
+
+class Notebook:
+    """A slot for what draws programs, which is above this room."""
+
+    html: Callable[[Jaxpr], str]
+
+
+notebook = Notebook()
+
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
     """The jaxprs among an equation's parameters."""
@@ -269,6 +282,7 @@ class JaxprPrinter:
         self.counter = count()
 
     def atom(self, a: Atom) -> str:
+        """The name of a variable, or a literal."""
         if hasattr(a, "value"):
             text = repr(a.value.item()) if isinstance(a.value, (np.generic, np.ndarray)) else repr(a.value)
             return text if a.aval.weak else f"{text}:{a.aval}"
@@ -278,15 +292,14 @@ class JaxprPrinter:
         return name
 
     def binder(self, v: Var) -> str:
+        """A variable with its type."""
         return f"{self.atom(v)}:{v.aval}"
 
     def param(self, value: Any, indent: str) -> str:
+        """The value of a parameter."""
         if hasattr(value, "eqns"):
             return (
-                "{\n"
-                + "\n".join(JaxprPrinter(self.source).lines(value, indent + "  "))
-                + f"\n{indent}"
-                + "}"
+                "{\n" + "\n".join(JaxprPrinter(self.source).lines(value, indent + "  ")) + f"\n{indent}" + "}"
             )
         if isinstance(value, np.dtype):
             return dtype_name(value)
@@ -295,6 +308,7 @@ class JaxprPrinter:
         return str(value)
 
     def eqn(self, eqn: Eqn, indent: str) -> str:
+        """The line of an equation."""
         outs = " ".join(map(self.binder, eqn.outvars))
         if eqn.primitive.show is not None:
             params = eqn.primitive.show(**eqn.params)
@@ -307,6 +321,7 @@ class JaxprPrinter:
         return f"{line}  # {eqn.source}" if self.source and eqn.source is not None else line
 
     def lines(self, jaxpr: Jaxpr, indent: str) -> list[str]:
+        """The lines of a program."""
         consts = " ".join(map(self.binder, jaxpr.constvars))
         invars = " ".join(map(self.binder, jaxpr.invars))
         head = f"{indent}lambda {consts}{' ; ' if consts else ''}{invars}."

@@ -16,6 +16,7 @@ Examples
 
 from ..core import Aval, Effect, Eqn, Jaxpr, Literal, Primitive, Var
 from ..runtime.module_getattr import module_attributes as _module_attributes
+from .draw import draw, to_dot, to_svg
 from .names import primitive
 from .programs import as_function, equal, eval_jaxpr, trace
 
@@ -28,9 +29,12 @@ __all__ = [
     "Primitive",
     "Var",
     "as_function",
+    "draw",
     "equal",
     "eval_jaxpr",
     "primitive",
+    "to_dot",
+    "to_svg",
     "trace",
 ]
 

@@ -74,6 +74,8 @@ class Code(Protocol):
         Its LLVM text; empty if it has none.
     origin : {'compiled', 'disk', 'memory'}
         Whether it was compiled now, or before: by another process, or by this one.
+    size : int
+        The bytes of its object code; zero if it has none.
     """
 
     @property
@@ -88,6 +90,11 @@ class Code(Protocol):
 
     @property
     def origin(self) -> Origin:
+        """See the class."""
+        ...
+
+    @property
+    def size(self) -> int:
         """See the class."""
         ...
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ..core.ir import Atom, Jaxpr, Var
+from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..runtime.config import config
 from ..runtime.passes import BLOCKS, COLLAPSING, TEAMS
 from .backend import Options
@@ -54,6 +54,8 @@ class LoweredKernel:
         The equations that Python evaluates; they must stay alive as long as the kernel runs.
     large : bool
         Whether it runs long enough to make releasing the GIL worthwhile.
+    eqns : tuple of Eqn
+        The equations of the simplified program that it computes.
     """
 
     kernel: ir.Kernel
@@ -65,6 +67,7 @@ class LoweredKernel:
     scratch: dict[str, int]
     calls: tuple[HostEquation, ...]
     large: bool
+    eqns: tuple[Eqn, ...]
 
 
 @dataclass(eq=False)
@@ -166,6 +169,7 @@ def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> Low
         scratch,
         loops.calls,
         large=work >= LARGE or any(ir.is_long(s) or ir.is_shared(s) for s in ir.walk(kernel.body)),
+        eqns=step.jaxpr.eqns,
     )
 
 

@@ -1,1 +1,1 @@
-"""Tools on jaxprs: evaluate, inline, slices and dead code, rewriting, checking."""
+"""Tools on jaxprs: evaluate, inline, slices and dead code, rewriting, checking, costs, pictures."""

@@ -328,7 +328,7 @@ def test_one_text_for_every_number_of_threads():
     texts = []
     for threads in (2, 3, 4):
         with ft.config.patch(num_threads=threads):
-            texts.append(ft.jit(lambda x: f(x)).lower(x).as_text())
+            texts.append(ft.jit(lambda x: f(x)).lower(x).as_text("python"))
     assert texts[0] == texts[1] == texts[2]
     assert "_rows" in texts[0]
     assert "partial" in texts[0]

@@ -50,7 +50,7 @@ def test_one_call_every_so_many_iterations_and_at_the_end(reported):
         assert reported == SHOWN
         reported.clear()
     assert f.cache_info().compiles == 1
-    assert f.lower(XS).as_text().count("def ") == 1
+    assert f.lower(XS).as_text("python").count("def ") == 1
 
 
 @pytest.mark.parametrize("every", [1, 2, 5, 9, 10, 11, 1000])

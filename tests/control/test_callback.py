@@ -508,7 +508,7 @@ def test_printed_as_equations():
         "  b:f64[] = pure_callback[callback=sin, vmap_method=expand_dims] a",
         "  return (b,)",
     ]
-    assert "# host call:  b:f64[] = pure_callback[callback=sin" in ft.jit(f).lower(1.0).as_text()
+    assert "# host call:  b:f64[] = pure_callback[callback=sin" in ft.jit(f).lower(1.0).as_text("python")
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python"])

@@ -58,7 +58,7 @@ def test_the_selected_branch_raises():
 
 
 def test_one_kernel_for_value_and_gradient():
-    text = ft.jit(ft.value_and_grad(root)).lower(1.0).as_text()
+    text = ft.jit(ft.value_and_grad(root)).lower(1.0).as_text("python")
     assert text.count("def ") == 1
     assert "host call" not in text
 

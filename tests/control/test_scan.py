@@ -9,7 +9,7 @@ from functrans import lax
 
 
 def text_of(f, *args):
-    return ft.jit(f).lower(*args).as_text()
+    return ft.jit(f).lower(*args).as_text("python")
 
 
 def test_gradient_is_one_kernel_with_two_loops():

@@ -92,7 +92,7 @@ def test_what_a_condition_says_of_a_number_bounds_the_indices_of_the_derivative(
     slope = ft.grad(lambda x: fnp.sum(sink(x) * fnp.arange(40.0)))
     np.testing.assert_array_equal(ft.jit(slope)(x), np.argsort(np.argsort(x)))
     # Only the place at which the inner loop ends is checked, where it is read, zeroed and added to.
-    text = ft.jit(slope).lower(x).as_text()
+    text = ft.jit(slope).lower(x).as_text("python")
     assert text.count("status |=") <= 2
     assert "reserve" not in text
 

@@ -46,7 +46,7 @@ def has_tapes(f, *args):
 
 
 def test_one_kernel():
-    text = ft.jit(ft.grad(lambda x: fnp.sum(shrink(x)))).lower(np.ones(3)).as_text()
+    text = ft.jit(ft.grad(lambda x: fnp.sum(shrink(x)))).lower(np.ones(3)).as_text("python")
     assert text.count("def ") == 1
     assert "while True" in text
     assert "host call" not in text

@@ -309,4 +309,4 @@ def test_transformations_call_a_function_by_its_class():
         ft.grad(Dropout.apply)(1, 2.0)
     assert repr(ft.jit(Dropout.apply)) == "<jit of Dropout.apply>"
     assert ft.jit(Dropout.apply)(2.0, 3.0) == 6.0
-    assert "def Dropout_apply(" in ft.jit(Dropout.apply).lower(2.0, 3.0).as_text()
+    assert "def Dropout_apply(" in ft.jit(Dropout.apply).lower(2.0, 3.0).as_text("python")

@@ -68,13 +68,13 @@ CASES = {
     "jaxpr_softmax": lambda: str(ft.make_jaxpr(softmax)(np.ones((N, 7)))),
     "jaxpr_grad_of_jit_logistic": lambda: str(ft.make_jaxpr(ft.grad(ft.jit(logistic)))(*LOGISTIC)),
     "jaxpr_lookup_with_lines": lambda: show(ft.make_jaxpr(lookup)(*LOOKUP), source=True),
-    "kernel_softmax": lambda: ft.jit(softmax).lower(np.ones((N, 7))).as_text(),
-    "kernel_grad_of_logistic": lambda: ft.jit(ft.grad(logistic)).lower(*LOGISTIC).as_text(),
-    "kernel_grad_of_scan": lambda: ft.jit(ft.grad(decay)).lower(*DECAY).as_text(),
-    "kernel_grad_of_while_loop": lambda: ft.jit(ft.grad(halvings)).lower(np.ones(3)).as_text(),
-    "kernel_float16": lambda: ft.jit(weighted).lower(*LOW).as_text(),
-    "kernel_bfloat16": lambda: ft.jit(weighted).lower(*bfloat16_operands()).as_text(),
-    "kernel_lookup": lambda: ft.jit(lookup).lower(*LOOKUP).as_text(),
+    "kernel_softmax": lambda: ft.jit(softmax).lower(np.ones((N, 7))).as_text("python"),
+    "kernel_grad_of_logistic": lambda: ft.jit(ft.grad(logistic)).lower(*LOGISTIC).as_text("python"),
+    "kernel_grad_of_scan": lambda: ft.jit(ft.grad(decay)).lower(*DECAY).as_text("python"),
+    "kernel_grad_of_while_loop": lambda: ft.jit(ft.grad(halvings)).lower(np.ones(3)).as_text("python"),
+    "kernel_float16": lambda: ft.jit(weighted).lower(*LOW).as_text("python"),
+    "kernel_bfloat16": lambda: ft.jit(weighted).lower(*bfloat16_operands()).as_text("python"),
+    "kernel_lookup": lambda: ft.jit(lookup).lower(*LOOKUP).as_text("python"),
 }
 
 

@@ -200,7 +200,7 @@ def test_a_product_with_a_vector_reads_two_bytes():
         swapped = lax.dot_general(z, x.T, (((1, 2), (1, 0)), ((), ())))
         return x @ y, y @ x.T, y @ y, batched, swapped
 
-    assert "gemm" not in ft.jit(products).lower(x, y, z).as_text()
+    assert "gemm" not in ft.jit(products).lower(x, y, z).as_text("python")
     exact = products(*[ft.numpy.asarray(a.astype(FLOAT64)) for a in (x, y, z)])
     for found, expected in zip(ft.jit(products)(x, y, z), exact, strict=True):
         assert found.dtype == FLOAT16

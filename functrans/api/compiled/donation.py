@@ -60,9 +60,10 @@ class DonatingCall:
     def fast_call(self, *arguments: Any) -> None:
         """Like `Executable.fast_call`: None, since each call has to consume its arguments."""
 
-    def as_text(self) -> str:
-        """Like `Executable.as_text`."""
-        return self._executable.as_text()
+    @property
+    def form(self) -> Any:
+        """The `Executable`."""
+        return self._executable.form
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Run the program on these leaves."""

@@ -260,7 +260,7 @@ class Jitted(CalledFromNumba):
         Returns
         -------
         Lowered
-            With ``.jaxpr``, ``.as_text()`` (the readable Python kernels) and ``.compile()``.
+            With ``.jaxpr``, ``.as_text(dialect)``, ``.cost_analysis()`` and ``.compile()``.
 
         Examples
         --------

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...arrays.array import wrap
 from ...control.call import call_p
-from ...core import Attachment, Jaxpr, Primitive, Unportable, current_trace, eval_trace
+from ...core import Attachment, Eqn, Jaxpr, Primitive, Unportable, current_trace, eval_trace
+from ...core.ir import notebook
 from ...frontend.arguments import flatten_values, results
 from ...frontend.pytree import PyTreeDef, tree_unflatten
 from ...frontend.pytree.nodes import keystr
+from ...runtime.module_getattr import lazy_import
 from ...transforms.stage import Uses, attached
 from ..refs import put_back
 from .donation import donating, with_arrays
 from .static import check_types
 from .traced_blocks import MetBlock
+
+if TYPE_CHECKING:
+    from ...lowering.run.memory import MemoryAnalysis
+
+pictures = lazy_import("functrans.passes.pictures.picture")
+texts = lazy_import("functrans.lowering.run.texts")
+notebook.html = lambda jaxpr: pictures.html_of(pictures.Drawn(jaxpr))
 
 
 class Traced(NamedTuple):
@@ -56,7 +65,29 @@ def bound(prim: Primitive, traced: Traced, values: Sequence[Any], **options: Any
     return tree_unflatten(traced.out_tree, list(map(wrap, own)))
 
 
-class Lowered(Unportable):
+class _Inspected(Unportable):
+    """What a lowered and a compiled function show of their program."""
+
+    def __init__(self, traced: Traced, in_tree: PyTreeDef):
+        self._traced = traced
+        self._in_tree = in_tree
+
+    @property
+    def _program(self) -> Any:
+        """The `Executable`, of which nothing need be compiled yet."""
+        return donating(self._traced.jaxpr, self._traced.donated).form
+
+    def drawn(self) -> tuple[Jaxpr, dict[Eqn, int]]:
+        """The simplified program, and the number of the kernel that computes an equation; -1 for a host call."""
+        program = self._program
+        return program.simplified, program.kernel_numbers()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the picture, with a colour for each kernel, and the kernels as Python."""
+        return pictures.html_of(pictures.Drawn(*self.drawn()), self._program.as_text("python"))
+
+
+class Lowered(_Inspected):
     """A function lowered for one combination of argument types.
 
     Attributes
@@ -65,16 +96,37 @@ class Lowered(Unportable):
     """
 
     def __init__(self, traced: Traced, in_tree: PyTreeDef):
+        super().__init__(traced, in_tree)
         self.jaxpr = traced.jaxpr
-        self._traced = traced
-        self._in_tree = in_tree
 
     def _called(self) -> str:
         return f"the lowered function {self.jaxpr.name}"
 
-    def as_text(self) -> str:
-        """The kernels as readable Python, with host calls between them."""
-        return donating(self.jaxpr, self._traced.donated).as_text()
+    def as_text(self, dialect: str = "jaxpr") -> str:
+        """The program as text.
+
+        Parameters
+        ----------
+        dialect : {'jaxpr', 'loops', 'python', 'llvm'}
+            The traced program; or its kernels, with host calls between them: in loop IR, as readable Python, or in
+            LLVM's. Above each kernel are the user's lines that it computes.
+
+        Raises
+        ------
+        ArgumentValueError
+            If it is another one.
+
+        Examples
+        --------
+        >>> import functrans as ft
+        >>> lowered = ft.jit(lambda x: 2.0 * x).lower(ft.ShapeDtypeStruct((3,), "float64"))
+        >>> print(lowered.as_text())
+        lambda a:f64[3].
+          b:f64[3] = mul 2.0 a
+          return (b,)
+        """
+        texts.check_dialect(self._called(), dialect, compiled=False)
+        return str(self.jaxpr) if dialect == "jaxpr" else self._program.as_text(dialect)
 
     def compile(self) -> Compiled:
         """Compile now; returns a callable that takes arguments of exactly these types."""
@@ -85,14 +137,10 @@ class Lowered(Unportable):
         return f"<lowered {self.jaxpr.name}>"
 
 
-class Compiled(Unportable):
+class Compiled(_Inspected):
     """A compiled function for one combination of argument types. Calls omit static arguments."""
 
     _instead = "Send the jitted function, and compile it there"
-
-    def __init__(self, traced: Traced, in_tree: PyTreeDef):
-        self._traced = traced
-        self._in_tree = in_tree
 
     def _called(self) -> str:
         return f"the compiled function {self._traced.jaxpr.name}"
@@ -110,6 +158,41 @@ class Compiled(Unportable):
             return results(self._traced.out_tree, put_back(uses, donating(jaxpr, donated)(*values, *used)))
         return bound(call_p, self._traced, values)
 
-    def as_text(self) -> str:
-        """As `Lowered.as_text`."""
-        return donating(self._traced.jaxpr, self._traced.donated).as_text()
+    def as_text(self, dialect: str = "jaxpr") -> str:
+        """The program as text.
+
+        Parameters
+        ----------
+        dialect : {'jaxpr', 'loops', 'python', 'llvm', 'asm'}
+            The form of its kernels, as for `Lowered.as_text`: ``'jaxpr'`` is the simplified program, ``'asm'`` the
+            code of this processor.
+
+        Raises
+        ------
+        ArgumentValueError
+            If it is another one.
+        """
+        texts.check_dialect(self._called(), dialect, compiled=True)
+        text: str = self._program.as_text(dialect)
+        return text
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """The memory that a call takes, in bytes.
+
+        Returns
+        -------
+        MemoryAnalysis
+            With ``argument_size_in_bytes``, ``output_size_in_bytes``, ``temp_size_in_bytes`` (the most scratch memory
+            and values between kernels at a time), ``alias_size_in_bytes`` (results in the memory of donated arguments)
+            and ``generated_code_size_in_bytes``.
+
+        Examples
+        --------
+        >>> import functrans as ft
+        >>> x = ft.ShapeDtypeStruct((1000,), "float64")
+        >>> memory = ft.jit(lambda x: 2.0 * x).lower(x).compile().memory_analysis()
+        >>> memory.argument_size_in_bytes, memory.output_size_in_bytes, memory.temp_size_in_bytes
+        (8000, 8000, 0)
+        """
+        memory: MemoryAnalysis = self._program.memory_analysis()
+        return memory

@@ -21,7 +21,7 @@ from ..loops.show import show
 from ..processor import processor
 from .emit import emit_llvm
 from .native_call import layout_is_known, native_call
-from .objects import Effort, LoadedCode, ObjectCode, compile_object
+from .objects import Effort, LoadedCode, ObjectCode, compile_assembly, compile_object
 from .store import Origin, obtain
 from .symbols import address_of, load
 
@@ -54,8 +54,16 @@ def compile_text(kernel: ir.Kernel, options: Options) -> ObjectCode:
     code = emit_llvm(kernel, options)
     for name in code.symbols:
         address_of(name)
-    effort: Effort = "all" if options.runs(LLVM_PASSES) else "little"
-    return compile_object(code.text, code.entry, processor(options.cpu), effort)
+    return compile_object(code.text, code.entry, processor(options.cpu), _effort(options))
+
+
+def assembly_of(kernel: ir.Kernel, options: Options) -> str:
+    """The assembly code of a kernel, as it is compiled."""
+    return compile_assembly(emit_llvm(kernel, options).text, processor(options.cpu), _effort(options))
+
+
+def _effort(options: Options) -> Effort:
+    return "all" if options.runs(LLVM_PASSES) else "little"
 
 
 class NativeCode:
@@ -74,6 +82,11 @@ class NativeCode:
         self._options = options
         self._loaded = loaded
         self.address = loaded.address
+
+    @property
+    def size(self) -> int:
+        """See `Code`."""
+        return self._loaded.size
 
     @property
     def llvm(self) -> str:

@@ -11,7 +11,7 @@ import ctypes
 import functools
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -57,13 +57,16 @@ class LoadedCode:
     ----------
     address : int
         The address of the entry.
+    size : int
+        The bytes of its object code.
     """
 
-    __slots__ = ("__weakref__", "address")
+    __slots__ = ("__weakref__", "address", "size")
 
-    def __init__(self, library: Any, entry: str):
+    def __init__(self, library: Any, entry: str, size: int):
         libraries.hold(self, library)
         self.address: int = library[entry]
+        self.size = size
 
 
 #: LLVM's objects that hold the memory of loaded code. llvmlite frees them in Python code, under its lock.
@@ -83,6 +86,19 @@ def compile_object(text: str, entry: str, processor: Processor, effort: Effort =
     effort : {'all', 'little', 'code'}
         'little' is for a short time to compile; 'code' for text that is optimised already.
     """
+    image = _optimised(text, processor, effort, lambda machine, module: machine.emit_object(module))
+    declared = re.findall(r"^declare [^@\n]*@([\w.]+)\(", text, re.MULTILINE)
+    names = {name for name in declared if not name.startswith("llvm.") and name.encode() in image}
+    return ObjectCode(entry, tuple(sorted(names)), image)
+
+
+def compile_assembly(text: str, processor: Processor, effort: Effort = "all") -> str:
+    """The assembly code of a module, for people; see `compile_object`."""
+    return _optimised(text, processor, effort, lambda machine, module: machine.emit_assembly(module))
+
+
+def _optimised(text: str, processor: Processor, effort: Effort, emit: Callable[[Any, Any], Any]) -> Any:
+    """What `emit` makes of a module after LLVM's passes."""
     compiler = _compiler(processor, effort)
     # It has a separate context, so that types and constants are freed with it.
     context = llvm.create_context()
@@ -90,13 +106,10 @@ def compile_object(text: str, entry: str, processor: Processor, effort: Effort =
     try:
         module.triple, module.data_layout = compiler.triple, compiler.layout
         compiler.optimize(module)
-        image = compiler.machine.emit_object(module)
+        return emit(compiler.machine, module)
     finally:
         module.close()
         context.close()
-    declared = re.findall(r"^declare [^@\n]*@([\w.]+)\(", text, re.MULTILINE)
-    names = {name for name in declared if not name.startswith("llvm.") and name.encode() in image}
-    return ObjectCode(entry, tuple(sorted(names)), image)
 
 
 class _Compiler:
@@ -196,7 +209,7 @@ def load_object(code: ObjectCode, addresses: Mapping[str, int]) -> LoadedCode:
             _engines[:] = [_new_engine(), 0]
         engine, number = _engines
         _engines[1] = number + 1
-    return LoadedCode(builder.link(engine, f"functrans.{number}"), code.entry)
+    return LoadedCode(builder.link(engine, f"functrans.{number}"), code.entry, len(code.image))
 
 
 def keep_for_ever(owner: object) -> None:

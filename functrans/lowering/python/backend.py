@@ -67,6 +67,7 @@ class PythonCode:
     entry: Callable[..., int]
     llvm: str = ""
     origin: Origin = "compiled"
+    size: int = 0
 
     def bind(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
         """See `Code.bind`; the GIL is never released."""

@@ -23,12 +23,11 @@ from ...core import (
     has_subjaxprs,
     new_lock,
     run_with,
-    show,
     subjaxprs,
 )
 from ...core.debug_nans import looks_for_faults
 from ...frontend.pytree import PyTreeDef
-from ...passes.toolkit import eliminate_dead_code, extract
+from ...passes.toolkit import eliminate_dead_code
 from ...primitives.checks import check_p
 from ...primitives.tape import tape_is_full
 from ...runtime.config import config
@@ -36,12 +35,14 @@ from ...runtime.passes import OF_CODE
 from ..backend import Options
 from ..host.debug_nans import look
 from ..host.explain_failure import call_host, evaluate_on_host, inputs
-from ..jaxpr.partition import ViewStep
+from ..jaxpr.partition import HostStep
 from ..jaxpr.simplify import inlined
 from ..llvm.native_call import ARRAYS, matcher
 from ..loops import ir
 from ..lower import LoweredKernel, lower
 from .cache import kernels
+from .memory import MemoryAnalysis, bytes_accessed, memory_analysis
+from .texts import text_of
 from .unit import KernelUnit
 from .wrapper import Public, Step, write_wrapper
 
@@ -182,21 +183,32 @@ class Executable:
         return self._steps
 
     @property
+    def form(self) -> Executable:
+        """The program whose steps run: this one."""
+        return self
+
+    @property
     def kernels(self) -> list[KernelUnit]:
         """The compiled kernels, in the order of execution."""
         return [step for step in self.steps if isinstance(step, KernelUnit)]
 
-    def as_text(self) -> str:
-        """The program as readable Python kernels and host calls."""
-        parts = []
-        for step in self.steps:
-            if isinstance(step, KernelUnit):
-                parts.append(step.python_source)
-            else:
-                kind = "view" if isinstance(step, ViewStep) else "host call"
-                text = show(extract(self.simplified, [step.eqn], step.eqn.outvars))
-                parts.append(f"# {kind}:{text.splitlines()[1]}")
-        return "\n\n".join(parts) + "\n"
+    def as_text(self, dialect: str = "python") -> str:
+        """The kernels and host calls in a form of `texts`."""
+        return text_of(self.simplified, self._lowered, self._options, dialect)
+
+    def kernel_numbers(self) -> dict[Eqn, int]:
+        """The number of the kernel that computes each equation of the simplified program; -1 for a host call."""
+        numbers = dict.fromkeys([step.eqn for step in self._lowered if isinstance(step, HostStep)], -1)
+        kernels = [step for step in self._lowered if isinstance(step, LoweredKernel)]
+        return numbers | {e: i for i, step in enumerate(kernels) for e in step.eqns}
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """The memory that a call takes."""
+        return memory_analysis(self.simplified, self.steps, self._donated)
+
+    def bytes_accessed(self) -> int:
+        """The bytes that steps read and write, each array of a step once."""
+        return bytes_accessed(self._lowered)
 
 
 #: The most forms of one program in the cache; beyond it, all are dropped.
@@ -244,9 +256,14 @@ class GuardedExecutable(Executable):
         """Those of the compiled forms."""
         return [step for _, program in self._forms for step in program.steps]
 
-    def as_text(self) -> str:
+    @property
+    def form(self) -> Executable:
+        """The form that ran last; before the first call, the program with its hooks as host calls."""
+        return self._forms[0][1] if self._forms else Executable(self._jaxpr)
+
+    def as_text(self, dialect: str = "python") -> str:
         """The compiled forms; before the first call, the program with its hooks as host calls."""
-        return "\n\n".join([p.as_text() for _, p in self._forms] or [Executable(self._jaxpr).as_text()])
+        return "\n\n".join([p.as_text(dialect) for _, p in self._forms] or [self.form.as_text(dialect)])
 
 
 def _failed(

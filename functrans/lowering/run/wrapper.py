@@ -97,10 +97,10 @@ def write_wrapper(
     """
     units = [step for step in steps if isinstance(step, KernelUnit)]
     writer = _Writer(jaxpr, public, native=all(unit.route == "llvm" for unit in units))
-    failing = [i for i, step in enumerate(steps) if isinstance(step, KernelUnit) and _may_fail(step)]
+    failing = [i for i, step in enumerate(steps) if isinstance(step, KernelUnit) and may_fail(step)]
     if look is not None or failing:
         writer.note_calls([entry for unit in units for entry in unit.calls])
-    ends = _last_uses(jaxpr, steps, len(steps) if look is not None else max(failing, default=-1))
+    ends = last_uses(jaxpr, steps, len(steps) if look is not None else max(failing, default=-1))
     for i, step in enumerate(steps):
         if isinstance(step, KernelUnit):
             if len(steps) == 1:
@@ -116,11 +116,12 @@ def write_wrapper(
     return writer.function()
 
 
-def _may_fail(unit: KernelUnit) -> bool:
+def may_fail(unit: KernelUnit) -> bool:
+    """Whether a kernel may report failure."""
     return any(type(s) is ir.Fail for s in ir.walk(unit.kernel.body))
 
 
-def _last_uses(jaxpr: Jaxpr, steps: Sequence[Step], failing: int) -> dict[Var, int]:
+def last_uses(jaxpr: Jaxpr, steps: Sequence[Step], failing: int) -> dict[Var, int]:
     """The number of the step that uses an array last, for large arrays that are not returned.
 
     If a kernel fails, NumPy evaluates the program again with what host calls returned: that stays until step `failing`.

@@ -415,7 +415,7 @@ def test_compiled_ahead_of_time():
     x = fnp.zeros(3)
     assert in_place(compiled, x)
     assert x.is_deleted()
-    assert "(update)" in compiled.as_text()
+    assert "(update)" in compiled.as_text("python")
 
 
 def test_pickled():

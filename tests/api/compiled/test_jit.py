@@ -386,7 +386,7 @@ def test_lower_shows_and_compiles():
 
     lowered = f.lower(np.ones((2, 3)), ft.ShapeDtypeStruct((3,), "float64"))
     assert [e.primitive.name for e in lowered.jaxpr.eqns] == ["sin", "dot_general"]
-    assert "def f(" in lowered.as_text()
+    assert "def f(" in lowered.as_text("python")
     compiled = lowered.compile()
     np.testing.assert_allclose(
         compiled(np.ones((2, 3)), np.ones(3))["out"], np.full(2, 3 * np.sin(1)), rtol=1e-14

@@ -215,7 +215,7 @@ def test_no_python_runs_in_the_compiled_backward_pass():
     assert g(3.0) == 12.0
     assert g(3.0) == 12.0
     assert seen == {"calls": 1}
-    assert "host" not in g.lower(3.0).as_text()
+    assert "host" not in g.lower(3.0).as_text("python")
 
 
 def test_a_hook_that_needs_numbers_runs_on_the_host():

@@ -55,11 +55,16 @@ def test_with_rows_in_both_directions(reverse, unroll):
 
 
 def test_kernel_does_not_copy_the_carry():
-    text = ft.jit(lambda u: lax.fori_loop(0, 9, lambda _, u: spread(u), u)).lower(START).compile().as_text()
+    text = (
+        ft.jit(lambda u: lax.fori_loop(0, 9, lambda _, u: spread(u), u))
+        .lower(START)
+        .compile()
+        .as_text("python")
+    )
     assert "float64[2,n" in text
     assert "next" not in text
     over = ft.jit(lambda u: lax.fori_loop(0, 9, lambda i, u: u.at[i].set(2.0), u)).lower(START).compile()
-    assert "float64[2,n" not in over.as_text()
+    assert "float64[2,n" not in over.as_text("python")
 
 
 def edges(u, i, np=fnp):
@@ -78,7 +83,7 @@ def test_writes_in_the_place_that_the_next_carry_leaves(times):
     for i in range(times):
         u = edges(u, i, np)
     known = ft.jit(lambda u: lax.fori_loop(0, times, lambda i, u: edges(u, i), u))
-    text = known.lower(START).as_text()
+    text = known.lower(START).as_text("python")
     assert times < 2 or ("float64[2,n" in text and ".reshape(" not in text)
     np.testing.assert_allclose(known(START), u, rtol=1e-13)
     waiting = ft.jit(
@@ -175,7 +180,7 @@ def test_carries_that_become_others(step):
 @pytest.mark.parametrize("name", ["swapped, one written", "three in a circle, written", "two before"])
 def test_a_step_does_not_copy_what_it_hands_on(name):
     f = ft.jit(lambda s: lax.fori_loop(0, 9, lambda i, s: HANDED_ON[name](s, i), s))
-    text = f.lower(tuple(OTHERS)).compile().as_text()
+    text = f.lower(tuple(OTHERS)).compile().as_text("python")
     _, _, body = text.partition("in range(9)")
     written, _, _ = body.partition("s = ")
     assert written.count(" = work[") <= 3

@@ -34,9 +34,9 @@ def test_each_lane_takes_its_own_number_of_iterations(size):
 
 
 def test_kernel_takes_lanes_in_groups():
-    text = ft.jit(ft.vmap(collatz)).lower(np.arange(100)).compile().as_text()
+    text = ft.jit(ft.vmap(collatz)).lower(np.arange(100)).compile().as_text("python")
     assert "(16,)" in text
-    assert "(16,)" not in ft.jit(ft.vmap(collatz)).lower(np.arange(10)).compile().as_text()
+    assert "(16,)" not in ft.jit(ft.vmap(collatz)).lower(np.arange(10)).compile().as_text("python")
 
 
 def halvings(x, least):

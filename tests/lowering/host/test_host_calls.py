@@ -65,7 +65,7 @@ def test_the_loop_is_one_kernel_and_its_text_does_not_name_the_call():
     assert first(XS) == pytest.approx(np.sin(XS).sum())
     assert second(XS) == pytest.approx(np.cos(XS).sum())
     assert second.cache_info().compiles == 0
-    text = first.lower(XS).as_text()
+    text = first.lower(XS).as_text("python")
     assert text.count("def ") == 1
     assert re.search(r"for i in .*\n\s+host\(n\d+, ", text), text
 

@@ -247,7 +247,7 @@ def test_what_shares_only_a_number_has_loops_of_its_own():
     """Loops join for what both read along them; a number costs nothing to read."""
 
     def loops(f, *args):
-        return ft.jit(f).lower(*args).as_text().count("for ")
+        return ft.jit(f).lower(*args).as_text("python").count("for ")
 
     x, y = np.ones(300), np.ones(300)
     apart = loops(lambda x, y, s: (fnp.sin(x) * s, fnp.cos(y) * s), x, y, np.float64(2.0))

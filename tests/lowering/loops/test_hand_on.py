@@ -13,7 +13,7 @@ X = np.random.default_rng(5).uniform(0.1, 1.0, (6, 14))
 
 
 def text_of(f):
-    return ft.jit(f).lower(X).as_text()
+    return ft.jit(f).lower(X).as_text("python")
 
 
 def paths(x):

@@ -31,7 +31,7 @@ def distances(x):
 
 
 def text_of(f):
-    return ft.jit(f).lower(X).as_text()
+    return ft.jit(f).lower(X).as_text("python")
 
 
 @pytest.mark.parametrize(

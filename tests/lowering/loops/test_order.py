@@ -246,7 +246,7 @@ def test_an_elementwise_write_takes_numbers_first():
     def f(y):
         return repeat(lambda i, y: (y * old(y, 0) + old(y, i),), y)
 
-    assert "float64[2,n" not in ft.jit(f).lower(np.ones(N)).as_text()
+    assert "float64[2,n" not in ft.jit(f).lower(np.ones(N)).as_text("python")
     check(f, RNG.normal(size=N) * 0.1)
 
 

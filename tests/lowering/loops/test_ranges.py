@@ -77,7 +77,7 @@ def test_a_difference_and_what_it_lacks():
 
 
 def checks(f, *args):
-    return ft.jit(f).lower(*args).as_text().count("status |=")
+    return ft.jit(f).lower(*args).as_text("python").count("status |=")
 
 
 def forwards(x):
@@ -274,7 +274,7 @@ def periodic(x):
 
 def test_a_condition_on_a_multiple_decides_which_of_two_numbers_is_smaller():
     """The number of the last node with two children bounds both; nothing is left of the minimum."""
-    text = ft.jit(in_a_heap).lower(X[0, : N - 1]).as_text()
+    text = ft.jit(in_a_heap).lower(X[0, : N - 1]).as_text("python")
     assert "min(" not in text
     assert "status |=" not in text
 

@@ -28,7 +28,7 @@ BACKENDS = ("llvm", "python")
 
 
 def text_of(f, *args):
-    return ft.jit(f).lower(*args).as_text()
+    return ft.jit(f).lower(*args).as_text("python")
 
 
 def linear(x, start, stop, step, first):

@@ -262,7 +262,7 @@ def test_a_row_with_steps_is_written_in_place():
     def f(x):
         return lax.fori_loop(0, 8, lambda i, x: x.at[i, ::-2].add(x[i, ::2]), x)
 
-    text = ft.jit(f).lower(np.ones((8, 16))).as_text()
+    text = ft.jit(f).lower(np.ones((8, 16))).as_text("python")
     assert "scratch" not in text.replace("float64[8] (scratch)", "")
 
 

@@ -32,7 +32,7 @@ def test_a_stencil_in_time_stores_no_update(checked):
     with ft.config.patch(checked=checked):
         f = ft.jit(heat)
         np.testing.assert_allclose(f(u), heat_in_numpy(u), rtol=1e-13, atol=1e-13)
-    text = f.lower(u).as_text()
+    text = f.lower(u).as_text("python")
     assert text.count("(scratch)") == 2  # two names of one pair of buffers
     weights = rng.normal(size=u.shape)
     gradient = ft.jit(ft.grad(lambda u: fnp.sum(heat(u) * weights)))(u)
@@ -82,7 +82,7 @@ def test_a_small_window_is_written_in_place():
         return u.at[3:9].set(2.0 * u[3:9][::-1])
 
     f = ft.jit(lambda u: lax.fori_loop(0, 3, step, u))
-    text = f.lower(np.ones(50)).as_text()
+    text = f.lower(np.ones(50)).as_text("python")
     assert "work" not in text
     expected = np.arange(50.0)
     expected[3:9] = 8 * expected[3:9][::-1]

@@ -22,7 +22,7 @@ def assign_layers(graph: Graph) -> None:
         reads[e.target].append(e)
         read_by[e.source].append(e)
     used: dict[int, float] = defaultdict(float)
-    for node in graph.nodes:
+    for node in _outputs_early(graph, reads):
         layer = max([e.source.layer + 1 for e in reads[node]], default=0)
         while used[layer] and used[layer] + node.width > WIDEST:
             layer += 1
@@ -47,6 +47,16 @@ def assign_layers(graph: Graph) -> None:
         for node in graph.outputs:
             node.layer = lowest
     _close_gaps(graph)
+
+
+def _outputs_early(graph: Graph, reads: dict[Node, list[Edge]]) -> list[Node]:
+    """The boxes in order, those of outputs directly after what makes them: both are in a row then, if the row ends."""
+    after: dict[Node | None, list[Node]] = defaultdict(list)
+    for node in graph.outputs:
+        after[reads[node][0].source if reads[node] else None].append(node)
+    outputs = set(graph.outputs)
+    ordered = [n for node in graph.nodes if node not in outputs for n in (node, *after[node])]
+    return ordered + after[None]
 
 
 def _close_gaps(graph: Graph) -> None:

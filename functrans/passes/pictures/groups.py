@@ -55,8 +55,8 @@ def runs(
 ) -> list[tuple[Eqn, ...]]:
     """The equations in at most so many runs, which then are boxes.
 
-    Those of one line of the user's are together, then those of one function. Since each run follows what it reads, so does
-    its box.
+    Those of one line of the user's are together, then those of one function. Since each run follows what it reads, so
+    does its box.
     """
     parts: list[list[Eqn]] = [[e] for e in eqns]
     if len(parts) <= most:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
+from .colours import PILLS, colours_of
 from .graph import Graph, Node
-from .svg import _COLOURS, _TINTS
-
-_PILLS = ("input", "const", "output", "ref")
 
 
 def write_dot(graph: Graph, name: str, legend: Sequence[tuple[str, int]] = ()) -> str:
     """The text; `legend` as for `write_svg`."""
-    writer = _Writer()
+    writer = _GraphWriter()
     lines = [
         f"digraph {_quoted(name)} {{",
         "  rankdir=TB; compound=true;",
@@ -22,14 +20,14 @@ def write_dot(graph: Graph, name: str, legend: Sequence[tuple[str, int]] = ()) -
         '  edge [fontname="monospace", fontsize=9, color="#8c959f"];',
     ]
     writer.graph(graph, "  ")
-    keys = [
-        f'  legend{i} [label={_quoted(text)}, fillcolor="{_colours("eqn", tint)[0]}", color="{_colours("eqn", tint)[1]}"];'
-        for i, (text, tint) in enumerate(legend)
-    ]
+    keys = []
+    for i, (text, tint) in enumerate(legend):
+        fill, line = colours_of("eqn", tint)
+        keys.append(f'  legend{i} [label={_quoted(text)}, fillcolor="{fill}", color="{line}"];')
     return "\n".join([*lines, *keys, *writer.lines, "}", ""])
 
 
-class _Writer:
+class _GraphWriter:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.numbers = count()
@@ -55,7 +53,7 @@ class _Writer:
         return self.names[boxes[port] if len(node.parts) == 1 and port < len(boxes) else node]
 
     def frame(self, node: Node, indent: str) -> None:
-        fill, line = _colours(node.kind, node.tint)
+        fill, line = colours_of(node.kind.split()[0], node.tint)
         text = "\\n".join(row.text for row in node.rows) + (f"\\n{node.tag}" if node.tag else "")
         self.lines.append(f"{indent}subgraph cluster{next(self.clusters)} {{")
         self.lines.append(
@@ -77,20 +75,13 @@ class _Writer:
 
     def box(self, node: Node, indent: str) -> None:
         self.names[node] = f"n{next(self.numbers)}"
-        fill, line = _colours(node.kind, node.tint)
+        fill, line = colours_of(node.kind.split()[0], node.tint)
         text = "\\n".join(row.text for row in node.rows) + (f"\\n{node.tag}" if node.tag else "")
-        shape = ', shape=box, style="rounded,filled"' if node.kind in _PILLS else ""
+        shape = ', shape=box, style="rounded,filled"' if node.kind in PILLS else ""
         dashed = ', style="rounded,filled,dashed"' if "again" in node.kind or node.kind == "const" else shape
         self.lines.append(
             f'{indent}{self.names[node]} [label={_quoted(text)}, fillcolor="{fill}", color="{line}"{dashed}];'
         )
-
-
-def _colours(kind: str, tint: int | None) -> tuple[str, str]:
-    kind = kind.split()[0]
-    if tint is None or kind in _PILLS:
-        return _COLOURS[kind][:2]
-    return _COLOURS["host"][:2] if tint < 0 else _TINTS[tint % len(_TINTS)][:2]
 
 
 def _quoted(text: str) -> str:

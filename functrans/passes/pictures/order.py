@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from itertools import groupby
 
 from .ranks import Item
 
@@ -13,13 +14,15 @@ SWEEPS = 8
 def reduce_crossings(ranks: list[list[Item]]) -> None:
     """Order the items of each layer, in place."""
     _number(ranks)
+    for rank in ranks[1:]:
+        _sort(rank, above=True)
     best, order = crossings(ranks), [list(rank) for rank in ranks]
     failed = 0
     for i in range(SWEEPS):
         if best == 0 or failed == 2:
             break
-        for rank in ranks[1:] if i % 2 == 0 else ranks[-2::-1]:
-            _sort(rank, above=i % 2 == 0)
+        for rank in ranks[1:] if i % 2 == 1 else ranks[-2::-1]:
+            _sort(rank, above=i % 2 == 1)
         count = crossings(ranks)
         failed += 1
         if count < best:
@@ -46,7 +49,14 @@ def _sort(rank: list[Item], above: bool) -> None:
             keys.append((total / len(near), item.place))
         else:
             keys.append((float(item.place), item.place))
-    rank[:] = [item for _, item in sorted(zip(keys, rank), key=lambda pair: pair[0])]
+    ordered = sorted(zip(keys, rank), key=lambda pair: pair[0])
+    rank[:] = []
+    for _, same in groupby(ordered, key=lambda pair: pair[0][0]):
+        items = [item for _, item in same]
+        boxes = [item for item in items if item.node is not None]
+        half = len(boxes) // 2
+        # Where an arrow goes on between boxes that read the same value, these are on both sides of it.
+        rank += [*boxes[:half], *[item for item in items if item.node is None], *boxes[half:]]
     for i, item in enumerate(rank):
         item.place = i
 

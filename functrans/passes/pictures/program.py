@@ -14,7 +14,7 @@ from ...core.kernel import Block, Indexed, Reduction, Reshape
 from ...core.primitive import Effect
 from ...errors.source import Source, at_line
 from .graph import Graph, Node, Row
-from .groups import BOXES, READABLE, Shares, count, runs, shares, size_of_bodies
+from .groups import BOXES, READABLE, count, runs, shares, size_of_bodies
 
 #: The longest row, in letters.
 LONGEST = 34
@@ -89,8 +89,18 @@ class _Drawing:
                     graph.inputs.append(node)
         divided = shares(jaxpr, boxes)
         waiting: Node | None = None
-        for run in runs(jaxpr.eqns, divided.own, self.tint, self.source):
-            node, read, written = self.box(jaxpr, run, names, divided)
+        parts = runs(jaxpr.eqns, divided.own, self.tint, self.source)
+        # The number of the last run that reads a value.
+        last: dict[Atom, int] = {a: i for i, run in enumerate(parts) for e in run for a in e.invars}
+        last.update(dict.fromkeys(jaxpr.outvars, len(parts)))
+        for i, run in enumerate(parts):
+            read: list[Atom]
+            if len(run) == 1:
+                node = self.equation(run[0], names, divided.of_bodies.get(run[0], 0))
+                read, written = list(run[0].invars), list(run[0].outvars)
+            else:
+                written = [v for e in run for v in e.outvars if last.get(v, -1) > i]
+                node, read = self.group(run, names, len(written))
             graph.nodes.append(node)
             for slot, a in enumerate(read):
                 self.connect(graph, made, names, a, node, slot)
@@ -121,35 +131,21 @@ class _Drawing:
             source, port = made[a]
             graph.connect(source, port, node, slot, bytes_text(a.aval), names.atom(a))
 
-    def box(
-        self, jaxpr: Jaxpr, run: Sequence[Eqn], names: JaxprPrinter, divided: Shares
-    ) -> tuple[Node, list[Atom], list[Var]]:
-        """The box of a run of equations, what it reads and what it makes."""
-        if len(run) == 1:
-            (e,) = run
-            node = self.equation(e, names, divided.of_bodies.get(e, 0))
-            return node, list(e.invars), list(e.outvars)
+    def group(self, run: Sequence[Eqn], names: JaxprPrinter, written: int) -> tuple[Node, list[Atom]]:
+        """The box of several equations, and what they read."""
         made = {v for e in run for v in e.outvars}
-        read = dict.fromkeys(a for e in run for a in e.invars if type(a) is Var and a not in made)
-        inside = set(run)
-        used = {a for e in jaxpr.eqns if e not in inside for a in e.invars} | set(jaxpr.outvars)
-        written = [v for e in run for v in e.outvars if v in used]
-        for e in run:
-            for v in e.outvars:
-                names.atom(v)
-        node = Node(
-            "group",
-            self.group_rows(run),
-            len(read),
-            max(len(written), 1),
-            "\n".join(names.eqn(_bare(e), "") for e in run[:12]),
+        read: dict[Atom, None] = dict.fromkeys(
+            a for e in run for a in e.invars if type(a) is Var and a not in made
         )
+        texts = [names.eqn(_bare(e), "") for e in run]
+        title = "\n".join(shortened(text.splitlines()[0], 120) for text in texts[:20])
+        node = Node("group", self.group_rows(run), len(read), max(written, 1), title)
         effects = Effect.NONE
         for e in run:
             effects |= e.effects
         tints = {self.tint(e) for e in run}
         node.tag, node.tint = _tag(effects), tints.pop() if len(tints) == 1 else None
-        return node, list(read), written
+        return node, list(read)
 
     def equation(self, e: Eqn, names: JaxprPrinter, boxes: int) -> Node:
         """The box of an equation, or its frame."""
