@@ -40,7 +40,7 @@ def _measure(node: Node, label: float) -> None:
         node.width = max(width, 12.0 * max(node.ins, 1), label * node.outs if node.outs > 1 else 0.0)
         node.height = height
         return
-    x, deepest = GAP, 0.0
+    x, deepest = float(GAP), 0.0
     names = any(part.name for part in node.parts)
     top = height + (ROWS["line"] + 2 if names else 0)
     for part in node.parts:
