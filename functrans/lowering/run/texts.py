@@ -31,7 +31,9 @@ def check_dialect(what: str, dialect: str, compiled: bool) -> None:
         )
 
 
-def text_of(jaxpr: Jaxpr, steps: Sequence[LoweredKernel | HostStep | ViewStep], options: Options, dialect: str) -> str:
+def text_of(
+    jaxpr: Jaxpr, steps: Sequence[LoweredKernel | HostStep | ViewStep], options: Options, dialect: str
+) -> str:
     """The kernels and the host calls between them."""
     written: dict[str, Callable[[LoweredKernel], str]] = {
         "jaxpr": lambda step: show(extract(jaxpr, step.eqns, step.outvars)),
