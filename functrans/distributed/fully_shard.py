@@ -27,12 +27,20 @@ import numpy as np
 from ..arrays.array import wrap
 from ..checkpoint_policies import everything_saveable
 from ..control import checkpoint
-from ..core import Aval, Transformed, aval_of
+from ..core import Aval, Transformed, aval_of, canonical, is_float, is_inexact
 from ..core.evaluation import run_equations
 from ..core.ir import Jaxpr, Literal
 from ..core.named_axes import MeshAxes, mesh_in_scope
-from ..errors import ArgumentValueError, ShardingError
-from ..frontend.arguments import Flat, argument_place, check_function, flatten_values, name_of, results
+from ..errors import ArgumentError, ArgumentValueError, DtypeError, ShardingError
+from ..frontend.arguments import (
+    Flat,
+    argument_place,
+    check_function,
+    check_positional,
+    flatten_values,
+    name_of,
+    results,
+)
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, tree_structure, tree_unflatten
 from ..frontend.pytree.nodes import SequenceKey
@@ -64,6 +72,11 @@ class MixedPrecisionPolicy:
     cast_forward_inputs : bool
         Whether the other arguments that are floats have `param_dtype`, too.
 
+    Raises
+    ------
+    DtypeError
+        If one is not a dtype of real floats.
+
     Examples
     --------
     >>> import numpy as np
@@ -80,8 +93,12 @@ class MixedPrecisionPolicy:
     def __post_init__(self) -> None:
         for name in ("param_dtype", "reduce_dtype", "output_dtype"):
             value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, np.dtype(value))
+            if value is None:
+                continue
+            dtype = canonical(value, f"MixedPrecisionPolicy: {name}")
+            if not is_float(dtype):
+                raise DtypeError(f"MixedPrecisionPolicy: {name} must be a dtype of real floats, got {dtype}")
+            object.__setattr__(self, name, dtype)
         if self.reduce_dtype == self.param_dtype:
             object.__setattr__(self, "reduce_dtype", None)
 
@@ -163,6 +180,8 @@ def fully_shard(
     factors = {"mean": 1 / size, "sum": 1.0}
     if isinstance(reduce, str) and reduce not in factors:
         raise ArgumentValueError(f"fully_shard: reduce must be 'mean', 'sum' or a number, got {reduce!r}")
+    if not isinstance(reduce, str | int | float | np.number):
+        raise ArgumentError(f"fully_shard: reduce must be 'mean', 'sum' or a number, got {reduce!r}")
     factor = factors[reduce] if isinstance(reduce, str) else float(reduce)
     context = CommContext(MeshAxes(mesh, (axis,)))
     return FullySharded(
@@ -343,16 +362,17 @@ class FullySharded(Transformed):
 
     def _ways(self, dtype: np.dtype) -> Ways:
         """How parameters of this dtype travel."""
-        if dtype.kind not in "fc":
+        if not is_inexact(dtype):
             return Ways(dtype, dtype, dtype, 1.0)
-        policy = self._policy if dtype.kind == "f" else MixedPrecisionPolicy()
+        policy = self._policy if is_float(dtype) else MixedPrecisionPolicy()
         param = dtype if policy.param_dtype is None else policy.param_dtype
         return Ways(dtype, param, param if policy.reduce_dtype is None else policy.reduce_dtype, self._factor)
 
     # --- calls ------------------------------------------------------------------------------------------------
 
-    def __call__(self, params: Any, *args: Any) -> Any:
+    def __call__(self, params: Any, *args: Any, **keywords: Any) -> Any:
         """The result of the function, on this rank."""
+        check_positional(str(self), keywords)
         layout, values, treedef = self._flat(params, args)
         policy, count = self._policy, layout.treedef.num_leaves
         shards, others = values[:count], values[count:]
@@ -427,4 +447,4 @@ class FullySharded(Transformed):
 def _cast(x: Any, dtype: np.dtype) -> Any:
     """A floating-point value in this dtype; any other as it is."""
     aval = aval_of(x)
-    return convert(x, dtype) if aval.dtype.kind == "f" and aval.dtype != dtype else x
+    return convert(x, dtype) if is_float(aval.dtype) and aval.dtype != dtype else x

@@ -7,7 +7,7 @@ import contextvars
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any, Protocol
 
@@ -303,9 +303,12 @@ def make_mesh(
 
 
 def _axes(shape: Any, names: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    axes = (names,) if isinstance(names, str) else tuple(names)
-    if not all(isinstance(n, int | np.integer) and n > 0 for n in sizes):
+    for text, value, one in (("shape", shape, "int"), ("names", names, "str")):
+        if not isinstance(value, Iterable | int | np.integer):
+            raise ArgumentError(f"make_mesh: {text} must be a sequence of {one}, got {value!r}")
+    sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    axes = (names,) if isinstance(names, str | int) else tuple(names)
+    if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n > 0 for n in sizes):
         raise ArgumentValueError(f"make_mesh: shape must contain positive integers, got {shape!r}")
     if not all(isinstance(name, str) for name in axes):
         raise ArgumentError(f"make_mesh: names must be strings, got {names!r}")

@@ -14,7 +14,15 @@ from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr, subjaxprs
 from ..core.named_axes import MeshAxes, mesh_in_scope
 from ..errors import ArgumentValueError, CollectiveError, ShardingError
-from ..frontend.arguments import Flat, argument_place, check_function, flatten_values, name_of, results
+from ..frontend.arguments import (
+    Flat,
+    argument_place,
+    check_function,
+    check_positional,
+    flatten_values,
+    name_of,
+    results,
+)
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, flatten_axes, leaf_path, tree_structure
 from ..frontend.pytree.nodes import SequenceKey, keystr
@@ -130,9 +138,10 @@ class _Sharded(Transformed):
         self._check_vma = check_vma
         self._local = local
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The results of all ranks."""
         fun, mesh = self._fun, self._mesh
+        check_positional(str(self), keywords)
         self._check_scope()
         values, treedef = flatten_values(
             args, lambda path: f"shard_map of {name_of(fun)}: {self._place(path)}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import ArgumentValueError
+from ..frontend.arguments import check_function
 
 #: In the order in which a group meets them.
 EVENTS = (
@@ -96,6 +97,7 @@ class FSDPState:
         """
         if event not in self._functions:
             raise ArgumentValueError(f"register: event must be one of {', '.join(EVENTS)}, got {event!r}")
+        check_function("register", fn)
         self._count += 1
         self._functions[event][self._count] = fn
         return EventHandle(self._functions[event], self._count)

@@ -48,6 +48,15 @@ def check_function(what: str, fun: Any) -> None:
         )
 
 
+def check_positional(what: str, keywords: Collection[str]) -> None:
+    """Raise `ArgumentError` if a transformed function that takes positional arguments alone receives others."""
+    if keywords:
+        raise ArgumentError(
+            f"{what}: it takes positional arguments only, got {', '.join(f'{k}=' for k in keywords)}. Pass them by "
+            "position, or bind them with functools.partial"
+        )
+
+
 def argument_name(fun: Callable[..., Any], position: int) -> str:
     """``argument 1 ('w')``, with the name if the signature gives it."""
     return Parameters(fun).place(position)

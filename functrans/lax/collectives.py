@@ -171,10 +171,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] |
     number = axes.size if groups is None else len(groups[0])
 
     def total(value: Any) -> Any:
-        if type(value) is bool:
-            value = int(value)
-        elif dtype_of(value).kind == "b":
-            value = ops.convert(value, np.dtype(np.int64))
+        value = countable(value)
         if axes.positions:
             value = ops.reduce_sum_p.bind(value, axes=_positions("psum", value, axes))
         if _known(value, axes):
@@ -188,6 +185,13 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] |
         return value
 
     return each_leaf("psum", x, total)
+
+
+def countable(value: Any) -> Any:
+    """What is summed: bools count as integers."""
+    if type(value) is bool:
+        return int(value)
+    return ops.convert(value, np.dtype(np.int64)) if dtype_of(value).kind == "b" else value
 
 
 def _as(number: int, like: Any) -> Any:

@@ -16,7 +16,7 @@ from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, one_axis, shape_of
 from ..runtime.module_getattr import lazy_import
-from .collectives import Axes, each_leaf, groups_of, integers, named_axes_of
+from .collectives import Axes, countable, each_leaf, groups_of, integers, named_axes_of
 
 __all__ = ["all_gather", "all_to_all", "pcast", "ppermute", "pshuffle", "psum_scatter", "pswapaxes", "pvary"]
 
@@ -165,7 +165,7 @@ def psum_scatter(
     size = prod(_extents(axes, groups))
 
     def scattered(value: Any) -> Any:
-        parts, _ = _parts("psum_scatter", value, scatter_dimension, axes, size, tiled)
+        parts, _ = _parts("psum_scatter", countable(value), scatter_dimension, axes, size, tiled)
         if len(axes.named) == 1 and axes.of_mesh:
             return prims.psum_scatter_p.bind(parts, axis_name=axes.named[0][0])
         return ops.reduce_sum_p.bind(_exchanged(parts, axes, groups), axes=(0,))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from functrans.distributed import Communicator, make_mesh, run_threads
-from functrans.errors import ArgumentValueError, CollectiveError, ShardingError
+from functrans.errors import ArgumentError, ArgumentValueError, CollectiveError, ShardingError
 from functrans.runtime.config import config
 
 check = runpy.run_path(str(Path(__file__).with_name("programs") / "collectives.py"))["check"]
@@ -69,6 +69,10 @@ def test_axes_that_do_not_exist(axes, text):
         (ShardingError, "must differ", lambda: make_mesh((1, 1), ("dp", "dp"), backend="self")),
         (ArgumentValueError, "2 sizes", lambda: make_mesh((1, 1), ("dp",), backend="self")),
         (ArgumentValueError, "positive", lambda: make_mesh((0,), ("dp",), backend="self")),
+        (ArgumentValueError, "positive", lambda: make_mesh((True,), ("dp",), backend="self")),
+        (ArgumentError, "shape must be a sequence of int, got None", lambda: make_mesh(None, "dp")),
+        (ArgumentError, "names must be a sequence of str, got None", lambda: make_mesh(1, None)),
+        (ArgumentError, "names must be strings", lambda: make_mesh(1, 3)),
         (ArgumentValueError, "backend must be one of", lambda: make_mesh(1, "dp", backend="gloo")),
         (ArgumentValueError, "comm is for", lambda: make_mesh(1, "dp", backend="self", comm=1)),
     ],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.distributed import MixedPrecisionPolicy, fully_shard, make_mesh, run_threads
-from functrans.errors import ArgumentError, ArgumentValueError, CheckpointError, ShardingError
+from functrans.errors import ArgumentError, ArgumentValueError, CheckpointError, DtypeError, ShardingError
 
 BLOCKS = [("blocks", i) for i in range(3)]
 TOTAL = 12
@@ -345,6 +345,36 @@ def test_mixed_precision_has_wide_masters():
         assert_trees_close(gradient, expected, 1e-15)
 
 
+@pytest.mark.parametrize("dtype", [fnp.bfloat16, np.float16, np.float32, np.complex128])
+def test_means_in_every_dtype(dtype):
+    """1 and 2 on two ranks: 1.5, not 3."""
+
+    def gradient(mesh):
+        model = fully_shard(lambda p, x: fnp.sum(p["a"] * x).real, mesh)
+        shards = model.init({"a": fnp.ones(3, dtype)})
+        return model.full(ft.grad(model)(shards, fnp.ones(3, dtype) * (1 + mesh.rank)))["a"]
+
+    for g in run_threads(2, "dp", gradient):
+        assert g.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(np.asarray(g).astype(complex), 1.5)
+
+
+def test_a_policy_holds_for_bfloat16():
+    seen = []
+
+    def result(mesh):
+        def f(p, x):
+            seen.append((p["a"].dtype, x.dtype))
+            return fnp.sum(p["a"] * x)
+
+        policy = MixedPrecisionPolicy(param_dtype=np.float32, output_dtype=np.float64)
+        model = fully_shard(f, mesh, mp_policy=policy)
+        return model(model.init({"a": fnp.ones(3, fnp.bfloat16)}), fnp.ones(3, fnp.bfloat16)).dtype
+
+    assert run_threads(2, "dp", result) == [np.float64] * 2
+    assert set(seen) == {(np.dtype(np.float32), np.dtype(np.float32))}
+
+
 def test_a_reduce_dtype_like_that_of_parameters_says_nothing():
     assert MixedPrecisionPolicy(param_dtype="float32", reduce_dtype=np.float32).reduce_dtype is None
 
@@ -430,12 +460,20 @@ def mesh():
         ({"groups": "blocks"}, ArgumentError, "list of key-path prefixes"),
         ({"prefetch": -1}, ArgumentValueError, "prefetch"),
         ({"reduce": "max"}, ArgumentValueError, "reduce"),
+        ({"reduce": None}, ArgumentError, "'mean', 'sum' or a number, got None"),
         ({"mp_policy": "float32"}, ArgumentValueError, "MixedPrecisionPolicy"),
     ],
 )
 def test_bad_options(mesh, options, kind, words):
     with pytest.raises(kind, match=words):
         fully_shard(loss, mesh, **options)
+
+
+@pytest.mark.parametrize("field", ["param_dtype", "reduce_dtype", "output_dtype"])
+@pytest.mark.parametrize("dtype", ["int8", bool, complex, "floaty", 3])
+def test_dtypes_that_are_no_floats(field, dtype):
+    with pytest.raises(DtypeError, match=f"MixedPrecisionPolicy: {field}"):
+        MixedPrecisionPolicy(**{field: dtype})
 
 
 def test_bad_parameters(mesh):
@@ -452,6 +490,12 @@ def test_bad_parameters(mesh):
 
 def test_bad_calls():
     with make_mesh((1,), ("dp",), backend="self") as mesh:
+        model = fully_shard(loss, mesh)
+        with pytest.raises(ArgumentError, match=r"fully_shard of loss: .* positional arguments only, got x="):
+            model({}, x=1.0)
+        model.init(parameters())
+        with pytest.raises(ArgumentError, match="must be a function, got '3'"):
+            model.states[0].register("pre_forward", 3)
         model = fully_shard(loss, mesh)
         with pytest.raises(ShardingError, match=r"init\(params\) or load"):
             model(parameters(), batch(0, 1))

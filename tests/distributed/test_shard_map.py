@@ -9,7 +9,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.distributed import P, make_mesh, run_threads, shard_map
-from functrans.errors import CollectiveError, ShardingError, UnboundAxisError
+from functrans.errors import ArgumentError, CollectiveError, ShardingError, UnboundAxisError
 
 ALL, OWN = P(), P("i")
 X = np.array([1.0, 2.0, 3.0, 4.0])
@@ -506,7 +506,25 @@ def test_check_vma_false_has_the_gradient_of_what_all_ranks_have():
     np.testing.assert_array_equal(on(2, program), 2 * X)
 
 
+def test_bools_are_counted():
+    x = np.array([[True, True], [True, False]])
+
+    def program(mesh):
+        def f(x):
+            return lax.psum_scatter(x[0], "i", tiled=True), lax.psum(x[0], "i")
+
+        return ft.jit(mapped(mesh, f, OWN, (OWN, ALL)))(x)
+
+    parts, total = on(2, program)
+    np.testing.assert_array_equal(parts, [2, 1])
+    np.testing.assert_array_equal(total, [2, 1])
+    counted = ft.vmap(lambda x: lax.psum_scatter(x, "i", tiled=True), axis_name="i")(x)
+    np.testing.assert_array_equal(counted, [[2], [1]])
+
+
 def test_errors():
+    with pytest.raises(ArgumentError, match="positional arguments only, got x="):
+        on(1, lambda m: mapped(m, lambda x: x, OWN, OWN)(x=X))
     assert "'k' is not bound here; bound are: 'i'" in refused(UnboundAxisError, lambda x: lax.psum(x, "k"))
     assert issubclass(UnboundAxisError, CollectiveError)
     assert "3 is not a multiple of 2" in refused(CollectiveError, lambda x: x, x=X[:3])
