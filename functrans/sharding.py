@@ -9,10 +9,9 @@ from typing import Any
 
 from .core import ArgumentValueError, Device
 from .core import Device as Sharding
-from .distributed.mesh import Mesh
+from .distributed.mesh import Mesh, are_all_devices, backend_here
 from .distributed.mesh import make_mesh as _make_mesh
 from .distributed.specs import PartitionSpec, names_of
-from .distributed.world import backend_here
 from .errors import ShardingError
 from .frontend.checked import checked
 from .runtime.module_getattr import module_attributes as _module_attributes
@@ -63,8 +62,8 @@ def make_mesh(
     axis_names : sequence of str
     axis_types : sequence of AxisType, optional
         Without effect.
-    devices : None
-        Processes are arranged in the order of their numbers.
+    devices : sequence of Device, optional
+        Those of `functrans.devices`, in their order.
     backend : {'mpi', 'threads', 'self'}, optional
         By default virtual ranks inside of `run_threads`, and processes elsewhere.
 
@@ -86,7 +85,7 @@ def make_mesh(
     >>> mesh.shape
     {'i': 1}
     """
-    if devices is not None and len(devices) != 1:
+    if devices is not None and not are_all_devices(devices):
         raise ArgumentValueError(
             "make_mesh: devices must be None: each process of the program is one device, in the order of its number"
         )

@@ -36,7 +36,7 @@ def _check(where: str, device: Any) -> None:
 
 @checked
 def devices(backend: str | None = None) -> list[Device]:
-    """The devices: one CPU.
+    """The devices of all processes: one CPU for each.
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ def devices(backend: str | None = None) -> list[Device]:
     [CpuDevice(id=0)]
     """
     _check("devices: backend", backend)
-    return [CPU]
+    count: int = _worlds[0].place()[1]
+    return [CPU] if count == 1 else [Device(i) for i in range(count)]
 
 
 @checked
@@ -64,17 +65,18 @@ def local_devices(
     >>> ft.local_devices()
     [CpuDevice(id=0)]
     """
+    own: int = _worlds[0].place()[0]
     for name, number in (("process_index", process_index), ("host_id", host_id)):
-        if number:
+        if number not in (None, own):
             raise ArgumentValueError(
-                f"local_devices: {name} must be 0, got {number}: functrans runs in one process"
+                f"local_devices: {name} must be {own}, that of this process, got {number}"
             )
-    return devices(backend)
+    return [devices(backend)[own]]
 
 
 @checked
 def device_count(backend: str | None = None) -> int:
-    """The number of devices: 1.
+    """The number of devices: that of processes.
 
     Examples
     --------
@@ -95,7 +97,7 @@ def local_device_count(backend: str | None = None) -> int:
     >>> ft.local_device_count()
     1
     """
-    return len(devices(backend))
+    return len(local_devices(backend=backend))
 
 
 def default_backend() -> str:

@@ -78,6 +78,8 @@ def map(
     check_function("map", f)
     if not isinstance(mesh, Mesh):
         raise ArgumentError(f"map: mesh must be a Mesh, got {shown(mesh)}. make_mesh makes one")
+    if not isinstance(items, Iterable):
+        raise ArgumentError(f"map: items must be iterable, got {shown(items)}")
     items = list(items)
     c = mesh.communicator(mesh.names)
     c.agree(f"map: {len(items)} items")

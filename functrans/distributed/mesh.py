@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextvars
+import os
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..core import ArgumentError
+from ..core import ArgumentError, Device
 from ..errors import ArgumentValueError, CollectiveError, ShardingError
 from ..runtime.context import Living
 from ..runtime.module_getattr import lazy_import
@@ -45,7 +46,13 @@ class World(Protocol):
 
 
 class Mesh:
-    """Ranks arranged along named axes; made by `make_mesh`.
+    """Ranks arranged along named axes; made by `make_mesh`, or as JAX makes it, of all devices.
+
+    Parameters
+    ----------
+    devices : array of Device
+        All those of `functrans.devices`, each of which is a process, in their order, with an axis for each name.
+    names : sequence of str
 
     Attributes
     ----------
@@ -55,10 +62,15 @@ class Mesh:
         The axes; ranks count along the last one first.
     rank, size : int
         The number of this rank, and of all.
+    devices : ndarray of object
+        The device of each rank.
     closed : bool
 
     Examples
     --------
+    >>> import numpy as np, functrans as ft
+    >>> ft.sharding.Mesh(np.array(ft.devices()), ("dp",))
+    <Mesh dp=1: rank 0 of 1>
     >>> from functrans.distributed import run_threads
     >>> def where(mesh):
     ...     return mesh.rank, mesh.axis_index("dp"), mesh.axis_index("tp")
@@ -66,13 +78,18 @@ class Mesh:
     [(0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1)]
     """
 
-    def __init__(self, shape: tuple[int, ...], names: tuple[str, ...], world: World | None = None):
+    def __init__(self, devices: Any, names: Any, *, world: World | None = None):
+        shape, names = _axes(np.shape(devices), names)
         if world is None:
-            raise ShardingError(
-                "Mesh: a mesh arranges the processes of a program, each of which is one device. Make it by "
-                "functrans.make_mesh(shape, names)"
-            )
+            if not are_all_devices(devices):
+                raise ShardingError(
+                    f"Mesh: the devices must be those of functrans.devices(), in their order, got {devices!r}. "
+                    "Make the mesh by functrans.make_mesh(shape, names)"
+                )
+            world = _checked_world(backend_here(), None, shape)
         self.shape = dict(zip(names, shape, strict=True))
+        self.devices = np.empty(shape, object)
+        self.devices.flat[:] = [Device(i) for i in range(prod(shape))]
         self.names = names
         self.rank = world.rank
         self.size = world.size
@@ -251,6 +268,22 @@ def virtual_world() -> ThreadsWorld | None:
     return _virtual.get()
 
 
+#: What the starters of MPI programs set for each process.
+_STARTED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+
+
+def is_started_by_mpi() -> bool:
+    """Whether this process is one of several, as far as can be known without loading MPI."""
+    return "mpi4py.MPI" in sys.modules or any(name in os.environ for name in _STARTED)
+
+
+def backend_here() -> str:
+    """The backend of meshes that are made here."""
+    if virtual_world() is not None:
+        return "threads"
+    return "mpi" if is_started_by_mpi() else "self"
+
+
 def make_mesh(
     shape: int | Sequence[int], names: str | Sequence[str], *, backend: str = "mpi", comm: Any = None
 ) -> Mesh:
@@ -292,6 +325,23 @@ def make_mesh(
         raise ArgumentValueError(f"make_mesh: backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
     if comm is not None and backend != "mpi":
         raise ArgumentValueError(f"make_mesh: comm is for backend='mpi', not {backend!r}")
+    return _mesh(sizes, axes, _checked_world(backend, comm, sizes))
+
+
+def _mesh(sizes: tuple[int, ...], axes: tuple[str, ...], world: World) -> Mesh:
+    return Mesh(np.empty(sizes, bool), axes, world=world)
+
+
+def are_all_devices(devices: Any) -> bool:
+    """Whether these may be the devices of all processes in the order of their numbers.
+
+    NumPy makes arrays of text of devices, without their numbers.
+    """
+    numbers = [x.id for x in np.asarray(devices, object).flat if isinstance(x, Device)]
+    return numbers in ([], list(range(len(numbers))))
+
+
+def _checked_world(backend: str, comm: Any, sizes: tuple[int, ...]) -> World:
     world = _world(backend, comm, prod(sizes))
     if prod(sizes) != world.size:
         there = "is 1" if world.size == 1 else f"are {world.size}"
@@ -299,7 +349,7 @@ def make_mesh(
         size, how = world.size, world.how.format(size=prod(sizes))
         world.close()
         raise CollectiveError(f"{text}{prod(sizes)}, {how}; or let the sizes multiply to {size}")
-    return Mesh(sizes, axes, world)
+    return world
 
 
 def _axes(shape: Any, names: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -376,7 +426,7 @@ def run_threads(
         world = ThreadsWorld(team, rank)
         _virtual.set(world)
         try:
-            mesh = Mesh(sizes, axes, world)
+            mesh = _mesh(sizes, axes, world)
             results[rank] = fun(mesh)
             mesh.close()
         except BaseException as error:  # raised in the caller's thread

@@ -1,4 +1,4 @@
-"""The one device: the CPU."""
+"""The one device of a process: the CPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Device(str):
     platform, device_kind : str
         ``"cpu"``.
     id, process_index : int
-        0.
+        The number of the process: 0, unless there are several.
 
     Examples
     --------
@@ -24,24 +24,34 @@ class Device(str):
     'cpu'
     """
 
-    __slots__ = ()
+    __slots__ = ("id",)
 
     platform = "cpu"
     device_kind = "cpu"
-    id = 0
-    process_index = 0
+    id: int
     local_hardware_id = 0
-    host_id = 0
 
-    def __new__(cls) -> Device:
-        """The device."""
-        return str.__new__(cls, "cpu")
+    def __new__(cls, process: int = 0) -> Device:
+        """The device of a process."""
+        device = str.__new__(cls, "cpu")
+        device.id = process
+        return device
 
-    def __reduce__(self) -> tuple[type[Device], tuple[()]]:
-        return Device, ()
+    @property
+    def process_index(self) -> int:
+        """See the class."""
+        return self.id
+
+    @property
+    def host_id(self) -> int:
+        """An older name of `process_index`."""
+        return self.id
+
+    def __reduce__(self) -> tuple[type[Device], tuple[int]]:
+        return Device, (self.id,)
 
     def __repr__(self) -> str:
-        return "CpuDevice(id=0)"
+        return f"CpuDevice(id={self.id})"
 
     def memory_stats(self) -> None:
         """None: the operating system accounts for the memory of the process."""

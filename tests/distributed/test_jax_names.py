@@ -38,6 +38,28 @@ def program(_=None):
     return n, jax.process_index(), jax.grad(loss)(jnp.ones(2), x)
 
 
+def test_a_mesh_of_devices():
+    """Each process is a device."""
+
+    def check(mesh):
+        devices = ft.devices()
+        assert [d.id for d in devices] == [d.process_index for d in devices] == [0, 1, 2, 3]
+        assert ft.local_devices()[0].id == ft.process_index() == mesh.rank
+        assert (ft.device_count(), ft.local_device_count()) == (4, 1)
+        with pytest.raises(ArgumentValueError, match="that of this process"):
+            ft.local_devices(process_index=mesh.rank + 1)
+        square = Mesh(np.array(devices).reshape(2, 2), ("a", "b"))
+        assert square.shape == {"a": 2, "b": 2}
+        assert [d.id for d in square.devices[1]] == [2, 3]
+        assert ft.make_mesh((4,), ("i",), devices=devices).devices.shape == (4,)
+        with pytest.raises(ShardingError, match="in their order"):
+            Mesh(devices[::-1], ("i",))
+        f = ft.shard_map(lambda x: ft.lax.psum(x, "b"), mesh=square, in_specs=ft.P("b"), out_specs=ft.P())
+        np.testing.assert_array_equal(f(X), X[:2] + X[2:])
+
+    run_threads((4,), ("i",), check)
+
+
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_a_program_of_jax(n):
     for rank, (count, index, gradient) in enumerate(run_threads((n,), ("i",), program)):
@@ -84,7 +106,11 @@ def test_named_shardings():
 
 def test_what_needs_several_devices_in_one_process():
     with pytest.raises(ShardingError, match=r"functrans\.make_mesh"):
-        Mesh(np.array(ft.devices()), ("i",))
+        Mesh(ft.devices() * 2, ("i",))
+    with pytest.raises(CollectiveError, match="has 2 ranks, but there is 1"):
+        Mesh(np.array(ft.devices() * 2), ("i",))
+    with pytest.raises(ArgumentValueError, match="1 sizes"):
+        Mesh(ft.devices(), ("i", "j"))
     with pytest.raises(ArgumentValueError, match="each process of the program is one device"):
         ft.make_mesh((2,), ("i",), devices=[ft.devices()[0]] * 2)
     with pytest.raises(ArgumentValueError, match="an AxisType for each axis"):

@@ -33,6 +33,14 @@ def test_without_a_mesh():
         map(abs, [1], 4)
 
 
+def test_what_is_not_iterable():
+    with (
+        make_mesh((1,), ("dp",), backend="self") as mesh,
+        pytest.raises(ArgumentError, match="items must be iterable"),
+    ):
+        map(abs, 3, mesh)
+
+
 def test_the_default_bar_is_on_stderr(capsys):
     map(abs, [1, 2, 3], make_mesh(1, "dp", backend="self"), desc="three numbers")
     assert "three numbers" in capsys.readouterr().err

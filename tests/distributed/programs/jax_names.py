@@ -11,7 +11,8 @@ from functrans.sharding import NamedSharding
 n, rank = jax.process_count(), jax.process_index()
 assert n == 2
 assert 0 <= rank < n
-mesh = jax.make_mesh((n,), ("data",))
+mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
+assert mesh.devices[rank].id == jax.local_devices()[0].process_index == rank
 X = np.arange(8.0).reshape(4, 2)
 
 
