@@ -64,6 +64,26 @@ def checkpointed(inner, n):
 NESTS = [elif_chain, elif_chain_of_pairs, scan, while_loop, jitted, checkpointed]
 
 
+def loop_with_branch(inner, n):
+    return scan(elif_chain(inner, n), n)
+
+
+def loop_or_branch(inner, n):
+    return scan(inner, n) if n % 2 else elif_chain(inner, n)
+
+
+def loop_that_writes(inner, n):
+    """Each level writes an element, or is the nest inside."""
+
+    def body(i, c):
+        return lax.cond(c[i] > n, lambda c: c.at[i].set(fnp.sin(c[i]) * c[i - 1]), inner, c)
+
+    return lambda x: lax.fori_loop(1, 5, body, x)
+
+
+LOOPS_WITH_BRANCHES = [loop_with_branch, loop_or_branch, loop_that_writes]
+
+
 def nested(level, depth):
     f = lambda x: fnp.sin(x) * 1.1
     for n in range(1, depth + 1):
@@ -84,6 +104,20 @@ def test_a_level_more_costs_what_the_last_one_did(level, transformation):
     work(2)  # what the first programs load
     first, second, third = work(3), work(6), work(12)
     assert third - second <= 6 * (second - first)
+
+
+@pytest.mark.parametrize("level", LOOPS_WITH_BRANCHES, ids=lambda f: f.__name__)
+def test_a_level_more_of_a_hessian_costs_what_the_last_one_did(level):
+    """Quadratic growth has the factor 1.9, cubic 3.3, work that doubles at each level 8."""
+
+    def work(depth):
+        ft.clear_caches()
+        f = nested(level, depth)
+        return calls_of(lambda: ft.jit(ft.hessian(lambda x: fnp.sum(f(x)))).lower(X))
+
+    work(2)
+    first, second, third = work(2), work(5), work(8)
+    assert third - second <= 2.3 * (second - first)
 
 
 def test_equations_that_a_loop_does_not_change():
@@ -122,6 +156,24 @@ def writes(x, n):
     for i in range(n):
         y = y.at[i].set(fnp.sin(y[i - 1]) + x[0])
     return y
+
+
+def test_a_loop_for_threads_more_costs_what_the_last_one_did():
+    """Whether iterations share memory was looked for in all of the kernel before them."""
+
+    def work(n):
+        def f(x):
+            for _ in range(n):
+                x = fnp.sort(fnp.tanh(x), axis=1) * 1.1
+            return x
+
+        jaxpr = ft.jit(f).lower(np.ones((300, 1000))).jaxpr
+        with ft.config.patch(num_threads=2):
+            return calls_of(lambda: lower(jaxpr, Options()))
+
+    work(2)
+    first, second, third = work(4), work(8), work(16)
+    assert third - second <= 2.3 * (second - first)
 
 
 @pytest.mark.parametrize("transformation", ["jit", "grad"])

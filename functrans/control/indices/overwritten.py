@@ -115,11 +115,13 @@ def _least(x: Value) -> int | None:
 
 def updated_arrays(body: Jaxpr, num_consts: int, num_carry: int) -> list[int]:
     """The parts of the carry of which an iteration overwrites elements."""
-    pairs = zip(body.invars[num_consts : num_consts + num_carry], body.outvars)
     return [
         c
-        for c, (v, new) in enumerate(pairs)
-        if v is not new and v.aval.shape and _chain(body, v, new) is not None
+        for c, chain in enumerate(_chains(body)[:num_carry])
+        if chain is not None
+        and chain.updates
+        and chain.start == num_consts + c
+        and body.invars[chain.start].aval.shape
     ]
 
 
@@ -163,42 +165,58 @@ def _most(length: int | None) -> float:
 _Update = tuple[Eqn, int, int]
 
 
-def _chain(body: Jaxpr, start: Atom, end: Atom) -> list[_Update] | None:
-    """What updates an array from `start` to `end`, first to last; None if something else makes the latter."""
+class _Chain(NamedTuple):
+    """What makes an output of a body: updates, first to last, of the input of this number."""
+
+    start: int
+    updates: list[_Update]
+
+
+def _chains(body: Jaxpr) -> list[_Chain | None]:
+    """The chain of each output of a body; None if something else than updates makes it.
+
+    Found once for each body: in nests, each level asks for those of all levels inside.
+    """
+    return body.derive("chains of updates", lambda: _find_chains(body))
+
+
+def _find_chains(body: Jaxpr) -> list[_Chain | None]:
+    inputs = {v: i for i, v in enumerate(body.invars)}
     producer = {v: e for e in body.eqns for v in e.outvars}
-    chain: list[_Update] = []
-    while end is not start:
-        eqn = producer.get(end) if isinstance(end, Var) else None
-        place = -1 if eqn is None else eqn.outvars.index(end)
-        operand = None if eqn is None else _updated(eqn, place)
-        if eqn is None or operand is None:
-            return None
-        chain.append((eqn, operand, place))
-        end = eqn.invars[operand]
-    return chain[::-1]
+
+    def chain_to(end: Atom) -> _Chain | None:
+        updates: list[_Update] = []
+        while end not in inputs:
+            eqn = producer.get(end) if isinstance(end, Var) else None
+            place = -1 if eqn is None else eqn.outvars.index(end)
+            operand = None if eqn is None else _updated(eqn, place)
+            if eqn is None or operand is None:
+                return None
+            updates.append((eqn, operand, place))
+            end = eqn.invars[operand]
+        return _Chain(inputs[end], updates[::-1])
+
+    return [chain_to(v) for v in body.outvars]
 
 
 def _updated(eqn: Eqn, place: int) -> int | None:
     """The number of the operand that an equation updates to its result number `place`; None if there is none."""
-    if is_checkpoint(eqn):
-        (body,) = bodies_of(eqn)
-        ways = [_chain(body, v, body.outvars[place]) for v in body.invars]
-        return next((i for i, way in enumerate(ways) if way is not None), None)
-    if eqn.primitive.rewind is None:
+    checkpoint = is_checkpoint(eqn)
+    if not checkpoint and eqn.primitive.rewind is None:
         return None
     if not is_nested(eqn):
         return 0
-    if "branches" in eqn.params:
-        for i in range(1, len(eqn.invars)):
-            ways = [_chain(b, b.invars[i - 1], b.outvars[place]) for b in bodies_of(eqn)]
-            if all(way is not None for way in ways):
-                return i
-        return None
+    if checkpoint or "branches" in eqn.params:
+        chains = [_chains(b)[place] for b in bodies_of(eqn)]
+        starts = {None if chain is None else chain.start for chain in chains}
+        (start,) = starts if len(starts) == 1 else (None,)
+        return None if start is None else start + (not checkpoint)
     first, consts, carried = sizes_of(eqn)
     (body,) = bodies_of(eqn)
-    if place >= carried or _chain(body, body.invars[consts + place], body.outvars[place]) is None:
+    if place >= carried:
         return None
-    return first + consts + place
+    chain = _chains(body)[place]
+    return None if chain is None or chain.start != consts + place else first + consts + place
 
 
 def is_nested(eqn: Eqn) -> bool:
@@ -301,8 +319,8 @@ class _Accesses:
     ) -> None:
         """Search a body for accesses to an array. It becomes the result of this number; None if it is only read."""
         start, result = array
-        chain = [] if result is None else _chain(body, start, body.outvars[result])
-        assert chain is not None
+        whole = None if result is None else _chains(body)[result]
+        chain = [] if whole is None else whole.updates
         # Version n is read before update n, wherever the equation stands.
         versions = {e.invars[i]: n - 0.5 for n, (e, i, _) in enumerate(chain)}
         versions[start if result is None else body.outvars[result]] = len(chain) - 0.5

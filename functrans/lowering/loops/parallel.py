@@ -124,6 +124,8 @@ class _Division:
         self.number = 0  # of the kernel's statement that is being looked at
         self._statements = list(kernel.body.statements)
         self._users: Counter[str] | None = None
+        self._before: Counter[str] = Counter()
+        self._counted = 0  # of the kernel's statements, those in `_before`
 
     def body(self, body: ir.StatementList) -> None:
         """Divide the outermost suitable loops of a block."""
@@ -148,6 +150,13 @@ class _Division:
         if self._users is None:
             self._users = Counter(t.buffer.place for t in touches(self.kernel.body))
         return self._users
+
+    def users_before(self) -> Counter[str]:
+        """How often the kernel's statements before the current one touch each storage."""
+        passed = self._statements[self._counted : self.number]
+        self._before.update(t.buffer.place for t in touches(ir.StatementList(passed)))
+        self._counted += len(passed)
+        return self._before
 
     # --- whether --------------------------------------------------------------------------------------------
 
@@ -193,12 +202,7 @@ class _Division:
         for b in self.kernel.buffers:
             roles.setdefault(b.place, set()).add(b.role)
         own = {place for place in written if roles[place] == {"scratch"}}
-        before = Counter(
-            t.buffer.place
-            for s in self._statements[: self.number]
-            for t in touches(ir.StatementList([s]))
-            if t.buffer.place in own
-        )
+        before = self.users_before()
         unseen = {place for place in own if inside[place] + before[place] == self.users[place]}
         return unseen - _dealt(loop, unseen)
 
