@@ -1,7 +1,8 @@
 """How the cost of a step grows with the number of steps, and that of compiling an operation with their number.
 
 Both are flat in a sound program. If an iteration copies an array that is as long as the loop, or a pass looks at all
-equations for each of them, the exponent of the growth goes to two.
+equations for each of them, the exponent of the growth goes to two. In nests, the cost of a level may grow with their
+number; work that each level does several times for the one inside would double it with each.
 """
 
 from __future__ import annotations
@@ -43,6 +44,13 @@ OPERATIONS = (50, 200, 800)
 #: costs once counts least. The rest is for noise, and for arrays that leave a cache.
 BOUND = 1.25
 
+#: The levels of nests of loops and branches.
+LEVELS = (2, 4, 8)
+
+#: Time grows as this power of the number of levels at most: each level may look at all inside once. If the work doubled
+#: with each level, the power would be 4.
+NESTS_BOUND = 2.25
+
 #: Programs that grow faster, with the reason.
 KNOWN = {
     f"{name}: compile": "mostly LLVM's, in one large function"
@@ -54,7 +62,7 @@ KNOWN = {
     )
 }
 
-Call = Callable[[], Any]
+Call = Callable[..., Any]
 
 
 class Looped(NamedTuple):
@@ -88,8 +96,8 @@ def main(options: argparse.Namespace) -> int:
         for kind in ("forward", "gradient"):
             full_name = f"{name}, {kind}"
             if options.only.lower() in full_name.lower():
-                for what, (costs, exponent) in cost_of_an_operation(
-                    f, data, kind, options.repeats or 3
+                for what, (costs, exponent) in cost_by_size(
+                    partial(_unrolled, f), data, kind, OPERATIONS, options.repeats or 3
                 ).items():
                     rows.append([full_name, what, *map(number, costs), f"{exponent:.2f}"])
                     grown += _too_fast(f"{full_name}: {what}", exponent)
@@ -99,15 +107,29 @@ def main(options: argparse.Namespace) -> int:
             "\nMicroseconds to trace and to compile an operation of a program without loops, by their number.\n"
         )
         print(table(("program", "what", *[f"{n:,}" for n in OPERATIONS], "power"), rows))
+    rows = []
+    for name, level in NESTS:
+        for kind in ("gradient", "Hessian"):
+            full_name = f"{name}, {kind}"
+            if options.only.lower() in full_name.lower():
+                found = cost_by_size(partial(_nest, level), (np.linspace(0.1, 1, 20),), kind, LEVELS,
+                                     options.repeats or 3)  # fmt: skip
+                for what, (costs, exponent) in found.items():
+                    rows.append([full_name, what, *[number(c / 1e3) for c in costs], f"{exponent:.2f}"])
+                    grown += _too_fast(f"{full_name}: {what}", exponent, NESTS_BOUND)
+                print(f"measured {full_name}", flush=True)
+    if rows:
+        print("\nMilliseconds to trace and to compile a level of a nest, by the number of levels.\n")
+        print(table(("program", "what", *[f"{n} levels" for n in LEVELS], "power"), rows))
     print("", *grown, sep="\n")
     return 1 if any("known" not in line for line in grown) else 0
 
 
-def _too_fast(name: str, exponent: float) -> list[str]:
-    if exponent <= BOUND:
+def _too_fast(name: str, exponent: float, bound: float = BOUND) -> list[str]:
+    if exponent <= bound:
         return []
     reason = f" (known: {KNOWN[name]})" if name in KNOWN else ""
-    return [f"{name} grows with the power {exponent:.2f}, more than {BOUND}{reason}"]
+    return [f"{name} grows with the power {exponent:.2f}, more than {bound}{reason}"]
 
 
 # --- loops --------------------------------------------------------------------------------------------------
@@ -264,29 +286,95 @@ UNROLLED: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
 ]
 
 
-def cost_of_an_operation(
-    f: Callable[..., Any], data: tuple[Any, ...], kind: str, repeats: int
+# --- nests of loops and branches ----------------------------------------------------------------------------
+
+Nest = Callable[[Any, Any, Any, int], Call]
+
+
+def loop_with_branch(np: Any, lax: Any, inner: Call, n: int) -> Call:
+    """A loop whose step is a branch."""
+
+    def step(x: Any, _: Any) -> tuple[Any, None]:
+        return lax.cond(x[0] > n, lambda x: x * n, inner, x) + 0.1, None
+
+    return lambda x: lax.scan(step, x, None, length=2)[0]
+
+
+def loop_that_writes(np: Any, lax: Any, inner: Call, n: int) -> Call:
+    """A loop that writes an element, or runs the nest inside."""
+
+    def step(i: Any, x: Any) -> Any:
+        return lax.cond(x[i] > n, lambda x: x.at[i].set(np.sin(x[i]) * x[i - 1]), inner, x)
+
+    return lambda x: lax.fori_loop(1, 5, step, x)
+
+
+def while_with_branch(np: Any, lax: Any, inner: Call, n: int) -> Call:
+    """A loop that runs while a condition holds, whose step is a branch."""
+
+    def step(c: Any) -> Any:
+        return c[0] + 1, lax.cond(c[1][0] > n, lambda x: x * n, inner, c[1]) + 0.1
+
+    return lambda x: lax.while_loop(lambda c: c[0] < 2, step, (0, x))[1]
+
+
+#: A level each.
+NESTS: list[tuple[str, Nest]] = [
+    ("branch in a loop", loop_with_branch),
+    ("branch in a loop that writes", loop_that_writes),
+    ("branch in a while loop", while_with_branch),
+]
+
+
+def _nest(level: Nest, own: Any, levels: int) -> Call:
+    """The sum of a nest of so many levels."""
+    f: Call = lambda x: own.numpy.sin(x) * 1.1  # noqa: E731
+    for n in range(1, levels + 1):
+        f = level(own.numpy, own.lax, f, n)
+    return lambda x: own.numpy.sum(f(x))
+
+
+# --- tracing and compiling ----------------------------------------------------------------------------------
+
+
+def _unrolled(f: Callable[..., Any], own: Any, ops: int) -> Call:
+    return own.bind(f, ops=ops)
+
+
+def cost_by_size(
+    make: Callable[[Any, int], Call],
+    data: tuple[Any, ...],
+    kind: str,
+    sizes: tuple[int, ...],
+    repeats: int,
 ) -> dict[str, tuple[list[float], float]]:
-    """For tracing and for compiling: microseconds for each number of operations, and the power of the growth."""
+    """For tracing and for compiling: microseconds for each operation or level, and the power of the growth.
+
+    `make` makes a program of a size, for a backend.
+    """
     found: dict[str, list[float]] = {"trace": [], "compile": []}
-    for ops in OPERATIONS:
-        samples = [cold(f, data, kind, ops) for _ in range(repeats)]
+    for size in sizes:
+        samples = [cold(partial(_of_size, make, size), data, kind) for _ in range(repeats)]
         for times, column in zip(found.values(), zip(*samples, strict=True), strict=True):
             times.append(statistics.median(column))
     return {
-        what: ([1e6 * t / n for t, n in zip(times, OPERATIONS, strict=True)], _power(times, list(OPERATIONS)))
+        what: ([1e6 * t / n for t, n in zip(times, sizes, strict=True)], _power(times, list(sizes)))
         for what, times in found.items()
     }
 
 
-def cold(f: Callable[..., Any], data: tuple[Any, ...], kind: str, ops: int) -> tuple[float, float]:
+def _of_size(make: Callable[[Any, int], Call], size: int, own: Any) -> Call:
+    return make(own, size)
+
+
+def cold(make: Callable[[Any], Call], data: tuple[Any, ...], kind: str) -> tuple[float, float]:
     """Seconds to trace, and to compile, a new function with empty caches."""
     own = backends.functrans()
     own.clear()
     gc.collect()
-    bound = own.bind(f, ops=ops)
+    f = {"forward": lambda f: f, "gradient": ft.grad, "Hessian": ft.hessian}[kind](make(own))
     start = process_time()
-    lowered = ft.jit(bound if kind == "forward" else ft.grad(bound)).lower(*data)
+    lowered = ft.jit(f).lower(*data)
     middle = process_time()
     lowered.compile()
     return middle - start, process_time() - middle

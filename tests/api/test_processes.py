@@ -7,7 +7,7 @@ import textwrap
 import threading
 import time
 from functools import partial
-from itertools import permutations
+from itertools import combinations, permutations
 
 import nbclient
 import nbformat
@@ -155,15 +155,19 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-#: Modules that register handlers of forks, or hold locks that one must wait for, in all orders.
-ORDERS = [
-    [],
-    ["multiprocessing", "random"],
-    *permutations(["functrans", "logging", "threading", "concurrent.futures.thread", "numba"]),
-]
+#: Modules that register handlers of forks, or hold locks that one must wait for.
+WITH_HANDLERS = ["functrans", "logging", "threading", "concurrent.futures.thread", "numba"]
+ROTATED = [WITH_HANDLERS[k:] + WITH_HANDLERS[:k] for k in range(5)]
+#: Any three of them are imported in all six orders, and any two, with each delay, in both.
+ORDERS = [[], ["multiprocessing", "random"], *ROTATED, *[order[::-1] for order in ROTATED]]
 
 
-@pytest.mark.wide(17)
+def test_the_orders_of_imports_have_all_orders_of_three():
+    found = {three for order in ORDERS[2:] for three in combinations(order, 3)}
+    assert found == set(permutations(WITH_HANDLERS, 3))
+
+
+@pytest.mark.wide(4)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("number", range(len(ORDERS)))
 def test_a_fork_while_another_thread_makes_the_first_call(number):
