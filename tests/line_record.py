@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = 15  # tests that run before any other, wherever they stand
+FEW = 2  # cases of the same test among these
 
 
 def run_pytest(arguments: list[str], plugin: object) -> int:
@@ -82,22 +84,32 @@ class LineRecord:
     def tests(self, path: str, lines: Iterable[int], budget: float) -> list[str]:
         """The tests that execute the first of some lines that any does: the quickest, then the nearest to the file.
 
-        A line that only runs when the package is imported concerns all tests. Altogether they take `budget` seconds.
+        Cases of one test take turns with other tests. A line that only runs when the package is imported concerns all
+        tests of the file. Altogether they take `budget` seconds.
         """
         if path not in self.lines:
             if (ROOT / path).stat().st_mtime > self.written:
                 sys.exit(f"{path} has changed since the tests were recorded: --record them again")
             self.lines[path] = self.data.contexts_by_lineno(str(ROOT / path))
-        found = next((self.lines[path][n] for n in lines if self.lines[path].get(n)), [])
-        chosen = [t for t in (self.seconds if found == [""] else found) if t in self.seconds]
+        by_line = self.lines[path]
+        found = next((by_line[n] for n in lines if by_line.get(n)), [])
+        if found == [""]:
+            found = list({test for tests in by_line.values() for test in tests} - {""}) or list(self.seconds)
+        chosen = sorted([t for t in found if t in self.seconds])
         chosen.sort(key=self.seconds.__getitem__)
         inner = Path(path).relative_to("functrans")
+        cases, turn = Counter[str](), {}
+        for test in chosen:
+            function = test.partition("[")[0]
+            turn[test] = cases[function]
+            cases[function] += 1
 
-        def far(test: str) -> int:
+        def far(test: str) -> tuple[int, int]:
             file = Path(test.partition("::")[0]).relative_to("tests")
             mirrors = file.parent == inner.parent and inner.stem in file.stem
-            return 2 - mirrors - (file.parts[0] == inner.parts[0])
+            return 2 - mirrors - (file.parts[0] == inner.parts[0]), turn[test]
 
+        chosen.sort(key=lambda test: turn[test] >= FEW)
         chosen[QUICK:] = sorted(chosen[QUICK:], key=far)
         spent, some = 0.0, []
         for test in chosen:

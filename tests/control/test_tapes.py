@@ -115,3 +115,16 @@ def test_tapes_of_tapes_from_branches_that_did_not_run(backend):
     np.testing.assert_allclose(
         third(repeated(repeated(turn, 1), 2)), third(lambda x: turn(turn(x))), rtol=1e-12
     )
+
+
+def test_loops_without_collectives_do_not_mind_the_name_of_the_axis():
+    """Lanes whose loops differ in length have tapes of their own."""
+
+    def powers(x, n):
+        return lax.fori_loop(0, n, lambda i, s: fnp.sin(s) * x, x)
+
+    x, n = np.array([0.3, 1.2, -0.7]), np.array([0, 5, 2])
+    named = ft.vmap(lambda x, n: ft.grad(powers)(x, n) + lax.psum(0.0 * x, "i"), axis_name="i")
+    expected = [ft.grad(powers)(a, int(b)) for a, b in zip(x, n)]
+    np.testing.assert_allclose(named(x, n), expected, rtol=1e-13)
+    np.testing.assert_allclose(ft.jit(named)(x, n), expected, rtol=1e-13)

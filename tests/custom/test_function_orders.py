@@ -292,3 +292,36 @@ def test_a_forward_with_ctx_runs_once_for_a_first_derivative(derivative):
     Counted.runs = []
     second = derivative(derivative(Counted.apply))(0.5)
     assert np.allclose(second, np.cos(0.5) - np.sin(0.5) * 0.5)
+
+
+class Backward(ft.Function):
+    """Twice the sine's derivative; without forward mode."""
+
+    generate_jvp_rule = False
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return fnp.sin(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2.0 * g * fnp.cos(ctx.saved_tensors[0])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda x: lax.scan(lambda c, _: (Backward.apply(c), c), x, None, length=2)[0],
+        lambda x: lax.fori_loop(0, 2, lambda i, c: Backward.apply(c), x),
+        lambda x: lax.while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, Backward.apply(s[1])), (0, x))[1],
+        lambda x: lax.cond(x > 0, lambda x: Backward.apply(Backward.apply(x)), fnp.cos, x),
+        lambda x: ft.checkpoint(lambda x: Backward.apply(Backward.apply(x)))(x),
+    ],
+    ids=["scan", "fori_loop", "while_loop", "cond", "checkpoint"],
+)
+def test_reverse_mode_never_asks_for_forward_mode(loop, wrap):
+    np.testing.assert_allclose(wrap(ft.grad(loop))(0.7), 4 * np.cos(0.7) * np.cos(np.sin(0.7)), rtol=1e-14)
+    with pytest.raises(errors.MissingRuleError, match="implement the jvp"):
+        wrap(ft.jacfwd(loop))(0.7)

@@ -6,6 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.core.trace import current_trace, tracing
 from functrans.errors import (
     ArgumentError,
     CheckError,
@@ -17,6 +18,7 @@ from functrans.errors import (
     ShapeError,
 )
 from functrans.experimental import checkify as ck
+from functrans.transforms.checks import CheckTrace
 
 
 def root(x, limit=0.0):
@@ -161,6 +163,25 @@ def test_the_first_error_in_program_order_wins():
         assert first_line(run(-1.0)[0]) == "first: -1.0"
         assert first_line(run(0.5)[0]) == "second: 2.0"
         assert first_line(run(5.0)[0]) == "second: 2.0"
+
+
+def test_numbers_known_while_tracing_leave_one_check():
+    """What passes is forgotten, and so is what fails after another failure: there may be a million of them."""
+
+    def f(x):
+        for limit in range(100):
+            ck.check(x < limit, "not below {n}", n=limit)
+        return x
+
+    trace = CheckTrace(current_trace.get(), ("user",))
+    tracing(trace, f, 30.5)
+    (shown,) = *trace.errors.values[0], *trace.errors.values[1:]
+    assert trace.errors.code == 1
+    assert shown == 0
+    assert ck.checkify(f)(30.5)[0].get().startswith("not below 0")
+    trace = CheckTrace(current_trace.get(), ("user",))
+    tracing(trace, f, -1.0)
+    assert trace.errors.checks == ()
 
 
 def test_a_while_loop_ends_at_its_first_error():

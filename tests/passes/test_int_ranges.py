@@ -227,6 +227,7 @@ def test_numbers_are_multiples_of_others_with_a_rest(f, known, made_of):
         (lambda a, b: 3 * a >= 4, {"a": (2, HIGHEST)}),
         (lambda a, b: 5 - 2 * a >= 0, {"a": (LOWEST, 2)}),
         (lambda a, b: -2 * a < -1, {"a": (1, HIGHEST)}),
+        (lambda a, b: -2 * a == b, {"a": (-1, 1), "b": (-6, 0)}),
         (lambda a, b: 3 * a == 6, {"a": (2, 2)}),
         (lambda a, b: a != 2, {}),
         (lambda a, b: a < b, {"a": (LOWEST, 1), "b": (1, HIGHEST)}),

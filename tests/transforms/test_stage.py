@@ -5,7 +5,9 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans import lax
 from functrans.core.aval import Aval, aval_of
+from functrans.core.evaluation import jaxpr_as_fun
 from functrans.core.ir import Literal
 from functrans.core.primitive import Effect
 from functrans.core.trace import current_trace, eval_trace
@@ -78,3 +80,24 @@ def test_captured_constants_of_the_other_byte_order_become_native():
     (constant,) = staged.consts
     assert constant.dtype.isnative
     np.testing.assert_array_equal(constant, other)
+
+
+def hooked(x):
+    ft.register_hook(x, lambda g: 3.0 * g)
+    return fnp.sin(x)
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        lambda: ft.grad(lambda x: jaxpr_as_fun(ft.make_jaxpr(hooked)(x))(x)[0])(1.0),
+        lambda: ft.grad(ft.aot.aot_function(hooked))(1.0),
+        lambda: ft.vjp(ft.jit(hooked), 1.0)[1](1.0)[0],
+        lambda: ft.grad(lambda x: lax.scan(lambda c, _: (hooked(c), None), x, None, length=1)[0])(1.0),
+        lambda: ft.grad(ft.checkpoint(hooked))(1.0),
+        lambda: ft.grad(lambda x: lax.cond(x > 0, hooked, fnp.cos, x))(1.0),
+    ],
+    ids=["make_jaxpr", "aot", "jit", "scan", "checkpoint", "cond"],
+)
+def test_a_hook_on_an_argument_counts_once_however_the_function_is_staged(derivative):
+    np.testing.assert_allclose(derivative(), 3.0 * np.cos(1.0), rtol=1e-14)

@@ -402,7 +402,7 @@ own_p: Primitive = Primitive(
         (0,) * len(args),
     ),
     multiple_results=True,
-    call=CallRules(opaque=True, expand=lambda *avals: stage(lambda *values: list(values), avals, "own")),
+    call=CallRules(expand=lambda *avals: stage(lambda *values: list(values), avals, "own")),
     moves_data=True,
     each_lane=True,
 )

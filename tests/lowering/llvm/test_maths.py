@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from functrans.lowering.backend import Options
 from functrans.lowering.llvm import maths, objects
 from functrans.lowering.llvm.inline_maths import FASTER, FUNCTIONS
 from functrans.lowering.llvm.symbols import has_libmvec, is_in_process
@@ -186,6 +187,30 @@ def test_the_sine_and_cosine_of_a_number_are_one_call():
         assert np.array_equal(out, [np.cos(angle), np.sin(angle), np.cos(angle)], equal_nan=True)
     if maths.is_in_process("sincos"):
         assert kernel.llvm.count("call double @") == 0
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_only_extremes_may_take_either_zero(strict):
+    """And nothing may where the written order counts."""
+    b = Builder("zeros")
+    source = b.buffer("x", F8, (2,), "in")
+    names = ("floor", "ceil", "trunc", "rint", "sqrt", "abs", "min", "max")
+    target = b.buffer("y", F8, (len(names),), "out")
+    x, other = (b.load(source, (i,)) for i in range(2))
+    for i, name in enumerate(names):
+        extreme = name in ("min", "max")
+        b.store(target, (i,), b.binary(name, x, other) if extreme else b.call(name, x))
+    kernel, out = compile_kernel(b.finish(), Options(strict=strict)), np.zeros(len(names))
+    lines = [line for line in kernel.llvm.splitlines() if "nsz" in line]
+    assert len(lines) == (0 if strict else 2)
+    assert all("imum" in line for line in lines)
+    with np.errstate(invalid="ignore"):
+        for number in (-0.0, 0.0, -0.25, 2.5, -np.inf):
+            kernel.run((np.array([number, 1.0]), out))
+            expected = [getattr(np, name)(number) for name in names[:6]]
+            expected += [min(number, 1.0), max(number, 1.0)]
+            np.testing.assert_array_equal(out, expected)
+            assert list(np.signbit(out[np.isfinite(out)])) == list(np.signbit(expected)[np.isfinite(out)])
 
 
 @pytest.mark.skipif(not has_libmvec(), reason="no libmvec here")

@@ -7,12 +7,15 @@ import weakref
 import numpy as np
 import pytest
 
-from functrans import errors
+import functrans as ft
+from functrans import errors, lax
 from functrans.core.aval import Aval
 from functrans.core.ir import Eqn, Jaxpr
 from functrans.core.primitive import Effect, Primitive
 from functrans.errors.source import user_source
+from functrans.experimental import checkify
 from functrans.lowering.jaxpr.partition import HostStep, KernelStep, partition
+from functrans.lowering.run import executable
 from functrans.lowering.run.executable import compile_jaxpr
 from functrans.primitives.elementwise.arithmetic import mul_p, neg_p
 from functrans.primitives.elementwise.exp_log import exp_p
@@ -163,6 +166,23 @@ def test_failure_of_an_unused_result(stage):
     np.testing.assert_array_equal(executable(x, np.array([1]))[0], -x)
     with pytest.raises(IndexError):
         executable(x, np.array([-6]))
+
+
+def test_a_check_after_a_loop_is_raised_without_running_the_loop_in_numpy(monkeypatch):
+    def f(x):
+        total = lax.fori_loop(0, 5, lambda i, s: s + x[0], 0.0)
+        checkify.check(total < limit, "too much: {}", total)
+        return total
+
+    def slow(*args):
+        raise AssertionError("NumPy runs the loop")
+
+    monkeypatch.setattr(executable, "evaluate_on_host", slow)
+    limit = 20.0
+    assert ft.jit(f)(np.array([3.0])) == 15.0
+    limit = 10.0
+    with pytest.raises(errors.CheckError, match="too much: 15"):
+        ft.jit(lambda x: f(x))(np.array([3.0]))
 
 
 def test_numpys_own_errors_are_typed(stage):
