@@ -9,6 +9,7 @@ import inspect
 import json
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from functrans import lax
 from functrans.core.scalar_functions import COSTS
 from functrans.lowering.backend import Options
 from functrans.lowering.jaxpr.partition import HostStep
-from functrans.lowering.loops import ir
+from functrans.lowering.loops import ir, parallel
 from functrans.lowering.lower import lower
 from functrans.runtime.config import config
 
@@ -99,6 +100,45 @@ OTHERS = {
 }  # fmt: skip
 
 
+def large(*shape, dtype=float):
+    """An array that takes no memory: large ones are only lowered."""
+    return np.broadcast_to(np.ones((), dtype), shape)
+
+
+def smoothed(image):
+    padded = fnp.pad(fnp.sin(image), 1)
+    return padded[2:, 1:-1] + padded[:-2, 1:-1] - 2.0 * padded[1:-1, 1:-1]
+
+
+def squared(a, limit):
+    """Products and small arrays in each lane."""
+    b = a @ a + fnp.cumsum(a, axis=0)
+    return fnp.where(fnp.trace(b) > limit, b, fnp.sort(a, axis=1))
+
+
+def regression(w, x, y):
+    return fnp.mean(fnp.logaddexp(0.0, x @ w) - y * (x @ w))
+
+
+SHARED = {
+    "folds in teams": (lambda x: (fnp.sum(x), fnp.max(x * 2.0), fnp.argmin(x)), large(1 << 21)),
+    "softmax in teams": (lambda x: fnp.exp(x) / fnp.sum(fnp.exp(x), axis=1, keepdims=True), large(4096, 1024)),
+    "differences in teams": (lambda x: fnp.diff(fnp.sin(x), 2), large(1 << 21)),
+    "recursions in teams": (ft.vmap(PROGRAMS["read_back"][0]), large(4096, 400)),
+    "scans in teams": (ft.vmap(branching), large(4096, 400)),
+    "halvings in teams": (ft.vmap(PROGRAMS["groups"][0]), large(4096, 400)),
+    "images in teams": (ft.vmap(smoothed), large(300, 60, 80)),
+    "gradients of images in teams": (ft.vmap(ft.grad(loss(smoothed))), large(300, 60, 80)),
+    "products in lanes in teams": (ft.vmap(squared, (0, None)), large(20_000, 8, 8), 1.0),
+    "sorts in teams": (ft.vmap(lambda x: fnp.cumsum(fnp.sort(x)[::-1])), large(4096, 500)),
+    "matrix product in teams": (lambda a, b: a @ b.T + 1.0, large(700, 500), large(900, 500)),
+    "wide product in teams": (lambda a, b: a.T @ b, large(300, 40, dtype="f4"), large(300, 4000, dtype="f4")),
+    "regression in teams": (ft.grad(regression), large(50), large(50_000, 50), large(50_000)),
+    "table in teams": (lambda x, i: fnp.sum(fnp.exp(x[i]), axis=1), large(1000, 64), large(50_000, dtype=int)),
+    "complex numbers in teams": (lambda z: fnp.sum(fnp.exp(z) * fnp.conj(z)), large(1 << 20, dtype=complex)),
+}  # fmt: skip
+
+
 def gradient_of(loop):
     """The gradient of a loop of the benchmarks, of few iterations."""
     spaces = {"np": fnp, "lax": lax, "api": ft}
@@ -109,17 +149,19 @@ def gradient_of(loop):
 
 
 LOOPS = {f"gradient of {loop.name}": gradient_of(loop) for loop in ARRAY_LOOPS}
-CASES = {**PROGRAMS, **OTHERS, **LOOPS}
+CASES = {**PROGRAMS, **OTHERS, **SHARED, **LOOPS}
 COUNTS = (
     "kernels", "host calls", "statements", "operations", "accesses", "branches", "routines", "scratch", "failures",
     "independent loops", "separate loops", "interruptible loops", "teams", "inputs overwritten",
+    "extents",
 )  # fmt: skip
 
 
 def counted(name, donated=False):
     """The counts of one program: of its kernels' text, and of what runs if unknown loops turn once."""
     f, *args = CASES[name]
-    with config.patch(num_threads=2, checked=False):
+    every_machine = {"has_own_products": lambda letter: True, "can_set_threads": lambda: True}
+    with config.patch(num_threads=2, checked=False), patch.multiple(parallel, **every_machine):
         jaxpr = ft.jit(lambda *args: f(*args)).lower(*args).jaxpr
         program = lower(jaxpr, Options(), range(len(jaxpr.invars)) if donated else ())
     totals = dict.fromkeys(COUNTS, 0)
@@ -133,6 +175,7 @@ def counted(name, donated=False):
         for s in ir.walk(step.kernel.body):
             totals["statements"] += 1
             totals["failures"] += type(s) is ir.Fail
+            totals["extents"] += sum(abs(_number(step, x, 0)) for x in ir.operands_of(s))
             if type(s) is ir.For:
                 totals["independent loops"] += s.independent
                 totals["separate loops"] += s.separate
@@ -143,7 +186,7 @@ def counted(name, donated=False):
 
 
 def _number(step, x, otherwise):
-    if type(x) is ir.Param:
+    if type(x) is ir.Param and x.dtype == ir.INT64:
         return step.ints[x.slot]
     return x if type(x) is int else x.value if type(x) is ir.Extent else otherwise
 

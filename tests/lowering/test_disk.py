@@ -270,3 +270,22 @@ def test_a_directory_behind_a_link_is_judged_by_itself(tmp_path):
     disk = Disk(str(tmp_path / "link"))
     assert disk.put(KEY, DATA, LIMIT)
     assert disk.get(KEY) == DATA
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        test_what_was_stored_is_found_and_counted,
+        test_nobody_else_may_read_it,
+        test_exchanged_files_count_as_missing,
+        test_the_files_not_used_for_longest_go_first,
+        test_the_limit_holds_while_one_process_writes,
+        test_a_removed_directory_is_made_again,
+    ],
+    ids=lambda test: test.__name__,
+)
+def test_systems_that_know_directories_by_path_alone(test, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "supports_dir_fd", set())
+    monkeypatch.chdir(tmp_path)
+    test(Disk(str(tmp_path / "cache")))
+    assert os.listdir(tmp_path) == ["cache"]

@@ -89,6 +89,8 @@ def test_casts_and_choices_fold():
         lambda b, x, i: i / i,
         lambda b, x, i: x << 1,
         lambda b, x, i: b.where(x, x, x),
+        lambda b, x, i: b.where(x > 0.0, x, i),
+        lambda b, x, i: x >> 1,
         lambda b, x, i: (x > 0.0) - (x > 1.0),
         lambda b, x, i: bool(x > 0.0),
     ],
