@@ -14,12 +14,35 @@ project = "functrans"
 author = "The functrans developers"
 version = release = functrans.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
 exclude_patterns = ["_build"]
-html_theme = "alabaster"
-html_theme_options = {"description": "Composable transformations of NumPy programs", "page_width": "1100px"}
-html_show_sourcelink = False
+html_theme = "pydata_sphinx_theme"
+html_title = f"functrans {release}"
+html_theme_options = {
+    "logo": {"text": "functrans"},
+    "navbar_end": ["theme-switcher"],
+    "header_links_before_dropdown": 4,
+    "navigation_with_keys": True,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc", "sourcelink"],
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+}
+html_sidebars = {"index": []}
+copyright = "the functrans developers"
+# The copy button leaves out prompts and what the program prints.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 autosummary_generate = False
 autodoc_typehints = "none"

@@ -115,10 +115,10 @@ class Report:
         bad = np.where(good, -1.0, np.where(np.isnan(difference), np.inf, difference))
         place = np.unravel_index(int(np.argmax(bad)), bad.shape)
         index = tuple(int(i) for i in place)
-        listed = ", ".join(repr(x[index]) for x in operands if x.shape == b.shape)
+        listed = ", ".join(str(x[index]) for x in operands if x.shape == b.shape)
         self.fail(
             where,
-            f"largest error at index {index} of shape {b.shape}: {names[0]} {a[index]!r}, {names[1]} {b[index]!r} "
+            f"largest error at index {index} of shape {b.shape}: {names[0]} {a[index]}, {names[1]} {b[index]} "
             f"({int((~good).sum())} of {b.size} elements differ)"
             + (f"\n  operands there: {listed}" if listed else ""),
         )
