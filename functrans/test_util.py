@@ -22,17 +22,19 @@ from .tree_util import tree_flatten, tree_unflatten
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 __getattr__, __dir__ = _module_attributes("functrans.test_util", globals())
 
+_ABSENT: Any = object()
+
 
 @checked
 def check_grads(
     f: Callable[..., Any],
-    args: Any,
-    order: int,
+    args: Any = _ABSENT,
+    order: int = 2,
     modes: Any = ("fwd", "rev"),
     atol: float | None = None,
     rtol: float | None = None,
     eps: float | None = None,
-) -> None:
+) -> Any:
     """Check the derivatives of a function up to an order.
 
     Parameters
@@ -40,7 +42,7 @@ def check_grads(
     f : callable
         A function of arrays and pytrees of arrays.
     args : tuple
-        Its arguments.
+        Its arguments. Without them the result is a function of them, as that of ``autograd.test_util.check_grads`` is.
     order : int
         The highest order.
     modes : iterable of {'fwd', 'rev'}
@@ -59,7 +61,10 @@ def check_grads(
     >>> import functrans.numpy as fnp
     >>> from functrans.test_util import check_grads
     >>> check_grads(lambda x: fnp.sin(x) * x, (fnp.asarray([0.3, -1.2]),), order=2)
+    >>> check_grads(fnp.sin, modes=["rev"], order=1)(0.3)
     """
+    if args is _ABSENT:
+        return lambda *args: check_grads(f, args, order, modes, atol, rtol)
     chosen = (modes,) if isinstance(modes, str) else tuple(modes)
     for mode in chosen:
         one_of(mode, ("fwd", "rev"), "check_grads: modes")

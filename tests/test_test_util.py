@@ -25,6 +25,12 @@ def wrong(x):
 wrong.defjvp(lambda primals, tangents: (wrong(*primals), 2.0 * tangents[0]))
 
 
+def test_written_as_for_autograd():
+    check_grads(lambda x, y: fnp.sin(x) * y, modes=["fwd", "rev"], order=2)(X, 2.0)
+    with pytest.raises(AssertionError):
+        check_grads(wrong, order=1)(X)
+
+
 def test_wrong_derivatives_fail():
     with pytest.raises(AssertionError):
         check_grads(wrong, (X,), 1)

@@ -26,6 +26,7 @@ def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
     *,
+    eps: float | None = None,
     atol: float | None = None,
     rtol: float | None = None,
     raise_exception: bool = True,
@@ -46,6 +47,8 @@ def gradcheck(
         A function of arrays and pytrees of arrays.
     inputs : tuple, or one array
         Its arguments. All float and complex arrays in them are differentiated.
+    eps : float, optional
+        Accepted, without effect: steps are chosen by their estimated error.
     atol, rtol : float, optional
         Tolerances: 1e-5 and 1e-3; with float16 or bfloat16 at least 16 units in the last place.
     raise_exception : bool
@@ -82,10 +85,6 @@ def gradcheck(
     check : more laws, and sharper tolerances.
     check_custom_rule : laws of functions with custom rules.
 
-    Notes
-    -----
-    Step sizes are chosen by their estimated error, so ``eps`` does not exist.
-
     Examples
     --------
     >>> import numpy as np, functrans.numpy as fnp
@@ -93,6 +92,7 @@ def gradcheck(
     >>> gradcheck(lambda x, y: fnp.sin(x) * y, (np.array([0.3, 0.7]), np.array(2.0)))
     True
     """
+    del eps
     check_function("gradcheck", func)
     args = inputs if isinstance(inputs, tuple) else (inputs,)
     with proving("the function can be called", "gradcheck", func, args, rng) as s:

@@ -54,6 +54,11 @@ def test_the_element_is_named():
     assert "functrans.testing.gradcheck" in str(actual.value)
 
 
+def test_written_as_for_torch():
+    assert gradcheck(scaled_square(2.0), X, eps=1e-6, atol=1e-4)
+    assert gradgradcheck(fnp.sin, (X,), eps=1e-6, atol=1e-4)
+
+
 def test_wrong_second_derivative_only():
     f = ft.custom_vjp(lambda x: fnp.sin(x))
     f.defvjp(lambda x: (fnp.sin(x), ft.lax.stop_gradient(x)), lambda x, ct: (ct * fnp.cos(x),))
