@@ -70,6 +70,7 @@ def check_grads(
         one_of(mode, ("fwd", "rev"), "check_grads: modes")
     laws = [law for mode, law in (("fwd", "jvp_is_slope"), ("rev", "vjp_is_adjoint")) if mode in chosen]
     check(f, *_tuple(args), order=order, modes=chosen, laws=laws, rtol=rtol, atol=atol)
+    return None
 
 
 @checked
