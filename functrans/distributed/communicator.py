@@ -33,6 +33,7 @@ COLLECTIVES = (
     "barrier",
 )
 _DIGEST = 16
+_checks = type(config).check_collectives
 
 
 class Communicator(ABC):
@@ -58,6 +59,7 @@ class Communicator(ABC):
         self.name = name
         self.closed = False
         self._worker: Worker | None = None
+        self._permutations: set[Permutation] = set()  # checked ones
 
     # --- collectives ------------------------------------------------------------------------------------------
 
@@ -111,7 +113,10 @@ class Communicator(ABC):
         perm : tuple of (source, target)
             No rank may be a source twice, or a target twice.
         """
-        self.check_permutation(perm)
+        perm = tuple([(source, target) for source, target in perm])
+        if perm not in self._permutations:
+            self.check_permutation(perm)
+            self._permutations.add(perm)
         send = self._checked("permute", send, recv, send.shape, perm)
         self._do_permute(send, recv, perm)
 
@@ -262,7 +267,7 @@ class Communicator(ABC):
         if not (send.flags.c_contiguous and recv.flags.c_contiguous and recv.flags.writeable):
             raise CollectiveError(f"{what}: buffers must be contiguous, and recv must be writable")
         self._check_open(what)
-        if config.check_collectives:
+        if _checks.ever_changed and config.check_collectives:
             self.agree(" ".join(map(str, (what, f"{send.dtype}{list(send.shape)}", *further))))
         return send.copy() if send is not recv and np.may_share_memory(send, recv) else send
 

@@ -1,8 +1,8 @@
 """Processes that MPI connects, through mpi4py.
 
-Data that is only moved goes as bytes, so all dtypes do. Sums, and extremes of integers, are MPI's. Its extremes of
-floats may lose a NaN, and it has none of complex numbers: NumPy's are registered with it. Bools and the floats of two
-bytes go in a wider form.
+Data that is only moved goes as bytes if MPI does not know its dtype. Sums, and extremes of integers, are MPI's. Its
+extremes of floats may lose a NaN, and it has none of complex numbers: NumPy's are registered with it. Bools and the
+floats of two bytes go in a wider form.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from .worker import Request, Worker
 _launcher = lazy_import("mpi4py.run")
 #: The tag of messages that `interrupt` sends; those of `permute` have 0.
 _INTERRUPTION = 1
+#: The dtypes of NumPy that MPI has as well, but for floats of two bytes and long doubles.
+_KNOWN = frozenset("?bBhHiIlLqQfdFD")
 _dtypes = lazy_import("mpi4py.util.dtlib")
 
 
@@ -68,6 +70,11 @@ def _operation(op: str) -> Any:
         combine(np.frombuffer(one, dtype), into, out=into)
 
     return mpi().Op.Create(call, commute=True)
+
+
+def _sendable(x: np.ndarray) -> np.ndarray:
+    """An array that is only moved, in a form that MPI knows."""
+    return x if x.dtype.char in _KNOWN else bytes_of(x)
 
 
 class MPIWorld:
@@ -169,24 +176,26 @@ class MPICommunicator(Communicator):
         self._reduce(self._comm.Allreduce, send.copy() if send is recv else send, recv, op)
 
     def _do_all_gather(self, send: np.ndarray, recv: np.ndarray) -> None:
-        self._call(self._comm.Allgather, bytes_of(send), bytes_of(recv))
+        self._call(self._comm.Allgather, _sendable(send), _sendable(recv))
 
     def _do_reduce_scatter(self, send: np.ndarray, recv: np.ndarray) -> None:
         self._reduce(self._comm.Reduce_scatter_block, send, recv, "sum")
 
     def _do_all_to_all(self, send: np.ndarray, recv: np.ndarray) -> None:
-        self._call(self._comm.Alltoall, bytes_of(send), bytes_of(recv))
+        self._call(self._comm.Alltoall, _sendable(send), _sendable(recv))
 
     def _do_permute(self, send: np.ndarray, recv: np.ndarray, perm: Permutation) -> None:
         nowhere = self._mpi.PROC_NULL
-        target = dict(perm).get(self.rank, nowhere)
-        source = {t: s for s, t in perm}.get(self.rank, nowhere)
-        self._call(self._comm.Sendrecv, bytes_of(send), target, 0, bytes_of(recv), source, 0)
+        target = source = nowhere
+        for s, t in perm:
+            target = t if s == self.rank else target
+            source = s if t == self.rank else source
+        self._call(self._comm.Sendrecv, _sendable(send), target, 0, _sendable(recv), source, 0)
         if source == nowhere:
             recv[...] = 0
 
     def _do_broadcast(self, buffer: np.ndarray, root: int) -> None:
-        self._call(self._comm.Bcast, bytes_of(buffer), root)
+        self._call(self._comm.Bcast, _sendable(buffer), root)
 
     def _do_barrier(self) -> None:
         self._call(self._comm.Barrier)
