@@ -255,6 +255,7 @@ class Primitive:
     simplify: Callable[..., Any] | None = None
     transposed: Callable[..., Any] | None = None
     repeats: bool = False
+    commutes: bool = False  # the first two operands may change places
     show: Callable[..., str] | None = None
     each_lane: bool = False  # under `vmap` each example gets a different result, even if no operand is mapped
     file: str = field(default_factory=_file_of_caller)

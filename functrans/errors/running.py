@@ -169,9 +169,9 @@ class MemoryDamageError(FunctransError, RuntimeError):
 
     >>> import numpy as np, functrans as ft
     >>> from functrans.lowering.backend import Options
-    >>> from functrans.lowering.loops.builder import Builder
+    >>> from functrans.lowering.loops.builder import StatementBuilder
     >>> from functrans.lowering.run.compile import compile_kernel
-    >>> b = Builder("shift")
+    >>> b = StatementBuilder("shift")
     >>> x = b.buffer("x", np.dtype(float), (3,), "in")
     >>> y = b.buffer("y", np.dtype(float), (3,), "out")
     >>> with b.loop(3) as i:

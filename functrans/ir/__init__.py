@@ -16,26 +16,56 @@ Examples
 
 from ..core import Aval, Effect, Eqn, Jaxpr, Literal, Primitive, Var
 from ..runtime.module_getattr import module_attributes as _module_attributes
+from .builder import Builder
 from .draw import draw, to_dot, to_svg
+from .interpreter import Interpreter, Transformer
 from .names import primitive
+from .passes import (
+    eliminate_common_subexpressions,
+    eliminate_dead_code,
+    fold_constants,
+    inline,
+    simplify,
+    verify,
+)
+from .patterns import Any, Match, Op, match
 from .programs import as_function, equal, eval_jaxpr, trace
+from .rewriting import Rule, rewrite
+from .splitting import Split, split
 
 __all__ = [
+    "Any",
     "Aval",
+    "Builder",
     "Effect",
     "Eqn",
+    "Interpreter",
     "Jaxpr",
     "Literal",
+    "Match",
+    "Op",
     "Primitive",
+    "Rule",
+    "Split",
+    "Transformer",
     "Var",
     "as_function",
     "draw",
+    "eliminate_common_subexpressions",
+    "eliminate_dead_code",
     "equal",
     "eval_jaxpr",
+    "fold_constants",
+    "inline",
+    "match",
     "primitive",
+    "rewrite",
+    "simplify",
+    "split",
     "to_dot",
     "to_svg",
     "trace",
+    "verify",
 ]
 
 __getattr__, __dir__ = _module_attributes("functrans.ir", globals())

@@ -22,9 +22,7 @@ import numpy as np
 
 from ..core import (
     FLOAT64,
-    Atom,
     Aval,
-    Eqn,
     KernelRule,
     Linear,
     Pointwise,
@@ -34,7 +32,7 @@ from ..core import (
 )
 from ..core.values import Value
 from ..errors import NoRuleError
-from ..passes.rewriter import Rewriter, is_number
+from ..passes.rewriter import Hole, Yields
 from .axes import broadcast_shapes, same_dtype
 from .structure.linear import (
     Rule,
@@ -65,6 +63,7 @@ def elementwise(
     moves_data: bool = False,
     tests_equality: bool = False,
     simplify: Callable[..., Any] | None = None,
+    commutes: bool = False,
 ) -> Primitive:
     """An elementwise primitive over operands of one dtype that broadcast together.
 
@@ -94,7 +93,7 @@ def elementwise(
         Maps the operands' dtype to the output's; by default they are equal.
     weak : bool
         Whether weak operands give a weak output (false for comparisons).
-    moves_data, tests_equality, simplify
+    moves_data, tests_equality, simplify, commutes
         See `functrans.core.primitive`.
     """
     if linear:
@@ -122,6 +121,7 @@ def elementwise(
         # NumPy's and ml_dtypes' loops for float16 and bfloat16 compute in float32 themselves.
         in_float32=not (isinstance(impl, np.ufunc) or moves_data),
         simplify=simplify,
+        commutes=commutes,
         file=sys._getframe(1).f_code.co_filename,
     )
     this.append(prim)
@@ -257,13 +257,6 @@ def of_product(prim: Primitive, out: Any, operands: Sequence[Any], params: dict[
         yield total
 
 
-def _mul_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
-    x, y = eqn.invars
-    if is_number(rw.uniform(y), 1):
-        return x
-    return y if is_number(rw.uniform(x), 1) else None
-
-
 mul_p: Primitive = elementwise(
     "mul",
     np.multiply,
@@ -271,5 +264,6 @@ mul_p: Primitive = elementwise(
     transposes=(lambda ct, x, y: mul_p.bind(ct, y), lambda ct, x, y: mul_p.bind(x, ct)),
     taylor=of_product,
     kernel=lambda k, x, y: x & y if x.dtype.kind == "b" else x * y,
-    simplify=_mul_simplify,
+    simplify=Yields(1, Hole("x")),
+    commutes=True,
 )

@@ -17,7 +17,7 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.lowering.backend import Options
 from functrans.lowering.llvm.emit import emit_llvm
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.run.compile import compile_kernel
 
 FOREVER = 10**12
@@ -217,7 +217,7 @@ def test_compiling():
 
 @pytest.mark.parametrize("backend", ["llvm", "python"])
 def test_a_loop_whose_body_fails_ends(backend):
-    b = Builder("endless")
+    b = StatementBuilder("endless")
     y = b.buffer("y", np.dtype("f8"), (), "out")
     rounds = b.local(b.const(0.0, y.dtype))
     with b.while_(lambda: rounds.get() >= 0.0):
@@ -230,7 +230,7 @@ def test_a_loop_whose_body_fails_ends(backend):
 
 
 def test_while_loops_are_interrupted():
-    b = Builder("endless")
+    b = StatementBuilder("endless")
     y = b.buffer("y", np.dtype("f8"), (), "out")
     rounds = b.local(b.const(0.0, y.dtype))
     with b.while_(lambda: rounds.get() >= 0.0):
@@ -244,7 +244,7 @@ def test_while_loops_are_interrupted():
 
 def test_only_loops_of_the_user_look_for_signals_and_only_long_ones():
     def text(stop, interruptible):
-        b = Builder("loop")
+        b = StatementBuilder("loop")
         y = b.buffer("y", np.dtype("f8"), (100,), "out")
         with b.loop(stop, interruptible=interruptible) as i:
             b.store(y, (i,), b.const(1.0, y.dtype))
@@ -257,7 +257,7 @@ def test_only_loops_of_the_user_look_for_signals_and_only_long_ones():
 
 def test_a_vectorised_loop_stays_one():
     """The loop inside the pieces has nothing in it but the body."""
-    b = Builder("rows")
+    b = StatementBuilder("rows")
     x, y = b.buffer("x", np.dtype("f8"), (1000,), "in"), b.buffer("y", np.dtype("f8"), (1000,), "out")
     with b.loop(1000, interruptible=True) as i:
         b.store(y, (i,), b.load(x, (i,)) * 2.0)

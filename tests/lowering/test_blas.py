@@ -8,7 +8,7 @@ import pytest
 
 from functrans.lowering import blas
 from functrans.lowering.backend import Options
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.check import verify
 from functrans.lowering.run.compile import compile_kernel
 
@@ -43,7 +43,7 @@ def close(actual, expected):
 
 def test_gemm_with_constant_and_computed_scalars(run, dtype):
     m, n, k = 5, 4, 3
-    b = Builder("matmul")
+    b = StatementBuilder("matmul")
     x, y = b.buffer("a", dtype, (m, k), "in"), b.buffer("b", dtype, (k, n), "in")
     z, s = b.buffer("c", dtype, (m, n), "out"), b.buffer("s", dtype, (), "in")
     # Row-major C = s A B is column-major C' = s B' A'.
@@ -56,7 +56,7 @@ def test_gemm_with_constant_and_computed_scalars(run, dtype):
 
 
 def test_batched_gemm_by_offsets(run, dtype):
-    b = Builder("batched")
+    b = StatementBuilder("batched")
     x, y = b.buffer("a", dtype, (6, 3, 3), "in"), b.buffer("b", dtype, (6, 3, 3), "in")
     z = b.buffer("c", dtype, (6, 3, 3), "out")
     with b.loop(6) as i:
@@ -68,7 +68,7 @@ def test_batched_gemm_by_offsets(run, dtype):
 
 def test_gemv_and_ger(run, dtype):
     m, n = 4, 7
-    b = Builder("vectors")
+    b = StatementBuilder("vectors")
     a, x, y = (
         b.buffer("a", dtype, (m, n), "in"),
         b.buffer("x", dtype, (n,), "in"),
@@ -86,7 +86,7 @@ def test_gemv_and_ger(run, dtype):
 
 def test_dot_products_and_norms(run, dtype):
     names = ["dot"] if dtype.kind == "f" else ["dotu", "dotc"]
-    b = Builder("dots")
+    b = StatementBuilder("dots")
     x, y = b.buffer("x", dtype, (9,), "in"), b.buffer("y", dtype, (9,), "in")
     out = b.buffer("out", dtype, (2,), "out")
     real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
@@ -103,7 +103,7 @@ def test_dot_products_and_norms(run, dtype):
 
 def test_cholesky_and_triangular_solve(run, dtype):
     n = 6
-    b = Builder("cholesky")
+    b = StatementBuilder("cholesky")
     a, rhs = b.buffer("a", dtype, (n, n), "in"), b.buffer("rhs", dtype, (n, 2), "in")
     factor, x = b.buffer("factor", dtype, (n, n), "out"), b.buffer("x", dtype, (n, 2), "out")
     infos = b.buffer("infos", I4, (2,), "out")
@@ -127,7 +127,7 @@ def test_cholesky_and_triangular_solve(run, dtype):
 
 
 def test_syrk(run, dtype):
-    b = Builder("syrk")
+    b = StatementBuilder("syrk")
     a, c = b.buffer("a", dtype, (4, 3), "in"), b.buffer("c", dtype, (4, 4), "out")
     b.extern("syrk", "L", "T", 4, 3, 1.0, a, 3, 0.0, c, 4)
     A, C = random(dtype, 4, 3), np.zeros((4, 4), dtype)

@@ -5,7 +5,7 @@ import pytest
 
 from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.check import verify
 from functrans.lowering.run.compile import compile_kernel
 
@@ -27,7 +27,7 @@ def run(request):
 @pytest.mark.parametrize("n", [0, 1, 7, 64, 1001])
 @pytest.mark.parametrize("dtype", [F8, F4, C16, C8, I8], ids=str)
 def test_reassociated_sum(run, n, dtype):
-    b = Builder("total")
+    b = StatementBuilder("total")
     x, y = b.buffer("x", dtype, (n,), "in"), b.buffer("y", dtype, (), "out")
     total = b.local(b.const(0, dtype))
     with b.loop(n) as i:
@@ -42,7 +42,7 @@ def test_reassociated_sum(run, n, dtype):
 
 
 def test_loops_in_both_directions_with_run_time_bounds(run):
-    b = Builder("scan")
+    b = StatementBuilder("scan")
     x, y = b.buffer("x", F8, (20,), "in"), b.buffer("y", F8, (20,), "out")
     z = b.buffer("z", F8, (20,), "out")
     first, last = b.parameter(0, I8), b.parameter(1, I8)
@@ -65,7 +65,7 @@ def test_loops_in_both_directions_with_run_time_bounds(run):
 
 
 def test_nested_loops_transpose_and_outlined_extents(run):
-    b = Builder("transpose")
+    b = StatementBuilder("transpose")
     rows, columns = ir.Param(0, I8), ir.Param(1, I8)
     x = b.buffer("x", F4, (rows, columns, 3), "in")
     y = b.buffer("y", F4, (3, columns, rows), "out")
@@ -78,7 +78,7 @@ def test_nested_loops_transpose_and_outlined_extents(run):
 
 
 def test_guarded_reads_stay_in_bounds(run):
-    b = Builder("pad")
+    b = StatementBuilder("pad")
     x, y = b.buffer("x", F8, (4,), "in"), b.buffer("y", F8, (10,), "out")
     with b.loop(10) as i:
         inside = (i >= 3) & (i < 7)
@@ -89,7 +89,7 @@ def test_guarded_reads_stay_in_bounds(run):
 
 
 def test_conditional_statements(run):
-    b = Builder("clip")
+    b = StatementBuilder("clip")
     x, y, count = (
         b.buffer("x", F8, (50,), "in"),
         b.buffer("y", F8, (50,), "out"),
@@ -110,7 +110,7 @@ def test_conditional_statements(run):
 
 
 def test_two_branches(run):
-    b = Builder("branches")
+    b = StatementBuilder("branches")
     x, y = b.buffer("x", F8, (20,), "in"), b.buffer("y", F8, (20,), "out")
     with b.loop(20) as i:
         v = b.load(x, (i,))
@@ -126,7 +126,7 @@ def test_two_branches(run):
 
 
 def test_status_names_the_equations(run):
-    b = Builder("gather")
+    b = StatementBuilder("gather")
     x, index, y = (
         b.buffer("x", F8, (5,), "in"),
         b.buffer("index", I8, (40,), "in"),
@@ -150,7 +150,7 @@ def test_status_names_the_equations(run):
 
 
 def test_float_and_complex_parameters(run):
-    b = Builder("scale")
+    b = StatementBuilder("scale")
     x, y = b.buffer("x", F4, (9,), "in"), b.buffer("y", F4, (9,), "out")
     z = b.buffer("z", C16, (9,), "out")
     with b.loop(9) as i:
@@ -164,7 +164,7 @@ def test_float_and_complex_parameters(run):
 
 
 def test_stack_scratch_and_copies(run):
-    b = Builder("memory")
+    b = StatementBuilder("memory")
     x, y = b.buffer("x", F8, (6,), "in"), b.buffer("y", F8, (2, 3), "out")
     small = b.buffer("small", F8, (3,), "stack")
     work = b.scratch((6,), F8)
@@ -185,7 +185,7 @@ def test_stack_scratch_and_copies(run):
 
 
 def test_declarations_that_share_storage(run):
-    b = Builder("alias")
+    b = StatementBuilder("alias")
     x = b.buffer("x", F8, (4, 3), "in")
     flat = b.buffer("flat", F8, (12,), "in", storage="x")
     work = b.buffer("work", F8, (12,), "scratch", storage="heap")
@@ -206,7 +206,7 @@ def test_declarations_that_share_storage(run):
 
 
 def test_booleans_in_memory_may_be_any_byte(run):
-    b = Builder("bools")
+    b = StatementBuilder("bools")
     x, y = b.buffer("x", B1, (4,), "in"), b.buffer("y", I8, (4,), "out")
     with b.loop(4) as i:
         b.store(y, (i,), b.cast(b.load(x, (i,)), I8))
@@ -216,7 +216,7 @@ def test_booleans_in_memory_may_be_any_byte(run):
 
 
 def test_complex_locals_branches_and_zero_dimensional_buffers(run):
-    b = Builder("horner")
+    b = StatementBuilder("horner")
     c, z, y = b.buffer("c", C16, (5,), "in"), b.buffer("z", C16, (), "in"), b.buffer("y", C16, (), "out")
     total = b.local(b.const(1 + 2j, C16))
     with b.loop(5) as i, b.if_(b.call("imag", b.load(c, (i,))) > 0.0):
@@ -231,7 +231,7 @@ def test_complex_locals_branches_and_zero_dimensional_buffers(run):
 
 
 def test_many_buffers_and_parameters(run):
-    b = Builder("many")
+    b = StatementBuilder("many")
     sources = [b.buffer("x", F8, (3,), "in") for _ in range(30)]
     y = b.buffer("y", F8, (3,), "out")
     with b.loop(3) as i:

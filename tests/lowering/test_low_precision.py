@@ -10,7 +10,7 @@ from functrans import lax
 from functrans.core.dtypes import FLOAT16, FLOAT32, FLOAT64, is_low
 from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.check import verify
 from functrans.lowering.run.compile import compile_kernel
 
@@ -30,7 +30,7 @@ levels = pytest.mark.parametrize("cpu", LEVELS)
 
 def converted(x, to, options, compute=lambda b, x: x):
     """``compute(x)`` as a kernel stores it into an array of another dtype."""
-    b = Builder("convert")
+    b = StatementBuilder("convert")
     n = ir.Param(0, ir.INT64)
     source, target = b.buffer("x", x.dtype, (n,), "in"), b.buffer("y", to, (n,), "out")
     with b.loop(b.parameter(0, ir.INT64)) as i:
@@ -176,7 +176,7 @@ def test_casts_go_by_way_of_float32(dtype, other):
 @low
 def test_no_register_is_low(dtype):
     """Kernel rules see float32 alone."""
-    b = Builder("registers")
+    b = StatementBuilder("registers")
     x = b.buffer("x", dtype, (), "in")
     value = b.load(x, ())
     seen = [

@@ -8,7 +8,7 @@ from scipy import special
 
 from functrans.core.scalar_functions import FUNCTIONS
 from functrans.lowering.backend import Options
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.check import real_dtype, verify
 from functrans.lowering.run.compile import compile_kernel
 from functrans.primitives.special.formulas import FORMULAS
@@ -166,7 +166,7 @@ EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, np.inf, -np.inf, np.nan]
 def evaluate(emit, arrays, out, options):
     """Elementwise ``out[i] = emit(k, *arrays[i])`` in a kernel."""
     n = len(arrays[0])
-    b = Builder("elementwise")
+    b = StatementBuilder("elementwise")
     sources = [b.buffer("x", a.dtype, (n,), "in") for a in arrays]
     target = b.buffer("y", out, (n,), "out")
     with b.loop(n) as i:

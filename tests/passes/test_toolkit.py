@@ -290,7 +290,7 @@ def test_symbolic_zeros_become_values(x):
 # --- written once -------------------------------------------------------------------------------------------
 
 #: Where jaxprs are made from scratch: in the toolkit, by tracers, from a file. All other code modifies an existing one.
-MAKERS = {"api/encoding.py", "core/ir.py", "passes/toolkit.py", "transforms/stage.py"}
+MAKERS = {"api/encoding.py", "core/ir.py", "ir/builder.py", "passes/toolkit.py", "transforms/stage.py"}
 
 
 @cache

@@ -40,7 +40,7 @@ from .fast_path import Runner, add_types, is_swapped
 from .instances import InstanceCaches, InstanceChangedError, held_weakly, instance_of, refresh, remembered
 from .lowered import Lowered, Traced, bound
 from .numba_door import CalledFromNumba
-from .static import DonatedArguments, DonatedLeaves, Split, StaticArguments
+from .static import DonatedArguments, DonatedLeaves, SplitArguments, StaticArguments
 from .traced_blocks import TraceInProgress, traces
 
 #: Loads when something is first compiled: transformations outside `jit` do without.
@@ -150,7 +150,7 @@ class Jitted(CalledFromNumba):
             self._runners[fast_key] = Runner(run, traced.out_tree, numbers, self._guarded)
         return tree_unflatten(traced.out_tree, [weak(x) if w else wrap(x) for w, x in zip(numbers, outs)])
 
-    def _traced(self, split: Split, avals: list[Aval], treedef: PyTreeDef) -> Traced:
+    def _traced(self, split: SplitArguments, avals: list[Aval], treedef: PyTreeDef) -> Traced:
         key = (trace_key(), treedef, split.key, *avals, *scope_key())
         cache = self._cache
         traced = cache.traced[key]
@@ -162,7 +162,9 @@ class Jitted(CalledFromNumba):
 
         return cache.get(key, lambda: self._trace(key, split, avals, treedef))
 
-    def _trace(self, key: tuple[Any, ...], split: Split, avals: list[Aval], treedef: PyTreeDef) -> Traced:
+    def _trace(
+        self, key: tuple[Any, ...], split: SplitArguments, avals: list[Aval], treedef: PyTreeDef
+    ) -> Traced:
         flat = Flat(self._fun, treedef, lambda f, dynamic: split.call(f, dynamic))
         check_states("jit", self._fun, avals, treedef)
         hooks: list[Attachment] = []
@@ -241,7 +243,7 @@ class Jitted(CalledFromNumba):
         avals = [struct_aval(x, lambda: f"jit of {name_of(self._fun)}: an argument") for x in leaves]
         return self._cache.like((trace_key(), treedef, split.key), avals)
 
-    def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Split:
+    def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> SplitArguments:
         """The static and the other arguments of a call."""
         return self._signature.split(self._fun, args, kwargs)
 

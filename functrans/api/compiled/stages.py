@@ -13,10 +13,10 @@ from ...frontend.pytree import PyTree, tree_flatten, tree_map, tree_unflatten
 from ...frontend.structs import described, struct_of
 from ...primitives.structure.linear import zeros
 from ...transforms.stage import stage
-from .static import Split, StaticArguments
+from .static import SplitArguments, StaticArguments
 
 
-def _shapes(split: Split, fun: Callable[..., Any], tree: Any) -> Any:
+def _shapes(split: SplitArguments, fun: Callable[..., Any], tree: Any) -> Any:
     """The result, in which a `ShapeDtypeStruct` stands for an array."""
     return tree_map(_array_of_struct, split.call(fun, tree))
 
@@ -31,7 +31,7 @@ def _staged(
     signature: StaticArguments,
     args: Any,
     kwargs: Any,
-    call: Callable[..., Any] = Split.call,
+    call: Callable[..., Any] = SplitArguments.call,
 ) -> tuple[Jaxpr, Any]:
     split = signature.split(fun, args, kwargs)
     leaves, treedef = tree_flatten(split.dynamic)

@@ -15,7 +15,7 @@ from ...frontend.tree_spec import TreeSpec
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitArguments:
     """The arguments of one call: the pytrees of arrays, and the static arguments as a hashable key."""
 
     dynamic: tuple[tuple[Any, ...], dict[str, Any]]
@@ -122,7 +122,7 @@ class StaticArguments(ChosenArguments):
     option = "static"
     error = StaticArgumentError
 
-    def split(self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Split:
+    def split(self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> SplitArguments:
         """Separate the static arguments of a call.
 
         Raises
@@ -131,14 +131,16 @@ class StaticArguments(ChosenArguments):
             If one is not hashable.
         """
         if not self:
-            return Split((args, kwargs), ())
+            return SplitArguments((args, kwargs), ())
         numbers = {i % len(args) if i < 0 else i for i in self.argnums if -len(args) <= i < len(args)}
         static: list[tuple[int | str, Any]] = [(i, args[i]) for i in sorted(numbers)]
         static += [(n, kwargs[n]) for n in sorted(self.argnames & kwargs.keys())]
         for place, value in static:
             _check_hashable(fun, place, value)
         dynamic = tuple([a for i, a in enumerate(args) if i not in numbers])
-        return Split((dynamic, {n: v for n, v in kwargs.items() if n not in self.argnames}), tuple(static))
+        return SplitArguments(
+            (dynamic, {n: v for n, v in kwargs.items() if n not in self.argnames}), tuple(static)
+        )
 
 
 class DonatedArguments(ChosenArguments):
@@ -157,7 +159,7 @@ class DonatedArguments(ChosenArguments):
                 "program and has no memory to donate"
             )
 
-    def leaves(self, split: Split, treedef: PyTreeDef) -> tuple[int, ...]:
+    def leaves(self, split: SplitArguments, treedef: PyTreeDef) -> tuple[int, ...]:
         """The numbers of the donated leaves among those of a call, whose structure is `treedef`."""
         if not self:
             return ()
@@ -194,7 +196,7 @@ class DonatedLeaves:
         """Itself: leaves of a call do not include the instance."""
         return self
 
-    def leaves(self, split: Split, treedef: PyTreeDef) -> tuple[int, ...]:
+    def leaves(self, split: SplitArguments, treedef: PyTreeDef) -> tuple[int, ...]:
         """As of `DonatedArguments`."""
         return tuple(sorted({*self._others.leaves(split, treedef), *self._numbers}))
 

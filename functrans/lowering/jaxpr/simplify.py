@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Atom, Eqn, Jaxpr, Literal, Pointwise, Reduction, Var, run_quietly
+from ...core import Atom, Eqn, Jaxpr, Literal, Pointwise, Reduction, run_quietly
 from ...passes import toolkit
 from ...passes.check import check_jaxpr, verified
-from ...passes.rewriter import Rewriter
+from ...passes.rewriter import Rewriter, identity
 from ...primitives.elementwise.identities import barrier_p
 from ...runtime.config import config
 from ...runtime.passes import (
@@ -145,28 +145,18 @@ def _with_bodies(eqn: Eqn, of: Callable[[Jaxpr], Jaxpr]) -> Eqn:
 
 def rewrite(eqns: Iterable[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], list[Atom]]:
     """One pass of algebra, constant folding and common-subexpression elimination."""
-    rw = Rewriter()
-    seen: dict[Any, tuple[Var, ...]] = {}
-    for eqn in eqns:
-        rw.source = eqn.source
-        new = _apply(rw, eqn.replace(invars=[rw.read(a) for a in eqn.invars]))
-        if new is None:
-            continue
-        key = _key(new)
-        if key is None:
-            rw.emit(new)
-            continue
-        shared = seen.setdefault(key, new.outvars)
-        if shared is new.outvars:
-            rw.emit(new)
-        else:
-            rw.env.update(zip(new.outvars, shared))
+    rw = Rewriter().sweep(eqns, algebra, shared_key)
     return rw.eqns, [rw.read(a) for a in outvars]
 
 
-def _apply(rw: Rewriter, eqn: Eqn) -> Eqn | None:
-    """The equation after all rules; None if its output is now another variable."""
+def algebra(rw: Rewriter, eqn: Eqn, *, marks: bool = False) -> Eqn | None:
+    """The equation after all rules; None if its output is now another variable.
+
+    With `marks`, equations stay that mark a value for transformations, such as `stop_gradient`.
+    """
     rule = eqn.primitive.simplify
+    if marks and rule is identity:
+        return eqn
     kernel = eqn.primitive.kernel
     needed = isinstance(kernel, Reduction) and not kernel.is_folded
     if not eqn.effects.removable or not (config.runs(ALGEBRA) or needed):
@@ -201,7 +191,7 @@ def _fold(eqn: Eqn) -> Literal | None:
     return Literal(value[()]) if value.dtype == aval.dtype and value.shape == () else None
 
 
-def _key(eqn: Eqn) -> Any:
+def shared_key(eqn: Eqn) -> Any:
     """A key that is equal for equations that compute the same; None for an equation that must not be shared."""
     if not eqn.effects.shareable or eqn.primitive is barrier_p or not config.runs(COMMON):
         return None

@@ -23,7 +23,7 @@ from .handles import Known, LocalHandle, Memory, Place, ScalarHandle, TapeMemory
 from .ir import INT64
 
 
-class Builder(Arithmetic):
+class StatementBuilder(Arithmetic):
     """Builds one kernel, statement by statement.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .blocked import block_size
-from .builder import Builder
+from .builder import StatementBuilder
 from .handles import Memory, ScalarHandle
 
 
@@ -32,7 +32,9 @@ _OPERATIONS = {"sum": "add", "max": "max", "min": "min", "any": "or", "all": "an
 combination = _OPERATIONS.__getitem__
 
 
-def combine(b: Builder, fold: str, acc: ScalarHandle, x: ScalarHandle, reassoc: bool) -> ScalarHandle:
+def combine(
+    b: StatementBuilder, fold: str, acc: ScalarHandle, x: ScalarHandle, reassoc: bool
+) -> ScalarHandle:
     """The accumulator after one more element."""
     if fold == "sum":
         return b.binary("add", acc, x, reassoc=reassoc)
@@ -50,7 +52,7 @@ _WIDE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.
 class Accumulator:
     """A fold in a scalar variable."""
 
-    def __init__(self, b: Builder, fold: str, dtype: np.dtype, reassoc: bool):
+    def __init__(self, b: StatementBuilder, fold: str, dtype: np.dtype, reassoc: bool):
         self.builder = b
         self.fold = fold
         self.dtype = dtype
@@ -71,7 +73,12 @@ class Accumulator:
 
 
 def accumulate(
-    b: Builder, fold: str, buffer: Memory, index: Sequence[ScalarHandle], x: ScalarHandle, reassoc: bool
+    b: StatementBuilder,
+    fold: str,
+    buffer: Memory,
+    index: Sequence[ScalarHandle],
+    x: ScalarHandle,
+    reassoc: bool,
 ) -> None:
     """Add one element to a fold in memory."""
     acc = b.load(buffer, index)

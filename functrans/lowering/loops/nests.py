@@ -16,7 +16,7 @@ from ..jaxpr.low_precision import reads_rounded
 from ..jaxpr.reshapes import reshape_index
 from . import ir
 from .aliasing import Schedule, home, verify_reads
-from .builder import Builder
+from .builder import StatementBuilder
 from .folds import Accumulator, accumulate, neutral
 from .fuse import Loop
 from .handles import Known, Memory, Place, ScalarHandle, TapeMemory, View, memory_key
@@ -34,7 +34,7 @@ LIGHT = 100
 CHEAP = 20
 
 
-class NestBuilder(Builder):
+class NestBuilder(StatementBuilder):
     """A builder whose float literals are parameters of the kernel.
 
     Parameters

@@ -22,8 +22,8 @@ def show(kernel: ir.Kernel) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from functrans.lowering.loops.builder import Builder
-    >>> b = Builder("double")
+    >>> from functrans.lowering.loops.builder import StatementBuilder
+    >>> b = StatementBuilder("double")
     >>> x = b.buffer("x", np.dtype("f8"), (30,), "in")
     >>> y = b.buffer("y", np.dtype("f8"), (30,), "out")
     >>> with b.loop(30) as i:

@@ -16,7 +16,7 @@ import numpy as np
 from ...core.dtypes import real_dtype
 from ...core.scalar_functions import FUNCTIONS
 from . import ir
-from .builder import Builder
+from .builder import StatementBuilder
 from .handles import ScalarHandle
 
 C128 = np.dtype("c16")
@@ -39,7 +39,7 @@ def split_complex(kernel: ir.Kernel) -> ir.Kernel:
 
 class _Splitter:
     def __init__(self, kernel: ir.Kernel):
-        self.b = Builder(kernel.name)
+        self.b = StatementBuilder(kernel.name)
         self.kernel = kernel
         self.pairs: dict[ir.Value, Pair] = {}
         self.locals: dict[ir.LocalVar, tuple[ir.LocalVar, ir.LocalVar]] = {}

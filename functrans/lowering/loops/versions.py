@@ -30,7 +30,7 @@ from ...runtime.config import config
 from ...runtime.passes import VERSIONS
 from . import ir
 from .arithmetic import IndexFacts
-from .builder import Builder
+from .builder import StatementBuilder
 from .handles import ScalarHandle
 from .touches import touches
 
@@ -60,13 +60,13 @@ def with_versions(kernel: ir.Kernel, facts: IndexFacts) -> ir.Kernel:
         What is known of its indices.
     """
     if config.runs(VERSIONS) and (facts.wrapped or any(type(s) is ir.Fail for s in ir.walk(kernel.body))):
-        builder = Builder(kernel.name)
+        builder = StatementBuilder(kernel.name)
         builder.kernel, builder.facts = kernel, facts
         _block(builder, kernel.body)
     return kernel
 
 
-def _block(builder: Builder, body: ir.StatementList) -> None:
+def _block(builder: StatementBuilder, body: ir.StatementList) -> None:
     """Write the statements of a block again, and other versions of its loops."""
     old, body.statements = body.statements, []
     with builder.inside(body):
@@ -81,7 +81,7 @@ def _block(builder: Builder, body: ir.StatementList) -> None:
                 builder.append(s)
 
 
-def _is_candidate(builder: Builder, loop: ir.For) -> bool:
+def _is_candidate(builder: StatementBuilder, loop: ir.For) -> bool:
     """Whether a loop has tests, many iterations, and a simple body."""
     wrapped = builder.facts.wrapped
     return (
@@ -91,7 +91,7 @@ def _is_candidate(builder: Builder, loop: ir.For) -> bool:
     )
 
 
-def _loop(builder: Builder, loop: ir.For) -> None:
+def _loop(builder: StatementBuilder, loop: ir.For) -> None:
     """Write the versions of a loop."""
     tests = _Tests(builder, loop)
     before = ir.StatementList()
@@ -135,7 +135,7 @@ class _Tests:
         By index; each grows evenly, or is the same in all iterations.
     """
 
-    def __init__(self, builder: Builder, loop: ir.For):
+    def __init__(self, builder: StatementBuilder, loop: ir.For):
         self.builder = builder
         self.loop = loop
         self.written = {touch.buffer.place for touch in touches(loop.body) if touch.writes}
@@ -288,7 +288,7 @@ def _side(op: str, number: int) -> Range:
 class _Copy:
     """A loop written again, with narrower ranges of its indices."""
 
-    def __init__(self, builder: Builder, loop: ir.For, limits: dict[ir.Operand, Range]):
+    def __init__(self, builder: StatementBuilder, loop: ir.For, limits: dict[ir.Operand, Range]):
         self.builder = builder
         self.loop = loop
         self.limits = limits

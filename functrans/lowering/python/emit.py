@@ -59,8 +59,8 @@ def emit_python(kernel: ir.Kernel, *, explicit: bool = False) -> str:
 
     Examples
     --------
-    >>> from functrans.lowering.loops.builder import Builder
-    >>> b = Builder("total")
+    >>> from functrans.lowering.loops.builder import StatementBuilder
+    >>> b = StatementBuilder("total")
     >>> x = b.buffer("x", np.dtype("f8"), (30,), "in")
     >>> y = b.buffer("y", np.dtype("f8"), (), "out")
     >>> total = b.local(b.const(0.0, x.dtype))

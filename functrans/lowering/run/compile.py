@@ -15,7 +15,7 @@ from ...runtime.context import new_lock
 from ..backend import DEFAULT_OPTIONS, Backend, Code, Options, Run, UnsupportedKernelError
 from ..llvm.backend import LLVM
 from ..loops import ir
-from ..loops.builder import Builder
+from ..loops.builder import StatementBuilder
 from ..python.backend import Njit, Plain
 from ..python.emit import emit_python
 from .checked import checked
@@ -153,7 +153,7 @@ def self_test(backend: Backend) -> None:
         If they differ.
     """
     f8, n = np.dtype("f8"), 19
-    b = Builder("self_test")
+    b = StatementBuilder("self_test")
     x = b.buffer("x", f8, (ir.Param(0, ir.INT64),), "in")
     y = b.buffer("y", f8, (ir.Param(0, ir.INT64),), "out")
     total = b.local(b.const(0.0, f8))

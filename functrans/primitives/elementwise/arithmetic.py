@@ -32,7 +32,7 @@ from ...core.casts import cast
 from ...core.kernel import IndexEmitter, ScalarEmitter
 from ...core.values import Value
 from ...errors import DtypeError
-from ...passes.rewriter import Rewriter, identity, inverse_pair, is_number
+from ...passes.rewriter import Hole, Rewriter, Yields, identity, inverse_pair
 from ..axes import MOVED, broadcast_shapes, same_dtype
 from ..families import elementwise, literal
 from ..families import mul_p as mul_p
@@ -49,16 +49,6 @@ from ..structure.linear import (
 )
 
 # --- arithmetic ---------------------------------------------------------------------------------------------
-
-
-def _sub_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
-    x, y = eqn.invars
-    return x if is_number(rw.uniform(y), 0.0) else None
-
-
-def _div_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
-    x, y = eqn.invars
-    return x if is_number(rw.uniform(y), 1) and is_inexact(eqn.outvars[0].aval.dtype) else None
 
 
 neg_p: Primitive = elementwise(
@@ -79,7 +69,7 @@ sub_p: Primitive = elementwise(
     taylor=of_jointly_linear,
     kernel=lambda k, x, y: x - y,
     kinds="iufc",
-    simplify=_sub_simplify,
+    simplify=Yields(Hole("x"), 0.0),
 )
 
 
@@ -119,7 +109,7 @@ div_p: Primitive = elementwise(
     guard=divides,
     kernel=lambda k, x, y: x / y,
     kinds="fc",
-    simplify=_div_simplify,
+    simplify=Yields(Hole("x"), 1),
 )
 
 
@@ -161,6 +151,7 @@ max_p: Primitive = elementwise(
     np.maximum,
     factors=(lambda ans, x, y: share_p.bind(x, y), lambda ans, x, y: share_p.bind(y, x)),
     kernel=_max_kernel,
+    commutes=True,
 )
 
 min_p: Primitive = elementwise(
@@ -168,6 +159,7 @@ min_p: Primitive = elementwise(
     np.minimum,
     factors=(lambda ans, x, y: share_p.bind(y, x), lambda ans, x, y: share_p.bind(x, y)),
     kernel=_min_kernel,
+    commutes=True,
 )
 
 
@@ -230,8 +222,8 @@ def _comparison(name: str, impl: Rule, kernel: Rule, **slots: Any) -> Primitive:
     return elementwise(name, impl, kernel=kernel, out=lambda dtype: BOOL, weak=False, **slots)
 
 
-eq_p = _comparison("eq", np.equal, lambda k, x, y: x.eq(y), tests_equality=True)
-ne_p = _comparison("ne", np.not_equal, lambda k, x, y: x.ne(y), tests_equality=True)
+eq_p = _comparison("eq", np.equal, lambda k, x, y: x.eq(y), tests_equality=True, commutes=True)
+ne_p = _comparison("ne", np.not_equal, lambda k, x, y: x.ne(y), tests_equality=True, commutes=True)
 gt_p = _comparison("gt", np.greater, lambda k, x, y: _at_least(k, x, y, strict=True))
 lt_p = _comparison("lt", np.less, lambda k, x, y: _at_least(k, y, x, strict=True))
 ge_p = _comparison("ge", np.greater_equal, lambda k, x, y: _at_least(k, x, y, strict=False))
@@ -272,11 +264,6 @@ def _select_transpose(ct: Any, pred: Any, x: Any, y: Any) -> list[Any]:
     ]
 
 
-def _select_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
-    _, x, y = eqn.invars
-    return x if x is y else None
-
-
 select_p: Primitive = Primitive(
     "select",
     _select_abstract,
@@ -287,7 +274,7 @@ select_p: Primitive = Primitive(
     batch=lambda size, args, dims: elementwise_batch(select_p, args, dims),
     kernel=Pointwise(lambda k, pred, x, y: k.where(pred, x, y)),
     moves_data=True,
-    simplify=_select_simplify,
+    simplify=Yields(Hole("choice"), Hole("x"), Hole("x")),
 )
 
 # --- clamp --------------------------------------------------------------------------------------------------

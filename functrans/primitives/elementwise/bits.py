@@ -30,9 +30,9 @@ from ..families import elementwise
 from ..structure.linear import batched_first
 from ..structure.shape import loops
 
-and_p = elementwise("and", np.bitwise_and, kernel=lambda k, x, y: x & y, kinds="biu")
-or_p = elementwise("or", np.bitwise_or, kernel=lambda k, x, y: x | y, kinds="biu")
-xor_p = elementwise("xor", np.bitwise_xor, kernel=lambda k, x, y: x ^ y, kinds="biu")
+and_p = elementwise("and", np.bitwise_and, kernel=lambda k, x, y: x & y, kinds="biu", commutes=True)
+or_p = elementwise("or", np.bitwise_or, kernel=lambda k, x, y: x | y, kinds="biu", commutes=True)
+xor_p = elementwise("xor", np.bitwise_xor, kernel=lambda k, x, y: x ^ y, kinds="biu", commutes=True)
 not_p = elementwise("not", np.bitwise_not, kernel=lambda k, x: ~x, kinds="biu", simplify=inverse_pair)
 
 
@@ -107,8 +107,8 @@ def _least_multiple(k: BlockEmitter, x: Any, y: Any) -> Any:
     return k.where(none, k.const(0, x.dtype), quotient * y)
 
 
-gcd_p = elementwise("gcd", np.gcd, kernel=_integer_block(_euclid), kinds="iu")
-lcm_p = elementwise("lcm", np.lcm, kernel=_integer_block(_least_multiple), kinds="iu")
+gcd_p = elementwise("gcd", np.gcd, kernel=_integer_block(_euclid), kinds="iu", commutes=True)
+lcm_p = elementwise("lcm", np.lcm, kernel=_integer_block(_least_multiple), kinds="iu", commutes=True)
 
 
 # --- bitcast ------------------------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core import ArgumentValueError, Atom, Eqn, Primitive, is_inexact, quietly
+from ...core import ArgumentValueError, Primitive, is_inexact, quietly
 from ...core.kernel import IndexEmitter
 from ...core.values import Value
-from ...passes.rewriter import Rewriter, is_number
+from ...passes.rewriter import Hole, Yields
 from ..families import elementwise, literal, of_product
 from ..structure.linear import add_p
 from .arithmetic import div_p, eq_p, mul_p, select_p, sub_p
@@ -247,11 +247,6 @@ pow_log_p: Primitive = elementwise(
 )
 
 
-def _pow_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
-    x, y = eqn.invars
-    return x if is_number(rw.uniform(y), 1) else None
-
-
 def _pow(x: Value, y: Value) -> Value:
     try:
         return np.power(x, y)
@@ -269,7 +264,7 @@ pow_p: Primitive = elementwise(
     factors=(_pow_base_factor, _pow_exponent_factor),
     kernel=lambda k, x, y: k.call("pow", x, y) if is_inexact(x.dtype) else _integer_by_integer(k, x, y),
     kinds="iufc",
-    simplify=_pow_simplify,
+    simplify=Yields(Hole("x"), 1),
 )
 
 

@@ -138,6 +138,7 @@ hypot_p: Primitive = elementwise(
         lambda ans, x, y: direction_p.bind(y, x),
     ),
     kernel=lambda k, x, y: k.call("hypot", x, y),
+    commutes=True,
     kinds="f",
 )
 
@@ -306,6 +307,7 @@ logaddexp_p: Primitive = elementwise(
         lambda ans, x, y: logistic_p.bind(_gap(y, x)),
     ),
     kernel=_logaddexp_kernel(math.e, "exp", None),
+    commutes=True,
     kinds="f",
 )
 
@@ -328,5 +330,6 @@ logaddexp2_p: Primitive = elementwise(
         lambda ans, x, y: logistic_p.bind(_scaled(_gap(y, x), LN2)),
     ),
     kernel=_logaddexp_kernel(2.0, "exp2", "log2"),
+    commutes=True,
     kinds="f",
 )

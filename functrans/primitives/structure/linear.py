@@ -23,7 +23,7 @@ from ...core.tape import Tape, TapeAval, new_pool
 from ...core.trace import current_trace, eval_trace
 from ...core.values import ShapeLike, Value
 from ...errors import ShapeError
-from ...passes.rewriter import Rewriter, is_number
+from ...passes.rewriter import Hole, Rewriter, Yields
 from ..axes import broadcast_shapes, reduced_shape, same_dtype
 from ..series import of_jointly_linear
 
@@ -169,14 +169,6 @@ def _add_transpose(ct: Any, *args: Any) -> list[Any]:
     return [unbroadcast(ct, a.aval) if type(a) is Linear else None for a in args]
 
 
-def _add_simplify(rw: Rewriter, eqn: Eqn) -> Atom | None:
-    x, y = eqn.invars
-    # -0.0 is the neutral element of float addition; integers have a single zero.
-    if is_number(rw.uniform(y), -0.0):
-        return x
-    return y if is_number(rw.uniform(x), -0.0) else None
-
-
 add_p: Primitive = Primitive(
     "add",
     _add_abstract,
@@ -187,7 +179,9 @@ add_p: Primitive = Primitive(
     batch=lambda size, args, dims: elementwise_batch(add_p, args, dims),
     kernel=Pointwise(lambda k, x, y: x + y if x.dtype.kind != "b" else x | y),
     weak=True,
-    simplify=_add_simplify,
+    # -0.0 is the neutral element of float addition; integers have a single zero.
+    simplify=Yields(-0.0, Hole("x")),
+    commutes=True,
 )
 
 

@@ -9,7 +9,7 @@ from functrans.lowering.backend import Options
 from functrans.lowering.llvm import maths, objects
 from functrans.lowering.llvm.inline_maths import FASTER, FUNCTIONS
 from functrans.lowering.llvm.symbols import has_libmvec, is_in_process
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.processor import processor
 from functrans.lowering.run.compile import compile_kernel
 from functrans.runtime.libraries import llvm
@@ -29,7 +29,7 @@ RANGES = {
 
 def apply(name, x, accumulators=0):
     n = len(x)
-    b = Builder(name)
+    b = StatementBuilder(name)
     source, target = b.buffer("x", x.dtype, (n,), "in"), b.buffer("y", x.dtype, (n,), "out")
     totals = [b.local(b.const(0.0, x.dtype)) for _ in range(accumulators)]
     with b.loop(n) as i:
@@ -84,7 +84,7 @@ def test_accuracy_of_several_simultaneous_sums(name):
 
 def test_sums_in_memory_count_as_well():
     """Three elements that every iteration adds to, as in the sum of an array's columns, live in registers."""
-    b = Builder("columns")
+    b = StatementBuilder("columns")
     source, target = b.buffer("x", F8, (50,), "in"), b.buffer("y", F8, (3,), "out")
     with b.loop(3) as j:
         b.store(target, (j,), b.const(0.0, F8))
@@ -101,7 +101,7 @@ def test_sums_in_memory_count_as_well():
 def test_llvm_does_not_see_through_opaque():
     """It may neither compute the zero nor forget to vectorise the loop."""
     n, u4 = 1000, np.dtype("u4")
-    b = Builder("hidden")
+    b = StatementBuilder("hidden")
     target = b.buffer("y", u4, (n,), "out")
     with b.loop(n) as i:
         b.store(target, (i,), b.call("opaque", b.cast(i, u4)) * b.const(3, u4))
@@ -176,7 +176,7 @@ def test_only_variants_that_the_library_has_are_named(monkeypatch):
 
 def test_the_sine_and_cosine_of_a_number_are_one_call():
     """Outside of loops; both are the C library's."""
-    b = Builder("both")
+    b = StatementBuilder("both")
     source, target = b.buffer("x", F8, (), "in"), b.buffer("y", F8, (3,), "out")
     x = b.load(source, ())
     for i, name in enumerate(("cos", "sin", "cos")):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from functrans.lowering.loops import ir
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.check import LoopIRError, verify
 from functrans.lowering.loops.mapping import Mapping
 from functrans.lowering.loops.show import show
@@ -15,7 +15,7 @@ def lets(b):
 
 
 def test_equal_operations_become_one_within_their_scope():
-    b = Builder("k")
+    b = StatementBuilder("k")
     x, y = b.buffer("x", F8, (4,), "in"), b.buffer("y", F8, (4,), "out")
     with b.loop(4) as i:
         v = b.load(x, (i,))
@@ -31,7 +31,7 @@ def test_equal_operations_become_one_within_their_scope():
 
 
 def test_consts_distinguish_zeros():
-    b = Builder("k")
+    b = StatementBuilder("k")
     assert b.const(0.0, F8).operand != b.const(-0.0, F8).operand
     assert b.const(np.nan, F8).operand == b.const(np.nan, F8).operand
     assert b.const(1, I8).operand != b.const(True, np.dtype(bool)).operand
@@ -41,7 +41,7 @@ def test_consts_distinguish_zeros():
 
 
 def test_integers_fold_and_floats_do_not():
-    b = Builder("k")
+    b = StatementBuilder("k")
     n = b.extent(20)
     i = b.parameter(0, I8)
     assert (n * 3 + 1 - 2).operand == ir.Extent(59)
@@ -59,7 +59,7 @@ def test_integers_fold_and_floats_do_not():
 
 
 def test_simple_powers_are_written_out():
-    b = Builder("k")
+    b = StatementBuilder("k")
     x = b.parameter(0, F8)
     b.call("pow", x, b.const(2.0, F8))
     b.call("pow", x, b.const(-1.0, F8))
@@ -70,7 +70,7 @@ def test_simple_powers_are_written_out():
 
 
 def test_casts_and_choices_fold():
-    b = Builder("k")
+    b = StatementBuilder("k")
     x = b.parameter(0, F8)
     assert b.cast(x, F8) is x
     assert b.cast(b.const(2.7, F8), I8).operand == ir.Const(2, I8)
@@ -96,14 +96,14 @@ def test_casts_and_choices_fold():
     ],
 )
 def test_misuse_is_refused(wrong):
-    b = Builder("k")
+    b = StatementBuilder("k")
     with pytest.raises(TypeError):
         wrong(b, b.parameter(0, F8), b.parameter(0, I8))
 
 
 def test_equal_kernels_have_equal_text():
     def build(n, names):
-        b = Builder(names)
+        b = StatementBuilder(names)
         x, y = b.buffer(names, F8, (n,), "in"), b.buffer(names, F8, (n,), "out")
         total = b.local(b.const(0.0, F8))
         with b.loop(n) as i:
@@ -117,7 +117,7 @@ def test_equal_kernels_have_equal_text():
 
 
 def test_operands_can_be_replaced():
-    b = Builder("k")
+    b = StatementBuilder("k")
     x, y = b.buffer("x", F8, (30,), "in"), b.buffer("y", F8, (30,), "out")
     small = b.buffer("small", F8, (30,), "stack")
     with b.loop(30) as i:
@@ -142,7 +142,7 @@ def test_operands_can_be_replaced():
 
 def test_verifier_reports_errors():
     def broken(change):
-        b = Builder("k")
+        b = StatementBuilder("k")
         x, y = b.buffer("x", F8, (4,), "in"), b.buffer("y", F8, (4,), "out")
         change(b, x, y)
         with pytest.raises(LoopIRError) as error:
@@ -165,7 +165,7 @@ def test_verifier_reports_errors():
 
 @pytest.mark.parametrize("what", ["other element", "local", "other stride", "whole"])
 def test_a_loop_is_not_independent_whose_iterations_share_something(what):
-    b = Builder("shared")
+    b = StatementBuilder("shared")
     x = b.buffer("x", F8, (6, 6), "in")
     y = b.buffer("y", F8, (6, 6), "out")
     flat = b.buffer("flat", F8, (36,), "out", "y")

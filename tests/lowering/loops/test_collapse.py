@@ -5,7 +5,7 @@ import pytest
 
 from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.collapse import collapse
 from functrans.lowering.run.compile import compile_kernel
 
@@ -15,7 +15,7 @@ X = np.arange(60.0).reshape(3, 4, 5)
 
 def built(body, shapes=((3, 4, 5), (3, 4, 5)), **options):
     """A kernel from buffers `x`, ... to `y`, the last one, filled by ``body(builder, buffers)``."""
-    b = Builder("f")
+    b = StatementBuilder("f")
     names = ["x", "w", "v"][: len(shapes) - 1]
     buffers = [b.buffer(n, F8, s, "in") for n, s in zip(names, shapes)]
     body(b, [*buffers, b.buffer("y", F8, shapes[-1], "out")], **options)

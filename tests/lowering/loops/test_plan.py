@@ -9,7 +9,7 @@ from functrans.core.ir import Literal
 from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir
 from functrans.lowering.loops import plan as planning
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.check import LoopIRError, verify
 from functrans.lowering.loops.collapse import collapse
 from functrans.lowering.loops.outline import Literals, outline
@@ -37,7 +37,7 @@ def add_one(b, target, source, *extents):
 
 def chain(n, length):
     """A kernel of several passes, each through a buffer of its own."""
-    b = Builder("chain")
+    b = StatementBuilder("chain")
     buffers = [b.buffer("x", F8, (n,), "in")]
     buffers += [b.buffer("t", F8, (n,), "scratch") for _ in range(length - 1)]
     buffers.append(b.buffer("y", F8, (n,), "out"))
@@ -52,7 +52,7 @@ def test_small_buffers_that_live_long_leave_large_slots_to_large_ones():
         (1000, 10, [80, 80, 8000, 8000]),
         (10, 1000, [80, 8000, 8000, 8000]),
     ):
-        b = Builder("steps")
+        b = StatementBuilder("steps")
         x, y = b.buffer("x", F8, (large,), "in"), b.buffer("y", F8, (small,), "out")
         parts = []
         for _ in range(3):
@@ -85,7 +85,7 @@ def test_a_plan_that_forgets_a_use_is_reported(monkeypatch):
     forgetful = lambda s: [b for b in whole(s) if b.name != "t" or len(whole(s)) < 2]
 
     def kernel():
-        b = Builder("f")
+        b = StatementBuilder("f")
         x, t, u, y = [b.buffer(name, F8, (100,), role) for name, role in zip("xtuy", ROLES)]
         b.store(t, (0,), b.load(x, (0,)))
         add_one(b, t, x, 100)
@@ -109,7 +109,7 @@ def test_small_scratch_lives_on_the_stack():
 
 
 def test_unused_scratch_disappears_but_inputs_stay():
-    b = Builder("f")
+    b = StatementBuilder("f")
     b.buffer("x", F8, (30,), "in")
     b.scratch((30,), F8)
     kernel = plan(b.finish(), 16)
@@ -117,7 +117,7 @@ def test_unused_scratch_disappears_but_inputs_stay():
 
 
 def test_adjacent_axes_become_one_loop():
-    b = Builder("f")
+    b = StatementBuilder("f")
     x, y = b.buffer("x", F8, (4, 5, 3), "in"), b.buffer("y", F8, (4, 5, 3), "out")
     add_one(b, y, x, 4, 5, 3)
     kernel = plan(collapse(b.finish()), 2)
@@ -131,7 +131,7 @@ def test_adjacent_axes_become_one_loop():
 
 
 def test_axes_used_separately_stay_loops():
-    b = Builder("f")
+    b = StatementBuilder("f")
     x, v, y = b.buffer("x", F8, (4, 5), "in"), b.buffer("v", F8, (5,), "in"), b.buffer("y", F8, (4, 5), "out")
     with b.loop(4) as i, b.loop(5) as j:
         b.store(y, (i, j), b.load(x, (i, j)) + b.load(v, (j,)))
@@ -140,7 +140,7 @@ def test_axes_used_separately_stay_loops():
 
 
 def test_part_of_an_axis_does_not_merge():
-    b = Builder("f")
+    b = StatementBuilder("f")
     x, y = b.buffer("x", F8, (4, 6), "in"), b.buffer("y", F8, (4, 5), "out")
     with b.loop(4) as i, b.loop(5) as j:
         b.store(y, (i, j), b.load(x, (i, j)))
@@ -149,7 +149,7 @@ def test_part_of_an_axis_does_not_merge():
 
 
 def two_axes(n, m):
-    b = Builder("f")
+    b = StatementBuilder("f")
     x, v, y = b.buffer("x", F8, (n, m), "in"), b.buffer("v", F8, (m,), "in"), b.buffer("y", F8, (n, m), "out")
     with b.loop(n) as i, b.loop(m) as j:
         b.store(y, (i, j), b.load(x, (i, j)) * b.load(v, (j,)))

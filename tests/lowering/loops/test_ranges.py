@@ -10,7 +10,7 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.control.indices.carry_ranges import in_while
 from functrans.lowering.loops import ir
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.passes.int_ranges import HIGHEST, LOWEST, Facts, combined, decided
 from functrans.runtime.config import config
 
@@ -63,7 +63,7 @@ def test_numbers_that_wrap_have_no_range():
 
 
 def test_a_difference_and_what_it_lacks():
-    b = Builder("k")
+    b = StatementBuilder("k")
     x = b.buffer("x", ir.INT64, (2,), "in")
     first, last = b.load(x, (0,)), b.load(x, (1,))
     assert ((last - first) + first).operand is last.operand

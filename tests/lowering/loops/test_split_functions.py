@@ -8,7 +8,7 @@ import functrans.numpy as fnp
 from functrans import errors, lax
 from functrans.lowering.backend import Options
 from functrans.lowering.loops import check, ir, split_functions
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.split_complex import split_complex
 from functrans.lowering.loops.touches import touches_of
 from functrans.lowering.run.compile import compile_kernel
@@ -76,7 +76,7 @@ def test_failure_in_a_part(stage):
 def test_statements_that_need_a_value_stay_together(monkeypatch):
     """Booleans, variables and buffers on the stack that several loops use."""
     monkeypatch.setattr(split_functions, "FEWEST", 2)
-    b = Builder("f")
+    b = StatementBuilder("f")
     x, y = b.buffer("x", F8, (8,), "in"), b.buffer("y", F8, (8,), "out")
     s = b.buffer("s", F8, (8,), "stack")
     first = b.load(x, (0,))

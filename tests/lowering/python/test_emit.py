@@ -1,7 +1,7 @@
 import numpy as np
 
 from functrans.lowering.loops import ir
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.python.emit import emit_python
 
 F8, F4, I8 = np.dtype("f8"), np.dtype("f4"), np.dtype("i8")
@@ -12,7 +12,7 @@ def body(b):
 
 
 def test_values_used_once_are_written_in_place():
-    b = Builder("k")
+    b = StatementBuilder("k")
     x, y = b.buffer("x", F8, (30, 4), "in"), b.buffer("y", F8, (4, 30), "out")
     with b.loop(30) as i, b.loop(4) as j:
         v = b.load(x, (i, j))
@@ -30,7 +30,7 @@ def test_values_used_once_are_written_in_place():
 
 
 def test_reads_stay_before_writes():
-    b = Builder("k")
+    b = StatementBuilder("k")
     y = b.buffer("y", F8, (4,), "out")
     total = b.local(b.const(0.0, F8))
     old = b.load(y, (0,))
@@ -51,7 +51,7 @@ def test_reads_stay_before_writes():
 
 
 def test_narrow_dtypes_parameters_routines_and_failures():
-    b = Builder("k")
+    b = StatementBuilder("k")
     x, y = b.buffer("x", F4, (ir.Param(0, I8), 3), "in"), b.buffer("y", F4, (3, 3), "out")
     work = b.buffer("w", F4, (2,), "stack")
     info = b.local(b.const(0, np.dtype("i4")))
@@ -82,7 +82,7 @@ def k(x, y):
 
 
 def test_names_do_not_collide():
-    b = Builder("k")
+    b = StatementBuilder("k")
     buffers = [b.buffer(name, F8, (2,), "out") for name in ("exp", "status", "i", "s", "t0")]
     total = b.local(b.const(0.0, F8))
     with b.loop(2) as i:

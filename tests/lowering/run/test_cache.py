@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from functrans.lowering.backend import Options
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.run import cache
 
 PYTHON = Options(backend="python")
 
 
 def kernel(name, number):
-    b = Builder(name)
+    b = StatementBuilder(name)
     x = b.buffer(f"{name}_x", np.dtype("f8"), (3,), "out")
     with b.loop(3) as i:
         b.store(x, (i,), b.const(number, x.dtype))

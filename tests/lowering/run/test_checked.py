@@ -12,7 +12,7 @@ from functrans.core import tape
 from functrans.errors import MemoryDamageError
 from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir, split_functions
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.touches import Touch, touches_of
 from functrans.lowering.run import executable
 from functrans.lowering.run.cache import KernelCache
@@ -38,7 +38,7 @@ def _unverified(monkeypatch):
 
 def writes(at, dtype=F8, shape=(5,), role="out"):
     """A kernel that writes its output as it should, and element `at` of one of its buffers."""
-    b = Builder("careless")
+    b = StatementBuilder("careless")
     x = b.buffer("x", dtype, (5,), "in")
     y = b.buffer("y", dtype, (5,), "out")
     victim = b.buffer("victim", dtype, shape, role) if role != "in" else x
@@ -101,7 +101,7 @@ def test_writes_outside_the_stack(at):
 def test_stack_of_a_part(monkeypatch):
     """A part numbers its declarations in its own way; the message has the caller's name."""
     monkeypatch.setattr(split_functions, "FEWEST", 2)
-    b = Builder("careless")
+    b = StatementBuilder("careless")
     x, y = b.buffer("x", F8, (5,), "in"), b.buffer("y", F8, (5,), "out")
     stacks = [b.buffer(f"s{i}", F8, (5,), "stack") for i in range(3)]
     for n, s in enumerate(stacks):
@@ -118,7 +118,7 @@ def test_stack_of_a_part(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [F8, F4, np.dtype("c16"), np.dtype("i8")])
 def test_an_output_that_is_not_written(dtype):
-    b = Builder("forgetful")
+    b = StatementBuilder("forgetful")
     x, y = b.buffer("x", dtype, (30,), "in"), b.buffer("y", dtype, (30,), "out")
     with b.loop(29) as i:
         b.store(y, (i,), b.load(x, (i,)))
@@ -128,7 +128,7 @@ def test_an_output_that_is_not_written(dtype):
 
 
 def test_an_output_made_of_scratch_that_is_not_written():
-    b = Builder("forgetful")
+    b = StatementBuilder("forgetful")
     s, y = b.buffer("s", F8, (30,), "scratch"), b.buffer("y", F8, (), "out")
     total = b.local(b.const(0.0, F8))
     with b.loop(30) as i:
@@ -190,7 +190,7 @@ def test_damage_to_a_tape_is_reported_after_it_moved(checked, before):
 @pytest.mark.parametrize("checked", [True, False])
 def test_pools_of_kernels_have_guards(checked):
     """Made in one mode, they are looked at in the other."""
-    b = Builder("keep")
+    b = StatementBuilder("keep")
     header = b.buffer("header", np.dtype("i8"), (3,), "out")
     rows = b.buffer("rows", F8, (1, 3), "tape", "header")
     n = b.buffer("n", np.dtype("i8"), (), "in")

@@ -14,7 +14,7 @@ from functrans.lowering.backend import Options
 from functrans.lowering.llvm import backend as native
 from functrans.lowering.llvm import maths, native_call
 from functrans.lowering.loops import ir
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.run import compile as compiling
 from functrans.lowering.run.compile import BACKENDS, best_backend, compile_kernel, self_test
 
@@ -22,7 +22,7 @@ F8, F4 = np.dtype("f8"), np.dtype("f4")
 
 
 def doubling(factor=2.0):
-    b = Builder("scale")
+    b = StatementBuilder("scale")
     n = ir.Param(0, ir.INT64)
     x, y = b.buffer("x", F8, (n,), "in"), b.buffer("y", F8, (n,), "out")
     with b.loop(b.parameter(0, ir.INT64)) as i:
@@ -141,7 +141,7 @@ def test_fallback_to_njit_and_to_python(monkeypatch):
 
 def test_a_missing_routine_makes_a_python_kernel(monkeypatch):
     monkeypatch.setitem(maths.LIBM, "cbrt", "no_such_cube_root")
-    b = Builder("roots")
+    b = StatementBuilder("roots")
     x, y = b.buffer("x", F8, (3,), "in"), b.buffer("y", F8, (3,), "out")
     with b.loop(3) as i:
         b.store(y, (i,), b.call("cbrt", b.load(x, (i,))))
@@ -154,7 +154,7 @@ def test_a_missing_routine_makes_a_python_kernel(monkeypatch):
 
 
 def test_the_njit_route_wraps_and_rounds_narrow_numbers():
-    b = Builder("narrow")
+    b = StatementBuilder("narrow")
     x, y = b.buffer("x", np.dtype("i1"), (3,), "in"), b.buffer("y", np.dtype("i1"), (3,), "out")
     u, v = b.buffer("u", F4, (3,), "in"), b.buffer("v", F4, (3,), "out")
     with b.loop(3) as i:
@@ -228,7 +228,7 @@ def test_python_form_steps_through_plain_arrays():
 
 
 def test_python_route_is_silent():
-    b = Builder("silent")
+    b = StatementBuilder("silent")
     y = b.buffer("y", F8, (2,), "out")
     one, zero = b.const(1.0, F8), b.const(0.0, F8)
     b.store(y, (0,), one / zero)
@@ -244,7 +244,7 @@ def test_strict_kernels_do_not_contract():
     x = np.array([1 + 2.0**-30])
     results = []
     for strict in (False, True):
-        b = Builder("fused")
+        b = StatementBuilder("fused")
         source, y = b.buffer("x", F8, (1,), "in"), b.buffer("y", F8, (1,), "out")
         v = b.load(source, (0,))
         b.store(y, (0,), v * v - 1.0)
@@ -262,7 +262,7 @@ def test_memory_layout_is_as_assumed():
 
 def nest(*extents):
     """A kernel of nested loops that doubles; None for an extent not known."""
-    b = Builder("nest")
+    b = StatementBuilder("nest")
     shape = tuple(ir.Param(0, ir.INT64) if n is None else n for n in extents)
     x, y = b.buffer("x", F8, shape, "in"), b.buffer("y", F8, shape, "out")
     with ExitStack() as loops:
