@@ -21,13 +21,13 @@ class Enclosed(NamedTuple):
     Attributes
     ----------
     jaxpr : Jaxpr
-    start, count : int
-        The operands of the equation that its first `count` inputs are.
+    start, shared : int
+        The operands of the equation that its first `shared` inputs are.
     """
 
     jaxpr: Jaxpr
     start: int
-    count: int
+    shared: int
 
 
 def enclosed(eqn: Eqn) -> list[Enclosed]:

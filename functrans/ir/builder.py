@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,8 @@ class Builder:
             for i, a in enumerate(avals)
         ]
         self._eqns: list[Eqn] = []
-        self._constants: dict[int, tuple[Var, Any]] = {}
+        #: By the ``id`` of the caller's array, which is held so that no other one gets it.
+        self._constants: dict[int, tuple[Var, Any, Any]] = {}
         self._known: set[Atom] = set(self.inputs)
 
     def add(self, name: str | Primitive, /, *operands: Any, **params: Any) -> Any:
@@ -78,14 +80,15 @@ class Builder:
         dtype = next((x.aval.dtype for x in operands if isinstance(x, Var)), None)
         invars = [self._atom(x, f"operand {i} of {prim.name}", dtype) for i, x in enumerate(operands)]
         try:
+            inspect.signature(prim.abstract).bind(*invars, **params)
             eqn = new_equation(prim, invars, params, user_source())
         except FunctransError:
             raise
-        except (TypeError, ValueError, KeyError, IndexError) as error:
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
             types = ", ".join(str(a.aval) for a in invars)
             raise JaxprError(
-                f"Builder.add: {prim.name} refuses operands {types} with parameters {params}: {error}"
-            ) from error
+                f"Builder.add: {prim.name} refuses operands {types or 'none'} with parameters {params}: {error}"
+            ) from None
         self._eqns.append(eqn)
         self._known.update(eqn.outvars)
         return list(eqn.outvars) if prim.multiple_results else eqn.outvars[0]
@@ -106,8 +109,8 @@ class Builder:
             self.inputs,
             self._eqns,
             outvars,
-            constvars=[v for v, _ in constants],
-            consts=[c for _, c in constants],
+            constvars=[v for v, _, _ in constants],
+            consts=[c for _, c, _ in constants],
             name=self.name,
         )
         check_jaxpr(jaxpr, "building")
@@ -129,6 +132,6 @@ class Builder:
         known = self._constants.get(id(x))
         if known is None:
             value = read_only_copy(value)
-            known = self._constants[id(x)] = (Var(aval_of(value)), value)
+            known = self._constants[id(x)] = (Var(aval_of(value)), value, x)
             self._known.add(known[0])
         return known[0]

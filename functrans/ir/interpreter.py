@@ -88,7 +88,7 @@ class Interpreter:
         expected = len(self.jaxpr.invars)
         if len(args) != expected:
             raise JaxprError(
-                f"{type(self).__name__} of {self.jaxpr.name}: the program has {expected} inputs, but "
+                f"{type(self).__name__} of {self.jaxpr.name}: the program takes {expected} values, but "
                 f"{len(args)} were given"
             )
         values = [_value(x) for x in args]

@@ -214,7 +214,7 @@ class _Folding:
 
     def program(self, jaxpr: Jaxpr, inputs: Mapping[Var, Any]) -> Jaxpr:
         """The program, some of whose inputs have known values; what is computed from these is captured."""
-        known: dict[Atom, Any] = {**dict(jaxpr.constants), **inputs}
+        known: dict[Any, Any] = {**dict(jaxpr.constants), **inputs}
         captured: dict[Any, Any] = dict(jaxpr.constants)
         known = {v: c for v, c in known.items() if not isinstance(c, Tracer)}
         places: dict[int, Atom] = {}
@@ -234,9 +234,8 @@ class _Folding:
             values = self.values(eqn, known)
             outs = None if values is None else self.outputs(eqn, values)
             if outs is None:
-                new = self.with_bodies(eqn, known, constant)
-                changed = changed or new is not eqn
-                eqns.append(new)
+                eqns.append(self.with_bodies(eqn, known, constant))
+                changed = changed or eqns[-1] is not eqn
                 continue
             changed = True
             for v, x in zip(eqn.outvars, outs):
@@ -281,7 +280,7 @@ class _Folding:
 
 
 def _known_inputs(body: Enclosed, eqn: Eqn, known: Mapping[Atom, Any]) -> dict[Var, Any]:
-    given = zip(body.jaxpr.invars[: body.count], eqn.invars[body.start :])
+    given = zip(body.jaxpr.invars[: body.shared], eqn.invars[body.start :])
     return {
         v: a.value if isinstance(a, Literal) else known[a]
         for v, a in given

@@ -174,7 +174,7 @@ def matched(rw: Rewriter, pattern: Operation, eqn: Eqn) -> Match | None:
 
 
 @checked
-def match(jaxpr: Jaxpr, pattern: Operation) -> list[Match]:
+def match(jaxpr: Jaxpr, pattern: typing.Any) -> list[Match]:
     """All places where a pattern occurs in a program, also in the bodies of its calls, loops and branches.
 
     Parameters

@@ -71,7 +71,11 @@ def eval_jaxpr(jaxpr: Jaxpr, *args: Any) -> list[Any]:
     [Array([2., 3.]), Array(3.)]
     """
     check_jaxpr_type("eval_jaxpr", jaxpr)
-    values = suitable_values("eval_jaxpr", jaxpr, args)
+    return _evaluated(f"eval_jaxpr of {jaxpr.name}", jaxpr, args)
+
+
+def _evaluated(label: str, jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
+    values = suitable_values(label, jaxpr, args)
     return [result(x, {*map(id, values), *map(id, jaxpr.consts)}) for x in evaluate(jaxpr, values)]
 
 
@@ -101,13 +105,15 @@ def as_function(jaxpr: Jaxpr) -> Callable[..., Any]:
     >>> ft.grad(f)(0.0)
     Array(2.)
     """
+    label = f"the program '{jaxpr.name}'"
 
+    @boundary
     def function(*args: Any) -> Any:
-        outs = eval_jaxpr(jaxpr, *args)
+        outs = _evaluated(label, jaxpr, args)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     function.__name__ = function.__qualname__ = jaxpr.name
-    function.__doc__ = f"The program '{jaxpr.name}'."
+    function.__doc__ = f"Compute {label}."
     return function
 
 
@@ -138,11 +144,10 @@ def check_jaxpr_type(what: str, jaxpr: Any) -> None:
         )
 
 
-def suitable_values(what: str, jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
+def suitable_values(label: str, jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
     """The arguments of a program as values, checked against its inputs."""
-    label = f"{what} of {jaxpr.name}"
     if len(args) != len(jaxpr.invars):
-        raise JaxprError(f"{label}: the program has {len(jaxpr.invars)} inputs, but {len(args)} were given")
+        raise JaxprError(f"{label}: it takes {len(jaxpr.invars)} values, but {len(args)} were given")
     values = [value_of(x, lambda i=i: f"{label}: input {i}") for i, x in enumerate(args)]  # type: ignore[misc]
     return [_fitted(x, v.aval, f"{label}: input {i}") for i, (x, v) in enumerate(zip(values, jaxpr.invars))]
 
@@ -159,4 +164,4 @@ def _fitted(x: Any, aval: Aval, what: str) -> Any:
         and np.can_cast(type(x), aval.dtype, "same_kind")
     ):
         return np.asarray(x, aval.dtype)[()]
-    raise JaxprError(f"{what} is {own}, but the program takes {aval}")
+    raise JaxprError(f"{what} is {own}, but must be {aval}")

@@ -10,6 +10,7 @@ from typing import Any
 from ..api.bodies import as_expected
 from ..control.enclosed import enclosed, with_bodies
 from ..core import (
+    ArgumentError,
     Atom,
     Eqn,
     FunctransError,
@@ -200,6 +201,8 @@ class _Sweep:
             self.by_root.setdefault(rule.pattern.primitive, []).append(rule)
         self.applied: Counter[Rule] = Counter()
         self.bodies: dict[Jaxpr, tuple[Jaxpr, Counter[Rule]]] = {}
+        #: The arrays that replacements captured, by the ``id`` of their copies in bodies.
+        self.originals: dict[int, Any] = {}
 
     def program(self, jaxpr: Jaxpr) -> Jaxpr:
         """The program after the sweep; the same object if no rule applied."""
@@ -211,6 +214,7 @@ class _Sweep:
             return jaxpr
         outvars = [rw.read(a) for a in jaxpr.outvars]
         acting = [v for e in rw.eqns if not e.effects.movable for v in e.outvars]
+        self.originals |= {id(c): x for _, c, x in trace.consts.values()}
         new = jaxpr.replace(
             eqns=live_equations(rw.eqns, [*outvars, *acting]),
             outvars=outvars,
@@ -235,7 +239,9 @@ class _Sweep:
         if inside:
             bodies = [self.body(b.jaxpr) for b in inside]
             if any(new is not old.jaxpr for new, old in zip(bodies, inside)):
-                invars, params = with_bodies(eqn, eqn.invars, bodies, trace.atom)
+                invars, params = with_bodies(
+                    eqn, eqn.invars, bodies, lambda c: trace.atom(self.originals.get(id(c), c))
+                )
                 eqn = eqn.replace(invars=invars, params=params)
         rules = self.by_root.get(eqn.primitive)
         if rules is None or not eqn.effects.movable:
@@ -262,7 +268,7 @@ def written(rule: Rule, trace: StageTrace, m: Match, root: Eqn) -> list[Atom]:
     try:
         outs = run_with(replayed, root.source, tracing, trace, write)
     except FunctransError as error:
-        if rule.source is not None:
+        if rule.source is not None and rule.source is not error.source:
             error.add_note(f"in the replacement of the rule for {rule.pattern} at {rule.source.describe()}")
         raise
     if trace.attached:
@@ -287,7 +293,12 @@ def _fitting(rule: Rule, x: Any, v: Var, root: Eqn) -> Any:
     if isinstance(x, Literal | Var):
         raise rule.error(f"the replacement returned {x!r}, not a value: it may have come from `where`")
     expected = v.aval
-    x = value_of(x, lambda: f"the result of the replacement of the rule for {rule.pattern}")
+    try:
+        x = value_of(x, lambda: "the result of the replacement")
+    except ArgumentError:
+        raise rule.error(
+            f"the replacement returned {str(x)[:60]!r} of type {type(x).__name__}, but must return an array or a number"
+        ) from None
     x = as_expected(x, expected, casts=False)
     aval = aval_of(x)
     if aval.shape != expected.shape or aval.dtype != expected.dtype:

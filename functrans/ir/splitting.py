@@ -37,7 +37,7 @@ class Split(Unportable):
     @boundary
     def __call__(self, *args: Any) -> Any:
         """Run the parts one after the other: one result, or a tuple. It goes through every transformation."""
-        values = suitable_values("the split", self.jaxpr, args)
+        values = suitable_values(self._called(), self.jaxpr, args)
         env: dict[Atom, Any] = {**dict(self.jaxpr.constants), **dict(zip(self.jaxpr.invars, values))}
         for (_, part), (ins, outs) in zip(self.parts, self._wires):
             env.update(zip(outs, evaluate(part, [env[v] for v in ins])))

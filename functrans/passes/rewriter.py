@@ -35,7 +35,7 @@ class Rewriter:
     """
 
     def __init__(self, eqns: list[Eqn] | None = None) -> None:
-        self.env: dict[Var, Atom] = {}
+        self.env: dict[Atom, Atom] = {}
         self.eqns: list[Eqn] = [] if eqns is None else eqns
         self.producer: dict[Var, Eqn] = {}
         self.source: Source | None = None
@@ -68,7 +68,7 @@ class Rewriter:
             self.source = eqn.source
             for a in eqn.invars:
                 if a in env:
-                    eqn = eqn.replace(invars=[env.get(b, b) for b in eqn.invars])  # type: ignore[call-overload]
+                    eqn = eqn.replace(invars=[env.get(b, b) for b in eqn.invars])
                     break
             new = eqn if rule is None else rule(self, eqn)
             if new is None:

@@ -152,7 +152,8 @@ def rewrite(eqns: Iterable[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], li
 def algebra(rw: Rewriter, eqn: Eqn, *, marks: bool = False) -> Eqn | None:
     """The equation after all rules; None if its output is now another variable.
 
-    With `marks`, equations stay that mark a value for transformations, such as `stop_gradient`.
+    With `marks`, the program may still be differentiated: equations stay that mark a value for transformations, such as
+    `stop_gradient`, and none becomes one without a derivative, for kernels only.
     """
     rule = eqn.primitive.simplify
     if marks and rule is identity:
@@ -174,6 +175,8 @@ def algebra(rw: Rewriter, eqn: Eqn, *, marks: bool = False) -> Eqn | None:
                 return eqn
             rw.env[out] = replacement
             return None
+        if marks and replacement.primitive.jvp is None:
+            return eqn
         eqn = replacement
     return eqn
 

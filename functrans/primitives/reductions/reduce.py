@@ -27,6 +27,7 @@ from ..elementwise.arithmetic import Pair, convert, convert_element_type_p, div_
 from ..families import literal
 from ..structure.linear import (
     Rule,
+    batched_first,
     broadcast_in_dim_p,
     broadcast_to,
     dtype_of,
@@ -218,11 +219,23 @@ def _place_kernel(
     return k.where(equal, index[axis], index[axis] * 0 + out.shape[axis])
 
 
+def _place_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: int) -> Pair:
+    ans = place_p.bind(*primals, axis=axis)
+    return ans, Zero(ans)
+
+
+def _place_batch(size: int, args: Sequence[Any], dims: Sequence[int | None], *, axis: int) -> tuple[Any, int]:
+    x, extreme = [batched_first(size, a, d) for a, d in zip(args, dims)]
+    return place_p.bind(x, extreme, axis=axis + 1), 0
+
+
 #: The index along ``axis`` where an element equals the extreme one (or both are NaN), else the axis's extent.
-place_p = Primitive(
+place_p: Primitive = Primitive(
     "place",
     lambda x, extreme, *, axis: Aval(x.shape, np.dtype(np.int64)),
     _place_impl,
+    jvp=_place_jvp,
+    batch=_place_batch,
     kernel=Indexed(_place_kernel),
     tests_equality=True,
 )
