@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import read_only_copy
+from ..control.body_cache import alike
 from ..control.call import call_p
 from ..control.enclosed import Enclosed, enclosed, with_bodies
 from ..core import (
@@ -30,6 +31,9 @@ from ..lowering.jaxpr.simplify import algebra, shared_key
 from ..passes import toolkit
 from ..passes.check import check_jaxpr, verified
 from ..passes.rewriter import Rewriter
+
+#: How often a pass is repeated at most.
+_MOST_ROUNDS = 32
 
 
 @checked
@@ -94,12 +98,16 @@ def eliminate_dead_code(jaxpr: Jaxpr) -> Jaxpr:
     >>> [e.primitive.name for e in ir.eliminate_dead_code(b.build(used)).eqns]
     ['cos']
     """
+    return _settled(jaxpr, _without_dead_code)
+
+
+def _without_dead_code(jaxpr: Jaxpr) -> Jaxpr:
     narrow = partial(toolkit.narrowed, strict=True)
     live = toolkit.live_equations(jaxpr.eqns, [*jaxpr.outvars, *_acting(jaxpr.eqns)], narrow)
     if len(live) != len(jaxpr.eqns) or any(a is not b for a, b in zip(live, jaxpr.eqns)):
         jaxpr = jaxpr.replace(eqns=live)
     return verified(
-        _in_bodies(toolkit.drop_unused_constants(jaxpr), eliminate_dead_code), "removing dead code"
+        _in_bodies(toolkit.drop_unused_constants(jaxpr), _without_dead_code), "removing dead code"
     )
 
 
@@ -136,7 +144,8 @@ def simplify(jaxpr: Jaxpr) -> Jaxpr:
     lambda a:f64[3,2].
       return (a,)
     """
-    return eliminate_dead_code(_simplified(inline(toolkit.constants_to_literals(jaxpr))))
+    flat = inline(toolkit.constants_to_literals(jaxpr))
+    return _settled(flat, lambda program: _without_dead_code(_simplified(program)))
 
 
 def _simplified(jaxpr: Jaxpr) -> Jaxpr:
@@ -147,6 +156,16 @@ def _simplified(jaxpr: Jaxpr) -> Jaxpr:
     return verified(
         jaxpr.replace(eqns=rw.eqns, outvars=[rw.read(a) for a in jaxpr.outvars]), "simplification"
     )
+
+
+def _settled(jaxpr: Jaxpr, change: Callable[[Jaxpr], Jaxpr]) -> Jaxpr:
+    """The program after a pass that is repeated as long as it changes something: one change makes room for others."""
+    for _ in range(_MOST_ROUNDS):
+        new = change(jaxpr)
+        if new is jaxpr or alike(new, jaxpr):
+            break
+        jaxpr = new
+    return jaxpr
 
 
 def _shared(eqn: Eqn) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from ..control.enclosed import enclosed
 from ..core import Eqn, Jaxpr, Primitive, RewriteError
 from ..frontend.checked import checked
-from ..passes.rewriter import Hole, Matching, Operation, Part, Rewriter
+from ..passes.rewriter import EquationPattern, Hole, Matching, ResultOf, Rewriter
 from .names import primitive
 
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -40,7 +40,7 @@ class Any(Hole):
         super().__init__(name)
 
 
-class Op(Operation):
+class Op(EquationPattern):
     """In a pattern: an equation of a primitive, whose operands match.
 
     Parameters
@@ -84,7 +84,7 @@ class Op(Operation):
             has = f"it has {', '.join(known or ())}" if known else "it has none"
             raise RewriteError(f"{prim.name} has no parameter {unknown[0]!r}: {has}")
 
-    def __getitem__(self, index: int) -> Part:
+    def __getitem__(self, index: int) -> ResultOf:
         """The pattern of one result of an equation with several."""
         if isinstance(index, bool) or not isinstance(index, int) or index < 0:
             raise RewriteError(f"{self}: the number of a result must be 0 or more, got {index!r}")
@@ -97,11 +97,11 @@ class Op(Operation):
 def _operand(primitive: Primitive, i: int, x: typing.Any) -> typing.Any:
     if isinstance(x, np.ndarray) and not x.ndim:
         x = x[()]
-    if isinstance(x, Operation) and x.primitive.multiple_results:
+    if isinstance(x, EquationPattern) and x.primitive.multiple_results:
         raise RewriteError(
             f"pattern of {primitive.name}: operand {i} is {x}, which has several results. Write {x}[0] for the first"
         )
-    if not isinstance(x, (Hole, Operation, Part, *_NUMBERS)):
+    if not isinstance(x, (Hole, EquationPattern, ResultOf, *_NUMBERS)):
         raise RewriteError(
             f"pattern of {primitive.name}: operand {i} is {str(x)[:60]!r} of type {type(x).__name__}; expected Any, Op "
             "or a number"
@@ -167,7 +167,7 @@ class Match:
         return f"<match of {self.eqns[-1].primitive.name}: {values}>"
 
 
-def matched(rw: Rewriter, pattern: Operation, eqn: Eqn) -> Match | None:
+def matched(rw: Rewriter, pattern: EquationPattern, eqn: Eqn) -> Match | None:
     """How a pattern, whose root is of this primitive, fits an equation; None if it does not."""
     state = Matching(rw)
     return Match(state.eqns, state.values) if state.operation(pattern, eqn) else None
@@ -206,7 +206,7 @@ def match(jaxpr: Jaxpr, pattern: typing.Any) -> list[Match]:
     return found
 
 
-def _search(jaxpr: Jaxpr, pattern: Operation, found: list[Match]) -> None:
+def _search(jaxpr: Jaxpr, pattern: EquationPattern, found: list[Match]) -> None:
     def look(rw: Rewriter, eqn: Eqn) -> Eqn:
         for body in enclosed(eqn):
             _search(body.jaxpr, pattern, found)
@@ -220,9 +220,11 @@ def _search(jaxpr: Jaxpr, pattern: Operation, found: list[Match]) -> None:
 
 def check_pattern(what: str, pattern: typing.Any) -> None:
     """Raise `RewriteError` unless the root of a pattern is an equation."""
-    if not isinstance(pattern, Operation):
+    if not isinstance(pattern, EquationPattern):
         kind = (
-            "one result of an equation" if isinstance(pattern, Part) else f"of type {type(pattern).__name__}"
+            "one result of an equation"
+            if isinstance(pattern, ResultOf)
+            else f"of type {type(pattern).__name__}"
         )
         kind = "any value" if isinstance(pattern, Hole) else kind
         raise RewriteError(f"{what}: the pattern must be an Op, but is {str(pattern)[:60]}, {kind}")

@@ -29,7 +29,7 @@ from ..core import (
 )
 from ..frontend.arguments import value_of
 from ..passes.check import verified
-from ..passes.rewriter import Operation, Rewriter
+from ..passes.rewriter import EquationPattern, Rewriter
 from ..passes.toolkit import drop_unused_constants, live_equations
 from ..primitives.elementwise.arithmetic import weakly
 from ..primitives.operands import strong
@@ -83,7 +83,7 @@ class Rule:
 
     def __init__(
         self,
-        pattern: Operation,
+        pattern: EquationPattern,
         replacement: Callable[[Match], Any],
         where: Callable[[Match], Any] | None = None,
     ):

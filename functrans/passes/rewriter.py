@@ -150,11 +150,11 @@ class Hole:
         return self.name
 
 
-class Operation:
+class EquationPattern:
     """In a pattern: an equation of a primitive with these parameters, and with these operands or with any.
 
-    An operand is a `Hole`, an `Operation`, a `Part`, or a number, which stands for a value that is that number in
-    every element.
+    An operand is a `Hole`, an `EquationPattern`, a `ResultOf`, or a number, which stands for a value that is that
+    number in every element.
     """
 
     __slots__ = ("operands", "params", "primitive")
@@ -164,21 +164,21 @@ class Operation:
         self.operands = tuple(operands)
         self.params = dict(params)
 
-    def __getitem__(self, index: int) -> Part:
+    def __getitem__(self, index: int) -> ResultOf:
         """The pattern of one of several results."""
-        return Part(self, index)
+        return ResultOf(self, index)
 
     def __repr__(self) -> str:
         inside = [*map(repr, self.operands), *[f"{k}={v}" for k, v in self.params.items()]]
         return f"{self.primitive.name}({', '.join(inside)})"
 
 
-class Part:
+class ResultOf:
     """In a pattern: one result of an equation with several."""
 
     __slots__ = ("index", "op")
 
-    def __init__(self, op: Operation, index: int):
+    def __init__(self, op: EquationPattern, index: int):
         self.op = op
         self.index = index
 
@@ -200,7 +200,7 @@ class Matching:
         self.values: dict[str, Atom] = {}
         self.eqns: list[Eqn] = []
 
-    def operation(self, pattern: Operation, eqn: Eqn, then: Callable[[], bool] = _done) -> bool:
+    def operation(self, pattern: EquationPattern, eqn: Eqn, then: Callable[[], bool] = _done) -> bool:
         """The primitive fits already."""
         if pattern.params and not all(_has(eqn.params, k, v) for k, v in pattern.params.items()):
             return False
@@ -244,8 +244,8 @@ class Matching:
                 return True
             del self.values[pattern.name]
             return False
-        if isinstance(pattern, Operation | Part):
-            op, index = (pattern.op, pattern.index) if isinstance(pattern, Part) else (pattern, None)
+        if isinstance(pattern, EquationPattern | ResultOf):
+            op, index = (pattern.op, pattern.index) if isinstance(pattern, ResultOf) else (pattern, None)
             eqn = self.rw.made_by(atom, op.primitive)
             if eqn is None or (
                 index is not None and (index >= len(eqn.outvars) or eqn.outvars[index] is not atom)
