@@ -192,7 +192,7 @@ def test_the_sine_and_cosine_of_a_number_are_one_call():
 @pytest.mark.parametrize("strict", [False, True])
 def test_only_extremes_may_take_either_zero(strict):
     """And nothing may where the written order counts."""
-    b = Builder("zeros")
+    b = StatementBuilder("zeros")
     source = b.buffer("x", F8, (2,), "in")
     names = ("floor", "ceil", "trunc", "rint", "sqrt", "abs", "min", "max")
     target = b.buffer("y", F8, (len(names),), "out")

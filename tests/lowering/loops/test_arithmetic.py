@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from functrans.lowering.loops import ir
-from functrans.lowering.loops.builder import Builder
+from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.check import verify
 
 I8, BOOL = ir.INT64, ir.BOOL
@@ -88,7 +88,7 @@ def run(statements, known):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_expressions_are_the_numbers_that_they_were(seed):
-    b = Builder("k")
+    b = StatementBuilder("k")
     with b.loop(4, -3) as i, b.loop(6, 1) as j:
         new = Expressions(b, i, j, seed)
         for _ in range(60):
@@ -110,7 +110,7 @@ def test_expressions_are_the_numbers_that_they_were(seed):
 
 
 def test_what_an_index_was_counted_from_is_known():
-    b = Builder("k")
+    b = StatementBuilder("k")
     with b.loop(4, -3) as i:
         index = b.where(i < 0, i + 5, i)
         assert b.facts.wrapped == {index.operand: i.operand}
@@ -129,7 +129,7 @@ DTYPES = [np.dtype(t) for t in ("?", "i1", "i4", "i8", "u2", "u8", "f4", "f8", "
 
 @pytest.mark.parametrize("target", DTYPES, ids=str)
 def test_casts_of_literals_are_numpys(target):
-    b = Builder("k")
+    b = StatementBuilder("k")
     for source in DTYPES:
         for number in (0, 1, 100, 2.75, -3.5, 1j, 2 - 1j):
             if (type(number) is complex and source.kind != "c") or (
@@ -149,7 +149,7 @@ def test_casts_of_literals_are_numpys(target):
 
 def test_numbers_of_any_dtype_are_combined_only_if_they_are_literals():
     """Floats are left alone: rounding, signed zeros and NaN are the processor's."""
-    b = Builder("k")
+    b = StatementBuilder("k")
     for dtype in DTYPES[6:]:
         x = b.parameter(0, dtype)
         before = len(b.statements)
