@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ..api.bodies import as_expected
 from ..control.enclosed import enclosed, with_bodies
 from ..core import (
@@ -299,6 +301,9 @@ def _fitting(rule: Rule, x: Any, v: Var, root: Eqn) -> Any:
         raise rule.error(
             f"the replacement returned {str(x)[:60]!r} of type {type(x).__name__}, but must return an array or a number"
         ) from None
+    if type(x) is int and np.can_cast(int, expected.dtype, "same_kind"):
+        x = float(x) if expected.weak and expected.dtype.kind == "f" else x
+        x = x if expected.weak else strong(x, expected.dtype)
     x = as_expected(x, expected, casts=False)
     aval = aval_of(x)
     if aval.shape != expected.shape or aval.dtype != expected.dtype:
