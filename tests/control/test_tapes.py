@@ -128,3 +128,22 @@ def test_loops_without_collectives_do_not_mind_the_name_of_the_axis():
     expected = [ft.grad(powers)(a, int(b)) for a, b in zip(x, n)]
     np.testing.assert_allclose(named(x, n), expected, rtol=1e-13)
     np.testing.assert_allclose(ft.jit(named)(x, n), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_lanes_in_step_that_begin_with_the_same_number(wrap):
+    """With collectives, lanes run one loop; those that are done keep their values, whatever these began with."""
+
+    def f(x, n, factor):
+        body = lambda i, s: (s[0] * factor, s[1] + lax.psum(x * s[0], "i"))
+        return lax.fori_loop(0, n, body, (1.0, x))
+
+    x, n = np.array([0.5, -1.25, 2.0]), np.array([3, 0, 2])
+    powers, sums = np.ones(3), x.copy()
+    for k in range(3):  # a lane that is done still takes part
+        total = np.sum(x * powers)
+        going = k < n
+        powers, sums = np.where(going, powers * 2.0, powers), np.where(going, sums + total, sums)
+    actual = wrap(ft.vmap(f, (0, 0, None), axis_name="i"))(x, n, 2.0)
+    np.testing.assert_allclose(actual[0], powers, rtol=1e-14)
+    np.testing.assert_allclose(actual[1], sums, rtol=1e-13)
