@@ -63,7 +63,7 @@ def branching(x):
 
 
 def nested(m):
-    row = lambda c, r: lax.fori_loop(0, r.size, lambda j, s: s + r[j] * s, c)
+    row = lambda c, r: lax.fori_loop(0, r.size, lambda j, s: s + 0.02 * r[j] * s, c)
     return lax.scan(lambda c, r: (row(c, r), c), 1.0, m)
 
 
@@ -77,6 +77,45 @@ def filtered(x):
 
 def loss(f):
     return lambda *args: sum(fnp.sum(fnp.sin(y)) for y in ft.tree_util.tree_leaves(f(*args)))
+
+
+def damped(c, r):
+    return lax.scan(lambda s, a: (fnp.sin(s * a) + 0.1 * fnp.exp(a), s), c, r)[0], fnp.sort(r) * c
+
+
+def checkpoint_in_scan(m):
+    return lax.scan(ft.checkpoint(damped), 1.0, m)
+
+
+def loops_in_checkpoint(m):
+    return ft.checkpoint(lambda m: lax.scan(damped, 1.0, fnp.cumsum(m, axis=0)))(m)
+
+
+def newton(x):
+    """A loop of unknown length in a loop."""
+    root = lambda a: lax.while_loop(lambda s: abs(s * s - a) > 1e-9, lambda s: 0.5 * (s + a / s), a)
+    return lax.scan(lambda c, a: (c + root(a) * c, c), 0.1, x)
+
+
+@ft.custom_vjp
+def clipped(x):
+    return fnp.sin(x)
+
+
+clipped.defvjp(lambda x: (clipped(x), x), lambda x, g: (fnp.clip(g * fnp.cos(x), -1.0, 1.0),))
+
+
+def ruled(x):
+    return lax.fori_loop(0, 9, lambda i, y: y.at[i + 1].set(clipped(y[i]) * y[i + 2]), x)
+
+
+def swapped(x):
+    """Two arrays that branches write and exchange."""
+
+    def body(i, s):
+        return lax.cond(x[i] > 1.0, lambda a, b: (b, a.at[i].set(b[i] * 2.0)), lambda a, b: (a, b + a[i]), *s)
+
+    return lax.fori_loop(0, 9, body, (x, fnp.cos(x)))
 
 
 PLACES = np.arange(7) * 5 % 40
@@ -97,6 +136,18 @@ OTHERS = {
     "gradient of filtered": (ft.grad(loss(filtered)), X[:40]),
     "Hessian of filtered": (ft.hessian(loss(filtered)), X[:9]),
     "lanes of nested": (ft.vmap(nested), np.stack([M, M])),
+    "gradient of checkpoint in scan": (ft.grad(loss(checkpoint_in_scan)), M[:6, :9]),
+    "gradient of loops in checkpoint": (ft.grad(loss(loops_in_checkpoint)), M[:6, :9]),
+    "gradient of newton": (ft.grad(loss(newton)), X[:40]),
+    "gradient of ruled": (ft.grad(loss(ruled)), X[:40]),
+    "gradient of swapped": (ft.grad(loss(swapped)), X[:40]),
+    "Hessian of branching": (ft.hessian(loss(branching)), X[:9]),
+    "Hessian of swapped": (ft.hessian(loss(swapped)), X[:11]),
+    "tangent of swapped": (lambda x: ft.jvp(swapped, (x,), (fnp.cos(x),)), X[:40]),
+    "lanes of swapped": (ft.vmap(swapped), M),
+    "lanes of the gradient of newton": (ft.vmap(ft.grad(loss(newton))), M[:4]),
+    "gradient of lanes of ruled": (ft.grad(loss(ft.vmap(ruled))), M),
+    "two gradients of nested": (ft.grad(lambda m: fnp.sum(ft.grad(loss(nested))(m) ** 2)), M[:5, :6]),
 }  # fmt: skip
 
 
