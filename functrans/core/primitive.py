@@ -35,7 +35,8 @@ slot           call                                                        retur
 must not compute an operand in two places, where it could round differently. `repeats`: each element of the output is
 one of the operand's, so the output is uniform if the operand is. `in_float32`: `impl` would round float16
 and bfloat16 more than once, so `impl_for` converts these operands to float32, and the results back. `narrow` returns a
-cheaper equation if only some outputs are needed; with `strict`, only one with bitwise identical results.
+cheaper equation if only some outputs are needed; with `strict`, only one with bitwise identical results. `commutes`:
+patterns match with the first two operands in either order.
 
 `jvp`, `transpose` and `batch` bind primitives (never functions of ``functrans.numpy``); by then the interpreter has
 stepped down one level.

@@ -5,7 +5,9 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans.core import Primitive
 from functrans.passes.rewriter import Rewriter, is_number
+from functrans.primitives import ops
 from functrans.primitives.elementwise.arithmetic import mul_p
 
 
@@ -26,10 +28,51 @@ from functrans.primitives.elementwise.arithmetic import mul_p
         (True, 1.0, False),
         (1 + 0j, 1.0, False),
         (None, 0.0, False),
+        (float("nan"), float("nan"), True),
+        (float("inf"), float("inf"), True),
+        (1j, 1j, True),
+        (0j, 0.0, False),
+        (1.0, 1 + 0j, False),
+        (True, True, True),
+        (False, 0, False),
+        (1, True, False),
     ],
 )
 def test_zeros_of_opposite_sign_are_two_numbers(value, number, same):
     assert is_number(value, number) is same
+
+
+COMMUTING = {
+    "add",
+    "mul",
+    "max",
+    "min",
+    "and",
+    "or",
+    "xor",
+    "gcd",
+    "lcm",
+    "eq",
+    "ne",
+    "hypot",
+    "logaddexp",
+    "logaddexp2",
+}
+
+
+def test_operations_that_commute():
+    """Also for NaN and infinities. (Of zeros of opposite sign, `maximum` returns the first.)"""
+    known = {p.name: p for p in vars(ops).values() if isinstance(p, Primitive)}
+    assert {name for name, p in known.items() if p.commutes} == COMMUTING
+    numbers = np.array([-2.0, 0.0, 1.0, 3.0, np.inf, -np.inf, np.nan])
+    for name in COMMUTING:
+        dtype = int if name in ("and", "or", "xor", "gcd", "lcm") else float
+        xs = np.arange(-3, 4) if dtype is int else numbers
+        x, y = (a.ravel() for a in np.meshgrid(xs, xs))
+        with np.errstate(all="ignore"):
+            assert np.array_equal(known[name].impl(x, y), known[name].impl(y, x), equal_nan=dtype is float), (
+                name
+            )
 
 
 def test_the_number_that_fills_an_array():

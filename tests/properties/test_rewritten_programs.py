@@ -86,7 +86,7 @@ def check(drawn, seed, name):
             assert ir.equal(CHANGES[name](changed), changed), f"{name} again changes\n{changed}"
 
 
-@settings(max_examples=15, suppress_health_check=QUIET)
+@settings(max_examples=8, suppress_health_check=QUIET)
 @given(DRAWN, st.integers(0, 99), st.sampled_from([*CHANGES]))
 def test_same_values_and_gradients(program, seed, name):
     check(program, seed, name)
