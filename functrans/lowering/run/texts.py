@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator, Sequence
 
-from ...core import ArgumentValueError, Eqn, Jaxpr, Place, show, subjaxprs
+from ...core import ArgumentValueError, Eqn, Jaxpr, Place, Var, show, subjaxprs
 from ...passes.toolkit import extract
 from ..backend import Options
 from ..jaxpr.partition import HostStep, ViewStep
@@ -36,7 +36,9 @@ def text_of(
 ) -> str:
     """The kernels and the host calls between them."""
     written: dict[str, Callable[[LoweredKernel], str]] = {
-        "jaxpr": lambda step: show(extract(jaxpr, step.eqns, step.outvars)),
+        "jaxpr": lambda step: show(
+            extract(jaxpr, step.eqns, [v for v in step.outvars if isinstance(v, Var)])
+        ),
         "loops": lambda step: loops.show(step.kernel),
         "python": lambda step: emit_python(step.kernel),
         "llvm": lambda step: emit_llvm(step.kernel, options).text,
