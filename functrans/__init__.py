@@ -111,6 +111,7 @@ _LAZY = (
     "lax",
     "nn",
     "ops",
+    "profiler",
     "random",
     "ref",
     "test_util",
@@ -132,6 +133,7 @@ _FUNCTIONS = {
     "make_mesh": _sharding,
     "njit": _interop,
     "numba_call": _interop,
+    "profile": _lazy_import("functrans.profiler"),
     "shard_map": _distributed,
 }
 
@@ -234,6 +236,8 @@ __all__ = [
     "post_accumulate_hook",
     "process_count",
     "process_index",
+    "profile",
+    "profiler",
     "progress",
     "pure_callback",
     "random",

@@ -213,7 +213,7 @@ def load(path: Any) -> Exported:
     if misfit:
         warnings.warn(f"{name}: {misfit}; its kernels are compiled here", RuntimeWarning, stacklevel=3)
     run_with(shipped, codes, ready.compile)
-    jaxpr.derive("executable", lambda: ready)
+    jaxpr.derive(("executable", False), lambda: ready)
     return Exported(Traced(jaxpr, out_tree, ()), in_tree, cpu, description["differentiable"])
 
 

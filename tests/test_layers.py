@@ -49,6 +49,7 @@ ROOMS = {
         "testing",
         "test_util",
         "debug",
+        "profiler",
         "checkpoint_policies",
         "custom_batching",
         "custom_derivatives",

@@ -16,7 +16,7 @@ from ..core.evaluation import evaluate
 from ..errors import JaxprTypeError
 from ..passes.masks import Mask, chosen, chosen_terms, nested, perturbed, scatter, terms_mask, with_zeros
 from ..primitives.structure.linear import instantiate
-from ..runtime.config import config
+from ..runtime.config import config, is_timed
 from ..runtime.module_getattr import lazy_import
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
@@ -26,18 +26,22 @@ from ..transforms.transpose import transpose_jaxpr
 taylor = lazy_import("functrans.transforms.jet")
 partitioner = lazy_import("functrans.control.residuals.partitioner")
 varying = lazy_import("functrans.control.varying_bodies")
-Compiler = Callable[[Jaxpr], Callable[..., list[np.ndarray]]]
+Compiler = Callable[[Jaxpr, bool], Callable[..., list[np.ndarray]]]
 _compiler: list[Compiler] = []
 
 
 def set_compiler(compiler: Compiler) -> None:
-    """Install the function that turns a jaxpr into a callable of arrays; without one, NumPy evaluates calls."""
+    """Install the function that turns a jaxpr into a callable of arrays; without one, NumPy evaluates calls.
+
+    Its second argument says whether the kernels count their time.
+    """
     _compiler[:] = [compiler]
 
 
 def executable(jaxpr: Jaxpr) -> Callable[..., list[np.ndarray]]:
     """The compiled form of `jaxpr` under the current configuration, cached on it."""
-    return jaxpr.derive("executable", lambda: _compiler[0](jaxpr))
+    timed = is_timed()
+    return jaxpr.derive(("executable", timed), lambda: _compiler[0](jaxpr, timed))
 
 
 def effects_of_bodies(**params: Any) -> Effect:

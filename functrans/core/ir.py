@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..errors.source import Source
-from ..runtime.config import trace_key
+from ..runtime.config import program_key
 from ..runtime.context import new_rlock
 from ..runtime.portable import Unportable
+from ..runtime.unusual import awaited
 from .aval import Aval, aval_of
 from .dtypes import dtype_name
 from .primitive import Effect, Primitive
@@ -206,10 +207,10 @@ class Jaxpr(Unportable):
 
         Also once for each setting of the options that affect tracing or compilation (see `config`).
         """
-        key = (trace_key(), key)
+        key = (program_key(), key)
         derived = self._derived.get(key)
         if derived is None:
-            with self._lock:
+            with awaited(self._lock):
                 derived = self._derived.get(key)
                 if derived is None:
                     derived = build()
@@ -217,6 +218,10 @@ class Jaxpr(Unportable):
                         self._derived.clear()
                     self._derived[key] = derived
         return derived
+
+    def knows(self, key: Hashable) -> bool:
+        """Whether the object for a key has been derived under the options of now."""
+        return (program_key(), key) in self._derived
 
     def forget(self) -> None:
         """Drop everything derived."""

@@ -70,6 +70,7 @@ __all__ = [
     "OnceDifferentiableError",
     "PartitionError",
     "PicklingError",
+    "ProfileError",
     "PytreeError",
     "RefError",
     "RewriteError",

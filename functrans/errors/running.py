@@ -225,6 +225,20 @@ class BackwardStateError(FunctransError, RuntimeError):
     """
 
 
+class ProfileError(FunctransError, RuntimeError):
+    """A profile is read while it is open, or before it has recorded anything, or opened while it is open.
+
+    >>> import functrans as ft
+    >>> with ft.profile() as p:
+    ...     print(p)
+    Traceback (most recent call last):
+    ...
+    functrans.errors.ProfileError: profile: it is still open. Read it after the with block...
+
+    Take the ``print`` out of the block. To measure a part of what another profile measures, open a new one.
+    """
+
+
 class KeyReuseError(FunctransError, RuntimeError):
     """A key of `functrans.random` is used a second time, while ``config.debug_key_reuse`` is on.
 

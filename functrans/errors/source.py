@@ -92,10 +92,14 @@ class Noted(Place):
 
 @dataclass(frozen=True, slots=True)
 class Source(Place):
-    """A place in the user's code: a code object and an instruction offset."""
+    """A place in the user's code: a code object and an instruction offset.
+
+    An equation with a `backward` source belongs to the derivative of what that place computes, in reverse mode.
+    """
 
     code: CodeType
     lasti: int
+    backward: bool = False
 
     @property
     def filename(self) -> str:
@@ -119,6 +123,10 @@ class Source(Place):
     def text(self) -> str:
         """The source line, stripped; empty if it cannot be read."""
         return linecache.getline(self.filename, self.line).strip()
+
+    def transposed(self) -> Source:
+        """The same place, for equations of reverse mode."""
+        return self if self.backward else Source(self.code, self.lasti, True)
 
     def is_in(self, traceback: TracebackType | None) -> bool:
         """Whether an exception passed through this place."""

@@ -41,6 +41,8 @@ class Options:
     without : frozenset of str
         The names of the optimisations of the stage ``'code'`` that are off (see `runtime.passes`); others change the
         text.
+    timed : bool
+        Count the time of a kernel's parts while it runs; the text shows where (see `loops.sites`).
     """
 
     strict: bool = False
@@ -49,6 +51,7 @@ class Options:
     specialize_below: int = field(default=16, compare=False)
     cpu: str = "native"
     without: frozenset[str] = frozenset()
+    timed: bool = field(default=False, compare=False)
 
     @property
     def key(self) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ from .loops.late_reads import overwrite
 from .loops.outline import outline
 from .loops.parallel import divide
 from .loops.plan import plan, scratch_bytes, written_before_failure
+from .loops.sites import Sites
 from .loops.versions import with_versions
 from .python.runtime import NAMES
 
@@ -56,6 +57,8 @@ class LoweredKernel:
         Whether it runs long enough to make releasing the GIL worthwhile.
     eqns : tuple of Eqn
         The equations of the simplified program that it computes.
+    sites : Sites or None
+        What is timed in it.
     """
 
     kernel: ir.Kernel
@@ -68,6 +71,7 @@ class LoweredKernel:
     calls: tuple[HostEquation, ...]
     large: bool
     eqns: tuple[Eqn, ...]
+    sites: Sites | None
 
 
 @dataclass(eq=False)
@@ -132,7 +136,7 @@ def _loops(step: KernelStep, options: Options, updates: Updates) -> Loops:
     while True:
         # Decide which values to store, which of them share loops and memory; then write the statements.
         body = with_host_calls(step.jaxpr)
-        loops = build_loops(schedule(body, updates), strict=options.strict)
+        loops = build_loops(schedule(body, updates), strict=options.strict, timed=options.timed)
         loops.kernel = with_versions(verified(loops.kernel), loops.facts)  # tests of indices leave loops
         if loops.kernel.copies:
             loops.kernel = overwrite(verified(loops.kernel))  # stencils overwrite what they still read
@@ -170,6 +174,7 @@ def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> Low
         loops.calls,
         large=work >= LARGE or any(ir.is_long(s) or ir.is_shared(s) for s in ir.walk(kernel.body)),
         eqns=step.jaxpr.eqns,
+        sites=loops.sites,
     )
 
 

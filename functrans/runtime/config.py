@@ -64,6 +64,8 @@ class OptionValues:
         values = {**self.values, **overrides}
         key = tuple([values[name] for name, option in _OPTIONS.items() if option.traced])
         key = (*key, values.get("autocast"))  # no option: `core.autocast` overrides it
+        if values.get("timed"):  # no option: a profile is open
+            key = (*key, "timed")
         if len(self._keys) >= _MOST_KEYS:  # a program that tries thousands of values of an option
             self._keys.clear()
         return self._keys.setdefault(key, key)
@@ -78,6 +80,11 @@ class OptionValues:
             patch.key = self.key_with(patch.overrides)
             patch.version = version
         return patch.key
+
+    def program_key(self) -> tuple[Any, ...]:
+        """The trace key without what only kernels depend on: whether they are timed."""
+        key = self.trace_key()
+        return key[:-1] if key[-1] == "timed" else key
 
 
 class Config:
@@ -444,3 +451,14 @@ def _option(name: str) -> Option[Any]:
 
 config = Config(os.environ)
 trace_key = config._store.trace_key  # the same as `config.trace_key`, in half the time
+program_key = config._store.program_key
+
+
+def is_timed() -> bool:
+    """Whether kernels that are compiled now count their time."""
+    return bool(config._store.values.get("timed"))
+
+
+def set_timed(value: bool) -> None:
+    """Let kernels count their time from now on, in all threads, or no more: these have programs of their own."""
+    config._store.set("timed", value)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.array import read_only_copy
-from ..core import Attachment, Aval, Zero, aval_of, evaluate, is_inexact, looks_for_faults
+from ..core import Attachment, Aval, Zero, aval_of, evaluate, is_inexact
 from ..core.ir import Jaxpr, Var
 from ..core.primitive import Linear, Primitive
 from ..core.tape import Tape
@@ -29,7 +29,7 @@ from ..primitives.elementwise.identities import name_p
 from ..primitives.structure.linear import add_p, broadcast_to, shape_of
 from .attached import Insertion
 from .jvp import JVPTrace, JVPTracer
-from .tape_sources import LocatedTape
+from .tape_sources import LocatedTape, locates
 
 _new_tuple = tuple.__new__  # twice as fast as calling the class
 
@@ -404,7 +404,7 @@ def linearize(
     tracers = [trace.tangents.input(aval_of(x).strong()) if p else None for x, p in zip(primals, perturbed)]
     if retain:
         primals = [read_only_copy(x) for x in primals]
-    if looks_for_faults():
+    if locates():
         trace.tangents.tape = LocatedTape()
     outs = tracing(trace, fun, *[x if t is None else trace.pair(x, t) for x, t in zip(primals, tracers)])
     refuse_leaks(trace, outs, [x for a in trace.attached for x in a.values])

@@ -1,6 +1,7 @@
-"""The source line of each entry of a tape, recorded while ``config.debug_nans`` is on.
+"""The source line of each entry of a tape: in programs, while a profile is open, and while ``config.debug_nans`` is on.
 
-A NaN in the reverse pass is then reported at the line whose derivative it is.
+The equations of the reverse pass then have the line whose derivative they are, marked as backward, and a NaN in it is
+reported at that line.
 """
 
 from __future__ import annotations
@@ -9,7 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..core import Linear, NaNError, Source, replayed, run_with, user_source
+from ..core import Linear, NaNError, Source, looks_for_faults, replayed, run_with, user_source
+from ..core.trace import is_staged
+from ..runtime.unusual import unusual
+
+
+def locates() -> bool:
+    """Whether a tape that is recorded now, or read, should have the lines of its entries."""
+    return unusual.recorder is not None or looks_for_faults() or is_staged()
 
 
 class LocatedTape(list[Any]):
@@ -26,6 +34,12 @@ class LocatedTape(list[Any]):
 def source_of(outs: tuple[Linear, ...]) -> Source | None:
     """The line that computed linear variables, if known."""
     return getattr(outs[0], "source", None) if outs else None
+
+
+def backward_source(outs: tuple[Linear, ...], otherwise: Source | None) -> Source | None:
+    """The source for equations that transpose an entry with these results."""
+    source = source_of(outs)
+    return otherwise if source is None else source.transposed()
 
 
 def located(entry: Any) -> Any:

@@ -14,6 +14,7 @@ from ..core.evaluation import bind_equation, evaluate
 from ..core.ir import has_subjaxprs
 from ..core.named_axes import differing
 from ..core.values import Value
+from ..errors.source import replayed
 from ..passes.masks import with_zeros
 from ..passes.toolkit import forward_slice
 from ..primitives.tape import sum_primitive
@@ -22,7 +23,7 @@ from ..runtime.passes import TOTALS
 from .backward_autocast import compare_autocast
 from .linearize import Entry
 from .stage import stage
-from .tape_sources import located
+from .tape_sources import backward_source, located, locates
 
 #: Values of more bytes than this are arrays in memory, not in registers.
 LARGE = 256
@@ -62,32 +63,42 @@ def backward(
     compare_autocast(tape)
     if looks_for_faults():
         tape = [located(entry) for entry in tape]
-    for prim, args, params, results in reversed(tape):
-        if prim.multiple_results and len(results) == 1:
-            ct = cts.pop(results[0], None)
-            if ct is None:
-                continue
-            ct = [ct]
-        elif prim.multiple_results:
-            ct = [cts.pop(v, None) for v in results]
-            if all(c is None for c in ct):
-                continue
-            ct = [Zero(v.aval) if c is None else c for v, c in zip(results, ct)]
-        else:
-            ct = cts.pop(results[0], None)
-            if ct is None:
-                continue
-        if totals is not None and prim.accumulate is not None:
-            news = _accumulated(prim, ct, cts, args, params)
-        else:
-            rule = prim.transpose if prim.transpose is not None else prim.rule("transpose")
-            news = rule(ct, *args, **params)
-        for a, new in zip(args, news):
-            if type(a) is Linear and new is not None and type(new) is not Zero:
-                new = _reduced(new, a)
-                old = cts.get(a)
-                cts[a] = new if old is None else sum_primitive(a.aval).bind(old, new)
+    before = replayed.get()
+    finds = locates()
+    try:
+        for entry in reversed(tape):
+            if finds:
+                replayed.set(backward_source(entry.outs, before))
+            _transposed(entry, cts, totals is not None)
+    finally:
+        if finds:
+            replayed.set(before)
     return [None if v is None else cts.get(v, Zero(v.aval)) for v in inputs]
+
+
+def _transposed(entry: Entry, cts: dict[Linear, Any], in_loop: bool) -> None:
+    """Take the cotangents of an entry's results out of `cts`, and add those of its operands."""
+    prim, args, params, results = entry
+    ct: Any
+    if prim.multiple_results:
+        ct = [cts.pop(v, None) for v in results]
+        if all(c is None for c in ct):
+            return
+        ct = [Zero(v.aval) if c is None else c for v, c in zip(results, ct)]
+    else:
+        ct = cts.pop(results[0], None)
+        if ct is None:
+            return
+    if in_loop and prim.accumulate is not None:
+        news = _accumulated(prim, ct, cts, args, params)
+    else:
+        rule = prim.transpose if prim.transpose is not None else prim.rule("transpose")
+        news = rule(ct, *args, **params)
+    for a, new in zip(args, news):
+        if type(a) is Linear and new is not None and type(new) is not Zero:
+            new = _reduced(new, a)
+            old = cts.get(a)
+            cts[a] = new if old is None else sum_primitive(a.aval).bind(old, new)
 
 
 def _reduced(ct: Value, of: Linear) -> Any:

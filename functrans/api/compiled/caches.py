@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from ...core.aval import Aval
 from ...runtime.config import config
 from ...runtime.context import Living, new_lock, new_rlock
+from ...runtime.unusual import awaited
 from .fast_path import NO_CALL, FastCall, Runner
 from .lowered import Traced
 from .snapshots import Snapshot
@@ -163,7 +164,7 @@ class Cache:
         While one thread traces, others do not trace for the same key. There is one lock per key: two functions that
         call each other, traced by two threads, would deadlock with one lock per function.
         """
-        with self._locks.setdefault(key, new_rlock()):
+        with awaited(self._locks.setdefault(key, new_rlock())):
             try:
                 traced: Traced | None = self.traced[key]
                 if traced is not None:

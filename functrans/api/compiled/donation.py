@@ -12,6 +12,7 @@ from ...arrays.donation import Donation, EmptyArray
 from ...control.call import executable
 from ...core import Aval, FunctransError, Jaxpr, user_source, warn_user
 from ...frontend.pytree import PyTree, tree_flatten
+from ...runtime.config import is_timed
 from ...runtime.module_getattr import lazy_import
 
 lowering = lazy_import("functrans.lowering.run.executable")
@@ -21,7 +22,8 @@ def donating(jaxpr: Jaxpr, donated: tuple[int, ...]) -> Any:
     """The executable of a jaxpr; with donated arguments, a `DonatingCall`."""
     if not donated:
         return executable(jaxpr)
-    return jaxpr.derive(("donating", donated), lambda: DonatingCall(jaxpr, donated))
+    timed = is_timed()
+    return jaxpr.derive(("donating", donated, timed), lambda: DonatingCall(jaxpr, donated, timed))
 
 
 def with_arrays(values: list[Any], tree: PyTree, donated: Collection[int]) -> list[Any]:
@@ -44,10 +46,12 @@ class DonatingCall:
     jaxpr : Jaxpr
     donated : tuple of int
         The numbers of these arguments.
+    timed : bool
+        Whether its kernels count their time.
     """
 
-    def __init__(self, jaxpr: Jaxpr, donated: tuple[int, ...]):
-        self._executable = lowering.compile_jaxpr(jaxpr, donated)
+    def __init__(self, jaxpr: Jaxpr, donated: tuple[int, ...], timed: bool = False):
+        self._executable = lowering.compile_jaxpr(jaxpr, donated, timed)
         self._donated = donated
         self._name = jaxpr.name
         self._pairs = pairs(jaxpr.in_avals, donated, jaxpr.out_avals)

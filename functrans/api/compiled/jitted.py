@@ -27,11 +27,12 @@ from ...frontend.arguments import (
 from ...frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ...frontend.pytree.nodes import kind_of
 from ...passes.toolkit import eliminate_dead_code, lift_tracers
-from ...runtime.config import config, trace_key
+from ...runtime.config import config, program_key, trace_key
 from ...runtime.context import run_with
 from ...runtime.module_getattr import lazy_import
 from ...runtime.portable import in_words
 from ...runtime.tracebacks import show_users_frames
+from ...runtime.unusual import recorded
 from ...transforms.stage import Uses, captured_results, stage
 from ..refs import has_refs, put_back, with_values
 from .caches import Cache, CacheInfo, caches
@@ -45,7 +46,7 @@ from .traced_blocks import TraceInProgress, traces
 
 #: Loads when something is first compiled: transformations outside `jit` do without.
 lowering = lazy_import("functrans.lowering.run.executable")
-set_compiler(lambda jaxpr: lowering.compile_jaxpr(jaxpr))
+set_compiler(lambda jaxpr, timed: lowering.compile_jaxpr(jaxpr, timed=timed))
 
 
 def _is_tracer(x: Any) -> bool:
@@ -151,7 +152,7 @@ class Jitted(CalledFromNumba):
         return tree_unflatten(traced.out_tree, [weak(x) if w else wrap(x) for w, x in zip(numbers, outs)])
 
     def _traced(self, split: SplitArguments, avals: list[Aval], treedef: PyTreeDef) -> Traced:
-        key = (trace_key(), treedef, split.key, *avals, *scope_key())
+        key = (program_key(), treedef, split.key, *avals, *scope_key())
         cache = self._cache
         traced = cache.traced[key]
         if traced is not None:
@@ -160,7 +161,7 @@ class Jitted(CalledFromNumba):
                 block.met()
             return traced
 
-        return cache.get(key, lambda: self._trace(key, split, avals, treedef))
+        return cache.get(key, lambda: recorded("trace", self._trace, key, split, avals, treedef))
 
     def _trace(
         self, key: tuple[Any, ...], split: SplitArguments, avals: list[Aval], treedef: PyTreeDef
@@ -241,7 +242,7 @@ class Jitted(CalledFromNumba):
         split = self.split(args, kwargs)
         leaves, treedef = tree_flatten(split.dynamic)
         avals = [struct_aval(x, lambda: f"jit of {name_of(self._fun)}: an argument") for x in leaves]
-        return self._cache.like((trace_key(), treedef, split.key), avals)
+        return self._cache.like((program_key(), treedef, split.key), avals)
 
     def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> SplitArguments:
         """The static and the other arguments of a call."""

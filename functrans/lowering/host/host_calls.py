@@ -20,6 +20,7 @@ from ...control.bodies import is_host
 from ...control.callback import made_before
 from ...core import Aval, Block, BlockEmitter, Buffer, Effect, Eqn, Jaxpr, Primitive, Var
 from ...runtime.context import LivingValues
+from ...runtime.unusual import unusual
 from .explain_failure import call_host, call_host_into
 
 _WORD = ctypes.sizeof(ctypes.c_void_p)
@@ -76,7 +77,12 @@ def from_kernel(number: int, addresses: int) -> None:
     """A call from native code: the equation's number, and the array of addresses of its operands and results."""
     entry = _entries[number]
     words = (ctypes.c_size_t * len(entry.avals)).from_address(addresses)
-    entry.run([_array(place, aval) for place, aval in zip(words, entry.avals)])
+    memory = [_array(place, aval) for place, aval in zip(words, entry.avals)]
+    recorder = unusual.recorder
+    if recorder is None:
+        entry.run(memory)
+    else:
+        recorder.host(entry.eqn, number, entry.run, (memory,))
 
 
 def main_thread() -> int:

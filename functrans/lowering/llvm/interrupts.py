@@ -40,12 +40,15 @@ _NOW = f"""  %spec = alloca [2 x i64]
   %now = add i64 %whole, %ns"""
 _NOW_ON_WINDOWS = """  %ms = call i64 @GetTickCount64()
   %now = mul i64 %ms, 1000000"""
+#: Reads the clock: `%now` is in nanoseconds.
+NOW = _NOW_ON_WINDOWS if sys.platform == "win32" else _NOW
 
 _MODULE = "functrans.lowering.host.host_calls"
-_IDENT = "i32" if sys.platform == "win32" else "i64"
+#: The type of the number of a thread.
+IDENT = "i32" if sys.platform == "win32" else "i64"
 #: Returns whether a handler raised. `%last` is the time of the last check, zero before the first reading of the clock.
 POLL = f"""define internal i1 @functrans.poll(ptr %last) noinline cold {{
-{_NOW_ON_WINDOWS if sys.platform == "win32" else _NOW}
+{NOW}
   %old = load i64, ptr %last
   %spent = sub i64 %now, %old
   %first = icmp eq i64 %old, 0
@@ -58,10 +61,10 @@ later:
   br i1 %due, label %whose, label %go
 whose:
   store i64 %now, ptr %last
-  %main = load {_IDENT}, ptr @functrans.main
-  %mine = call {_IDENT} @PyThread_get_thread_ident()
-  %unknown = icmp eq {_IDENT} %main, 0
-  %same = icmp eq {_IDENT} %main, %mine
+  %main = load {IDENT}, ptr @functrans.main
+  %mine = call {IDENT} @PyThread_get_thread_ident()
+  %unknown = icmp eq {IDENT} %main, 0
+  %same = icmp eq {IDENT} %main, %mine
   %asked = or i1 %unknown, %same
   br i1 %asked, label %ask, label %go
 ask:
@@ -77,9 +80,9 @@ learn:
   %none = icmp eq ptr %number, null
   br i1 %none, label %leave, label %keep
 keep:
-  %ident = call {_IDENT} @PyLong_AsUnsignedLong(ptr %number)
+  %ident = call {IDENT} @PyLong_AsUnsignedLong(ptr %number)
   call void @Py_DecRef(ptr %number)
-  store {_IDENT} %ident, ptr @functrans.main
+  store {IDENT} %ident, ptr @functrans.main
   br label %check
 check:
   %found = call i32 @PyErr_CheckSignals()
@@ -131,12 +134,12 @@ _PYTHON = {
 NEEDED_BY_POLL = {
     **_PYTHON,
     "functrans.poll": POLL,
-    "functrans.main": f"@functrans.main = internal global {_IDENT} 0",
+    "functrans.main": f"@functrans.main = internal global {IDENT} 0",
     "functrans.main_thread": _text("main_thread", "main_thread"),
     "clock_gettime": "declare i32 @clock_gettime(i32, ptr)",
     "GetTickCount64": "declare i64 @GetTickCount64()",
-    "PyThread_get_thread_ident": f"declare {_IDENT} @PyThread_get_thread_ident()",
-    "PyLong_AsUnsignedLong": f"declare {_IDENT} @PyLong_AsUnsignedLong(ptr)",
+    "PyThread_get_thread_ident": f"declare {IDENT} @PyThread_get_thread_ident()",
+    "PyLong_AsUnsignedLong": f"declare {IDENT} @PyLong_AsUnsignedLong(ptr)",
     "PyErr_CheckSignals": "declare i32 @PyErr_CheckSignals()",
 }
 del NEEDED_BY_POLL["clock_gettime" if sys.platform == "win32" else "GetTickCount64"]

@@ -29,6 +29,7 @@ from .loop_shape import (
     rounds_of_nest,
 )
 from .teams import run_team
+from .timing import mark
 
 #: How many copies of its body a loop has that does little more than branch: each branch is predicted separately.
 COPIES = 4
@@ -390,4 +391,5 @@ _EMIT: dict[type, Any] = {
     ir.Call: routine,
     ir.Reserve: reserve,
     ir.HostCall: host_call,
+    ir.Mark: mark,
 }

@@ -6,9 +6,11 @@ from typing import Any
 
 from ..blas import GET_THREADS, SET_THREADS, can_set_threads
 from ..loops import ir
+from ..loops.sites import COUNTERS
 from ..loops.split_functions import PartCall, team_call
 from .interrupts import NEEDED_BY_POLL_IN_TEAM
 from .pool import RUN
+from .timing import note_chunks
 
 _BLAS = f"declare i32 @{GET_THREADS}()", f"declare void @{SET_THREADS}(i32)"
 
@@ -27,15 +29,19 @@ def run_team(fn: Any, s: ir.For, team: ir.Team) -> None:
         *(f"i64 {fn.operand(x)}" for x in call.ints if x not in given),
         *(f"double {fn.double(x)}" for x in call.floats),
     ]
+    timed = len(words) if COUNTERS in fn.bases else None
+    if timed is not None:
+        words.append(f"ptr {fn.bases[COUNTERS]}")
     frame = fn.alloca(f"[{max(len(words), 1)} x i64]")
     for i, word in enumerate(words):
         place = fn.new(f"getelementptr i64, ptr {frame}, i64 {i}")
         fn.lines.append(f"  store {word}, ptr {place}")
     name = fn.part(call)
-    chunk = f"{name}.chunk{'_'.join(map(str, _positions(call, given)))}"
+    chunk = f"{name}.chunk{'_'.join(map(str, _positions(call, given)))}{'.timed' * (timed is not None)}"
     if chunk not in fn.parts:
         fn.parts[chunk] = chunk
-        fn.functions += _chunk(call, given, f"{name}.body", chunk)
+        around = ([], []) if timed is None else note_chunks(fn, timed)
+        fn.functions += _chunk(call, given, f"{name}.body", chunk, *around)
     blas = "ptr null, ptr null"
     if any(type(x) is ir.Call for x in ir.walk(s.body)) and can_set_threads():
         # One thread of BLAS for each of ours.
@@ -57,8 +63,10 @@ def _positions(call: PartCall, given: dict[Any, str]) -> list[int]:
     return [call.ints.index(x) if x in call.ints else -1 for x in given]
 
 
-def _chunk(call: PartCall, given: dict[Any, str], body: str, name: str) -> list[str]:
-    """The function that calls a body with the contents of a frame."""
+def _chunk(
+    call: PartCall, given: dict[Any, str], body: str, name: str, before: list[str], after: list[str]
+) -> list[str]:
+    """The function that calls a body with the contents of a frame, between other lines."""
     lines: list[str] = []
     arguments: list[str] = []
     count = 0
@@ -73,8 +81,10 @@ def _chunk(call: PartCall, given: dict[Any, str], body: str, name: str) -> list[
             count += 1
     return [
         f"define internal i64 @{name}(ptr %frame, i64 %chunk, i64 %worker) nounwind {{",
+        *before,
         *lines,
         f"  %status = call i64 @{body}({', '.join(arguments)})",
+        *after,
         "  ret i64 %status",
         "}",
     ]

@@ -17,6 +17,7 @@ from .aliasing import Schedule, home, schedule
 from .arithmetic import IndexFacts
 from .handles import Place, TapeMemory, memory_key
 from .nests import NestBuilder, Nests
+from .sites import Sites
 
 
 @dataclass
@@ -37,6 +38,8 @@ class Loops:
         The equations that Python evaluates; they must stay alive as long as the kernel runs.
     facts : IndexFacts
         What is known of the kernel's indices.
+    sites : Sites or None
+        What is timed in it.
     """
 
     kernel: ir.Kernel
@@ -45,9 +48,10 @@ class Loops:
     updates: dict[Var, Var]
     calls: tuple[HostEquation, ...]
     facts: IndexFacts
+    sites: Sites | None
 
 
-def build_loops(plan: Schedule, *, strict: bool = False) -> Loops:
+def build_loops(plan: Schedule, *, strict: bool = False, timed: bool = False) -> Loops:
     """Write the loops of a jaxpr as scheduled.
 
     Parameters
@@ -55,9 +59,11 @@ def build_loops(plan: Schedule, *, strict: bool = False) -> Loops:
     plan : Schedule
     strict : bool
         Whether sums must not be reordered.
+    timed : bool
+        Whether the kernel counts the time of its parts (see `sites`).
     """
     jaxpr = plan.roots.jaxpr
-    builder = LoopBuilder(jaxpr.name, not strict)
+    builder = LoopBuilder(jaxpr.name, not strict, Sites() if timed else None)
     interface: dict[str, tuple[Var, int]] = {}
     places: dict[Var, Place] = {}
     names = _names(jaxpr)
@@ -78,7 +84,7 @@ def build_loops(plan: Schedule, *, strict: bool = False) -> Loops:
     kernel = builder.finish()
     kernel.floats = len(builder.literals.values)
     floats, calls = tuple(builder.literals.values), tuple(builder.calls)
-    return Loops(kernel, floats, interface, updates, calls, builder.facts)
+    return Loops(kernel, floats, interface, updates, calls, builder.facts, builder.sites)
 
 
 class LoopBuilder(NestBuilder):

@@ -305,6 +305,8 @@ class _Verifier:
                 self.operand(s.number, ir.INT64, scope)
                 for ref in s.refs:
                     self.operand(ref.offset, ir.INT64, scope)
+            case ir.Mark():
+                self.operand(s.site, ir.INT64)
             case ir.Reserve():
                 if s.tape.role != "tape":
                     self.fail("no tape")

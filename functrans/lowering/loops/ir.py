@@ -15,6 +15,7 @@ A `Kernel` is a list of buffer declarations and a `StatementList` of statements:
 ``Fail(condition, equation)``    reports failure of an equation in the kernel's status
 ``HostCall(number, refs, reads)``  Python evaluates an equation, unless the status tells of a failure
 ``Reserve(tape, needed, limit)``  makes room in a pool of tapes, or ends the kernel with a status
+``Mark(counters, site)``          the time from here on is that of a site (only while a profile is open)
 =============================== =============================================================================
 
 Operands are `Value` (defined by a statement), `Const` (data literals), `Extent` (numbers that come from shapes:
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, assert_never
+from typing import Any, Literal, NamedTuple, assert_never
 
 import numpy as np
 
@@ -355,8 +356,34 @@ class Reserve:
     limit: Operand
 
 
+@dataclass(eq=False, slots=True)
+class Mark:
+    """From here on, time is that of a site of the kernel, until the next mark; `counters` adds it up (see `sites`).
+
+    The kernel's first statement and its last one are marks with that `place`.
+    """
+
+    counters: BufferDecl
+    site: Operand
+    place: Literal["first", "next", "last"] = "next"
+
+
 Statement = (
-    Let | Load | Store | For | While | If | Declare | Get | Set | Copy | Call | Fail | HostCall | Reserve
+    Let
+    | Load
+    | Store
+    | For
+    | While
+    | If
+    | Declare
+    | Get
+    | Set
+    | Copy
+    | Call
+    | Fail
+    | HostCall
+    | Reserve
+    | Mark
 )
 
 
@@ -445,6 +472,7 @@ def bodies_of(statement: Statement) -> tuple[StatementList, ...]:
             | Fail()
             | HostCall()
             | Reserve()
+            | Mark()
         ):
             return ()
         case _:
@@ -478,6 +506,8 @@ def operands_of(statement: Statement) -> tuple[Any, ...]:
             return (number, *refs)
         case Reserve(needed=needed, limit=limit):
             return (needed, limit)
+        case Mark(site=site):
+            return (site,)
         case Get() | Copy():
             return ()
         case _:

@@ -76,6 +76,8 @@ class Mapping:
                 return ir.HostCall(f(s.number), tuple(map(self.argument, s.refs)), s.reads, s.native)
             case ir.Reserve():
                 return ir.Reserve(buffers[id(s.tape)], f(s.needed), f(s.limit))
+            case ir.Mark():
+                return ir.Mark(buffers[id(s.counters)], f(s.site), s.place)
             case ir.Get():
                 return s
             case _:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any
+from typing import Literal as Choice
 
 from ...core.dtypes import memory_dtype, register_dtype
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
@@ -23,6 +25,7 @@ from .handles import Known, Memory, Place, ScalarHandle, TapeMemory, View, memor
 from .materialize import Root, fold_of
 from .outline import Literals
 from .read_patterns import LONG, MOST, SHORT, interior, streamed_from
+from .sites import COUNTERS, Sites
 
 Index = tuple[ScalarHandle, ...]
 
@@ -42,13 +45,38 @@ class NestBuilder(StatementBuilder):
     name : str
     reassoc : bool
         Whether sums may be reordered.
+    sites : Sites, optional
+        If the kernel is timed.
     """
 
-    def __init__(self, name: str, reassoc: bool):
+    def __init__(self, name: str, reassoc: bool, sites: Sites | None = None):
         super().__init__(name)
+        self.sites = sites
+        if sites is not None:  # before other buffers, so that no other has its name
+            self.counters = self.buffer(COUNTERS, ir.INT64, (0,), "update")
         self.reassoc = reassoc
         self.in_order = not reassoc
         self.literals = Literals()
+
+    def mark(self, site: int, place: Choice["first", "next", "last"] = "next") -> None:
+        """The time from here on is that of a site."""
+        self.append(ir.Mark(self.counters, ir.Extent(site, outlined=True), place))
+
+    def finish(self) -> ir.Kernel:
+        """The kernel; if it is timed, its first statement and its last one are marks."""
+        kernel = super().finish()
+        if self.sites is not None:
+            self.mark(0, "last")
+            first = ir.Mark(self.counters, ir.Extent(0, outlined=True), "first")
+            kernel.body.statements.insert(0, first)
+            self.counters.shape = (self.sites.words,)
+        return kernel
+
+    def host_call(self, equation: Any, memory: Sequence[Memory], reads: int, native: bool = False) -> None:
+        """As `Builder.host_call`."""
+        if self.sites is not None and not native:
+            self.sites.note_host(equation)
+        super().host_call(equation, memory, reads, native)
 
     def load(self, buffer: Any, index: Sequence[ScalarHandle | int]) -> ScalarHandle:
         """One element of a buffer, or of a value that is computed where it is read."""
@@ -125,7 +153,11 @@ class Nests:
 
     def write(self) -> None:
         """Write everything."""
-        for item in self.fusion.body:
+        sites = self.builder.sites
+        numbers = repeat(None) if sites is None else sites.planned(self.roots, self.fusion.body)
+        for item, number in zip(self.fusion.body, numbers):
+            if number is not None:
+                self.builder.mark(number)
             before = len(self.builder.statements)
             late = [v for _, v in self.late.get(item, ())]
             places = [self.memory(v) for v in late]

@@ -104,6 +104,14 @@ def work_of(body: ir.StatementList, weight: int = 1) -> int:
     return total
 
 
+def _without_marks(body: ir.StatementList) -> None:
+    """Remove the marks of a body: threads would share the counters."""
+    body.statements = [s for s in body.statements if type(s) is not ir.Mark]
+    for s in body.statements:
+        for inner in ir.bodies_of(s):
+            _without_marks(inner)
+
+
 def _is_uneven(loop: ir.For) -> bool:
     """Whether the work of an iteration is unknown."""
     return any(type(s) is ir.While for s in ir.walk(loop.body))
@@ -184,7 +192,7 @@ class _Division:
         private = self.private(loop)
         moving = _depending(loop)
         for s in ir.walk(loop.body):
-            for touch in touches_of(s):
+            for touch in () if type(s) is ir.Mark else touches_of(s):
                 if (
                     touch.writes
                     and touch.buffer.role != "in"
@@ -210,6 +218,7 @@ class _Division:
 
     def divided(self, loop: ir.For) -> list[ir.Statement]:
         """The statements in place of a loop."""
+        _without_marks(loop.body)
         team = ir.Team(ir.Value(ir.INT64), ir.Extent(self.threads, outlined=True), _is_uneven(loop))
         rows = self.deal(loop, team.worker)
         n, chunks, unit = self.shares(loop)

@@ -139,5 +139,7 @@ class _KernelPrinter:
                     out.append(f"{indent}{kind} {show(s.number)} {refs} reads {s.reads}")
                 case ir.Reserve():
                     out.append(f"{indent}reserve {self.buffers[id(s.tape)]} {show(s.needed)} {show(s.limit)}")
+                case ir.Mark():
+                    out.append(f"{indent}mark {s.place} {self.buffers[id(s.counters)]} {show(s.site)}")
                 case ir.Fail():
                     out.append(f"{indent}fail {s.equation} if {show(s.condition)}")

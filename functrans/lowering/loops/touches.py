@@ -38,6 +38,8 @@ def touches_of(statement: ir.Statement) -> tuple[Touch, ...]:
             return (Touch(buffer, False, 1),)
         case ir.Store(buffer=buffer) | ir.Reserve(tape=buffer):
             return (Touch(buffer, True, 1),)
+        case ir.Mark(counters=counters):
+            return (Touch(counters, True, 1),)
         case ir.Copy(target=target, source=source):
             return (Touch(target, True, 0), Touch(source, False, 0))
         case ir.Call(args=args):

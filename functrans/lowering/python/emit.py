@@ -406,6 +406,9 @@ class _SourceWriter:
         self.line(f"if not {call}:")
         self.line(f"    return status | {ir.TAPE_FULL}")
 
+    def emit_mark(self, s: ir.Mark) -> None:
+        """Nothing: the whole kernel is timed (see `run.timing`)."""
+
     def emit_fail(self, s: ir.Fail) -> None:
         condition = self.operand(s.condition)
         self.line(f"if {condition.text}:")
@@ -447,4 +450,5 @@ _EMIT: dict[type, Any] = {
     ir.Call: _SourceWriter.emit_call,
     ir.Reserve: _SourceWriter.emit_reserve,
     ir.HostCall: _SourceWriter.emit_host_call,
+    ir.Mark: _SourceWriter.emit_mark,
 }

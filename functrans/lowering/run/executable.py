@@ -32,7 +32,8 @@ from ...primitives.checks import check_p
 from ...primitives.tape import tape_is_full
 from ...runtime.config import config
 from ...runtime.passes import OF_CODE
-from ..backend import Options
+from ...runtime.unusual import awaited, recorded
+from ..backend import Options, Origin
 from ..host.debug_nans import look
 from ..host.explain_failure import call_host, evaluate_on_host, inputs
 from ..jaxpr.partition import HostStep
@@ -41,6 +42,7 @@ from ..llvm.native_call import ARRAYS, matcher
 from ..loops import ir
 from ..lower import LoweredKernel, lower
 from .cache import kernels
+from .compile import CompiledKernel
 from .memory import MemoryAnalysis, bytes_accessed, memory_analysis
 from .texts import text_of
 from .unit import KernelUnit
@@ -49,20 +51,21 @@ from .wrapper import Public, Step, write_wrapper
 _log = logging.getLogger("functrans")
 
 
-def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = ()) -> Executable:
+def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = (), timed: bool = False) -> Executable:
     """The jaxpr as an `Executable`; kernels are compiled at its first call, or by `Executable.compile`.
 
-    A call takes the memory of `donated` inputs: it may overwrite them, and return them.
+    A call takes the memory of `donated` inputs: it may overwrite them, and return them. The kernels of a `timed` one
+    count their time.
 
     Options are read from `config` now. Outside `jit`, whose functions count compilations, equal equations share one
     executable: those of an eager loop are traced at each call, with new user-defined rules.
     """
     if sites(jaxpr):
-        return GuardedExecutable(jaxpr)
+        return GuardedExecutable(jaxpr, timed)
     if jaxpr.stats is not None:
-        return Executable(jaxpr, donated)
+        return Executable(jaxpr, donated, timed=timed)
     plain = interned(inlined(jaxpr))
-    return plain.derive(("executable", donated), lambda: Executable(plain, donated))
+    return plain.derive(("executable", donated, timed), lambda: Executable(plain, donated, timed=timed))
 
 
 class Executable:
@@ -74,6 +77,8 @@ class Executable:
     donated : tuple of int
         See `compile_jaxpr`.
     cpu : str
+        See `Options`.
+    timed : bool
         See `Options`.
 
     Attributes
@@ -95,7 +100,7 @@ class Executable:
     Several threads may call at once.
     """
 
-    def __init__(self, jaxpr: Jaxpr, donated: tuple[int, ...] = (), cpu: str = "native"):
+    def __init__(self, jaxpr: Jaxpr, donated: tuple[int, ...] = (), cpu: str = "native", timed: bool = False):
         # Not the jaxpr itself: it keeps this object, and a cycle would keep its arrays alive.
         self._stats = jaxpr.stats
         self._options = Options(
@@ -105,10 +110,11 @@ class Executable:
             config.specialize_below,
             cpu,
             config.without & OF_CODE,
+            timed,
         )
         self._donated = donated
         # Locating the origin of a NaN or an infinity needs the inputs.
-        program = lower(jaxpr, self._options, () if looks_for_faults() else donated)
+        program = recorded("lower", lower, jaxpr, self._options, () if looks_for_faults() else donated)
         self.simplified = program.jaxpr
         self.overwrites_last = not any(s.updates for s in program.steps[:-1] if isinstance(s, LoweredKernel))
         self.debug_nans = looks_for_faults()
@@ -126,7 +132,7 @@ class Executable:
 
     def compile(self) -> Executable:
         """Compile what is not compiled yet; returns the executable itself."""
-        with self._lock:
+        with awaited(self._lock):
             if self._steps is None:
                 start = time.perf_counter()
                 steps = [self._compiled(s) if isinstance(s, LoweredKernel) else s for s in self._lowered]
@@ -170,7 +176,7 @@ class Executable:
         )
 
     def _compiled(self, lowered: LoweredKernel) -> KernelUnit:
-        code, origin = kernels.get(lowered.kernel, self._options)
+        code, origin = recorded(_kind_of, kernels.get, lowered.kernel, self._options)
         if self._stats is not None:
             self._stats.count_kernel(code.route, origin)
         return KernelUnit(**vars(lowered), code=code)
@@ -218,9 +224,10 @@ MOST_FORMS = 64
 class GuardedExecutable(Executable):
     """A program with inline hooks: each call traces them, and compiles the program for those that are new."""
 
-    def __init__(self, jaxpr: Jaxpr):
+    def __init__(self, jaxpr: Jaxpr, timed: bool = False):
         # Not the jaxpr itself, which keeps this object.
         self._jaxpr = jaxpr.replace()
+        self._timed = timed
         self._hooks = TracedHooks(sites(jaxpr), inlined)
         self._forms: list[tuple[Form, Executable]] = []
         self._lock = new_lock()
@@ -231,7 +238,7 @@ class GuardedExecutable(Executable):
         form = self._hooks.form(state_among(self._jaxpr, arrays))
         program = self._compiled_earlier(form)
         if program is None:
-            program = Executable(specialized(self._jaxpr, form.bodies()))
+            program = Executable(specialized(self._jaxpr, form.bodies()), timed=self._timed)
             with self._lock:
                 if len(self._forms) >= MOST_FORMS:
                     self._forms.clear()
@@ -264,6 +271,11 @@ class GuardedExecutable(Executable):
     def as_text(self, dialect: str = "python") -> str:
         """The compiled forms; before the first call, the program with its hooks as host calls."""
         return "\n\n".join([p.as_text(dialect) for _, p in self._forms] or [self.form.as_text(dialect)])
+
+
+def _kind_of(made: tuple[CompiledKernel, Origin]) -> str:
+    """What the time belongs to in which a kernel was found or compiled."""
+    return "llvm" if made[1] == "compiled" else "cache"
 
 
 def _failed(

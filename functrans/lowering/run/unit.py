@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from ..host.host_calls import HostEquation
 from ..lower import LoweredKernel
 from ..python.emit import emit_python
 from .compile import CompiledKernel
+from .timing import Counters
 
 
 @dataclass(eq=False)
@@ -15,6 +17,11 @@ class KernelUnit(LoweredKernel):
     """One kernel of an executable; its `code` may be shared with other executables."""
 
     code: CompiledKernel
+
+    @functools.cached_property
+    def counters(self) -> Counters | None:
+        """What it counts, if it is timed."""
+        return None if self.sites is None else Counters(self.kernel.name, self.sites)
 
     @property
     def python_source(self) -> str:

@@ -19,6 +19,7 @@ from ...core.tape import Tape, TapeAval, new_pool
 from ...frontend.pytree import PyTreeDef
 from ...frontend.pytree.generated import tree_expression
 from ...runtime.context import run_with
+from ...runtime.unusual import unusual
 from ..backend import Run
 from ..host.debug_nans import any_fault
 from ..host.explain_failure import call_host, call_host_into, out_of_memory
@@ -27,6 +28,8 @@ from ..jaxpr.partition import HostStep, ViewStep
 from ..llvm.memory import LEAST
 from ..llvm.native_call import TIDY, result_maker
 from ..loops import ir
+from ..loops.sites import COUNTERS
+from .timing import Counters
 from .unit import KernelUnit
 
 Step = KernelUnit | HostStep | ViewStep
@@ -49,7 +52,8 @@ def tidy(x: Any, dtype: np.dtype) -> np.ndarray:
 
 def host_results(eqn: Eqn, *args: Any) -> list[np.ndarray]:
     """The results of a host call, each in separate memory and with the type of its variable."""
-    outs = call_host(eqn, args)
+    recorder = unusual.recorder
+    outs = call_host(eqn, args) if recorder is None else recorder.host(eqn, None, call_host, (eqn, args))
     results = []
     for x, v in zip(outs, eqn.outvars, strict=True):
         a = tidy(x, v.aval.dtype)
@@ -275,11 +279,19 @@ class _Writer:
                 pools = ", ".join(self.parts[a][1:])
                 aval = self.constant("aval", a.aval)
                 self.lines.append(f"{self.text[a]} = Tape({self.parts[a][0]}, ({pools},), {aval})")
+        bound = unit.code.bind(unit.ints, unit.floats, nogil=unit.large, named=unit.kernel)
+        counters, put_back = "", ""
+        if unit.counters is not None:
+            counters, put_back = self._counters(unit, unit.counters)
+            bound = bound if unit.route == "llvm" else unit.counters.timed(bound)
         places = [
-            f"s{{}}[{list(unit.scratch).index(p)}]" if p in unit.scratch else self.array(*unit.interface[p])
+            f"s{{}}[{list(unit.scratch).index(p)}]"
+            if p in unit.scratch
+            else counters
+            if p == COUNTERS
+            else self.array(*unit.interface[p])
             for p in unit.kernel.storages
         ]
-        bound = unit.code.bind(unit.ints, unit.floats, nogil=unit.large, named=unit.kernel)
         self.constant("calls", unit.calls)  # to keep them alive
         if any(entry in self.noted for entry in unit.calls):
             run = f"partial({self.constant('run', partial(_noting, bound))}, made)"
@@ -291,12 +303,31 @@ class _Writer:
             self.lines.append(f"{status} = run(({arrays}))".replace("run(", f"{run}("))
         else:
             self._with_scratch(unit, run, status, arrays)
+        if put_back:
+            self.lines.append(put_back)
         # The kernel's text says whether it can fail; one test costs 10 ns.
         failed = f"failed({status}, {self.run_so_far()})"
         self.lines += [
             f"if {status}:",
             f"    return {failed if self.public is None else f'finish({failed})'}",
         ]
+
+    def _counters(self, unit: KernelUnit, counters: Counters) -> tuple[str, str]:
+        """The name of a kernel's counters, and the line that frees them; a kernel with the GIL needs only one."""
+        if not (unit.large or unit.calls):
+            return self.constant("counters", counters.new()), ""
+        name, new, free = (
+            self.fresh("counters"),
+            self.constant("new", counters.new),
+            self.constant("free", []),
+        )
+        self.lines += [
+            "try:",
+            f"    {name} = {free}.pop()",
+            "except IndexError:",
+            f"    {name} = {new}()",
+        ]
+        return name, f"{free}.append({name})"
 
     def run_so_far(self) -> str:
         """The arguments, and the results of the host calls so far."""
