@@ -103,12 +103,15 @@ class Lines:
         """The line of what is at none of the user's."""
         return self.by_place.setdefault(name, LineTimes(name, 0, ""))
 
-    def add_thread(self, thread: Taken, rate: float) -> None:
-        """Add the events of a thread; `rate` is the number of ticks of the kernels' clock in a nanosecond."""
+    def add_thread(self, thread: Taken, rate: float, scale: float) -> None:
+        """Add the events of a thread; what was sampled stands for `scale` times as much.
+
+        `rate` is the number of ticks of the kernels' clock in a nanosecond.
+        """
         for (kind, source), (calls, time, kernels) in thread.totals.items():
-            line = self.at(source)
-            line.add(kind, max(time - kernels / rate, 0.0) * 1e-9)
-            line.calls += calls
+            line, times = self.at(source), scale if kind == "sampled" else 1.0
+            line.add("eager" if kind == "sampled" else kind, max(time - kernels / rate, 0.0) * times * 1e-9)
+            line.calls += round(calls * times)
 
     def add_kernel(self, kernel: CountedKernel, hosted: Mapping[int, int], rate: float) -> None:
         """Add the calls of a kernel."""
@@ -185,10 +188,6 @@ class Taken:
 def take(thread: Thread, ticks: int) -> Taken:
     """What a thread has recorded so far."""
     totals = {(t.kind, t.source): (t.calls, t.time, t.kernels) for t in tuple(thread.totals.values())}
-    pending = thread.pending
-    if pending.calls:
-        calls, time, kernels = totals.get(("eager", None), (0, 0, 0))
-        totals["eager", None] = calls + pending.calls, time + pending.time, kernels + pending.kernels
     return Taken(
         thread, totals, dict(thread.hosted), len(thread.events), thread.inside, thread.kernels, ticks
     )

@@ -22,19 +22,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import Source, user_source
-from ..core.trace import EvalTrace
 from ..errors.source import is_internal, replayed
 from ..lowering.run.timing import thread_slot, thread_times
-from ..runtime.unusual import unusual
 
 #: Nanoseconds of any thread's clock.
 now = time.perf_counter_ns
 #: The most events that a thread keeps for the picture of time; their sums have all.
 MOST_EVENTS = 100_000
-#: An operation outside `jit` looks for the user's line as long as that takes less than this share of the time.
-SHARE = 1 / 50
-#: What looking for it takes, about, and what may be spent before any time has passed, in nanoseconds.
-LOOK, CREDIT = 1000, 5_000_000
 
 
 class Total:
@@ -80,8 +74,6 @@ class Thread:
         self.hosted: dict[int, int] = {}
         self.events: list[tuple[str, Source | None, int, int]] = []
         self.inside = self.kernels = 0
-        self.credit = float(CREDIT)
-        self.pending = Total("eager", None)
 
     def add(self, kind: str, source: Source | None, start: int, end: int, kernels: int) -> None:
         """Add an event; the time inside it is that of `inside` and `kernels`."""
@@ -91,31 +83,22 @@ class Thread:
         total.kernels += kernels - self.kernels
         self.note(kind, source, start, end)
 
-    def operation(self, name: str, start: int, end: int, kernels: int) -> None:
-        """Add an operation outside `jit`.
-
-        Its line is looked up if that has taken little of the time so far; else it is added to the next one's of which
-        it is. A long operation makes room for its own.
-        """
-        own, pending = end - start - self.inside, self.pending
-        pending.calls += 1
-        pending.time += own
-        pending.kernels += kernels - self.kernels
-        self.credit += own * SHARE
+    def operation(self, kind: str, name: str, start: int, end: int, kernels: int) -> None:
+        """Add an operation outside `jit`."""
+        source = replayed.get()
+        if source is None:
+            frame = sys._getframe(2)
+            while frame.f_back is not None and is_internal(frame.f_code):
+                frame = frame.f_back
+            total = self.totals.get((kind, id(frame.f_code), frame.f_lasti, False))
+            if total is None:
+                total = self.total(kind, Source(frame.f_code, frame.f_lasti))
+        else:
+            total = self.total(kind, source)
+        total.calls += 1
+        total.time += end - start - self.inside
+        total.kernels += kernels - self.kernels
         self.note(name, None, start, end)
-        if self.credit > 0:
-            source = replayed.get()
-            if source is None:
-                self.credit -= LOOK
-                code, lasti = _users_place()
-                total = self.totals.get(("eager", id(code), lasti, False))
-                total = self.total("eager", Source(code, lasti)) if total is None else total
-            else:
-                total = self.total("eager", source)
-            total.calls += pending.calls
-            total.time += pending.time
-            total.kernels += pending.kernels
-            pending.calls = pending.time = pending.kernels = 0
 
     def note(self, name: str, source: Source | None, start: int, end: int) -> None:
         """Note an event for the picture of time."""
@@ -206,39 +189,3 @@ class _Awaited:
 
     def __exit__(self, *exception: object) -> None:
         self.lock.release()
-
-
-# --- operations outside jit -----------------------------------------------------------------------------------
-
-_plain = EvalTrace.process
-
-
-def _timed(self: EvalTrace, prim: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Instead of `EvalTrace.process`, while a profile is open."""
-    recorder = unusual.recorder
-    if recorder is None:
-        return _plain(self, prim, args, params)
-    thread = recorder.thread()  # type: ignore[attr-defined]
-    outer, thread.inside = thread.inside, 0
-    outer_kernels, thread.kernels = thread.kernels, 0
-    ticks, start = thread_times[thread.slot], now()
-    try:
-        return _plain(self, prim, args, params)
-    finally:
-        end = now()
-        kernels = thread_times[thread.slot] - ticks
-        thread.operation(prim.name, start, end, kernels)
-        thread.inside, thread.kernels = outer + end - start, outer_kernels + kernels
-
-
-def _users_place() -> tuple[Any, int]:
-    """The code and the instruction of the user's line."""
-    frame = sys._getframe(3)
-    while frame.f_back is not None and is_internal(frame.f_code):
-        frame = frame.f_back
-    return frame.f_code, frame.f_lasti
-
-
-def watch_operations(on: bool) -> None:
-    """Time operations outside `jit`, or no more."""
-    EvalTrace.process = _timed if on else _plain  # type: ignore[method-assign]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..lowering.llvm.timing import clock
 from ..lowering.run.timing import thread_slot, thread_times, timed_kernels
 from .lines import OUTSIDE, CountedKernel, Lines, Taken, counted, take
+from .operations import Operations
 from .recorder import Recorder, now
 
 
@@ -23,7 +24,9 @@ def _both_clocks() -> tuple[int, int]:
 class Moment:
     """What was recorded up to a moment."""
 
-    def __init__(self, recorder: Recorder):
+    def __init__(self, recorder: Recorder, operations: Operations):
+        self.windows = operations.open
+        self.since = operations.since
         self.now, self.ticks = _both_clocks()
         self.threads = {t: take(t, thread_times[t.slot]) for t in tuple(recorder.threads)}
         self.kernels = {c: c.read() for c in {**dict.fromkeys(timed_kernels), **recorder.counters}}
@@ -37,6 +40,9 @@ class Recording:
     def __init__(self, before: Moment, after: Moment):
         self.start, self.first_tick = before.now, before.ticks
         self.elapsed = after.now - before.now
+        since = max(after.since, before.now) if after.since else after.now
+        #: The time since operations were sampled, and that of the samples.
+        self.sampled = after.now - since, after.windows - before.windows
         #: Ticks of the kernels' clock in a nanosecond.
         self.rate = (after.ticks - before.ticks) / max(self.elapsed, 1)
         self.threads: list[Taken] = [x.since(before.threads.get(t)) for t, x in after.threads.items()]
@@ -51,12 +57,17 @@ class Recording:
 
     def add_to(self, lines: Lines) -> None:
         """Add it up by lines."""
+        inside = self.own.inside + (self.own_ticks - self.own.kernels) / self.rate
+        left = self.elapsed - inside
+        sampled = sum(t[1] - t[2] / self.rate for k, t in self.own.totals.items() if k[0] == "sampled")
+        scale = self.sampled[0] / max(self.sampled[1], 1)
+        if sampled > 0.0:  # not more than there is
+            scale = min(scale, 1.0 + left / sampled)
         hosted: dict[int, int] = {}
         for thread in self.threads:
-            lines.add_thread(thread, self.rate)
+            lines.add_thread(thread, self.rate, scale)
             for n, t in thread.hosted.items():
                 hosted[n] = hosted.get(n, 0) + t
         for kernel in self.kernels:
             lines.add_kernel(kernel, hosted, self.rate)
-        inside = self.own.inside + (self.own_ticks - self.own.kernels) / self.rate
-        lines.named(OUTSIDE).add("other", max(self.elapsed - inside, 0.0) * 1e-9)
+        lines.named(OUTSIDE).add("other", max(left - (scale - 1.0) * sampled, 0.0) * 1e-9)

@@ -14,13 +14,15 @@ from ..runtime.context import F, new_rlock
 from ..runtime.unusual import unusual
 from .flame import flame_graph
 from .lines import Lines, LineTimes
-from .recorder import Recorder, watch_operations
+from .operations import Operations
+from .recorder import Recorder
 from .recording import Moment, Recording
 from .table import annotated, html_table, table
 from .timeline import write_trace
 
 _lock = new_rlock()
 _open: list[Profile] = []
+_operations: list[Operations] = []
 
 
 class Profile:
@@ -84,24 +86,24 @@ class Profile:
             if unusual.recorder is None:
                 unusual.recorder = Recorder()
                 set_timed(True)
-                watch_operations(True)
+                _operations[:] = [Operations(unusual.recorder)]
+                _operations[0].begin()
             _open.append(self)
-            self._before = Moment(unusual.recorder)  # type: ignore[arg-type]
+            self._before = Moment(_operations[0].recorder, _operations[0])
 
     def _stop(self) -> None:
         with _lock:
             self._depth -= 1
             if self._depth:
                 return
-            recorder, before = unusual.recorder, self._before
-            assert isinstance(recorder, Recorder)
+            before = self._before
             assert before is not None
-            after = Moment(recorder)
+            after = Moment(_operations[0].recorder, _operations[0])
             _open.remove(self)
             if not _open:
                 unusual.recorder = None
                 set_timed(False)
-                watch_operations(False)
+                _operations.pop().end()
             self._before = None
             self._parts.append(Recording(before, after))
             self.__dict__.pop("_lines", None)
