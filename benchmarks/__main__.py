@@ -22,6 +22,7 @@ COMMANDS = {
     "low_precision": "float16 and bfloat16 beside float32: kernels, a network and its residuals",
     "passes": "what each optimisation is worth: time and compile time without it",
     "partition": "what reverse mode keeps and how long it takes, by partitioner",
+    "profile": "what an open profile costs, and whether it agrees with timers by hand",
     "autocast": "time and memory under autocast, beside float64 and the model written in float32",
     "eager": "cost of an operation under eager grad",
     "dispatch": "cost of calling a compiled function",
@@ -65,7 +66,7 @@ def main() -> int:
         if unknown:
             parser.error(f"unknown commands: {', '.join(sorted(unknown))}")
         return record(options.commands, ["--repeats", str(options.repeats)] if options.repeats else [])
-    pin(all_cores=options.command in ("threads", "distributed"))
+    pin(all_cores=options.command in ("threads", "distributed", "profile"))
     print(describe(), flush=True)
     # Late, after the environment is set: the modules import NumPy and Numba, which read it once.
     module = _MODULES.get(options.command, options.command)

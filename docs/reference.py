@@ -52,6 +52,7 @@ NAMESPACES = (
     "functrans.dtypes",
     "functrans.random",
     "functrans.debug",
+    "functrans.profiler",
     "functrans.distributed",
     "functrans.distributed.shards",
     "functrans.sharding",

@@ -125,7 +125,7 @@ class Recorder:
     def thread(self) -> Thread:
         """The running thread's part."""
         try:
-            return self._local.thread  # type: ignore[no-any-return]
+            return self._local.thread
         except AttributeError:
             thread = self._local.thread = Thread()
             self.threads.append(thread)

@@ -215,8 +215,9 @@ def test_a_host_call_that_runs_kernels_does_not_have_their_time():
 
     def outer(x):
         def body(i, c):
-            value = ft.pure_callback(lambda a: inner(X) + a, ft.ShapeDtypeStruct(c.shape, c.dtype), c)  # calls
-            return value
+            value = ft.pure_callback(
+                lambda a: inner(X) + a, ft.ShapeDtypeStruct(c.shape, c.dtype), c
+            )  # calls
 
         return lax.fori_loop(0, 5, body, x)
 
@@ -314,7 +315,7 @@ def profiled():
 
 def test_table(profiled):
     text = str(profiled)
-    head, rule, *rows = text.splitlines()
+    head, _, *rows = text.splitlines()
     assert head.split()[:3] == ["share", "time", "kernels"]
     assert rows[-1].split()[0] == "100.0"
     assert "y = x @ x @ x  # product" in text
@@ -327,7 +328,7 @@ def test_annotate(profiled, capsys):
     text = capsys.readouterr().out
     (row,) = [r for r in text.splitlines() if "# product" in r]
     assert row.split("|")[0].split()[-1] == str(line_of("# product", loss))
-    with pytest.raises(ArgumentValueError, match="no time was recorded for 'other.py'"):
+    with pytest.raises(ArgumentValueError, match=r"no time was recorded for .other\.py"):
         profiled.annotate("other.py")
 
 
@@ -411,7 +412,7 @@ def test_decorator_adds_up():
 def test_an_error_in_the_block_closes_it():
     process = EvalTrace.process
     with pytest.raises(ZeroDivisionError), ft.profile() as p:
-        1 / 0  # noqa: B018
+        1 / 0
     assert EvalTrace.process is process
     assert p.seconds >= 0.0
 
