@@ -215,9 +215,9 @@ def test_a_host_call_that_runs_kernels_does_not_have_their_time():
 
     def outer(x):
         def body(i, c):
-            value = ft.pure_callback(
+            return ft.pure_callback(  # calls
                 lambda a: inner(X) + a, ft.ShapeDtypeStruct(c.shape, c.dtype), c
-            )  # calls
+            )
 
         return lax.fori_loop(0, 5, body, x)
 
