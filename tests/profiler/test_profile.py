@@ -206,10 +206,6 @@ def test_host_hooks():
     assert p.seconds > 0.01
 
 
-def nested_call(x):
-    return two_lines(x) * 2.0
-
-
 def test_a_host_call_that_runs_kernels_does_not_have_their_time():
     inner = ft.jit(two_lines)
 
