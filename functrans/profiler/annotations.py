@@ -130,4 +130,4 @@ def annotate_function(func: F | None = None, name: str | None = None, **kwargs: 
         with TraceAnnotation(title, **kwargs):
             return func(*args, **options)
 
-    return annotated  # type: ignore[return-value]
+    return annotated

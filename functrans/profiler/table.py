@@ -119,8 +119,8 @@ def annotated(lines: Sequence[LineTimes], total: float) -> str:
             text.append("        ...")
         previous = n
         code = source[n - 1].rstrip() if n <= len(source) else ""
-        times = forward.get(n, 0.0), backward.get(n, 0.0)
-        share = f"{100 * sum(times) / total:.1f} %" if n in numbers and total else ""
-        margin = [duration(t) if t else "" for t in times]
+        both = forward.get(n, 0.0), backward.get(n, 0.0)
+        share = f"{100 * sum(both) / total:.1f} %" if n in numbers and total else ""
+        margin = [duration(t) if t else "" for t in both]
         text.append(f"{share:>7} {margin[0]:>9} {margin[1]:>9} {n:>5} | {code}".rstrip())
     return "\n".join(text)

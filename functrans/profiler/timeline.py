@@ -55,17 +55,16 @@ def _events(part: Recording, origin: int) -> Iterator[dict[str, Any]]:
     for kernel in part.kernels:
         nests = _nests(kernel)
         for ident, first, last in kernel.events.tolist():
-            start, end = nanoseconds(first), nanoseconds(last)
-            yield _event(ident, kernel.name, start, end - start)
-            at = start
+            at, whole = nanoseconds(first), nanoseconds(last) - nanoseconds(first)
+            yield _event(ident, kernel.name, at, whole)
             for name, share, source in nests:
-                length = share * (end - start)
+                length = share * whole
                 if length > 0.0:
                     yield _event(ident, name, at, length, source)
                 at += length
         for ident, first, last in kernel.chunks.tolist():
-            start = nanoseconds(first)
-            yield _event(ident, f"chunk of {kernel.name}", start, nanoseconds(last) - start)
+            at = nanoseconds(first)
+            yield _event(ident, f"chunk of {kernel.name}", at, nanoseconds(last) - at)
 
 
 def _nests(kernel: CountedKernel) -> list[tuple[str, float, Source | None]]:
