@@ -46,7 +46,7 @@ def maps(x: Any) -> Any:
 
 def products(x: Any) -> Any:
     """Matrix products."""
-    return fnp.sum(x @ x @ x)
+    return fnp.sum(fnp.matmul(fnp.matmul(x, x), x))
 
 
 def sorts(x: Any) -> Any:
