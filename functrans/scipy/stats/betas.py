@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
 
 from ...core.values import Value
 from ...primitives import special_ops
+from . import special as sp
 from .continuous import Continuous
 from .derived import inverse, with_density
+from .gammas import gamma_entropy
 from .namespaces import Distribution
 
 INF = math.inf
@@ -61,9 +62,7 @@ beta = Distribution(
         sf=lambda x, a, b: betaincc(a, b, x),
         ppf=inverse(_betaincinv, lambda x, a, b: sp.betainc(a, b, x), _beta_logpdf),
         isf=inverse(_betainccinv, lambda x, a, b: betaincc(a, b, x), _beta_logpdf, -1.0),
-        entropy=lambda a, b: (
-            sp.betaln(a, b) - (a - 1) * sp.psi(a) - (b - 1) * sp.psi(b) + (a + b - 2) * sp.psi(a + b)
-        ),
+        entropy=lambda a, b: gamma_entropy(a) + gamma_entropy(b) - gamma_entropy(a + b) - sp.psi(a + b),
     )
 )
 

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
 
 from ...core.values import Value
 from ...lax.while_loops import fori_loop
 from ...primitives import ops
+from . import special as sp
 from .continuous import Continuous
 from .derived import inverse, together
 from .namespaces import Distribution

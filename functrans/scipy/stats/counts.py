@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
 
 from ...api.vmap import vmap
 from ...core.kernel import BlockEmitter, IndexEmitter
 from ...core.values import Value
 from ...lax.while_loops import while_loop
 from ...primitives import ops, special_ops
+from . import special as sp
 from .betas import betaincc
 from .derived import log1mexp, together
 from .discrete import Discrete, whole

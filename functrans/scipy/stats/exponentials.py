@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy.special as sp
 
 from ...core.values import Value
+from . import special as sp
 from .continuous import Continuous
 from .derived import log1mexpexp
 from .namespaces import Distribution

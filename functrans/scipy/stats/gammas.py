@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
 
 from ...core.values import Value
 from ...lax.branching import cond
 from ...primitives import ops
+from . import special as sp
 from .continuous import Continuous
 from .derived import inverse, log_of_probability, together, with_density
 from .namespaces import Distribution
@@ -22,6 +22,20 @@ LOG_2 = math.log(2)
 
 def _gamma_logpdf(x: Value, a: Value) -> Value:
     return sp.xlogy(a - 1, x) - x - sp.gammaln(a)
+
+
+_STIRLING = (-1 / 3, -1 / 12, -1 / 90, 1 / 120, 1 / 210, -1 / 252, -1 / 210, 1 / 240)
+
+
+def gamma_entropy(a: Any) -> Any:
+    """``a + gammaln(a) + (1 - a) * psi(a)``; where these cancel, by their series (DLMF 5.11.1 and 5.11.2)."""
+    large = a > 30
+    x, y = np.where(large, 1.0, a), 1 / np.where(large, a, 1.0)
+    series = 0 * y
+    for term in reversed(_STIRLING):
+        series = (series + term) * y
+    series = series + 0.5 * (1 + math.log(2 * math.pi) - np.log(y))
+    return np.where(large, series, x + sp.gammaln(x) + (1 - x) * sp.psi(x))
 
 
 # --- logarithms of tails --------------------------------------------------------------------------------------
@@ -98,7 +112,7 @@ gamma = Distribution(
         logsf=_logsf,
         ppf=lambda q, a: sp.gammaincinv(a, q),
         isf=lambda q, a: sp.gammainccinv(a, q),
-        entropy=lambda a: a + sp.gammaln(a) + (1 - a) * sp.psi(a),
+        entropy=gamma_entropy,
     )
 )
 
@@ -118,7 +132,7 @@ chi2 = Distribution(
         logsf=lambda x, df: _logsf(0.5 * x, 0.5 * df),
         ppf=lambda q, df: 2 * sp.gammaincinv(0.5 * df, q),
         isf=lambda q, df: 2 * sp.gammainccinv(0.5 * df, q),
-        entropy=lambda df: 0.5 * df + LOG_2 + sp.gammaln(0.5 * df) + (1 - 0.5 * df) * sp.psi(0.5 * df),
+        entropy=lambda df: gamma_entropy(0.5 * df) + LOG_2,
     )
 )
 
@@ -178,7 +192,7 @@ invgamma = Distribution(
         logsf=lambda x, a: _logcdf(1 / x, a),
         ppf=lambda q, a: 1 / sp.gammainccinv(a, q),
         isf=lambda q, a: 1 / sp.gammaincinv(a, q),
-        entropy=lambda a: a - (a + 1) * sp.psi(a) + sp.gammaln(a),
+        entropy=lambda a: gamma_entropy(a) - 2 * sp.psi(a),
     )
 )
 

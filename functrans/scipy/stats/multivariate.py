@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
 
 from ...core import LinAlgError, ShapeError, finfo, quietly
 from ...core.values import ArrayLike, Value
@@ -15,7 +14,9 @@ from ...numpy.linalg import cholesky, eigh
 from ...primitives import ops
 from ...primitives.ops import finish, shape_of
 from ..linalg import solve_triangular
+from . import special as sp
 from .frozen import PACKAGE, Namespace
+from .gammas import gamma_entropy
 from .namespaces import floats
 
 LOG_TAU = math.log(2 * math.pi)
@@ -269,8 +270,7 @@ def dirichlet_entropy(alpha: ArrayLike) -> Value:
     if len(shape_of(a)) != 1:
         raise ShapeError(f"dirichlet.entropy: alpha must have shape (k,), got {shape_of(a)}")
     total = np.sum(a)
-    log_beta = np.sum(sp.gammaln(a)) - sp.gammaln(total)
-    value = log_beta + (total - len(a)) * sp.psi(total) - np.sum((a - 1) * sp.psi(a))
+    value = np.sum(gamma_entropy(a)) - gamma_entropy(total) - (len(a) - 1) * sp.psi(total)
     return finish(np.where(np.all(a > 0), value, math.nan))
 
 

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
 
 from ...core.values import Value
+from . import special as sp
 from .continuous import Continuous
 from .derived import inverse, log1mexp
 from .namespaces import Distribution
