@@ -62,7 +62,7 @@ beta = Distribution(
         sf=lambda x, a, b: betaincc(a, b, x),
         ppf=inverse(_betaincinv, lambda x, a, b: sp.betainc(a, b, x), _beta_logpdf),
         isf=inverse(_betainccinv, lambda x, a, b: betaincc(a, b, x), _beta_logpdf, -1.0),
-        entropy=lambda a, b: gamma_entropy(a) + gamma_entropy(b) - gamma_entropy(a + b) - sp.psi(a + b),
+        entropy=lambda a, b: gamma_entropy(a) + gamma_entropy(b) - gamma_entropy(a + b, 1),
     )
 )
 

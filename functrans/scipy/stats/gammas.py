@@ -27,15 +27,17 @@ def _gamma_logpdf(x: Value, a: Value) -> Value:
 _STIRLING = (-1 / 3, -1 / 12, -1 / 90, 1 / 120, 1 / 210, -1 / 252, -1 / 210, 1 / 240)
 
 
-def gamma_entropy(a: Any) -> Any:
-    """``a + gammaln(a) + (1 - a) * psi(a)``; where these cancel, by their series (DLMF 5.11.1 and 5.11.2)."""
+def gamma_entropy(a: Any, more: int = 0) -> Any:
+    """``a + gammaln(a) + (1 + more - a) * psi(a)``; where these cancel, by their series (DLMF 5.11.1 and 5.11.2)."""
     large = a > 30
     x, y = np.where(large, 1.0, a), 1 / np.where(large, a, 1.0)
     series = 0 * y
     for term in reversed(_STIRLING):
         series = (series + term) * y
     series = series + 0.5 * (1 + math.log(2 * math.pi) - np.log(y))
-    return np.where(large, series, x + sp.gammaln(x) + (1 - x) * sp.psi(x))
+    if more:
+        series = series + more * sp.psi(np.where(large, a, 1.0))
+    return np.where(large, series, x + sp.gammaln(x) + (1 + more - x) * sp.psi(x))
 
 
 # --- logarithms of tails --------------------------------------------------------------------------------------
@@ -112,7 +114,7 @@ gamma = Distribution(
         logsf=_logsf,
         ppf=lambda q, a: sp.gammaincinv(a, q),
         isf=lambda q, a: sp.gammainccinv(a, q),
-        entropy=gamma_entropy,
+        entropy=lambda a: gamma_entropy(a),
     )
 )
 
@@ -192,7 +194,7 @@ invgamma = Distribution(
         logsf=lambda x, a: _logcdf(1 / x, a),
         ppf=lambda q, a: 1 / sp.gammainccinv(a, q),
         isf=lambda q, a: 1 / sp.gammaincinv(a, q),
-        entropy=lambda a: gamma_entropy(a) - 2 * sp.psi(a),
+        entropy=lambda a: gamma_entropy(a, -2),
     )
 )
 

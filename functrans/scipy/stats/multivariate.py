@@ -270,7 +270,7 @@ def dirichlet_entropy(alpha: ArrayLike) -> Value:
     if len(shape_of(a)) != 1:
         raise ShapeError(f"dirichlet.entropy: alpha must have shape (k,), got {shape_of(a)}")
     total = np.sum(a)
-    value = np.sum(gamma_entropy(a)) - gamma_entropy(total) - (len(a) - 1) * sp.psi(total)
+    value = np.sum(gamma_entropy(a)) - gamma_entropy(total, len(a) - 1)
     return finish(np.where(np.all(a > 0), value, math.nan))
 
 
