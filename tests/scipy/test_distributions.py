@@ -237,6 +237,22 @@ def test_entropy_where_its_terms_cancel(name):
     assert abs(compiled(*[np.float32(1e30)] * count) / f(*[1e30] * count) - 1) < 1e-6
 
 
+F_POINTS = [(2.0, 1e10, 0.5), (0.3, 1e22, 0.5), (1e22, 1e10, 2.5), (0.01, 3.5, 4.5), (7.0, 3.5, 4.5)]
+
+
+@pytest.mark.parametrize(("x", "m", "n"), F_POINTS)
+def test_density_of_f_for_many_degrees_of_freedom(x, m, n):
+    """SciPy's is exp(0) at the second point."""
+    with mpmath.workdps(60):
+        a, b = mpmath.mpf(m) / 2, mpmath.mpf(n) / 2
+        ratio = a * x / b
+        powers = (a - 1) * mpmath.log(ratio) - (a + b) * mpmath.log1p(ratio)
+        log_beta = mpmath.loggamma(a) + mpmath.loggamma(b) - mpmath.loggamma(a + b)
+        expected = float(powers + mpmath.log(a / b) - log_beta)
+    for f in (stats.f.logpdf, ft.jit(stats.f.logpdf)):
+        assert abs(f(x, m, n) - expected) <= 1e-14 * max(1.0, abs(expected))
+
+
 # --- dtypes, names, documentation ------------------------------------------------------------------------------
 
 

@@ -71,8 +71,12 @@ beta = Distribution(
 
 def _f_logpdf(x: Value, m: Any, n: Any) -> Value:
     ratio = m * x / n
-    powers = sp.xlogy(0.5 * m - 1, ratio) - 0.5 * (m + n) * np.log1p(ratio)
-    return powers + np.log(m / n) - sp.betaln(0.5 * m, 0.5 * n)
+    high = ratio > 1  # the powers of a large ratio cancel
+    low = np.where(high, 1.0, ratio)
+    inverse = n / (m * np.where(high, x, n / m))
+    powers = sp.xlogy(0.5 * m - 1, low) - 0.5 * (m + n) * np.log1p(low)
+    far = -0.5 * (m + n) * np.log1p(inverse) + (0.5 * n + 1) * np.log(inverse)
+    return np.where(high, far, powers) + np.log(m / n) - sp.betaln(0.5 * m, 0.5 * n)
 
 
 def _f_cdf(x: Value, m: Any, n: Any) -> Any:
