@@ -91,14 +91,14 @@ def described(x: Any) -> Aval | None:
     """
     if isinstance(x, ShapeDtypeStruct):
         return Aval(x.shape, x.dtype, x.weak_type)
-    if isinstance(x, Aval):
+    if isinstance(x, Aval) and isinstance(x.dtype, np.dtype):
         return x
     if isinstance(x, Zero):
         return x.aval
     if isinstance(x, Tracer | type) or not (hasattr(x, "shape") and hasattr(x, "dtype")) or has_protocol(x):
         return None
     what = f"a {type(x).__name__} instead of an array"
-    return Aval(positive_shape(x.shape, what), canonical(x.dtype, what), bool(getattr(x, "weak_type", False)))
+    return Aval(positive_shape(x.shape, what), canonical(x.dtype, what), bool(getattr(x, "weak_type", getattr(x, "weak", False))))
 
 
 def struct_of(aval: Aval) -> ShapeDtypeStruct:
