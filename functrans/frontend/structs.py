@@ -98,7 +98,8 @@ def described(x: Any) -> Aval | None:
     if isinstance(x, Tracer | type) or not (hasattr(x, "shape") and hasattr(x, "dtype")) or has_protocol(x):
         return None
     what = f"a {type(x).__name__} instead of an array"
-    return Aval(positive_shape(x.shape, what), canonical(x.dtype, what), bool(getattr(x, "weak_type", getattr(x, "weak", False))))
+    weak = getattr(x, "weak_type", getattr(x, "weak", False))
+    return Aval(positive_shape(x.shape, what), canonical(x.dtype, what), bool(weak))
 
 
 def struct_of(aval: Aval) -> ShapeDtypeStruct:

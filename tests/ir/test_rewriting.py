@@ -323,3 +323,12 @@ def test_work_for_a_long_program():
     rules.append(ir.Rule(ir.Op("add", ir.Op("mul", X, Y), ir.Any("z")), lambda m: m["x"]))
     assert ir.rewrite(program, rules)[1] == 1250
     assert calls(rules) < 250_000
+
+
+@pytest.mark.parametrize("dtype", [np.float32, "float32", np.dtype("float32")])
+def test_types_of_inputs_are_written_as_numpy_takes_them(dtype):
+    b = ir.Builder(ir.Aval((3,), dtype))
+    program = b.build(b.add("sin", b.inputs[0]))
+    assert str(program.in_avals[0]) == "f32[3]"
+    with pytest.raises(ft.errors.FunctransError):
+        ir.Builder(ir.Aval((3,), "float33"))
