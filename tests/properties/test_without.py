@@ -52,7 +52,7 @@ GROUPS = [NAMES[k::8] for k in range(8)]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group[0])
-@settings(max_examples=12, suppress_health_check=QUIET)
+@settings(max_examples=8, suppress_health_check=QUIET)
 @given(program=DRAWN, seed=st.integers(0, 99))
 def test_without_one(group, program, seed):
     check(program, seed, *[{name} for name in group])
