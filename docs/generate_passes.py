@@ -1,9 +1,11 @@
 """Write docs/passes.md and its picture, docs/passes.svg, from the records of the optimisations."""
 
+import json
 from pathlib import Path
 
 from functrans.runtime.passes import PASSES, STAGES
 
+HISTORY = Path(__file__).parents[1] / "benchmarks" / "history.jsonl"
 PAGE = Path(__file__).with_name("passes.md")
 PICTURE = Path(__file__).with_name("passes.svg")
 HEAD = """# Optimisations
@@ -15,7 +17,7 @@ has a name, and can be turned off:
 >>> import numpy as np
 >>> import functrans as ft
 >>> f = ft.jit(lambda x: x * 2.0)
->>> with ft.config.patch(without={"fusion", "read_back"}):
+>>> with ft.config.patch(without={{"fusion", "read_back"}}):
 ...     f(np.ones(2))
 Array([2., 2.])
 >>> ft.config.passes[0].name, ft.config.passes[0].stage
@@ -26,8 +28,13 @@ Array([2., 2.])
 `FUNCTRANS_WITHOUT=fusion,read_back` does the same for a process. With all of them off a program is slow, and right.
 
 If you suspect an optimisation, `python -m functrans.bisect script.py` runs a script with more and more of them, and
-names the first that changes what it prints. What each is worth, in time and in compile time, is measured by
-`python -m benchmarks passes` (results in `benchmarks/README.md`).
+names the first that changes what it prints.
+
+The column *worth* is what `python -m benchmarks passes` measured: in how many of {count} programs a pass changes the
+kernels, and over these the time of a call without it, divided by that with all passes, as a geometric mean and, in
+brackets, for the program that loses most. Numbers below 1 are programs that are faster without; within 5% they are
+noise. `benchmarks/README.md` has the names of these programs, and compile times. Measured on one core of an {machine},
+{date}.
 
 To add one, add its record to `runtime/passes.py`, and test `config.runs(RECORD)` where it begins. `tests/properties`
 runs random programs without it. *Exact* ones change no bit of a result; the others change its rounding.
@@ -44,18 +51,33 @@ STYLE = """
 WIDTH, LEFT, ROW, LETTER = 800, 110, 34, 8
 
 
+def measured():
+    """The last recorded run of the benchmark: its entry, and the worth of each pass in a few words."""
+    lines = HISTORY.read_text().splitlines()
+    entry = [e for e in map(json.loads, lines) if e["command"] == "passes"][-1]
+    (_, *rows) = entry["tables"][0]
+    worth = {
+        name: f"{changes}: {mean} ({worst})" if changes != "0" else "0"
+        for name, changes, mean, _, worst, _ in rows
+    }
+    return entry, worth
+
+
 def page():
     """The text of the page."""
-    parts = [HEAD]
+    entry, worth = measured()
+    count = max(int(row[1]) for row in entry["tables"][0][1:])
+    machine = entry["machine"].split(", core")[0]
+    parts = [HEAD.format(count=count, machine=machine, date=entry["date"])]
     for stage, doc in STAGES.items():
         parts.append(
-            f"## {stage.capitalize()}\n\n{doc}\n\n| name | what it does | assumes | exact | module |"
+            f"## {stage.capitalize()}\n\n{doc}\n\n| name | what it does | assumes | exact | worth | module |"
         )
-        parts.append("| --- | --- | --- | --- | --- |")
+        parts.append("| --- | --- | --- | --- | --- | --- |")
         for p in PASSES:
             if p.stage == stage:
                 cells = [f"`{p.name}`", *[text.replace("``", "`") for text in (p.doc, p.assumes)]]
-                cells += ["yes" if p.exact else "", f"`{p.where.replace('.', '/')}.py`"]
+                cells += ["yes" if p.exact else "", worth.get(p.name, ""), f"`{p.where.replace('.', '/')}.py`"]
                 parts.append(f"| {' | '.join(cells)} |")
         parts.append("")
     return "\n".join(parts)

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .core import ArgumentError, Primitive
+from .core.values import Param
 from .frontend.checked import checked
 from .primitives.elementwise.identities import name_p
 from .primitives.products.dot import dot_general_p
@@ -78,7 +79,7 @@ def dots_saveable(prim: Primitive, *_: Any, **__: Any) -> bool:
 
 
 @checked
-def dots_with_no_batch_dims_saveable(prim: Primitive, *_: Any, **params: Any) -> bool:
+def dots_with_no_batch_dims_saveable(prim: Primitive, *_: Any, **params: Param) -> bool:
     """Store the results of matrix products without batch axes: those of layers, not those of attention.
 
     Examples
@@ -111,7 +112,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """
     names = _checked("save_only_these_names", names_which_can_be_saved)
 
-    def policy(prim: Primitive, *_: Any, **params: Any) -> bool:
+    def policy(prim: Primitive, *_: Any, **params: Param) -> bool:
         return prim is name_p and params["name"] in names
 
     return policy
@@ -130,7 +131,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """
     names = _checked("save_any_names_but_these", names_not_to_save)
 
-    def policy(prim: Primitive, *_: Any, **params: Any) -> bool:
+    def policy(prim: Primitive, *_: Any, **params: Param) -> bool:
         return prim is name_p and params["name"] not in names
 
     return policy
@@ -151,7 +152,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     """
     names = _checked("save_anything_except_these_names", names_not_to_save)
 
-    def policy(prim: Primitive, *_: Any, **params: Any) -> bool:
+    def policy(prim: Primitive, *_: Any, **params: Param) -> bool:
         return prim is not name_p or params["name"] not in names
 
     return policy
@@ -170,7 +171,7 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     Array(2.)
     """
 
-    def policy(prim: Primitive, *avals: Any, **params: Any) -> bool:
+    def policy(prim: Primitive, *avals: Any, **params: Param) -> bool:
         return policy_1(prim, *avals, **params) or policy_2(prim, *avals, **params)
 
     return policy

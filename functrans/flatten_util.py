@@ -10,6 +10,7 @@ import numpy as np
 
 from . import numpy as fnp
 from .core import FLOAT64, aval_of, check_supported, is_complex, promote
+from .core.values import ArrayLike
 from .errors import ArgumentError, DtypeError, ShapeError
 from .frontend.checked import checked
 from .frontend.pytree import PyTree, PyTreeDef, tree_flatten_with_path
@@ -29,7 +30,7 @@ class _Unravel:
     dtypes: tuple[np.dtype, ...]
     dtype: np.dtype
 
-    def __call__(self, flat: Any) -> PyTree:
+    def __call__(self, flat: ArrayLike) -> PyTree:
         """The pytree whose leaves hold the elements of `flat`, shape (n,), in order."""
         flat = fnp.asarray(flat)
         sizes = [math.prod(shape) for shape in self.shapes]

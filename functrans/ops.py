@@ -10,7 +10,7 @@ import numpy as np
 
 from . import numpy as fnp
 from .core import INT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete, is_float
-from .core.values import Value
+from .core.values import ArrayLike, Params, Value
 from .frontend.checked import checked
 from .numpy.dispatch import array_operand
 from .numpy.indexing.nonzero import need_size
@@ -61,7 +61,7 @@ _DOC = """{summary}
     """
 
 
-def _segments(segment_ids: Any, data: Value, num_segments: int | None, name: str) -> tuple[Any, int]:
+def _segments(segment_ids: ArrayLike, data: Value, num_segments: int | None, name: str) -> tuple[Any, int]:
     """The segment of each row, and the number of segments."""
     ids = array_operand(segment_ids, name, 1)
     if dtype_of(ids).kind not in "iu" and np.size(segment_ids):
@@ -82,7 +82,7 @@ def _segments(segment_ids: Any, data: Value, num_segments: int | None, name: str
     return ids, num_segments
 
 
-def _in_bounds(ids: Any, n: int, mode: str) -> Value:
+def _in_bounds(ids: Value, n: int, mode: str) -> Value:
     """Segments from 0 to n; n is out of bounds, while a negative index would count from the end."""
     if mode in ("clip", "promise_in_bounds"):
         return fnp.clip(ids, 0, max(n - 1, 0))
@@ -101,7 +101,9 @@ def _identity(method: str, dtype: np.dtype) -> Value:
     return dtype.type(limits.min if method == "max" else limits.max)
 
 
-def _combined(x: Any, ids: Any, n: int, method: str, bucket_size: int | None, options: dict[str, Any]) -> Any:
+def _combined(
+    x: ArrayLike, ids: ArrayLike, n: int, method: str, bucket_size: int | None, options: Params
+) -> Any:
     """The rows of each segment combined by a method of ``x.at[...]``; with buckets, those first."""
     identity, rows = _identity(method, dtype_of(x)), shape_of(ids)[0]
     shape: tuple[int, ...] = (n, *shape_of(x)[1:])
@@ -129,7 +131,7 @@ def _segmented(
 
     def function(
         data: Value,
-        segment_ids: Any,
+        segment_ids: Value,
         num_segments: int | None = None,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,

@@ -12,6 +12,7 @@ import numpy as np
 
 from .arrays.arguments import one_of
 from .core import finfo, is_inexact, is_low
+from .core.values import PyTree
 from .frontend.checked import checked
 from .runtime.module_getattr import module_attributes as _module_attributes
 from .testing import check
@@ -154,7 +155,7 @@ def _tuple(args: Any) -> tuple[Any, ...]:
     return tuple(args) if isinstance(args, (tuple, list)) else (args,)
 
 
-def _leaves(tree: Any) -> list[np.ndarray]:
+def _leaves(tree: PyTree) -> list[np.ndarray]:
     return [np.asarray(x) for x in tree_flatten(tree)[0]]
 
 
@@ -171,7 +172,7 @@ def _directions(values: Iterable[Any]) -> list[np.ndarray]:
     return out
 
 
-def _values_and_slopes(f: Callable[..., Any], primals: Any, tree: Any, tangents: Any) -> tuple[Any, Any]:
+def _values_and_slopes(f: Callable[..., Any], primals: Any, tree: PyTree, tangents: Any) -> tuple[Any, Any]:
     def flat(values: Any) -> list[np.ndarray]:
         return _leaves(f(*tree_unflatten(tree, values)))
 

@@ -12,6 +12,7 @@ from ..control.residuals.partitioner import Joint, Partitioner, checked_choice, 
 from ..control.residuals.rematerialize import selected
 from ..core import Aval, Eqn, Jaxpr, Var, boundary, evaluate
 from ..core.dtypes import is_inexact
+from ..core.values import ArrayLike
 from ..frontend.arguments import Flat, argument_place, check_function, name_of, struct_aval
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten_with_path
@@ -160,7 +161,7 @@ def _backward(jaxpr: Jaxpr, parts: LinearizedJaxpr) -> Jaxpr:
     linear = (False,) * count + (True,) * len(inputs)
     body, has = transpose_jaxpr(parts.linear, linear, (True,) * len(parts.linear.outvars))
 
-    def gradients(*values: Any) -> list[Any]:
+    def gradients(*values: ArrayLike) -> list[Any]:
         residuals, cotangents = values[:count], scatter(outputs, values[count:])
         used = [ct for ct, nonzero in zip(cotangents, parts.nonzero) if nonzero]
         outs = scatter(has, evaluate(body, [*residuals, *used]))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..control.callback import VMAP_METHODS, FlatCallback, io_callback_p, pure_callback_p
 from ..core import PYTHON_KEYS, Aval, Tracer, boundary, canonical, is_held
+from ..core.values import PyTree, Value
 from ..errors import ArgumentError, ArgumentValueError
 from ..frontend.arguments import name_of, result, value_of
 from ..frontend.checked import checked
@@ -21,11 +22,11 @@ from ..frontend.pytree.nodes import keystr
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
-    *args: Any,
+    *args: Value,
     sharding: None = None,
     vmap_method: str | None = None,
-    **kwargs: Any,
-) -> Any:
+    **kwargs: PyTree,
+) -> Value:
     """Call a Python function without side effects from any program: inside `jit`, `vmap`, `grad`.
 
     Parameters
@@ -93,11 +94,11 @@ def pure_callback(
 def io_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
-    *args: Any,
+    *args: Value,
     sharding: None = None,
     ordered: bool = False,
-    **kwargs: Any,
-) -> Any:
+    **kwargs: PyTree,
+) -> Value:
     """Call a Python function for its side effect: reading a file, drawing a number, updating state.
 
     Parameters
@@ -149,7 +150,7 @@ def _check(kind: str, callback: Any, sharding: Any) -> None:
         )
 
 
-def promised(kind: str, callback: Callable[..., Any], tree: Any) -> tuple[tuple[Aval, ...], PyTreeDef]:
+def promised(kind: str, callback: Callable[..., Any], tree: PyTree) -> tuple[tuple[Aval, ...], PyTreeDef]:
     """The types of the results in a pytree of shapes and dtypes."""
     pairs, treedef = tree_flatten_with_path(tree)
     avals = []
@@ -183,7 +184,7 @@ def host_call(
     return FlatCallback(callback, in_tree, tuple(static), out_tree), values
 
 
-def _is_value(x: Any, strict: bool) -> bool:
+def _is_value(x: Value, strict: bool) -> bool:
     """Whether a leaf is an array or a number; if `strict`, also one of an unsupported dtype."""
     if isinstance(x, np.ndarray | np.generic):
         return strict or is_held(x.dtype)

@@ -137,7 +137,7 @@ class _Checkpointed(Transformed):
         outs = put_back(uses, attached(hooks, operands, outs))
         return results(flat.out_tree, outs, {id(x) for x in values})
 
-    def _of_values(self, fun: Callable[..., Any], _: Any) -> _Checkpointed:
+    def _of_values(self, fun: Callable[..., Any], _: object) -> _Checkpointed:
         return _Checkpointed(fun, self._signature, self._policy, self._prevent_cse)
 
 

@@ -9,6 +9,7 @@ from .. import errors
 from ..arrays.array import unwrap
 from ..control.call import call_p
 from ..core import PYTHON_KEYS, Aval, StateAval, Unportable, Zero, aval_of, boundary, is_float0, is_inexact
+from ..core.values import ArrayLike, Value
 from ..frontend.arguments import (
     Flat,
     argument_name,
@@ -42,7 +43,7 @@ def _spread(fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def flatten_primals(
-    what: str, fun: Callable[..., Any], primals: Sequence[Any]
+    what: str, fun: Callable[..., Any], primals: Sequence[Value]
 ) -> tuple[list[Any], PyTreeDef]:
     """The leaves of the positional arguments as values, and the structure of their tuple."""
     check_function(what, fun)
@@ -55,7 +56,7 @@ def flatten_primals(
     return leaves, treedef
 
 
-def _linearized(flat: Flat, leaves: Sequence[Any]) -> tuple[Linearized, Any]:
+def _linearized(flat: Flat, leaves: Sequence[Value]) -> tuple[Linearized, Any]:
     """The linearization in all float and complex arguments, with retained residuals, and the auxiliary data."""
     perturbed = [is_inexact(aval_of(x).dtype) for x in leaves]
     linear = linearize_flat(flat, leaves, perturbed, retain=True)
@@ -87,7 +88,7 @@ def fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str)
     ]
 
 
-def _fitted(x: Any, aval: Aval, what: str) -> Any:
+def _fitted(x: ArrayLike, aval: Aval, what: str) -> Any:
     x = value_of(x, lambda: what)
     own = aval_of(x)
     mismatch = leaf_mismatch(own, aval, real_for_real)
@@ -108,7 +109,7 @@ def _fitted(x: Any, aval: Aval, what: str) -> Any:
 @boundary
 @checked
 def jvp(
-    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False
+    fun: Callable[..., Any], primals: Sequence[Value], tangents: Sequence[Value], *, has_aux: bool = False
 ) -> tuple[Any, ...]:
     """Value and directional derivative (Jacobian-vector product).
 
@@ -270,7 +271,7 @@ class VJP(_Derivative):
 @boundary
 @checked
 def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, retain: bool = True
+    fun: Callable[..., Any], *primals: Value, has_aux: bool = False, retain: bool = True
 ) -> tuple[Any, ...]:
     """The value, and the pullback from output cotangents to argument cotangents (vector-Jacobian product).
 
@@ -321,7 +322,7 @@ class Pushforward(_Derivative):
     what = "linearize"
 
     @boundary
-    def __call__(self, *tangents: Any) -> PyTree:
+    def __call__(self, *tangents: ArrayLike) -> PyTree:
         """The tangent of the output, for a tangent of each argument."""
         ts = fit_tree(tangents, self._in_tree, self._in_avals, f"linearize of {self._name}: tangents")
         assert self._linear is not None
@@ -339,7 +340,7 @@ register_kind(Pushforward, _Form.flatten, _Form.filled)
 
 @boundary
 @checked
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(fun: Callable[..., Any], *primals: Value, has_aux: bool = False) -> tuple[Any, ...]:
     """The value, and the derivative there as a linear function that is cheap to apply many times.
 
     Parameters
@@ -371,7 +372,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 @boundary
 @checked
-def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[PyTree], PyTree]:
+def linear_transpose(fun: Callable[..., Any], *primals: ArrayLike) -> Callable[[PyTree], PyTree]:
     """The transpose of a linear function.
 
     Parameters

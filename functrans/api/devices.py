@@ -272,7 +272,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     title = name_of(fun) if name is None else name
 
     @functools.wraps(fun, updated=())
-    def named(*args: Any, **kwargs: Any) -> Any:
+    def named(*args: PyTree, **kwargs: PyTree) -> Any:
         with named_scope(title):
             return fun(*args, **kwargs)
 

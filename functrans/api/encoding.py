@@ -17,6 +17,7 @@ import numpy as np
 
 from ..core import Atom, Aval, Eqn, ExportError, Jaxpr, Literal, Primitive, Var, is_bfloat16
 from ..core.low_precision import as_dtype
+from ..core.values import ShapeLike
 from ..frontend.pytree import LEAF, PyTreeDef
 from ..frontend.pytree.definition import rebuild
 
@@ -242,7 +243,7 @@ def _bytes(array: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
 
 
-def _array(dtype: str, shape: Any, data: str) -> np.ndarray:
+def _array(dtype: str, shape: ShapeLike, data: str) -> np.ndarray:
     array = np.frombuffer(base64.b64decode(data), as_dtype(dtype)).reshape(shape)
     array.flags.writeable = False
     return array

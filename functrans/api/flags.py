@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import Attachment, Primitive, Trace, Tracer, boundary
 from ..core.trace import current_trace, eval_trace, tracing
+from ..core.values import Params
 from ..frontend.checked import checked
 from ..runtime.config import config
 from ..runtime.context import Override
@@ -200,7 +201,7 @@ class _CompileTime(Trace):
         self.outer = current_trace.get()
         self.parent = eval_trace
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         if any(isinstance(a, Tracer) for a in args):
             return tracing(self.outer, partial(self.outer.process, prim, args, params))
         return eval_trace.process(prim, args, params)

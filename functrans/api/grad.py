@@ -15,6 +15,7 @@ from ..core.backward_state import BackwardState, StateAval
 from ..core.debug_nans import looks_for_faults
 from ..core.dtypes import dtype_name, float0, is_complex, is_inexact
 from ..core.trace import current_trace, eval_trace
+from ..core.values import ArrayLike, PyTree, Tangent, Value
 from ..frontend.arguments import (
     Flat,
     argument_name,
@@ -106,7 +107,7 @@ def select(
                 _check_input(what, where(tree_flatten_with_path(args[i])[0][k][0]), aval, holomorphic)
         leaves += values
 
-    def call(fun: Callable[..., Any], parts: tuple[Any, ...]) -> Any:
+    def call(fun: Callable[..., Any], parts: tuple[Any, ...]) -> Value | None:
         full = list(args)
         for i, part in zip(numbers, parts):
             full[i] = part
@@ -140,7 +141,7 @@ def _check_input(what: str, where: str, aval: Aval, holomorphic: bool) -> None:
 
 
 def _check_output(
-    what: str, fun: Callable[..., Any], flat: Flat, outs: Sequence[Any], holomorphic: bool
+    what: str, fun: Callable[..., Any], flat: Flat, outs: Sequence[Value], holomorphic: bool
 ) -> None:
     if not outs and flat.out_tree == tree_structure(None):
         raise errors.GradientError(
@@ -183,7 +184,7 @@ class _OfJitted(Jitted):
         self._signature, self._donated = jitted._signature, jitted._donated
         self._use(jitted._cache.derived(key))
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast_key: Any) -> Any:
+    def _call(self, args: tuple[Value, ...], kwargs: dict[str, Any], fast_key: Any) -> Any:
         if fast_key is None or BackwardState in fast_key or config.disable_jit or looks_for_faults():
             return self._fun(*args, **kwargs)
         return Jitted._call(self, args, kwargs, fast_key)
@@ -199,7 +200,7 @@ class Differentiated(Transformed):
     _transient = frozenset(("_compiled",))
 
     @staticmethod
-    def _rule(*args: Any) -> Any:
+    def _rule(*args: PyTree) -> Any:
         raise NotImplementedError
 
     def __init__(
@@ -235,7 +236,7 @@ class Differentiated(Transformed):
         what, fun, rule, options = self._made_by, self._fun, self._rule, keys[0][2:]
 
         @functools.wraps(jitted._fun, assigned=("__name__", "__qualname__"), updated=())
-        def differentiated(*args: Any, **kwargs: Any) -> Any:
+        def differentiated(*args: Value, **kwargs: PyTree) -> PyTree:
             return rule(what, fun, *options, False, args, kwargs)
 
         try:
@@ -266,7 +267,7 @@ class _Reverse(Differentiated):
     """Reverse mode of a scalar function; all have one compiled program, which returns the value as well."""
 
     @staticmethod
-    def _rule(*args: Any) -> tuple[Any, Any]:
+    def _rule(*args: PyTree) -> tuple[Any, Any]:
         return _value_and_grad(*args)
 
     def _kind(self, outermost: bool) -> str:
@@ -274,7 +275,7 @@ class _Reverse(Differentiated):
 
 
 class _ValueAndGrad(_Reverse):
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: ArrayLike, **kwargs: Any) -> Any:
         """Value and gradient."""
         return self._differentiate(args, kwargs)
 
@@ -286,12 +287,12 @@ class _Grad(_Reverse):
         return (gradient, value[1]) if self._has_aux else gradient
 
 
-def derivative_in(t: Any, aval: Aval, outer: tuple[int, ...] = ()) -> Any:
+def derivative_in(t: Tangent, aval: Aval, outer: tuple[int, ...] = ()) -> Value:
     """A derivative in an argument of this type, after axes of shape `outer`: float0 for integers, else `as_typed`."""
     return as_typed(t, aval) if is_inexact(aval.dtype) else np.zeros(outer + aval.shape, float0)
 
 
-def as_typed(t: Any, aval: Aval) -> Any:
+def as_typed(t: Tangent, aval: Aval) -> Value:
     """A tangent or cotangent of a value of this type, for the user; weak if the value is."""
     value = instantiate(t)
     return weakly(value) if aval.weak else value

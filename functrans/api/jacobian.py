@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import ArgumentError, Aval, GradientError, Zero, aval_of, is_complex, is_inexact
+from ..core.values import ArrayLike, Value
 from ..frontend.arguments import Flat, check_function, name_of, results
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, PyTreeDef, tree_unflatten
@@ -124,7 +125,7 @@ def hessian(
 
 
 class _Jacobian(Differentiated):
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: ArrayLike, **kwargs: Any) -> Any:
         """The Jacobian, and auxiliary data."""
         return self._differentiate(args, kwargs)
 
@@ -136,7 +137,7 @@ class _Jacobian(Differentiated):
         has_aux: bool,
         holomorphic: bool,
         allow_int: bool,
-        args: tuple[Any, ...],
+        args: tuple[Value, ...],
         kwargs: dict[str, Any],
     ) -> Any:
         chosen = select(what, fun, argnums, args, kwargs, holomorphic, allow_int)
@@ -156,7 +157,7 @@ class _Jacobian(Differentiated):
         return (jacobian, aux) if has_aux else jacobian
 
 
-def _check_outputs(what: str, fun: Callable[..., Any], outs: Sequence[Any], holomorphic: bool) -> None:
+def _check_outputs(what: str, fun: Callable[..., Any], outs: Sequence[Value], holomorphic: bool) -> None:
     for x in outs:
         dtype = aval_of(x).dtype
         wrong = not is_complex(dtype) if holomorphic else is_complex(dtype) and what != "jacfwd"
@@ -167,7 +168,7 @@ def _check_outputs(what: str, fun: Callable[..., Any], outs: Sequence[Any], holo
             )
 
 
-def _basis(aval: Aval) -> Any:
+def _basis(aval: Aval) -> Value:
     """The unit arrays of a type, along a new first axis."""
     return reshape_p.bind(eye(aval.size, aval.size, 0, aval.dtype), shape=(aval.size, *aval.shape))
 
@@ -177,7 +178,7 @@ def _columns(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> l
     blocks: list[list[Any]] = [[] for _ in outs]
     for i, a in enumerate(ins):
 
-        def push(direction: Any, i: int = i) -> list[Any]:
+        def push(direction: Value, i: int = i) -> list[Value]:
             tangents = [direction if j == i else instantiate(Zero(b)) for j, b in enumerate(ins)]
             return [instantiate(t) for t in replay(linear, tangents)[: len(outs)]]
 
@@ -193,7 +194,7 @@ def _rows(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> list
     blocks: list[list[Any]] = []
     for j, out in enumerate(outs):
 
-        def pull(direction: Any, j: int = j) -> list[Any]:
+        def pull(direction: Value, j: int = j) -> list[Value]:
             cts = [direction if k == j else Zero(o) for k, o in enumerate(outs)]
             arg_cts = backward(linear.tape, linear.tangents[: len(outs)], cts, linear.inputs)
             return [instantiate(ct) for ct, a in zip(arg_cts, ins) if is_inexact(a.dtype)]
@@ -254,7 +255,7 @@ def fwd_and_bwd(
     check_function("fwd_and_bwd", fun)
     several = not isinstance(argnums, int)
 
-    def fwd(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def fwd(*args: PyTree, **kwargs: PyTree) -> tuple[Any, ...]:
         numbers = checked_argnums("fwd_and_bwd", fun, argnums, len(args))
 
         @functools.wraps(fun, assigned=("__name__", "__qualname__"), updated=())

@@ -13,6 +13,7 @@ from typing import Any
 from ..arrays.array import unwrap, wrap
 from ..arrays.ref import Ref, own_value, refs_among, refused
 from ..core import Aval, aval_of, canonical
+from ..core.values import PyTree, Value
 from ..errors import ArgumentError, RefError
 from ..frontend.arguments import argument_place, name_of
 from ..frontend.checked import checked
@@ -26,7 +27,7 @@ from ..transforms.stage import Uses
 Transform = Callable[[Callable[..., Any], tuple[Any, ...]], Callable[..., Any]]
 
 
-def put_back(uses: Uses, outs: Sequence[Any]) -> list[Any]:
+def put_back(uses: Uses, outs: Sequence[Value]) -> list[Value]:
     """Store the last values of the refs that a function writes, the last of its results; return the others."""
     outs = list(outs)
     written = [ref for ref, w in zip(uses.refs, uses.written, strict=True) if w]
@@ -35,7 +36,7 @@ def put_back(uses: Uses, outs: Sequence[Any]) -> list[Any]:
     return outs
 
 
-def has_refs(tree: Any) -> bool:
+def has_refs(tree: PyTree) -> bool:
     """Whether a pytree of arguments contains a ref."""
     return any(type(leaf) is Ref for leaf in tree_leaves(tree))
 
@@ -61,7 +62,7 @@ def with_values(
     captured = {i: leaves[i] for i in places if i in shared}
 
     @functools.wraps(fun, assigned=("__name__", "__qualname__"), updated=())
-    def of_values(*args: Any, **kwargs: Any) -> tuple[Any, list[Any]]:
+    def of_values(*args: PyTree, **kwargs: PyTree) -> tuple[Any, list[Any]]:
         inner, tree = tree_flatten((args, kwargs))
         first = [unwrap(inner[i]) for i in passed]
         made = [Ref(x) for x in first]
@@ -111,7 +112,7 @@ def _check_distinct(
 
 
 @checked
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+def new_ref(init_val: Value, *, memory_space: Any = None, kind: str | None = None) -> Ref:
     """Make a mutable reference.
 
     Parameters

@@ -12,6 +12,7 @@ import numpy as np
 from .. import errors
 from ..arrays.ref import refs_among
 from ..core import AxisSize, StateAval, Tracer, Transformed, aval_of
+from ..core.values import AxisLike, PyTree, Value
 from ..frontend.arguments import (
     Flat,
     argument_at,
@@ -107,7 +108,7 @@ def vmap(
     return _Mapped(fun, in_axes, out_axes, axis_name, axis_size)
 
 
-def _axes(axes: Any) -> Any:
+def _axes(axes: AxisLike) -> Any:
     """Axes that are integers of another class, such as NumPy's or arrays without axes, as ints."""
     return axes if type(axes) is int else tree_map(_axis, axes)
 
@@ -166,7 +167,7 @@ class _Mapped(Transformed):
                 )
         mapped = [axes[i] for i in places if axes[i] is not None]
 
-        def transform(fun: Callable[..., Any], _: Any) -> _Mapped:
+        def transform(fun: Callable[..., Any], _: object) -> _Mapped:
             name, size = self._axis_name, self._axis_size
             return _Mapped(fun, self._in_axes, (self._out_axes, mapped), name, size)
 
@@ -181,13 +182,13 @@ def _argument_axes(
     return axes + [0] * tree_structure(kwargs).num_leaves
 
 
-def _places(fun: Callable[..., Any], tree: Any) -> list[str]:
+def _places(fun: Callable[..., Any], tree: PyTree) -> list[str]:
     """The name of each argument leaf in messages: ``argument 1 ('w')['bias']``."""
     return [argument_place(fun, path) for path, _ in tree_flatten_with_path(tree)[0]]
 
 
 def _checked_axis(
-    fun: Callable[..., Any], x: Any, axis: Any, places: Callable[[], list[str]], leaf: int
+    fun: Callable[..., Any], x: Value, axis: AxisLike, places: Callable[[], list[str]], leaf: int
 ) -> int | None:
     if axis is None:
         return None
@@ -209,7 +210,7 @@ def _checked_axis(
 
 def _batch_size(
     fun: Callable[..., Any],
-    values: Sequence[Any],
+    values: Sequence[Value],
     dims: Sequence[int | None],
     places: Callable[[], list[str]],
     axis_size: int | None,
@@ -238,7 +239,7 @@ def _batch_size(
     )
 
 
-def _placed(fun: Callable[..., Any], size: int, x: Any, dim: int | None, axis: Any) -> Any:
+def _placed(fun: Callable[..., Any], size: int, x: Value, dim: int | None, axis: AxisLike) -> Value:
     """The result with its batch axis at the position in `out_axes`."""
     if axis is None:
         if dim is not None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import errors
 from ..core import Tracer, dtype_kind
+from ..core.values import ArrayLike, Value
 from ..runtime.context import pass_on
 
 _NO_VALUE = getattr(np, "_NoValue", None)
@@ -155,7 +156,7 @@ def _place(x: Any) -> int:
     return _integer(x)
 
 
-def _real(x: Any) -> Any:
+def _real(x: ArrayLike) -> Any:
     """Numbers, including arrays without axes and traced values."""
     if isinstance(x, Tracer):
         return x
@@ -203,7 +204,7 @@ def _choice(*known: str) -> ArgumentKind:
     return ArgumentKind(f"one of {', '.join(map(repr, known))}", take)
 
 
-def _scalar(x: Any) -> Any:
+def _scalar(x: Value) -> Value:
     """A number, possibly traced, or an array without axes."""
     if x is None or isinstance(x, int | float | complex) or (isinstance(x, Tracer) and not x.aval.shape):
         return x

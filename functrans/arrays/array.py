@@ -39,7 +39,7 @@ from ..core import (
 )
 from ..core.autocast import casts_here
 from ..core.low_precision import as_dtype
-from ..core.values import ArrayLike, DTypeLike, Index
+from ..core.values import ArrayLike, DTypeLike, Index, Param, Value
 from ..runtime.unusual import unusual
 from . import refusals
 from .protocols import is_jax_array, taken_over
@@ -56,7 +56,7 @@ _flags = vars(np.ndarray)["flags"].__get__
 _NUMBER_DTYPES = frozenset(map(np.dtype, PYTHON_NUMBERS))
 
 
-def wrap(x: Any) -> Any:
+def wrap(x: ArrayLike) -> Any:
     """The user's form of `x`: an `Array` for an ndarray or a number, anything else unchanged.
 
     A Python number becomes weak: it takes part in further operations as the number does.
@@ -96,7 +96,7 @@ def wrap_all(x: Any) -> Any:
     return wrap(x) if isinstance(x, _ndarray | np.generic) else x
 
 
-def unwrap(x: Any) -> Any:
+def unwrap(x: ArrayLike) -> Any:
     """The plain (read-only) ndarray of an `Array`, the number of a weak one; anything else unchanged."""
     kind = type(x)
     if kind is Array:
@@ -116,7 +116,7 @@ def unwrap_all(x: Any) -> Any:
     return x.item() if kind is WeakArray else x
 
 
-def read_only_copy(x: Any) -> Any:
+def read_only_copy(x: ArrayLike) -> Any:
     """`x`, or a read-only copy if `x` is (a view of) an array that somebody may still write to."""
     base = x
     while isinstance(base, _ndarray):
@@ -128,7 +128,7 @@ def read_only_copy(x: Any) -> Any:
     return x
 
 
-def is_work_space(x: Any) -> bool:
+def is_work_space(x: Value) -> bool:
     """Whether an `Array` is writable, because NumPy allocated it as a work buffer."""
     return _flags(x).writeable
 
@@ -154,7 +154,7 @@ def check_out(name: str, kwargs: dict[str, Any]) -> None:
 class _ArrayType(type):
     """Makes traced values instances of `Array`, so that type checks in user code hold while tracing."""
 
-    def __instancecheck__(cls, x: Any) -> bool:
+    def __instancecheck__(cls, x: Value) -> bool:
         return isinstance(x, Tracer) or type.__instancecheck__(cls, x)
 
 
@@ -189,7 +189,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
     __hash__ = None
     weak_type = False
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Array:
+    def __new__(cls, *args: Any, **kwargs: Param) -> Array:
         """An `Array` from a list or an ndarray, for libraries that write ``type(x)(y)``."""
         if len(args) == 1 and isinstance(args[0], list | np.ndarray) and not kwargs:
             return wrap(np.array(args[0]))
@@ -199,7 +199,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
 
     # --- NumPy's protocols ----------------------------------------------------------------------------------
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: ArrayLike, **kwargs: Param) -> Any:
         if unusual.used and _taken_over(ufunc, method, inputs, kwargs):
             out = _by_functrans(ufunc, method, inputs, kwargs)
             of_number = isinstance(inputs[0], np.generic) and refusals.calls_operator(sys._getframe(1))
@@ -324,7 +324,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         plain = plain if dtype is None else plain.view(as_dtype(dtype))
         return wrap(plain) if type is None or type is Array else plain.view(type)
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, **options: Param) -> Any:
         """The memory for another library, which keeps it alive, and not the `Array`, which may be donated; a copy for
         those who do not know that memory may be read-only.
         """
@@ -340,7 +340,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
     def __copy__(self) -> Any:
         return self.copy() if is_work_space(self) else self
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: object) -> Any:
         return self.__copy__()
 
     def __reduce__(self) -> Any:
@@ -417,7 +417,7 @@ OF_UFUNCS: dict[tuple[Any, str], str] = {
 }
 
 
-def _taken_over(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+def _taken_over(ufunc: np.ufunc, method: str, inputs: Sequence[Value], kwargs: dict[str, Any]) -> bool:
     """Whether functrans computes a ufunc, or one of its methods: autocast casts for it, or NumPy would give bfloat16
     another dtype than traced values have.
     """
@@ -448,7 +448,7 @@ def _by_functrans(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: d
     return operators.function[np.ufunc](function, ufunc, method, *inputs, **kwargs)
 
 
-def _as_of_numpy(out: Any) -> Any:
+def _as_of_numpy(out: Value) -> Value:
     """The result of an operation in the form in which NumPy's functions return it: plain, writable, a number."""
     out = refusals.writable(unwrap_all(out))
     return out[()] if type(out) is _ndarray and not out.ndim else out

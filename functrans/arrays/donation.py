@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core import Consumer, Place, is_held, new_rlock, stale, stale_dtype
+from ..core.values import ArrayLike, Param, Value
 from ..errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
 from .array import Array, wrap
 
@@ -168,11 +169,11 @@ class _KeptMemory:
     #: Those that die leave it without Python code, which an interrupt could leave halfway.
     living: ClassVar[dict[int, weakref.ref[_KeptMemory]]] = {}
 
-    def __init__(self, link: Any):
+    def __init__(self, link: Value):
         self.link = link
 
     @classmethod
-    def of(cls, link: Any) -> _KeptMemory:
+    def of(cls, link: ArrayLike) -> _KeptMemory:
         """The one of a memory, which is made if there is none."""
         with _lock:
             known = cls.living.get(id(link))
@@ -183,7 +184,7 @@ class _KeptMemory:
             return kept
 
 
-def unwrap_consumed(x: Any) -> np.ndarray:
+def unwrap_consumed(x: ArrayLike) -> np.ndarray:
     """The plain array of an `Array`, even after donation."""
     return np.ndarray.view(x, np.ndarray)
 
@@ -286,7 +287,7 @@ EmptyArray.__name__ = EmptyArray.__qualname__ = "Array"
 
 
 def _refusing(name: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Param) -> Any:
         raise stale(_dtype(self))
 
     method.__name__ = name

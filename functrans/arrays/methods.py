@@ -16,6 +16,7 @@ from ..core.autocast import casts_here
 from ..core.casts import cast, numpy_agrees
 from ..core.debug_nans import looks_for_faults
 from ..core.low_precision import bfloat16
+from ..core.values import ArrayLike, Param, Value
 from ..runtime.unusual import unusual
 from .array import (
     Array,
@@ -63,7 +64,7 @@ def _unary(name: str, op: Callable[..., Any]) -> Callable[..., Any]:
     stem = name.strip("_")
     called = OPERATIONS.get(stem, stem)
 
-    def method(self: Array) -> Any:
+    def method(self: Array) -> Value | None:
         if unusual.used and _by_functrans(called, self):
             return operators.operator[stem](self)
         plain = _view(self, _ndarray)
@@ -120,7 +121,7 @@ def _weakly_binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable
     """Weak with numbers and weak arrays; with anything else it acts as the number."""
     stem, called = _operator_of(name, swapped)
 
-    def method(self: Array, other: Any) -> Any:
+    def method(self: Array, other: ArrayLike) -> Any:
         kind = type(other)
         if unusual.used and _by_functrans(called, self, other):
             return operators.operator[stem](*((other, self) if swapped else (self, other)))
@@ -183,7 +184,7 @@ def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
 def _refused_method(name: str, instead: str) -> Callable[..., Any]:
     generic = getattr(_ndarray, name)
 
-    def method(self: Array, *args: Any, **kwargs: Any) -> None:
+    def method(self: Array, *args: Value, **kwargs: Param) -> None:
         if not is_work_space(self):
             refuse(f"x.{name}(...)", f"{instead}. {COPY}")
         generic(_view(self, _ndarray), *unwrap_all(args), **unwrap_all(kwargs))
@@ -197,7 +198,7 @@ def _plain_method(name: str) -> Callable[..., Any]:
     generic = getattr(_ndarray, name)
     sums, casts = name in _SUMS, name == "astype"
 
-    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Array, *args: Any, **kwargs: Param) -> Value:
         if (
             has_tracer(args)
             or (kwargs and has_tracer(kwargs))
@@ -227,7 +228,7 @@ def _load_dtypes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             bfloat16()
 
 
-def _cast(plain: np.ndarray, out: np.ndarray) -> Any:
+def _cast(plain: np.ndarray, out: np.ndarray) -> Value:
     """The result of NumPy's cast, or that of `core.casts` where NumPy's depends on the machine."""
     is_held(out.dtype)
     if out.dtype.kind in "iu" and is_inexact(plain.dtype):

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.values import Value
+
 _NO_SEQUENCES = (dict, str, bytes, np.dtype, np.generic)
 
 
@@ -56,7 +58,7 @@ def reflected_name(operator: str) -> str:
     return f"__{_REFLECTED.get(operator, f'r{operator}')}__"
 
 
-def taken_over(method: str, array: Any, other: Any) -> Any:
+def taken_over(method: str, array: Value, other: Any) -> Any:
     """What the right operand of an operator makes of the array on its left; NotImplemented if it leaves it to that.
 
     An object that NumPy would not convert to an array decides by itself, as beside a number: NumPy would call its

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import errors
 from ..core import Aval, Trace, Tracer, Unportable, aval_of, current_trace, eval_trace, operators, user_source
-from ..core.values import Index
+from ..core.values import ArrayLike, DTypeLike, Index
 from .array import Array, unwrap, unwrap_all, wrap
 from .traced_parts import has_tracer
 
@@ -84,7 +84,7 @@ class Ref(Unportable):
     __slots__ = ("__weakref__", "_lent", "_over", "_own", "_region", "_trace", "_value", "aval")
     _instead = "Send its value r[...], and make a new one there"
 
-    def __init__(self, value: Any):
+    def __init__(self, value: ArrayLike):
         aval = aval_of(value)
         self.aval = aval.strong()
         self._value = value
@@ -307,7 +307,7 @@ class Ref(Unportable):
     def __bool__(self) -> NoReturn:
         raise errors.RefError(f"a Ref of type {self.aval} has no truth value: read it, r[...]")
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+    def __array__(self, dtype: DTypeLike = None, copy: Any = None) -> NoReturn:
         raise refused(self, "this operand")
 
     def __repr__(self) -> str:
@@ -340,7 +340,7 @@ def _traces() -> Iterator[Trace]:
     yield eval_trace
 
 
-def own_value(x: Any) -> Any:
+def own_value(x: ArrayLike) -> Any:
     """The first value of a ref, as an array that does not change."""
     return np.array(x) if not isinstance(x, Array | Tracer) else unwrap(x)
 

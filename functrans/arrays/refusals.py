@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core import ArrayTooLargeError, FunctransError, ImmutableArrayError, InvalidIndexError, operators
+from ..core.values import Param, Value
 from ..runtime.context import pass_on
 
 
@@ -46,7 +47,9 @@ class Flags:
         return repr(self._flags)
 
 
-def refused(error: Exception, by: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
+def refused(
+    error: Exception, by: str, function: Callable[..., Any], *args: Value, **kwargs: Param
+) -> Exception:
     """The error to raise when NumPy raised one: functrans's for the same call, with shapes and the user's line."""
     if isinstance(error, FunctransError):
         return error
@@ -62,7 +65,7 @@ def refused(error: Exception, by: str, function: Callable[..., Any], *args: Any,
     return error
 
 
-def operator_refused(error: Exception, op: Callable[..., Any], *operands: Any) -> Exception:
+def operator_refused(error: Exception, op: Callable[..., Any], *operands: Value) -> Exception:
     """The same for an operator. Errors of objects that NumPy processes element by element stay as they are."""
     if not all(map(_is_numeric, operands)):
         return error
@@ -70,7 +73,7 @@ def operator_refused(error: Exception, op: Callable[..., Any], *operands: Any) -
     return refused(error, stem, operators.operator[stem], *operands)
 
 
-def _is_numeric(x: Any) -> bool:
+def _is_numeric(x: Value) -> bool:
     """Whether `x` is an array of NumPy's types, or converts to one."""
     if isinstance(x, np.ndarray | np.generic):
         return x.dtype.kind != "O"

@@ -160,7 +160,7 @@ def _literal(a: Any) -> Hashable:
     return type(value), repr(value) if type(value) in (float, complex) else value
 
 
-def _array(value: Any) -> Hashable:
+def _array(value: Value) -> Hashable:
     if isinstance(value, np.ndarray) and value.dtype.hasobject is False:
         return value.shape, value.dtype, value.tobytes()
     return id(value)
@@ -187,7 +187,7 @@ class _Identical:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any):
+    def __init__(self, value: Value):
         self.value = value
 
     def __eq__(self, other: object) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..core.ir import Jaxpr, Var
 from ..core.named_axes import axis_key
-from ..core.values import Value
+from ..core.values import Tangent, Value
 from ..passes.masks import Mask, Masks, scatter, split, terms_mask
 from ..passes.toolkit import lift_constants
 from ..primitives.elementwise.arithmetic import select_p
@@ -80,7 +80,9 @@ def pushed_body(jaxpr: Jaxpr, masks: Masks, sizes: tuple[int, int]) -> PushedBod
     return jaxpr.derive(("scan pushed", masks, sizes), build)
 
 
-def carried_masks(jaxpr: Jaxpr, series: Sequence[Sequence[Any]], num_consts: int, num_carry: int) -> Masks:
+def carried_masks(
+    jaxpr: Jaxpr, series: Sequence[Sequence[Tangent]], num_consts: int, num_carry: int
+) -> Masks:
     """The masks of the body's inputs, if these are the coefficients of the loop's operands."""
     given = terms_mask(series)
     mask = carry_mask(jaxpr, tuple(map(any, given)), num_consts, num_carry, reverse=False)

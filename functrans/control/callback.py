@@ -40,6 +40,7 @@ from ..core import (
     tracing,
     user_source,
 )
+from ..core.values import Param, Tangent, Value
 from ..errors import CallbackError, NoRuleError
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..frontend.pytree.nodes import keystr
@@ -121,7 +122,7 @@ class FlatCallback(UserCode):
         lane = (size, tuple([d is not None for d in dims]))
         return FlatCallback(self.function, self.in_tree, self.static, self.out_tree, (lane, *self.lanes))
 
-    def effect(self, kind: str, values: Sequence[Any], avals: Sequence[Aval]) -> list[np.ndarray]:
+    def effect(self, kind: str, values: Sequence[Value], avals: Sequence[Aval]) -> list[np.ndarray]:
         """Like `run`, but a call that a kernel made before it failed is not repeated: its results are known."""
         log = made_before.get()
         return log.popleft() if type(log) is Replay and log else self.run(kind, values, avals)
@@ -190,7 +191,7 @@ class FlatCallback(UserCode):
             self._refuse(kind, mismatch, tree)
         return [np.array(x, a.dtype, order="C", subok=False) for x, a in zip(arrays, avals)]
 
-    def _array(self, kind: str, x: Any, aval: Aval) -> Any:
+    def _array(self, kind: str, x: Value, aval: Aval) -> Value:
         if type(x) in PYTHON_RANKS and not aval.shape and dtype_kind(aval.dtype) in PYTHON_RANKS[type(x)]:
             return np.array(x, aval.dtype)
         return x if isinstance(x, Tracer) else plain(x, f"{kind}: the result of the callback '{self.name}'")
@@ -238,7 +239,7 @@ def _alike(expected: PyTreeDef, actual: PyTreeDef) -> bool:
 # --- primitives ---------------------------------------------------------------------------------------------
 
 
-def _moved(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+def _moved(args: Sequence[Value], dims: Sequence[int | None]) -> list[Value]:
     return [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims)]
 
 
@@ -247,7 +248,7 @@ def _batched(size: int, avals: Sequence[Aval]) -> tuple[Aval, ...]:
 
 
 def _no_derivative(kind: str, what: str, instead: str) -> Callable[..., NoReturn]:
-    def rule(*args: Any, call: FlatCallback, **params: Any) -> NoReturn:
+    def rule(*args: Value, call: FlatCallback, **params: Param) -> NoReturn:
         raise CallbackError(
             f"{kind}: the callback '{call.name}' has no {what}: callbacks do not support it. Please use {instead} "
             "to define the derivative, or functrans.lax.stop_gradient on its arguments if none is needed"
@@ -259,7 +260,7 @@ def _no_derivative(kind: str, what: str, instead: str) -> Callable[..., NoReturn
 def _jvp_of(kind: str, prim: Callable[[], Primitive]) -> Callable[..., Any]:
     refuse = _no_derivative(kind, "derivative (JVP)", "custom_jvp or custom_vjp")
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Any]:
         if any(type(t) is not Zero for t in tangents):
             refuse(**params)
         outs = prim().bind(*primals, **params)
@@ -270,7 +271,7 @@ def _jvp_of(kind: str, prim: Callable[[], Primitive]) -> Callable[..., Any]:
 
 def _pure_batch(
     size: int,
-    args: Sequence[Any],
+    args: Sequence[Value],
     dims: Sequence[int | None],
     *,
     call: FlatCallback,
@@ -296,7 +297,7 @@ def _pure_batch(
 
 def _io_batch(
     size: int,
-    args: Sequence[Any],
+    args: Sequence[Value],
     dims: Sequence[int | None],
     *,
     call: FlatCallback,
@@ -315,13 +316,13 @@ def _io_batch(
 
 
 def _debug_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, call: FlatCallback, ordered: bool
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, call: FlatCallback, ordered: bool
 ) -> tuple[Any, Any]:
     debug_callback_p.bind(*_moved(args, dims), call=call.mapped(size, dims), ordered=ordered)
     return [], ()
 
 
-def _debug_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _debug_jvp(primals: Sequence[Any], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Any]:
     debug_callback_p.bind(*primals, **params)
     return [], []
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.ir import Jaxpr
+from ..core.values import Value
 from ..passes.check import verified
 from ..passes.masks import split
 from ..passes.toolkit import single_equation
@@ -67,7 +68,7 @@ def bind(
     return [*carry, *[concatenate_p.bind(a, b, dimension=0) for a, b in pairs]]
 
 
-def _part(x: Any, start: int, stop: int) -> Any:
+def _part(x: Value, start: int, stop: int) -> Any:
     """Rows `start` to `stop`."""
     return x if (start, stop) == (0, shape_of(x)[0]) else slice_along(x, 0, start, stop)
 

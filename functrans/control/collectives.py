@@ -28,6 +28,7 @@ import numpy as np
 from ..core import INT64, Aval, CallRules, Effect, Jaxpr, Linear, Primitive, Reshape, Zero, aval_of
 from ..core.named_axes import MeshAxes
 from ..core.named_axes import axis_name as name_of_axis
+from ..core.values import ArrayLike, Param, Params, Tangent, Value
 from ..errors import UnboundAxisError
 from ..passes.rewriter import identity
 from ..primitives.elementwise.arithmetic import convert, div_p, eq_p, mul_p, select_p
@@ -57,14 +58,14 @@ _INT32 = np.dtype(np.int32)
 Call = Callable[..., None]
 
 
-def _unbound(*args: Any, axis_name: Hashable, **params: Any) -> Any:
+def _unbound(*args: Value, axis_name: Hashable, **params: Param) -> Any:
     raise UnboundAxisError(f"no vmap binds the axis name {axis_name!r} where the program runs")
 
 
 def _of_mesh(call: Call, abstract: Callable[..., Aval]) -> dict[str, Any]:
     """The slots of a collective that concern meshes."""
 
-    def impl(x: Any, *, axis_name: Any, **params: Any) -> Any:
+    def impl(x: Value, *, axis_name: Any, **params: Param) -> Any:
         if type(axis_name) is not MeshAxes:
             _unbound(axis_name=axis_name)
         log = made_before.get()
@@ -76,44 +77,44 @@ def _of_mesh(call: Call, abstract: Callable[..., Aval]) -> dict[str, Any]:
         call(axis_name, send, recv, **params)
         return recv
 
-    def into(arrays: Sequence[Any], outs: Sequence[Any], *, axis_name: Any, **params: Any) -> None:
+    def into(arrays: Sequence[Any], outs: Sequence[Value], *, axis_name: Any, **params: Param) -> None:
         call(axis_name, arrays[0], outs[0], **params)
 
     return {"abstract": abstract, "impl": impl, "into": into, "effects": _effects, "vary": _differs}
 
 
-def _effects(*, axis_name: Any, **params: Any) -> Effect:
+def _effects(*, axis_name: Any, **params: Param) -> Effect:
     return Effect.COLLECTIVE if type(axis_name) is MeshAxes else Effect.NONE
 
 
-def axes_of(params: dict[str, Any]) -> frozenset[str]:
+def axes_of(params: Params) -> frozenset[str]:
     """The axes of a mesh that a collective combines; none for those of a ``vmap``."""
     axes = params.get("axis_name")
     return frozenset(axes.names) if type(axes) is MeshAxes else frozenset()
 
 
-def _differs(axes: Sequence[frozenset[str]], params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _differs(axes: Sequence[frozenset[str]], params: Params) -> tuple[Any, dict[str, Any]]:
     """The operands must differ over the axes."""
     return [a | axes_of(params) for a in axes], params
 
 
-def _more(axes: frozenset[str], params: dict[str, Any]) -> frozenset[str]:
+def _more(axes: frozenset[str], params: Params) -> frozenset[str]:
     return axes | axes_of(params)
 
 
-def _less(axes: frozenset[str], params: dict[str, Any]) -> frozenset[str]:
+def _less(axes: frozenset[str], params: Params) -> frozenset[str]:
     return axes - axes_of(params)
 
 
-def _same_shape(x: Aval, **params: Any) -> Aval:
+def _same_shape(x: Aval, **params: Param) -> Aval:
     return x.strong()
 
 
-def _first_row(x: Aval, **params: Any) -> Aval:
+def _first_row(x: Aval, **params: Param) -> Aval:
     return x.strong().with_shape(x.shape[1:])
 
 
-def _rows_of(x: Aval, *, number: int, **params: Any) -> Aval:
+def _rows_of(x: Aval, *, number: int, **params: Param) -> Aval:
     return x.strong().with_shape((number, *x.shape))
 
 
@@ -126,7 +127,7 @@ def _batch_rule(
     """
 
     def rule(
-        size: int, args: Sequence[Any], dims: Sequence[int | None], *, axis_name: Hashable, **params: Any
+        size: int, args: Sequence[Value], dims: Sequence[int | None], *, axis_name: Hashable, **params: Param
     ) -> tuple[Any, int | None]:
         (x,), (d,) = args, dims
         if name_of_axis(size) != axis_name:
@@ -147,7 +148,7 @@ def _batch_rule(
 
 
 def _in_groups(
-    front: Front, x: Any, groups: tuple[tuple[int, ...], ...], params: dict[str, Any]
+    front: Front, x: Value, groups: tuple[tuple[int, ...], ...], params: Params
 ) -> tuple[Any, bool]:
     """Each group of examples as a separate axis."""
     count, each = len(groups), len(groups[0])
@@ -155,7 +156,7 @@ def _in_groups(
     rows = _rows(x, order)
     grouped = reshape_p.bind(rows, shape=(count, each, *shape_of(rows)[1:]))
 
-    def one(group: Any) -> list[Any]:
+    def one(group: ArrayLike) -> list[Any]:
         out, batched = front(group, **params)
         return [batched_first(each, out, 0 if batched else None)]
 
@@ -165,14 +166,14 @@ def _in_groups(
     return _rows(flat, np.argsort(order)), True
 
 
-def _rows(x: Any, order: np.ndarray) -> Any:
+def _rows(x: Value, order: np.ndarray) -> Any:
     return gather_p.bind(x, order, axes=(0,), mode="clip")
 
 
 # --- sums and extremes --------------------------------------------------------------------------------------
 
 
-def _times(x: Any, number: int) -> Any:
+def _times(x: Value, number: int) -> Any:
     return mul_p.bind(x, aval_of(x).dtype.type(number))
 
 
@@ -183,7 +184,7 @@ def _reduced(op: str) -> Call:
     return call
 
 
-def _sum_transpose(ct: Any, x: Linear, *, axis_name: Any, groups: Groups) -> list[Any]:
+def _sum_transpose(ct: Value, x: Linear, *, axis_name: Any, groups: Groups) -> list[Value | None]:
     if type(axis_name) is MeshAxes:
         return [pvary_p.bind(ct, axis_name=axis_name)]
     return [psum_p.bind(ct, axis_name=axis_name, groups=groups)]
@@ -201,7 +202,7 @@ psum_p: Primitive = Primitive(
 )
 
 
-def _over_missing(axes: Sequence[frozenset[str]], params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _over_missing(axes: Sequence[frozenset[str]], params: Params) -> tuple[Any, dict[str, Any]]:
     """Where a program is evaluated on values that differ already, its cotangents must not be summed."""
     named = params["axis_name"]
     missing = tuple([name for name in named.names if name not in axes[0]])
@@ -209,7 +210,7 @@ def _over_missing(axes: Sequence[frozenset[str]], params: dict[str, Any]) -> tup
 
 
 def _pvary_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, axis_name: MeshAxes
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, axis_name: MeshAxes
 ) -> tuple[Any, int | None]:
     return pvary_p.bind(*args, axis_name=axis_name), dims[0]
 
@@ -233,12 +234,12 @@ pvary_p: Primitive = Primitive(
 )
 
 
-def _unvary_transpose(ct: Any, x: Linear, *, axis_name: MeshAxes) -> list[Any]:
+def _unvary_transpose(ct: Value, x: Linear, *, axis_name: MeshAxes) -> list[Value | None]:
     return [mul_p.bind(pvary_p.bind(ct, axis_name=axis_name), x.aval.dtype.type(1 / axis_name.size))]
 
 
 def _unvary_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, axis_name: MeshAxes
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, axis_name: MeshAxes
 ) -> tuple[Any, int | None]:
     return unvary_p.bind(*args, axis_name=axis_name), dims[0]
 
@@ -258,7 +259,7 @@ unvary_p: Primitive = Primitive(
 
 
 def _extreme(name: str, reduce: Primitive) -> Primitive:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         ans = prim.bind(x, **params)
         if type(t) is Zero:
@@ -285,11 +286,13 @@ pmin_p = _extreme("pmin", reduce_min_p)
 # --- exchanges ----------------------------------------------------------------------------------------------
 
 
-def _gathered(axes: MeshAxes, send: np.ndarray, recv: np.ndarray, **params: Any) -> None:
+def _gathered(axes: MeshAxes, send: np.ndarray, recv: np.ndarray, **params: Param) -> None:
     axes.communicator.all_gather(send, recv)
 
 
-def _gather_transpose(ct: Any, x: Linear, *, axis_name: Any, groups: Groups, number: int) -> list[Any]:
+def _gather_transpose(
+    ct: Value, x: Linear, *, axis_name: Any, groups: Groups, number: int
+) -> list[Value | None]:
     if type(axis_name) is MeshAxes:
         return [psum_scatter_p.bind(ct, axis_name=axis_name)]
     return [reduce_sum_p.bind(all_to_all_p.bind(ct, axis_name=axis_name, groups=groups), axes=(0,))]
@@ -342,7 +345,7 @@ def _own_block(*avals: Aval, axis_name: MeshAxes) -> Jaxpr:
     start = (axis_name.index, *(0,) * (aval.ndim - 1))
     limit = (axis_name.index + 1, *aval.shape[1:])
 
-    def block(x: Any) -> list[Any]:
+    def block(x: Value) -> list[Any]:
         row = slice_p.bind(x, start_indices=start, limit_indices=limit, strides=(1,) * aval.ndim)
         return [reshape_p.bind(row, shape=aval.shape[1:])]
 
@@ -367,12 +370,12 @@ own_block_p: Primitive = Primitive(
 )
 
 
-def _exchange(x: Any) -> tuple[Any, bool]:
+def _exchange(x: Value) -> tuple[Any, bool]:
     order = (1, 0, *range(2, len(shape_of(x))))
     return transpose_p.bind(x, permutation=order), True
 
 
-def _exchanged(axes: MeshAxes, send: np.ndarray, recv: np.ndarray, **params: Any) -> None:
+def _exchanged(axes: MeshAxes, send: np.ndarray, recv: np.ndarray, **params: Param) -> None:
     axes.communicator.all_to_all(send, recv)
 
 
@@ -389,7 +392,7 @@ all_to_all_p: Primitive = Primitive(
 )
 
 
-def _permute(x: Any, perm: tuple[tuple[int, int], ...]) -> tuple[Any, bool]:
+def _permute(x: Value, perm: tuple[tuple[int, int], ...]) -> tuple[Any, bool]:
     size = shape_of(x)[0]
     sources = np.full(size, size, INT64)  # out of bounds: zero
     for source, target in perm:
@@ -421,7 +424,7 @@ ppermute_p: Primitive = Primitive(
 
 
 def _index_batch(
-    size: int, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Hashable
+    size: int, args: Sequence[Value], dims: Sequence[Any], *, axis_name: Hashable
 ) -> tuple[Any, int | None]:
     if name_of_axis(size) == axis_name:
         return iota((int(size),), 0, _INT32), 0

@@ -27,6 +27,7 @@ from ..core import (
 )
 from ..core.evaluation import evaluate
 from ..core.trace import Tracer
+from ..core.values import ArrayLike, Tangent, Value
 from ..passes.masks import (
     Mask,
     by_value,
@@ -64,7 +65,9 @@ varying = lazy_import("functrans.control.varying_bodies")
 Branches = tuple[Jaxpr, ...]
 
 
-def bind(index: Any, branches: Sequence[tuple[Jaxpr, Sequence[Any]]], operands: Sequence[Any]) -> list[Any]:
+def bind(
+    index: ArrayLike, branches: Sequence[tuple[Jaxpr, Sequence[Any]]], operands: Sequence[Any]
+) -> list[Any]:
     """Bind a choice between branches.
 
     Parameters
@@ -134,7 +137,7 @@ def _abstract(index: Aval, *avals: Aval, branches: Branches) -> tuple[Aval, ...]
     return tuple([a.strong() for a in branches[0].out_avals])
 
 
-def _impl(index: Any, *args: Any, branches: Branches) -> list[Any]:
+def _impl(index: Value, *args: Value, branches: Branches) -> list[Value]:
     return computed(branches[int(index)], args)
 
 
@@ -206,8 +209,8 @@ def _narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
 
 
 def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches
-) -> tuple[list[Any], list[Any]]:
+    primals: Sequence[Value], tangents: Sequence[Tangent], *, branches: Branches
+) -> tuple[list[Value], list[Tangent]]:
     index, *args = primals
     mask = perturbed(tangents[1:])
     pushed = [jvp_jaxpr(b, mask) for b in branches]
@@ -221,7 +224,7 @@ def _jvp(
 
 
 def _jet(
-    primals: Sequence[Any], series: Sequence[Sequence[Any]], *, branches: Branches
+    primals: Sequence[Value], series: Sequence[Sequence[Tangent]], *, branches: Branches
 ) -> tuple[list[Any], list[list[Any]]]:
     index, *args = primals
     order, count = len(series[0]), len(branches[0].outvars)
@@ -267,7 +270,9 @@ def _with_zeros(jaxpr: Jaxpr, first: int, has: Mask, complete: Mask, avals: Sequ
 # --- errors as values ---------------------------------------------------------------------------------------
 
 
-def _checked(check: Callable[..., Any], args: Sequence[Any], *, branches: Branches) -> tuple[list[Any], Any]:
+def _checked(
+    check: Callable[..., Any], args: Sequence[Value], *, branches: Branches
+) -> tuple[list[Any], Any]:
     inner = [check(b) for b in branches]
     index, *operands = args
 
@@ -367,7 +372,7 @@ def _linear(
 
 
 def _linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches
+    primals: Sequence[Value], tangents: Sequence[Tangent], *, branches: Branches
 ) -> tuple[list[Any], list[Any]]:
     index, *args = primals
     mask = perturbed(tangents[1:])
@@ -379,19 +384,23 @@ def _linearize(
     return outs, with_zeros(halves.nonzero, pushed, outs)
 
 
-def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -> list[Any]:
+def _transpose(cts: Sequence[Any], index: ArrayLike, *args: Any, branches: Branches) -> list[Tangent]:
     return _pulled(cts, None, index, args, branches)
 
 
 def _accumulate(
-    cts: Sequence[Any], totals: Sequence[Any], index: Any, *args: Any, branches: Branches
-) -> list[Any]:
+    cts: Sequence[Any], totals: Sequence[Any], index: ArrayLike, *args: Any, branches: Branches
+) -> list[Value]:
     """A branch adds to the totals of the operands that it reads, and returns the others as they are."""
     return _pulled(cts, totals[1:], index, args, branches)
 
 
 def _pulled(
-    cts: Sequence[Any], totals: Sequence[Any] | None, index: Any, args: Sequence[Any], branches: Branches
+    cts: Sequence[Any],
+    totals: Sequence[Any] | None,
+    index: ArrayLike,
+    args: Sequence[Any],
+    branches: Branches,
 ) -> list[Any]:
     linear = tuple([type(a) is Linear for a in args])
     nonzero = perturbed(cts)
@@ -417,7 +426,7 @@ def _pulled(
 
 
 def _batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, branches: Branches
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, branches: Branches
 ) -> tuple[list[Any], list[int | None]]:
     tapes = any(isinstance(a, TapeAval) for b in branches for a in (*b.in_avals, *b.out_avals))
     together = mentions_axis(size, branches)
@@ -434,9 +443,9 @@ def _batch(
 
 
 def _handed_on(
-    outs: list[Any],
+    outs: list[Value],
     out_dims: list[int | None],
-    args: Sequence[Any],
+    args: Sequence[Value],
     dims: Sequence[int | None],
     branches: Branches,
 ) -> tuple[list[Any], list[int | None]]:
@@ -449,7 +458,7 @@ def _handed_on(
 
 
 def _selected(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], branches: Branches
+    size: int, args: Sequence[Value], dims: Sequence[int | None], branches: Branches
 ) -> tuple[list[Any], list[int | None]]:
     """The results of the branch of each lane. All branches run for all lanes, whose collectives need each other; errors
     of lanes that do not take the branch do not count.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Aval, Effect, Primitive, Zero, user_source
-from ..core.values import Value
+from ..core.values import Param, Tangent, Value
 from ..errors import KeyReuseError
 from ..runtime.config import Config, config
 
@@ -58,14 +58,16 @@ def _make(words: Any) -> Value:
 def _marker(name: str, impl: Any) -> Primitive:
     """An identity of numbers of keys with an effect."""
 
-    def abstract(x: Aval, **params: Any) -> Aval:
+    def abstract(x: Aval, **params: Param) -> Aval:
         return x
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Zero]:
+    def jvp(primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Zero]:
         ans = marker.bind(*primals, **params)
         return ans, Zero(ans)
 
-    def batch(size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, Any]:
+    def batch(
+        size: int, args: Sequence[Value], dims: Sequence[int | None], **params: Param
+    ) -> tuple[Any, Any]:
         return marker.bind(*args, **params), dims[0]
 
     marker = Primitive(name, abstract, impl, jvp=jvp, batch=batch, effects=lambda **params: Effect.HOST)
@@ -76,11 +78,11 @@ use_key_p = _marker("use_key", _use)
 make_key_p = _marker("make_key", _make)
 
 
-def used(word: Any, name: str) -> Value:
+def used(word: Value, name: str) -> Value:
     """The number of a key that is used up."""
     return use_key_p.bind(word, name=name) if active() else word
 
 
-def made(word: Any) -> Value:
+def made(word: Value) -> Value:
     """The numbers of new keys."""
     return make_key_p.bind(word) if active() else word

@@ -12,7 +12,7 @@ from ..core.aval import Aval, aval_of
 from ..core.named_axes import mesh_in_scope
 from ..core.primitive import Primitive
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, concrete
-from ..core.values import Value
+from ..core.values import Params, Value
 from ..passes.toolkit import map_subjaxprs
 from ..runtime.context import run_with
 from .varying import Axes, without_axes
@@ -25,7 +25,7 @@ class RankTracer(Tracer):
     differentiated = False
     _trace: RankTrace
 
-    def __init__(self, trace: RankTrace, value: Any, aval: Aval):
+    def __init__(self, trace: RankTrace, value: Value, aval: Aval):
         self._trace = trace
         self.value = value
         self.aval = aval
@@ -60,7 +60,7 @@ class RankTrace(Trace):
     def __init__(self, parent: Trace):
         self.parent = parent
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         """Apply the primitive one level down."""
         avals = prim.result_avals(list(map(aval_of, args)), params)
         values = tuple(map(self.lower, args))

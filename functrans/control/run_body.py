@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import Jaxpr, Primitive, aval_of, eval_trace, subjaxprs, tracing
 from ..core.evaluation import evaluate
+from ..core.values import Params
 from ..passes.check import verified
 from ..passes.toolkit import single_equation
 from ..runtime.config import config
@@ -14,7 +15,7 @@ from .body_cache import derive_from_all
 from .call import executable
 
 
-def run_compiled(prim: Primitive, args: Sequence[Any], params: dict[str, Any], body: Jaxpr) -> list[Any]:
+def run_compiled(prim: Primitive, args: Sequence[Any], params: Params, body: Jaxpr) -> list[Any]:
     """Evaluate a higher-order equation with a separate kernel, cached on its body."""
     avals = [aval_of(a).strong() for a in args]
     bodies = list(subjaxprs(params))

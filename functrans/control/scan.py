@@ -33,7 +33,7 @@ from ..core import (
     subjaxprs,
 )
 from ..core.evaluation import evaluate
-from ..core.values import Value
+from ..core.values import ArrayLike, Param, Params, Tangent, Value
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import single_equation, variables_read
 from ..primitives.reductions.reduce import reduce_max_p
@@ -75,7 +75,7 @@ def bind(
     rows: Sequence[Any],
     *,
     length: int | None,
-    count: Any = None,
+    count: ArrayLike = None,
     reverse: bool = False,
     unroll: int = 1,
 ) -> list[Any]:
@@ -131,7 +131,7 @@ def _without_unread(jaxpr: Jaxpr, before: int) -> tuple[Jaxpr, list[bool]]:
 
 
 def _abstract(
-    *avals: Aval, jaxpr: Jaxpr, length: int | None, num_carry: int, **params: Any
+    *avals: Aval, jaxpr: Jaxpr, length: int | None, num_carry: int, **params: Param
 ) -> tuple[Aval, ...]:
     carry, rows = split([a.strong() for a in jaxpr.out_avals], num_carry)
     if length is None:
@@ -142,7 +142,7 @@ def _abstract(
 # --- evaluation ---------------------------------------------------------------------------------------------
 
 
-def _impl(*args: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+def _impl(*args: Value, jaxpr: Jaxpr, **params: Param) -> list[Value]:
     if config.disable_jit:
         return in_python(jaxpr, args, **params)
     return run_compiled(scan_p, args, {"jaxpr": jaxpr, **params}, jaxpr)
@@ -151,20 +151,22 @@ def _impl(*args: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
 # --- forward mode -------------------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param
+) -> tuple[list[Value], list[Tangent]]:
     outs, series = _jet(primals, [[t] for t in tangents], **params)
     return outs, [t for (t,) in series]
 
 
 def _jet(
-    primals: Sequence[Any],
-    series: Sequence[Sequence[Any]],
+    primals: Sequence[Value],
+    series: Sequence[Sequence[Tangent]],
     *,
     jaxpr: Jaxpr,
     length: int | None,
     num_consts: int,
     num_carry: int,
-    **params: Any,
+    **params: Param,
 ) -> tuple[list[Any], list[list[Any]]]:
     head, primals = head_of(primals, length)
     _, series = head_of(series, length)
@@ -188,13 +190,13 @@ def _jet(
 
 def _checked(
     check: Callable[..., Any],
-    args: Sequence[Any],
+    args: Sequence[Value],
     *,
     jaxpr: Jaxpr,
     length: int | None,
     num_consts: int,
     num_carry: int,
-    **params: Any,
+    **params: Param,
 ) -> tuple[list[Any], Any]:
     head, args = head_of(args, length)
     params.update(length=length, count=head[0] if head else None)
@@ -214,14 +216,14 @@ def _checked(
 
 
 def _linearize(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    primals: Sequence[Value],
+    tangents: Sequence[Tangent],
     *,
     jaxpr: Jaxpr,
     length: int | None,
     num_consts: int,
     num_carry: int,
-    **params: Any,
+    **params: Param,
 ) -> tuple[list[Any], list[Any]]:
     head, primals = head_of(primals, length)
     _, tangents = head_of(tangents, length)
@@ -255,10 +257,10 @@ def _linearize(
 def push(
     halves: Halves,
     values: Mapping[Origin, Sequence[Any]],
-    tangents: Sequence[Sequence[Any]],
-    head: Sequence[Any],
-    **params: Any,
-) -> list[Any]:
+    tangents: Sequence[Sequence[Tangent]],
+    head: Sequence[Value],
+    **params: Param,
+) -> list[Value]:
     """Bind the linear half of a loop to residuals, of which `values` has those of each origin, and to tangents of
     constants, carry and rows; `head` has the trip count if it is an operand.
 
@@ -278,7 +280,7 @@ def push(
     sizes = list(map(len, groups))
     operands = [x for group in groups for x in group]
 
-    def program(*operands: Value) -> list[Any]:
+    def program(*operands: Value) -> list[Value]:
         head, consts, stored, t_consts, t_carry, t_rows, *others = split(operands, *sizes[:-1])
         options = params | {"count": head[0] if head else None}
         restored: list[Any] = []
@@ -297,7 +299,7 @@ def push(
     return call_p.bind(*operands, jaxpr=halves.linear.derive(key, lambda: stage(program, avals, name)))
 
 
-def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+def _transpose(cts: Sequence[Tangent], *args: Any, **params: Param) -> list[Tangent]:
     return _accumulate(cts, (None,) * len(args), *args, **params)
 
 
@@ -341,7 +343,7 @@ def _accumulate(
     return [*results, *map(_with_total, before[num_consts:], later)]
 
 
-def _with_total(total: Any, ct: Value) -> Value:
+def _with_total(total: Value, ct: Value) -> Value:
     return ct if total is None or ct is None else add_p.bind(total, ct)
 
 
@@ -349,7 +351,7 @@ def _with_total(total: Any, ct: Value) -> Value:
 
 
 def _batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    size: int, args: Sequence[Value], dims: Sequence[int | None], **params: Param
 ) -> tuple[list[Any], list[int | None]]:
     """Four ways: the lanes one after the other; all at once; all at once, as often as a common count says; in step."""
     jaxpr, length = params["jaxpr"], params["length"]
@@ -371,13 +373,13 @@ def _batch(
 
 def _of_unknown_length(
     size: int,
-    args: Sequence[Any],
+    args: Sequence[Value],
     dims: Sequence[int | None],
     *,
     jaxpr: Jaxpr,
     num_consts: int,
     num_carry: int,
-    **params: Any,
+    **params: Param,
 ) -> tuple[list[Any], list[int | None]]:
     """A loop whose trip count is an operand, while collectives in its body need all lanes."""
     sizes = num_consts, num_carry
@@ -402,11 +404,11 @@ def _all_lanes(size: int, dims: Sequence[int | None], jaxpr: Jaxpr, sizes: tuple
 
 def _at_once(
     size: int,
-    args: Sequence[Any],
+    args: Sequence[Value],
     dims: Sequence[int | None],
     lanes: BatchedBody,
     sizes: tuple[int, int],
-    **params: Any,
+    **params: Param,
 ) -> tuple[list[Any], list[int | None]]:
     """One loop, each iteration of which computes that of all lanes."""
     consts, carry, rows = split(list(zip(args, dims)), *sizes)
@@ -437,7 +439,7 @@ def _in_step(
 
 
 def over_lanes(
-    prim: Primitive, size: int, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]
+    prim: Primitive, size: int, args: Sequence[Value], dims: Sequence[int | None], params: Params
 ) -> tuple[list[Any], list[int | None]]:
     """Apply a primitive to each lane of a batch separately, one after the other, in a loop.
 

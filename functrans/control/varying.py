@@ -15,7 +15,7 @@ from ..core.ir import Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from ..core.named_axes import MeshAxes, differing, mesh_in_scope
 from ..core.primitive import Primitive
 from ..core.trace import Tracer
-from ..core.values import Value
+from ..core.values import ArrayLike, Params, Value
 from ..passes.toolkit import map_subjaxprs
 from .collectives import psum_p, pvary_p
 
@@ -47,13 +47,13 @@ def differ(x: Value, axes: Axes) -> Value:
     return pvary_p.bind(x, axis_name=axes_among(missing))
 
 
-def alike(values: Sequence[Any]) -> list[Any]:
+def alike(values: Sequence[Value]) -> list[Any]:
     """Values that all differ over the axes over which any of them does."""
     axes = _NONE.union(*map(axes_of_value, values))
     return [differ(x, axes) if isinstance(x, Tracer) else x for x in values]
 
 
-def _adapt(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _adapt(prim: Primitive, args: tuple[Value, ...], params: Params) -> tuple[Any, dict[str, Any]]:
     if mesh_in_scope.get() is None:
         return args, params
     axes = list(map(axes_of_value, args))
@@ -70,7 +70,7 @@ def _adapt(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tu
     return tuple([differ(x, n) if isinstance(x, Tracer) else x for x, n in zip(args, needed)]), params
 
 
-def _typed(prim: Primitive, avals: Sequence[Aval], params: dict[str, Any], out: Any) -> Any:
+def _typed(prim: Primitive, avals: Sequence[Aval], params: Params, out: Value) -> Any:
     if mesh_in_scope.get() is None:
         return _mapped(out, prim, lambda a: a.over(_NONE))
     if prim.vary is not None and prim.varies is None:
@@ -82,7 +82,7 @@ def _typed(prim: Primitive, avals: Sequence[Aval], params: dict[str, Any], out: 
     return _mapped(out, prim, lambda a: a.over(a.vma | union)) if union else out
 
 
-def _mapped(out: Any, prim: Primitive, change: Any) -> Any:
+def _mapped(out: ArrayLike, prim: Primitive, change: Any) -> Any:
     return [change(a) for a in out] if prim.multiple_results else change(out)
 
 
@@ -102,7 +102,7 @@ def without_axes(jaxpr: Jaxpr) -> Jaxpr:
     def build() -> Jaxpr:
         new: dict[Any, Any] = {}
 
-        def plain(v: Any) -> Any:
+        def plain(v: ArrayLike) -> Any:
             if type(v) is Literal or type(v.aval) is not VaryingAval:
                 return v
             if v not in new:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from ..core.evaluation import evaluate
 from ..core.ir import Eqn, Jaxpr, subjaxprs
 from ..core.named_axes import mesh_in_scope
-from ..core.values import Params
+from ..core.values import Param, Params, Value
 from ..errors import CollectiveError
 from ..passes.masks import split
 from ..transforms.stage import stage
@@ -39,7 +39,7 @@ def _with_axes(jaxpr: Jaxpr, ins: Sequence[Axes], outs: Sequence[Axes] | None = 
     if list(ins) == _of_inputs(jaxpr) and (outs is None or list(outs) == _of_outputs(jaxpr)):
         return jaxpr
 
-    def program(*values: Any) -> list[Any]:
+    def program(*values: Value) -> list[Any]:
         results = evaluate(jaxpr, values)
         return results if outs is None else list(map(differ, results, outs))
 
@@ -62,7 +62,7 @@ def of_call(axes: list[Axes], params: Params) -> tuple[list[Axes], Params]:
 
 
 def of_scan(
-    axes: list[Axes], *, jaxpr: Jaxpr, length: int | None, num_consts: int, num_carry: int, **params: Any
+    axes: list[Axes], *, jaxpr: Jaxpr, length: int | None, num_consts: int, num_carry: int, **params: Param
 ) -> tuple[list[Axes], Params]:
     """See `Primitive.vary`."""
     head, own = (axes[:1], axes[1:]) if length is None else ([], axes)

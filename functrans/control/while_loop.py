@@ -24,7 +24,7 @@ from ..core import (
     subjaxprs,
 )
 from ..core.evaluation import evaluate
-from ..core.values import Value
+from ..core.values import ArrayLike, Param, Tangent, Value
 from ..passes.int_ranges import UNKNOWN, Facts
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, split, with_zeros
 from ..passes.toolkit import depending, lift_constants
@@ -108,7 +108,9 @@ def _abstract(
 # --- evaluation ---------------------------------------------------------------------------------------------
 
 
-def _impl(*args: Any, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_consts: int) -> list[Any]:
+def _impl(
+    *args: ArrayLike, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_consts: int
+) -> list[Any]:
     if not config.disable_jit:
         params = {
             "cond_jaxpr": cond_jaxpr,
@@ -132,14 +134,16 @@ def _impl(*args: Any, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, num_cond: int, num_c
 # --- derivatives --------------------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param
+) -> tuple[list[Value], list[Tangent]]:
     outs, series = _jet(primals, [[t] for t in tangents], **params)
     return outs, [t for (t,) in series]
 
 
 def _jet(
-    primals: Sequence[Any],
-    series: Sequence[Sequence[Any]],
+    primals: Sequence[Value],
+    series: Sequence[Sequence[Tangent]],
     *,
     cond_jaxpr: Jaxpr,
     body_jaxpr: Jaxpr,
@@ -169,7 +173,7 @@ def _jet(
 
 def _checked(
     check: Callable[..., Any],
-    args: Sequence[Any],
+    args: Sequence[Value],
     *,
     cond_jaxpr: Jaxpr,
     body_jaxpr: Jaxpr,
@@ -213,8 +217,8 @@ def _with_tangents(cond_jaxpr: Jaxpr, avals: Sequence[Aval]) -> Jaxpr:
 
 
 def _linearize(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    primals: Sequence[Value],
+    tangents: Sequence[Tangent],
     *,
     cond_jaxpr: Jaxpr,
     body_jaxpr: Jaxpr,
@@ -255,7 +259,7 @@ def _linearize(
 
 
 def _batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    size: int, args: Sequence[Value], dims: Sequence[int | None], **params: Param
 ) -> tuple[list[Any], list[int | None]]:
     if mentions_axis(size, list(subjaxprs(params))):
         return _together(size, args, dims, **params)
@@ -265,8 +269,8 @@ def _batch(
 
 def _without_axis(
     size: int,
-    outs: list[Any],
-    args: Sequence[Any],
+    outs: list[Value],
+    args: Sequence[Value],
     dims: Sequence[int | None],
     *,
     cond_jaxpr: Jaxpr,
@@ -293,7 +297,7 @@ def _without_axis(
 
 def _together(
     size: int,
-    args: Sequence[Any],
+    args: Sequence[Value],
     dims: Sequence[int | None],
     *,
     cond_jaxpr: Jaxpr,
@@ -350,7 +354,7 @@ def _where_going(
     test: Jaxpr,
     cond_consts: Sequence[Any],
     body: Jaxpr,
-    consts: Sequence[Any],
+    consts: Sequence[Value],
     lane: Any,
     state_dims: Sequence[int | None],
 ) -> tuple[Jaxpr, list[Any]]:

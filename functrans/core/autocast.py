@@ -14,6 +14,7 @@ from ..runtime.config import Patch, config
 from ..runtime.context import run_with
 from ..runtime.module_getattr import lazy_import
 from ..runtime.options import AutocastOption
+from .values import ArrayLike, Param, Value
 
 if TYPE_CHECKING:
     from .autocast_rules import Autocast
@@ -65,7 +66,7 @@ def casts_here(name: str) -> bool:
     return state is not None and state.policy(name) != "none"
 
 
-def under(state: Autocast | None, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def under(state: Autocast | None, f: Callable[..., Any], *args: Value, **kwargs: Param) -> Any:
     """``f(*args, **kwargs)`` under a state, as in a block that nothing is around."""
     if ambient() == state:
         return f(*args, **kwargs)
@@ -74,7 +75,7 @@ def under(state: Autocast | None, f: Callable[..., Any], *args: Any, **kwargs: A
     return run_with(_patch, Patch(overrides, _current()), f, *args, **kwargs)
 
 
-def without(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def without(f: Callable[..., Any], *args: ArrayLike, **kwargs: Any) -> Any:
     """``f(*args, **kwargs)`` with autocast off, as in a block within this one: the code inside an operation."""
     if ambient() is None:
         return f(*args, **kwargs)

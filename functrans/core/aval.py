@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..runtime.device import CPU
 from .dtypes import dtype_name, float0, is_inexact
+from .values import ArrayLike, Param
 
 #: Python's numbers, which are weak values (a bool is not), and all Python scalars.
 PYTHON_NUMBERS = frozenset((int, float, complex))
@@ -95,7 +96,7 @@ class Aval:
         inexact = is_inexact(self.dtype)
         return self.strong() if inexact else Aval(self.shape, float0)
 
-    def update(self, **changes: Any) -> Aval:
+    def update(self, **changes: Param) -> Aval:
         """The same with another ``shape``, ``dtype`` or ``weak_type``."""
         return Aval(
             **{
@@ -166,7 +167,7 @@ class VaryingAval(Aval):
         """The type of tangents."""
         return super().to_tangent_aval().over(self.vma)
 
-    def update(self, **changes: Any) -> Aval:
+    def update(self, **changes: Param) -> Aval:
         """The same with another ``shape``, ``dtype``, ``weak_type`` or ``vma``."""
         axes = changes.pop("vma", self.vma)
         return super().update(**changes).over(axes)
@@ -202,7 +203,7 @@ _WEAK: dict[type, Aval] = {
 _WITH_DTYPE = (np.ndarray, np.generic)
 
 
-def aval_of(x: Any) -> Aval:
+def aval_of(x: ArrayLike) -> Aval:
     """The aval of a value that flows through interpreters (array, NumPy or Python scalar, tracer)."""
     if isinstance(x, _WITH_DTYPE):
         return Aval(x.shape, x.dtype)

@@ -18,6 +18,7 @@ from ..runtime.context import LivingValues
 from .aval import Aval
 from .dtypes import INT64
 from .trace import Tracer, current_trace, eval_trace
+from .values import Param, Value
 
 
 class StateAval(Aval):
@@ -164,7 +165,7 @@ def _listed(state: BackwardState) -> str:
     return f"set: [{', '.join(state._members)}]"
 
 
-def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
+def _refuse(*args: Value, **kwargs: Param) -> NoReturn:
     raise BackwardStateError(
         "a BackwardState is not a number: only cotangent_hook, register_hook and calls of other functions take it"
     )

@@ -17,6 +17,7 @@ from ..runtime.context import quietly
 from ..runtime.float_warnings import at_users_line
 from .dtypes import INT32, INT64, is_float
 from .low_precision import FLOAT32, is_bfloat16
+from .values import ArrayLike, Value
 
 _UINT32 = np.dtype(np.uint32)
 _UINT64 = np.dtype(np.uint64)
@@ -30,7 +31,7 @@ def wide_integer(target: np.dtype) -> np.dtype:
     return INT64 if target.itemsize == 8 or target == _UINT32 else INT32
 
 
-def cast(x: Any, dtype: np.dtype) -> Any:
+def cast(x: ArrayLike, dtype: np.dtype) -> Any:
     """``x.astype(dtype, copy=False)``, and what this file says where a float does not fit an integer.
 
     Parameters
@@ -68,7 +69,7 @@ def numpy_agrees(source: np.dtype, target: np.dtype) -> bool:
     return all((np.asarray(found) == expected).all() for found in loops)
 
 
-def by_definition(x: Any, dtype: np.dtype) -> Any:
+def by_definition(x: Value, dtype: np.dtype) -> Value:
     """The cast from a float to an integer dtype, by casts that every processor does alike."""
     if x.dtype.itemsize == 2:
         x = x.astype(FLOAT32)
@@ -81,6 +82,6 @@ def by_definition(x: Any, dtype: np.dtype) -> Any:
     return out[()] if isinstance(x, np.generic) else out
 
 
-def _truncated(x: Any, integer: np.dtype) -> np.ndarray:
+def _truncated(x: Value, integer: np.dtype) -> np.ndarray:
     limit = 2.0 ** (8 * integer.itemsize - 1)
     return np.where(np.abs(x) < limit, x, x.dtype.type(-limit)).astype(integer)

@@ -21,6 +21,7 @@ from ..errors.source import Source
 from ..runtime.explicit_float import asker, called, is_explicit, is_users
 from ..runtime.module_getattr import counterpart
 from .operators import asked_to_join, operators, traced_row
+from .values import DTypeLike
 
 if TYPE_CHECKING:
     from .aval import Aval
@@ -174,7 +175,7 @@ class Conversions:
         )
         return operator.index(value)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike = None, copy: Any = None) -> np.ndarray:
         captured = self.stand_in()
         if captured is not None and not isinstance(captured, Conversions):
             return np.array(captured, dtype, copy=copy)

@@ -16,6 +16,7 @@ from ..errors.source import Source
 from ..runtime.config import Config, config
 from .dtypes import is_inexact
 from .kernel import Indexed, Reshape
+from .values import ArrayLike, Params, Value
 
 if TYPE_CHECKING:
     from .primitive_record import PrimitiveRecord
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _nans, _infs = Config.debug_nans, Config.debug_infs
 
 
-def has_nan(x: Any) -> bool:
+def has_nan(x: ArrayLike) -> bool:
     """Whether a value (array or number of any dtype) contains a NaN."""
     if isinstance(x, float | complex):
         return x != x
@@ -35,7 +36,7 @@ def only_moves(prim: PrimitiveRecord) -> bool:
     return prim.moves_data or isinstance(prim.kernel, Indexed | Reshape)
 
 
-def fault_in(x: Any) -> str:
+def fault_in(x: Value) -> str:
     """What a value contains that is an error now: ``"NaN"``, ``"inf"``, or nothing."""
     if config.debug_nans and has_nan(x):
         return "NaN"
@@ -44,7 +45,7 @@ def fault_in(x: Any) -> str:
     return "inf" if is_inexact(np.asarray(x).dtype) and bool(np.isinf(x).any()) else ""
 
 
-def describe(x: Any, fault: str = "NaN") -> str:
+def describe(x: ArrayLike, fault: str = "NaN") -> str:
     """Where the NaNs of an array are: ``(2 of 5 elements, the first at (1,))``; empty for a number."""
     if not np.ndim(x):
         return ""
@@ -79,7 +80,7 @@ def blamed(what: str) -> Iterator[None]:
         raise type(error)(f"{error.message}, inside {what}", error.source) from None
 
 
-def title(prim: PrimitiveRecord, params: dict[str, Any]) -> str:
+def title(prim: PrimitiveRecord, params: Params) -> str:
     """The name of an operation for messages, with the name of the function or rule that it applies."""
     names = [p.name for p in params.values() if isinstance(getattr(p, "name", None), str)]
     return f"{prim.name} of {names[0]}" if names else prim.name
@@ -95,7 +96,7 @@ def looks_for_faults() -> bool:
     return (_nans.ever_changed or _infs.ever_changed) and (config.debug_nans or config.debug_infs)
 
 
-def check_results(prim: PrimitiveRecord, params: dict[str, Any], args: Sequence[Any], out: Any) -> None:
+def check_results(prim: PrimitiveRecord, params: Params, args: Sequence[Any], out: ArrayLike) -> None:
     """Raise an error if an operation outside `jit` produced a NaN or an infinity, where this is one."""
     if not only_moves(prim):
         error = fault_of(title(prim, params), out if prim.multiple_results else (out,), args)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.values import DTypeLike
+from ..core.values import DTypeLike, Value
 from ..errors import (
     DtypeError,
     FunctransError,
@@ -132,7 +132,7 @@ def is_held(dtype: np.dtype) -> bool:
 float0: np.dtype = np.dtype([("float0", np.void, 0)])
 
 
-def is_float0(x: Any) -> bool:
+def is_float0(x: Value) -> bool:
     """Whether `x` is an array of dtype float0, which JAX uses for the tangents of integers."""
     dtype = getattr(x, "dtype", None)
     return isinstance(dtype, np.dtype) and dtype.kind == "V" and dtype.itemsize == 0

@@ -11,6 +11,7 @@ from .aval import Aval
 from .dtypes import canonical
 from .ir import Atom, Eqn, Jaxpr, Literal
 from .trace import current_trace, eval_trace
+from .values import DTypeLike, Value
 
 __all__ = [
     "AbstractValue",
@@ -75,7 +76,7 @@ def run_equations(eqns: Iterable[Eqn], env: MutableMapping[Atom, Any], visit: Vi
         replayed.set(before)
 
 
-def bind_equation(eqn: Eqn, values: Sequence[Any]) -> Sequence[Any]:
+def bind_equation(eqn: Eqn, values: Sequence[Value]) -> Sequence[Value]:
     """Bind an equation in the current trace: the default visitor of `evaluate`."""
     out = eqn.primitive.bind(*values, **eqn.params)
     return out if eqn.primitive.multiple_results else (out,)
@@ -89,7 +90,7 @@ JaxprEqn = Eqn
 ParamDict = dict[str, Any]
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Value) -> list[Any]:
     """Compute the outputs of a jaxpr, with `consts` for its captured arrays.
 
     Parameters
@@ -137,7 +138,7 @@ class ShapedArray(metaclass=_AnyAval):
     True
     """
 
-    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> Any:
+    def __new__(cls, shape: Sequence[int], dtype: DTypeLike, weak_type: bool = False) -> Any:
         """An `Aval` with this shape and dtype."""
         return Aval(tuple(shape), canonical(dtype, "ShapedArray: dtype"), weak_type)
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .aval import Aval
+from .values import ArrayLike, Params
 
 
 class Scalar(Protocol):
@@ -270,7 +271,7 @@ class BlockEmitter(IndexEmitter, Protocol):
         """Whether two buffers are the same memory, so that copying one to the other is free."""
         ...
 
-    def extern(self, name: str, *args: Any) -> Scalar | None:
+    def extern(self, name: str, *args: ArrayLike) -> Scalar | None:
         """Call a BLAS or LAPACK routine by its name without the type letter (``"gemm"``, ``"potrf"``).
 
         Matrices are in Fortran order. Arguments are one-character strings, Python ints, scalars (both by address: int32
@@ -365,7 +366,7 @@ class Block:
     over_lanes: Callable[..., bool] | None = None
     ranges: Callable[..., Sequence[Any]] | None = None
 
-    def overwrites(self, operands: Sequence[Any], params: dict[str, Any]) -> Sequence[tuple[int, int]]:
+    def overwrites(self, operands: Sequence[Any], params: Params) -> Sequence[tuple[int, int]]:
         """The operands of an equation whose buffers its results may have: pairs of their numbers."""
         if self.reuse is None:
             return ()

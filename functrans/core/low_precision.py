@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.values import DTypeLike
+from ..core.values import DTypeLike, Param, Value
 from ..errors import MissingLibraryError
 from ..runtime import libraries
 
@@ -95,7 +95,7 @@ def finfo(dtype: DTypeLike) -> np.finfo:
     return libraries.ml_dtypes.finfo(own) if is_bfloat16(own) else np.finfo(own)
 
 
-def loop_dtypes(ufunc: np.ufunc, dtypes: tuple[Any, ...], **options: Any) -> tuple[np.dtype, ...]:
+def loop_dtypes(ufunc: np.ufunc, dtypes: tuple[Any, ...], **options: Param) -> tuple[np.dtype, ...]:
     """``ufunc.resolve_dtypes(dtypes, **options)``, where bfloat16 finds the loop of float16.
 
     ml_dtypes has loops for most ufuncs, and NumPy finds those of float32 for the others (``matmul``) and for Python
@@ -113,7 +113,7 @@ def loop_dtypes(ufunc: np.ufunc, dtypes: tuple[Any, ...], **options: Any) -> tup
     return tuple(low if d == FLOAT16 else d for d in resolved)
 
 
-def run_in_float32(impl: Callable[..., Any], *operands: Any, **params: Any) -> Any:
+def run_in_float32(impl: Callable[..., Any], *operands: Value, **params: Param) -> Any:
     """The results of `impl` on operands in float32, in the dtype that the first operand has.
 
     Parameters

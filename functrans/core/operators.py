@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.values import ArrayLike, Index
+from ..core.values import ArrayLike, Index, Value
 
 
 class Operators:
@@ -48,25 +48,25 @@ class OperatorMethods:
     def __add__(self, other: ArrayLike) -> Any:
         return _operator["add"](self, other)
 
-    def __radd__(self, other: ArrayLike) -> Any:
+    def __radd__(self, other: ArrayLike) -> Value:
         return _operator["add"](other, self)
 
     def __sub__(self, other: ArrayLike) -> Any:
         return _operator["sub"](self, other)
 
-    def __rsub__(self, other: ArrayLike) -> Any:
+    def __rsub__(self, other: ArrayLike) -> Value:
         return _operator["sub"](other, self)
 
     def __mul__(self, other: ArrayLike) -> Any:
         return _operator["mul"](self, other)
 
-    def __rmul__(self, other: ArrayLike) -> Any:
+    def __rmul__(self, other: ArrayLike) -> Value:
         return _operator["mul"](other, self)
 
-    def __truediv__(self, other: ArrayLike) -> Any:
+    def __truediv__(self, other: ArrayLike) -> Value:
         return _operator["truediv"](self, other)
 
-    def __rtruediv__(self, other: ArrayLike) -> Any:
+    def __rtruediv__(self, other: ArrayLike) -> Value:
         return _operator["truediv"](other, self)
 
     def __floordiv__(self, other: ArrayLike) -> Any:
@@ -75,10 +75,10 @@ class OperatorMethods:
     def __rfloordiv__(self, other: ArrayLike) -> Any:
         return _operator["floordiv"](other, self)
 
-    def __mod__(self, other: ArrayLike) -> Any:
+    def __mod__(self, other: ArrayLike) -> Value:
         return _operator["mod"](self, other)
 
-    def __rmod__(self, other: ArrayLike) -> Any:
+    def __rmod__(self, other: ArrayLike) -> Value:
         return _operator["mod"](other, self)
 
     def __divmod__(self, other: ArrayLike) -> Any:
@@ -87,25 +87,25 @@ class OperatorMethods:
     def __rdivmod__(self, other: ArrayLike) -> Any:
         return _quotient_and_rest(other, self)
 
-    def __pow__(self, other: ArrayLike) -> Any:
+    def __pow__(self, other: ArrayLike) -> Value:
         return _operator["pow"](self, other)
 
     def __rpow__(self, other: ArrayLike) -> Any:
         return _operator["pow"](other, self)
 
-    def __matmul__(self, other: ArrayLike) -> Any:
+    def __matmul__(self, other: ArrayLike) -> Value:
         return _operator["matmul"](self, other)
 
     def __rmatmul__(self, other: ArrayLike) -> Any:
         return _operator["matmul"](other, self)
 
-    def __and__(self, other: ArrayLike) -> Any:
+    def __and__(self, other: ArrayLike) -> Value:
         return _operator["and"](self, other)
 
     def __rand__(self, other: ArrayLike) -> Any:
         return _operator["and"](other, self)
 
-    def __or__(self, other: ArrayLike) -> Any:
+    def __or__(self, other: ArrayLike) -> Value:
         return _operator["or"](self, other)
 
     def __ror__(self, other: ArrayLike) -> Any:
@@ -129,7 +129,7 @@ class OperatorMethods:
     def __rrshift__(self, other: ArrayLike) -> Any:
         return _operator["rshift"](other, self)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Value | None:
         return _operator["neg"](self)
 
     def __pos__(self) -> Any:
@@ -144,16 +144,16 @@ class OperatorMethods:
     def __round__(self, ndigits: int | None = None) -> Any:
         return _operator["round"](self, ndigits)
 
-    def __lt__(self, other: ArrayLike) -> Any:
+    def __lt__(self, other: ArrayLike) -> Value:
         return _operator["lt"](self, other)
 
-    def __le__(self, other: ArrayLike) -> Any:
+    def __le__(self, other: ArrayLike) -> Value:
         return _operator["le"](self, other)
 
-    def __gt__(self, other: ArrayLike) -> Any:
+    def __gt__(self, other: ArrayLike) -> Value:
         return _operator["gt"](self, other)
 
-    def __ge__(self, other: ArrayLike) -> Any:
+    def __ge__(self, other: ArrayLike) -> Value:
         return _operator["ge"](self, other)
 
     def __eq__(self, other: ArrayLike) -> Any:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from .values import ArrayLike
+
 
 class PrimitiveRecord(Protocol):
     """A part of `functrans.core.primitive.Primitive`, which asks for the current trace, and so is above it."""
@@ -27,4 +29,4 @@ class PrimitiveRecord(Protocol):
     @property
     def effects(self) -> Callable[..., Any]: ...
     def impl_for(self, operands: Sequence[Any]) -> Callable[..., Any]: ...
-    def bind(self, *args: Any, **params: Any) -> Any: ...
+    def bind(self, *args: ArrayLike, **params: Any) -> Any: ...

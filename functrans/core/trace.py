@@ -18,7 +18,7 @@ import numpy as np
 from numpy import ndarray  # a global name: `EvalTrace` looks it up for each operand
 
 from .. import errors
-from ..core.values import Index
+from ..core.values import ArrayLike, Index, Param, Params, Value
 from ..runtime.config import Config, config
 from ..runtime.float_warnings import at_users_line, watch_warnings
 from ..runtime.module_getattr import nearest_names
@@ -45,7 +45,7 @@ class Trace:
     #: Whether what is bound becomes part of a program, instead of being computed.
     stages = False
 
-    def process(self, prim: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: Any, args: tuple[Any, ...], params: Params) -> Any:
         """Apply `prim`, a `Primitive`, to values, some of which may be tracers of this trace."""
         raise NotImplementedError
 
@@ -67,7 +67,7 @@ class EvalTrace(Trace):
 
     __slots__ = ()
 
-    def process(self, prim: PrimitiveRecord, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: PrimitiveRecord, args: tuple[Value, ...], params: Params) -> Any:
         weak = prim.weak
         for a in args:
             kind = type(a)
@@ -140,7 +140,7 @@ def tracing(trace: Trace, f: Callable[..., Any], *args: Any) -> Any:
         current_trace.set(outer)
 
 
-def depends_on(x: Any) -> str:
+def depends_on(x: Value) -> str:
     """The arguments of the user's functions on which a traced value depends, in words; empty if they are not known."""
     names = x.origins() if isinstance(x, Tracer) else None
     if names is None:
@@ -227,7 +227,7 @@ class Tracer(Conversions, OperatorMethods, Unportable):
         """The tracer's value if it is known (eager differentiation), else None."""
         return None
 
-    def known(self) -> Any:
+    def known(self) -> Value | None:
         """As `concrete`; also the value of one that a rule or a hook captured, while that runs."""
         value = self.stand_in()
         return self.concrete() if value is None else concrete(value)
@@ -242,7 +242,7 @@ class Tracer(Conversions, OperatorMethods, Unportable):
             trace = trace.parent
         return None
 
-    def handed(self) -> Any:
+    def handed(self) -> Value:
         """What a user's function receives for the value."""
         return self
 
@@ -312,7 +312,7 @@ class Tracer(Conversions, OperatorMethods, Unportable):
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.aval.shape[0]))
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: object) -> bool:
         return operators.operator["contains"](self, value)
 
     def __hash__(self) -> int:
@@ -332,7 +332,7 @@ class Tracer(Conversions, OperatorMethods, Unportable):
 
     # --- NumPy's protocols ----------------------------------------------------------------------------------------
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Param) -> Value:
         implementation = operators.ufunc.get(ufunc)
         if implementation is None:
             missing = operators.function.get(NotImplemented)
@@ -366,11 +366,11 @@ class Tracer(Conversions, OperatorMethods, Unportable):
         raise errors.NoAttributeError(f"a traced array has no attribute '{name}'{hint}")
 
 
-def concrete(x: Any) -> Any:
+def concrete(x: ArrayLike) -> Any:
     """The known numbers of a value; None while tracing without them."""
     return x.known() if isinstance(x, Tracer) else x
 
 
-def is_abstract(x: Any) -> bool:
+def is_abstract(x: Value | None) -> bool:
     """Whether the numbers of a value are unknown."""
     return isinstance(x, Tracer) and x.known() is None

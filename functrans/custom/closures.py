@@ -23,6 +23,7 @@ from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer, concrete, current_trace
+from ..core.values import DTypeLike, Params, Tangent, Value
 from ..frontend.arguments import (
     Flat,
     argument_name,
@@ -85,7 +86,7 @@ class StandInTracer(Tracer):
     def describe(self) -> str:
         return "a custom rule"
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike = None, copy: Any = None) -> np.ndarray:
         return np.asarray(self.value, dtype)
 
 
@@ -104,11 +105,11 @@ class StandInTrace(SubstitutedTrace):
 
     __slots__ = ("name",)
 
-    def __init__(self, parent: Trace, captures: Sequence[Capture], values: Sequence[Any], name: str):
+    def __init__(self, parent: Trace, captures: Sequence[Capture], values: Sequence[Value], name: str):
         super().__init__(parent, captures, values)
         self.name = name
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: Primitive, args: tuple[Value, ...], params: Params) -> PyTree:
         if self.captured and "rule" in params:
             args, params = self._handed_on(args, params)
         values = tuple([self.lower(a) if isinstance(a, Tracer) else a for a in args])
@@ -117,7 +118,7 @@ class StandInTrace(SubstitutedTrace):
             return [self.lift(x) for x in out]
         return self.lift(out)
 
-    def _handed_on(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def _handed_on(self, args: Sequence[Any], params: Params) -> tuple[Any, dict[str, Any]]:
         """The operands of a rule that is applied within this one; what it captured is refused only if it is read."""
         rule = params["rule"]
         first = len(args) - len(rule.own(args))
@@ -136,7 +137,7 @@ class StandInTrace(SubstitutedTrace):
         """A stand-in for a Python number; any other value as it is."""
         return StandInTracer(self, x) if type(x) in PYTHON_NUMBERS else x
 
-    def lower(self, x: Any) -> Any:
+    def lower(self, x: Any) -> Tangent | None:
         """The value that a stand-in or a captured tracer stands for; any other value as it is."""
         if type(x) is StandInTracer and x._trace is self:
             return x.value
@@ -348,7 +349,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     count, extra = len(example_args), len(captured)
     places = [f"{name}: {argument_name(fun, i)}" for i in range(count)]
 
-    def converted(*args: Any) -> Any:  # must not hold `fun`, nor what that captured
+    def converted(*args: Value) -> Value:  # must not hold `fun`, nor what that captured
         if len(args) != count + extra:
             raise errors.ArgumentError(
                 f"{name}: it was converted for {count} arguments and captured {extra} values, so it takes "
@@ -362,8 +363,8 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
 
 
 def _fitted(
-    args: tuple[Any, ...], treedef: PyTreeDef, avals: Sequence[Aval], places: Sequence[str]
-) -> list[Any]:
+    args: tuple[Value, ...], treedef: PyTreeDef, avals: Sequence[Aval], places: Sequence[str]
+) -> list[Value]:
     """The leaves of arguments, in the types that the function was traced for."""
 
     def place(path: KeyPath) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array
+from ..core.values import Value
 from ..errors import ContextAttributeError, FunctionContractError, FunctionDefinitionError
 from ..frontend.partition import NUMBERS, is_array
 from ..frontend.pytree import tree_leaves
@@ -103,7 +104,7 @@ class Context:
 
     # --- recording ------------------------------------------------------------------------------------------
 
-    def save_for_backward(self, *values: Any) -> None:
+    def save_for_backward(self, *values: Value) -> None:
         """Keep arrays for ``backward``: inputs, outputs, or anything computed in between.
 
         Parameters
@@ -120,11 +121,11 @@ class Context:
         """
         self._save("save_for_backward", "saved", values)
 
-    def save_for_forward(self, *values: Any) -> None:
+    def save_for_forward(self, *values: Value) -> None:
         """Keep arrays for ``jvp``; as `save_for_backward`."""
         self._save("save_for_forward", "saved_forward", values)
 
-    def mark_non_differentiable(self, *outputs: Any) -> None:
+    def mark_non_differentiable(self, *outputs: Value) -> None:
         """Say which outputs have no derivative. Python numbers, integer and bool arrays never have one.
 
         Raises
@@ -160,7 +161,7 @@ class Context:
             )
         record.materialize = value
 
-    def mark_dirty(self, *inputs: Any, output: Any = None) -> None:
+    def mark_dirty(self, *inputs: Value, output: Any = None) -> None:
         """Say which inputs the call consumes: an output takes the place, and the memory, of each.
 
         Values that the user holds never change. So nothing is written by this: it lets `apply` make the argument
@@ -194,7 +195,7 @@ class Context:
     # --- reading --------------------------------------------------------------------------------------------
 
     @property
-    def saved_tensors(self) -> tuple[Any, ...]:
+    def saved_tensors(self) -> tuple[Value, ...]:
         """The arrays that were saved: for ``backward``, or in ``jvp`` for that."""
         record = self._record
         if record.phase is Phase.BACKWARD or record.phase is Phase.JVP:
@@ -205,7 +206,7 @@ class Context:
         )
 
     @property
-    def saved(self) -> tuple[Any, ...]:
+    def saved(self) -> tuple[Value, ...]:
         """The same as `saved_tensors`."""
         return self.saved_tensors
 
@@ -256,7 +257,7 @@ class Context:
             raise FunctionContractError(f"{record.name}: {method} called twice in one forward; {cure}")
         return record
 
-    def _save(self, method: str, slot: str, values: tuple[Any, ...]) -> None:
+    def _save(self, method: str, slot: str, values: tuple[Value, ...]) -> None:
         record = self._record
         if record.phase is not Phase.FORWARD or getattr(record, slot) is not None:
             self._recording(method, slot, f"save everything by one call: ctx.{method}(x, y)")  # raises

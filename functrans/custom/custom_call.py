@@ -27,6 +27,7 @@ from ..core.ir import Jaxpr
 from ..core.named_axes import differing, mesh_in_scope
 from ..core.primitive import CallRules, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
+from ..core.values import ArrayLike, Params, PyTree, Tangent, Value
 from ..errors import CapturedTracerError, GradientError, MissingRuleError
 from ..passes.masks import chosen, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import lift_tracers
@@ -50,7 +51,7 @@ varying = lazy_import("functrans.control.varying_bodies")
 
 def bind_rule(
     rule: CustomRule, values: Values, functions: Iterable[Any] = (), static: Iterable[Any] = ()
-) -> list[Any]:
+) -> list[Value]:
     """Apply a rule; what `functions` and `static` arguments hold of traced values becomes leading operands."""
     trace = current_trace.get()
     if differing.adapt is not None and mesh_in_scope.get() is not None:
@@ -97,7 +98,7 @@ def _again(rule: Applied, operands: Values) -> list[Any]:
     return [np.bool_(x) if type(x) is bool else x for x in outs]
 
 
-def _impl(*args: Any, rule: Applied, jaxpr: Jaxpr | None = None) -> list[Any]:
+def _impl(*args: Value, rule: Applied, jaxpr: Jaxpr | None = None) -> list[Value]:
     if jaxpr is not None:
         return tracing(eval_trace, evaluate, jaxpr, args)
     return tracing(eval_trace, rule.fwd, *args)
@@ -115,7 +116,7 @@ def _abstract(*avals: Aval, rule: Applied, jaxpr: Jaxpr | None = None) -> tuple[
     return tuple([a.with_shape((*sizes, *a.shape)) for a in outs])
 
 
-def _stage(trace: Trace, args: Values, params: dict[str, Any]) -> tuple[Values, dict[str, Any]]:
+def _stage(trace: Trace, args: Values, params: Params) -> tuple[Values, dict[str, Any]]:
     """Trace the forward pass; tracers that it captured unseen become operands."""
     if "jaxpr" in params:
         return args, params
@@ -199,7 +200,7 @@ def _recorded(
 # --- transposition -------------------------------------------------------------------------------------------
 
 
-def _transpose(cts: Values, *args: Any, rule: Applied, jaxpr: Jaxpr | None = None) -> list[Any]:
+def _transpose(cts: Values, *args: PyTree, rule: Applied, jaxpr: Jaxpr | None = None) -> list[Value | None]:
     """Cotangents of operands in which the function is linear: a user's rule applied it to a tangent."""
     if rule.rule.has_transpose or rule.rule.has_reverse:
         operands = rule.own(args)
@@ -213,7 +214,7 @@ def _transpose(cts: Values, *args: Any, rule: Applied, jaxpr: Jaxpr | None = Non
     return call_p.rule("transpose")(cts, *args, jaxpr=jaxpr)
 
 
-def _transposed_by_bwd(rule: Applied, cts: Values, operands: Values) -> list[Any]:
+def _transposed_by_bwd(rule: Applied, cts: Values, operands: Values) -> list[Tangent]:
     mask = tuple([type(x) is Linear for x in operands])
     count = len(rule.captures)
     if any(mask[:count]):
@@ -222,7 +223,7 @@ def _transposed_by_bwd(rule: Applied, cts: Values, operands: Values) -> list[Any
     linear = [x.aval.strong() for x in chosen(operands, mask)]
     nonzero = perturbed(cts)
 
-    def pulled(*values: Any) -> list[Any]:
+    def pulled(*values: ArrayLike) -> list[Any]:
         own, others, given = split(values, len(linear), len(known))
         rest = iter(others)
         ins = scatter(mask, own, [None if m else next(rest) for m in mask])
@@ -240,7 +241,7 @@ def _transposed_by_bwd(rule: Applied, cts: Values, operands: Values) -> list[Any
     return scatter(mask, outs)
 
 
-def _linear_transpose(cts: Values, *args: Any, pull: Pullback) -> list[Any]:
+def _linear_transpose(cts: Values, *args: PyTree, pull: Pullback) -> list[Tangent]:
     count = pull.captured
     back = pull.pulled(args[:count] if count else (), args[count : count + pull.residuals], cts)
     return [None] * pull.known + back
@@ -261,7 +262,7 @@ class _Unchecked(CustomRule):
         self.name, self.arity = rule.name, rule.arity
 
 
-def _unchecked(categories: tuple[str, ...], slot: Callable[..., Any], *args: Any) -> Any:
+def _unchecked(categories: tuple[str, ...], slot: Callable[..., Any], *args: PyTree) -> Any:
     trace = checking.CheckTrace(current_trace.get(), categories)
     return lowered(tracing(trace, slot, *args), trace)
 
@@ -327,7 +328,7 @@ custom_call_p: Primitive = Primitive(
 )
 
 
-def _pushed(pull: Pullback, *args: Any) -> list[Any]:
+def _pushed(pull: Pullback, *args: ArrayLike) -> list[Value]:
     """Tangents of the outputs that have one: the linear map itself, by the rule's jvp or its bwd transposed."""
     known, tangents = args[: pull.known], args[pull.known :]
     rule, count = pull.rule, pull.captured
@@ -342,7 +343,7 @@ def _pushed(pull: Pullback, *args: Any) -> list[Any]:
     return [instantiate(t, a) for t, a, m in zip(pushed, pull.outs, pull.moving) if m]
 
 
-def _linear_impl(*args: Any, pull: Pullback) -> list[Any]:
+def _linear_impl(*args: Value, pull: Pullback) -> list[Value]:
     return tracing(eval_trace, _pushed, pull, *args)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arrays.array import Array, WeakArray
 from ..core import Tracer, aval_of, boundary, current_trace, eval_trace, last_line
+from ..core.values import Value
 from ..errors import ArgumentError, FunctionDefinitionError, MissingRuleError
 from ..frontend.arguments import flatten_values, given, name_of, results, returned_values
 from ..frontend.binding import RuledFunction
@@ -216,7 +217,7 @@ class CustomFunction(RuledFunction):
         """The positions of arguments that are not differentiated."""
         return self._positions.apart
 
-    def _flattened(self, args: Sequence[Any]) -> tuple[list[Any], PyTreeDef]:
+    def _flattened(self, args: Sequence[Value]) -> tuple[list[Any], PyTreeDef]:
         try:
             return super()._flattened(args)
         except ArgumentError as error:
@@ -225,7 +226,7 @@ class CustomFunction(RuledFunction):
                 error.source,
             ) from None
 
-    def _undifferentiated(self, nondiff: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _undifferentiated(self, nondiff: tuple[Value, ...]) -> tuple[Value, ...]:
         return nondiff
 
     def _check_rule(self, method: str, rule: Any) -> None:
@@ -395,18 +396,18 @@ class _GradientFunction(CustomFunction):
         fun = self._made.fun
 
         @functools.wraps(fun, updated=())
-        def value(*args: Any) -> Any:
+        def value(*args: Value) -> Value:
             return self._called(fun, args)[0]
 
         @functools.wraps(fun, updated=())
-        def fwd(*args: Any) -> Any:
+        def fwd(*args: Value) -> PyTree:
             out, pull = self._called(fun, args)
             leaves, tree = flatten_values(out, lambda path: f"the result of {name_of(fun)}{keystr(path)}")
             staged, captured = Staged.of(pull, [aval_of(x).strong() for x in leaves], _one(tree))
             return out, (staged, len(args), captured)
 
         @functools.wraps(fun, updated=())
-        def bwd(residuals: tuple[Staged, int, list[Any]], cotangent: PyTree) -> Any:
+        def bwd(residuals: tuple[Staged, int, list[Any]], cotangent: PyTree) -> PyTree:
             staged, count, captured = residuals
             leaves = flatten_values(cotangent, lambda path: f"the cotangent{keystr(path)}")[0]
             gradients = staged(captured, leaves)
@@ -415,7 +416,7 @@ class _GradientFunction(CustomFunction):
         bwd.__name__ = f"vjp of {name_of(fun)}"
         self._declared = replace(self._made, fun=value, fwd=fwd, bwd=bwd)
 
-    def _called(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Any]:
+    def _called(self, fun: Callable[..., Any], args: tuple[Value, ...]) -> tuple[Any, Any]:
         """The result and the reverse rule."""
         pair = fun(*args)
         if isinstance(pair, tuple | list) and len(pair) == 2 and callable(pair[1]):

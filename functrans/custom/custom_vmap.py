@@ -17,6 +17,7 @@ from .. import errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
 from ..core.trace import current_trace, eval_trace, is_abstract
+from ..core.values import Value
 from ..errors.source import last_line
 from ..frontend.arguments import check_function, given, name_of, results, returned_values
 from ..frontend.binding import RuledFunction
@@ -71,7 +72,7 @@ class Mappable(CustomRule):
         """The outputs; the rule holds for all transformations outside."""
         return bind_rule(self, values, self.functions)
 
-    def fwd(self, values: Values) -> list[Any]:
+    def fwd(self, values: Values) -> list[Value]:
         """The outputs."""
         return self.run(None, (False,) * len(values), values)[0]
 
@@ -91,7 +92,7 @@ class Mappable(CustomRule):
         """A run as a function of values alone, and a list that gets which of its outputs are mapped."""
         flags: list[bool] = []
 
-        def fun(*values: Any) -> list[Any]:
+        def fun(*values: PyTree) -> list[Any]:
             outs, flags[:] = self.run(size, tuple(batched), values)
             return outs
 

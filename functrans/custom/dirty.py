@@ -10,6 +10,7 @@ import numpy as np
 from ..arrays.array import Array, wrap
 from ..arrays.donation import Donation, modified
 from ..core import Consumer, FunctionContractError, Source, Tracer, aval_of, consume, user_source, warn_user
+from ..core.values import Value
 from ..runtime.config import config
 from ..transforms.linearize import Entry, TangentTrace
 
@@ -24,8 +25,8 @@ class Marks(NamedTuple):
 def replacements(
     name: str,
     marks: Marks,
-    inputs: Sequence[Any],
-    outputs: Sequence[Any],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
     same: Mapping[int, int],
     line: Source | None,
 ) -> dict[int, int]:
@@ -93,7 +94,7 @@ def _named(name: str, y: Any, outputs: Sequence[Any], line: Source | None) -> in
 
 
 def _only_fit(
-    name: str, x: Any, n: int, left: Sequence[int], outputs: Sequence[Any], line: Source | None
+    name: str, x: Value, n: int, left: Sequence[int], outputs: Sequence[Value], line: Source | None
 ) -> int:
     fits = [k for k in left if _type(outputs[k]) == _type(x)]
     if not fits:
@@ -111,12 +112,12 @@ def _only_fit(
     return fits[0]
 
 
-def _type(x: Any) -> tuple[Any, Any]:
+def _type(x: Value) -> tuple[Any, Any]:
     aval = aval_of(x)
     return aval.shape, aval.dtype
 
 
-def _shown(x: Any) -> str:
+def _shown(x: Value) -> str:
     shape, dtype = _type(x)
     return f"{dtype.name}[{','.join(map(str, shape))}]"
 
@@ -136,8 +137,8 @@ def warn_of_old_values(name: str, saved: Sequence[Any], marks: Marks) -> None:
 def hand_over(
     name: str,
     dirty: Mapping[int, int],
-    arrays: Sequence[Any],
-    outs: list[Any],
+    arrays: Sequence[Value],
+    outs: list[Value],
     place: Callable[[int], str],
 ) -> None:
     """Consume the dirty arguments of a call, and put outputs in memory that the user gave for them.

@@ -19,6 +19,7 @@ import numpy as np
 from ..arrays.array import Array, unwrap, wrap
 from ..control.callback import FlatCallback, pure_callback_p
 from ..core import PYTHON_KEYS, Aval, aval_of, canonical, concrete, eval_trace, last_line, tracing
+from ..core.values import ArrayLike, Value
 from ..errors import CallbackError, FunctionContractError, FunctionDefinitionError
 from ..frontend.arguments import given
 from ..frontend.partition import SINGLE, Arguments, Outputs, own_value
@@ -106,7 +107,7 @@ class Run:
         self._call, self._record, self._ctx, self.outs = call, record, ctx, outs
         self.differentiable = None if record.marked is None else self._unmarked(record.marked, objects)
 
-    def _unmarked(self, marked: Sequence[Any], outputs: Sequence[Any]) -> Mask:
+    def _unmarked(self, marked: Sequence[Value], outputs: Sequence[Value]) -> Mask:
         """Which outputs are not marked as non-differentiable."""
         known = set(map(id, outputs))
         for i, x in enumerate(marked):
@@ -148,7 +149,7 @@ def _output(
 
 
 def _mark_dirty(
-    call: Any, record: Record, marks: Marks, arrays: Sequence[Any], objects: Sequence[Any]
+    call: Any, record: Record, marks: Marks, arrays: Sequence[Value], objects: Sequence[Value]
 ) -> None:
     """Find the outputs that replace dirty inputs."""
     d = call.definition
@@ -196,15 +197,15 @@ class _Below(CustomRule):
         self._result: Any = None
         self._listening = True  # while the rule is applied: it lives on in jaxprs, and must not hold values
 
-    def fwd(self, values: Values) -> list[Any]:
+    def fwd(self, values: Values) -> list[Value]:
         """The outputs."""
         return self._flat(values, None)
 
-    def plain(self, values: Values) -> list[Any]:
+    def plain(self, values: Values) -> list[Value]:
         """The outputs, those of `forward` by the rule."""
         return self._flat(values, lambda: self._call.bind(values))
 
-    def _flat(self, values: Values, again: Again | None) -> list[Any]:
+    def _flat(self, values: Values, again: Again | None) -> list[Value]:
         result = Run(self._call, values, self._perturbed, again, True).kept(
             self._phase, values, self._perturbed
         )
@@ -292,7 +293,7 @@ class HostForward:
         returned = tracing(eval_trace, self._arguments.call, self._definition.forward, args)
         return tree_map(lambda x: np.asarray(x) if type(x) in PYTHON_KEYS else unwrap(x), returned)
 
-    def _called_back(self, values: Sequence[Any]) -> tuple[Outputs, list[Any]]:
+    def _called_back(self, values: Sequence[Value]) -> tuple[Outputs, list[Any]]:
         outputs, promised = Outputs.of(tree_map(self._stand_in, self._promised(values)))
         if not promised:
             raise FunctionDefinitionError(
@@ -302,7 +303,7 @@ class HostForward:
         avals = tuple([aval_of(x) for x in promised])
         tree = tree_structure((0,) * len(avals))
 
-        def forward(*arrays: Any) -> tuple[Any, ...]:
+        def forward(*arrays: Value) -> tuple[Value, ...]:
             returned, results = Outputs.of(self._run(arrays))
             if self._is_marked:
                 self.check_changes(self._call.dirty)
@@ -315,7 +316,7 @@ class HostForward:
         return outputs, pure_callback_p.bind(*values, call=call, result_avals=avals, vmap_method=method)
 
     def _check_promise(
-        self, promised: Outputs, avals: Sequence[Aval], returned: Outputs, results: Sequence[Any]
+        self, promised: Outputs, avals: Sequence[Aval], returned: Outputs, results: Sequence[Value]
     ) -> None:
         """Raise if forward returned another structure or dtype than shape promised; shapes may be those of a batch."""
         name = self._definition.name
@@ -333,7 +334,7 @@ class HostForward:
                     last_line(self._definition.forward),
                 )
 
-    def _stand_in(self, x: Any) -> Any:
+    def _stand_in(self, x: Any) -> Value:
         """An array without memory for something that has a shape and a dtype; anything else as it is."""
         if type(x) in PYTHON_KEYS:  # what it stands for in forward, too
             return np.asarray(x)
@@ -342,7 +343,7 @@ class HostForward:
         dtype = canonical(x.dtype, f"{self._definition.name}.shape: an output")
         return np.broadcast_to(np.empty((), dtype), tuple(x.shape))
 
-    def _promised(self, values: Sequence[Any]) -> Any:
+    def _promised(self, values: Sequence[Value]) -> Any:
         """The types of the results, as a tree of `ShapeDtypeStruct`."""
         shape = self._definition.shape
         if shape is not None:
@@ -375,7 +376,7 @@ def _first_example(x: Any) -> Any:
     return None if whole is None or not whole.shape[x.dim] else whole.take(0, axis=x.dim)
 
 
-def _read_only(x: Any) -> np.ndarray:
+def _read_only(x: ArrayLike) -> np.ndarray:
     array = unwrap(x).view() if isinstance(x, np.ndarray) else np.asarray(x)
     array.flags.writeable = False
     return array

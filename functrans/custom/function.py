@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from ..arrays.array import Array, unwrap
 from ..core import ArgumentError, MissingRuleError, boundary
+from ..core.values import PyTree
 from ..frontend.arguments import result, value_of
 from ..frontend.checked import checked
 from ..frontend.partition import SINGLE, Arguments, taken_apart
@@ -160,7 +161,7 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     @boundary
-    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+    def apply(cls, *args: PyTree, **kwargs: PyTree) -> Any:
         """Apply the operation.
 
         Parameters
@@ -220,7 +221,7 @@ class Function(metaclass=FunctionMeta):
         return call.outputs.filled([result(x, inputs) for x in outs])
 
     @staticmethod
-    def forward(*args: Any, **kwargs: Any) -> Any:
+    def forward(*args: PyTree, **kwargs: PyTree) -> Any:
         """The value of the operation: ``forward(ctx, ...)``, or ``forward(...)`` if `setup_context` is defined.
 
         Parameters
@@ -289,7 +290,7 @@ class Function(metaclass=FunctionMeta):
         raise MissingRuleError("You must implement the jvp function for custom Function")
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: PyTree) -> tuple[Any, Any]:
         """The batching rule; without it, all other rules are batched.
 
         Parameters
@@ -343,7 +344,7 @@ class Function(metaclass=FunctionMeta):
         raise MissingRuleError("You must implement the transpose function for custom Function")
 
     @staticmethod
-    def shape(*args: Any) -> Any:
+    def shape(*args: PyTree) -> Any:
         """The types of the outputs of a host `forward`, which under `jit` must be known beforehand.
 
         Parameters
@@ -418,7 +419,7 @@ def once_differentiable(backward: F) -> F:
         )
 
     @wraps(backward)
-    def marked(*args: Any, **kwargs: Any) -> Any:
+    def marked(*args: PyTree, **kwargs: PyTree) -> Any:
         return backward(*args, **kwargs)
 
     marked.once_differentiable = True  # type: ignore[attr-defined]

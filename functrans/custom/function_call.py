@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import errors
 from ..core import Aval, Linear, Zero, aval_of, blamed, debug_nans_active, is_inexact, last_line
+from ..core.values import ArrayLike
 from ..frontend.arguments import given
 from ..frontend.partition import SIMPLE, Arguments, Outputs, own_value
 from ..frontend.pytree import flatten_axes, tree_structure
@@ -236,7 +237,7 @@ class FunctionCall(CustomRule):
         outs = [own_value(x, lambda: f"{d.name}: an output of vmap") for x in arrays]
         return outs, self._out_dims(output, out_dims, size, outs)
 
-    def _out_dims(self, output: Any, out_dims: Any, size: int, arrays: Values) -> list[int | None]:
+    def _out_dims(self, output: ArrayLike, out_dims: Any, size: int, arrays: Values) -> list[int | None]:
         tree = tree_structure(output)
         try:
             axes = flatten_axes("out_dims", tree, out_dims)
@@ -282,7 +283,7 @@ def _moving(outs: Values, differentiable: Mask | None) -> list[bool]:
     return inexact if differentiable is None else [a and b for a, b in zip(inexact, differentiable)]
 
 
-def _tangent(x: Any, t: Any, materialize: bool) -> Any:
+def _tangent(x: ArrayLike, t: ArrayLike, materialize: bool) -> Any:
     """A tangent as users' rules get it; integers have none."""
     if not is_inexact(aval_of(x).dtype):
         return None

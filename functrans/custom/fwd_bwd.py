@@ -11,6 +11,7 @@ import numpy as np
 from ..core import ArgumentError, Tracer
 from ..core.autocast import ambient, without
 from ..core.autocast_rules import is_real_float, target
+from ..core.values import PyTree
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..primitives.autocast import cast
@@ -75,7 +76,7 @@ def _forward(dtype: np.dtype | None, fwd: F) -> F:
     _check("custom_fwd", fwd)
 
     @wraps(fwd)
-    def forward(*args: Any, **kwargs: Any) -> Any:
+    def forward(*args: PyTree, **kwargs: PyTree) -> Any:
         if dtype is None or ambient() is None:
             return fwd(*args, **kwargs)
         args, kwargs = tree_map(partial(_cast, dtype), (args, kwargs))
@@ -130,7 +131,7 @@ def custom_bwd(bwd: Any) -> Any:
     _check("custom_bwd", bwd)
 
     @wraps(bwd)
-    def backward(*args: Any, **kwargs: Any) -> Any:
+    def backward(*args: PyTree, **kwargs: PyTree) -> Any:
         return bwd(*args, **kwargs)
 
     backward.follows_forward = True  # type: ignore[attr-defined]

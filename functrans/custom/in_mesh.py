@@ -17,6 +17,7 @@ from ..core.aval import Zero, aval_of
 from ..core.named_axes import differing, mesh_in_scope
 from ..core.primitive import Linear
 from ..core.trace import current_trace, tracing
+from ..core.values import PyTree
 from ..errors import UnexpectedTracerError
 from ..runtime.context import run_with
 from ..transforms.stage import stage
@@ -73,7 +74,7 @@ class InMesh(CustomRule):
         return _lifted(trace, outs, self._outs)
 
     def _traced_outs(self, count: int) -> list[Axes]:
-        def fwd(*values: Any) -> Values:
+        def fwd(*values: PyTree) -> Values:
             return self._rule.fwd(values)
 
         try:

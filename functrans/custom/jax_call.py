@@ -12,6 +12,7 @@ import numpy as np
 from .. import errors
 from ..arrays.array import Array, unwrap
 from ..core import PYTHON_KEYS, Aval, Tracer, Zero, aval_of, debug_nans_active, is_inexact, last_line
+from ..core.values import ArrayLike
 from ..frontend.arguments import given, name_of, returned_values, value_of
 from ..frontend.binding import Positions
 from ..frontend.checked import checked
@@ -365,7 +366,7 @@ class JaxCall(CustomRule):
                 arrays.append(self._residual(rule, x))
         return arrays, _Token(treedef, static, self.out_tree, avals)
 
-    def _residual(self, rule: UserFunction, x: Any) -> Any:
+    def _residual(self, rule: UserFunction, x: ArrayLike) -> Any:
         if isinstance(x, CustomVJPPrimal):
             text = "returned a CustomVJPPrimal among the residuals: keep x.value"
             self._refuse("fwd", rule, errors.ArgumentError, text)

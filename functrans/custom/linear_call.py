@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import errors
 from ..core import Linear, Zero, aval_of, boundary, current_trace, eval_trace, is_inexact
+from ..core.values import Value
 from ..frontend.arguments import check_function, flatten_values, given, name_of, results, returned_values
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, tree_unflatten
@@ -147,7 +148,7 @@ class _LinearCall(CustomRule):
         self.arity = self.count + len(argument.avals)
         self.outs = None if returned is None else tuple(returned.avals)
 
-    def fwd(self, values: Values) -> list[Any]:
+    def fwd(self, values: Values) -> list[Value]:
         """The results of `fun`, or of `fun_transpose`."""
         leaves = list(map(given, values))
         residuals, linear = tree_unflatten(self.residuals.tree, leaves[: self.count]), leaves[self.count :]
@@ -161,7 +162,7 @@ class _LinearCall(CustomRule):
         self.results = TreeSpec(tree, tuple([aval_of(x).strong() for x in outs]))
         return outs
 
-    def _at(self, values: Values, linear: Values, transposed: bool) -> list[Any]:
+    def _at(self, values: Values, linear: Values, transposed: bool) -> list[Value]:
         """The call, or its transpose, at other linear arguments."""
         call = replace(self, transposed=transposed)
         functions = (self.fun, self.fun_transpose)

@@ -21,6 +21,7 @@ from ..core.evaluation import bind_equation, evaluate, run_equations
 from ..core.ir import Atom, Jaxpr, Var
 from ..core.primitive import Linear
 from ..core.trace import Tracer, concrete, current_trace, eval_trace, is_staged, tracing
+from ..core.values import ArrayLike, PyTree, Tangent, Value
 from ..passes.masks import Mask, chosen, scatter, split, with_zeros
 from ..passes.toolkit import backward_slice, forward_slice, variables_read
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
@@ -108,7 +109,7 @@ class Pullback(UserCode):
     def __repr__(self) -> str:
         return self.rule.name
 
-    def pulled(self, captured: Values, residuals: Values, cts: Values) -> list[Any]:
+    def pulled(self, captured: Values, residuals: Values, cts: Values) -> list[Tangent]:
         """Cotangents (None or `Zero` where they are zero) of perturbed operands, for those of moving outputs."""
         if self.traced is not None:
             known = [instantiate(ct, a) for ct, a in zip(cts, self.moving_avals)]
@@ -124,7 +125,7 @@ class Pullback(UserCode):
         own = self.rule.rule.backward_autocast
         return (self.autocast, f"{self.name}Backward") if self.compiled and own is None else None
 
-    def _under(self, f: Callable[..., Any], *args: Any) -> Any:
+    def _under(self, f: Callable[..., Any], *args: PyTree) -> Any:
         """``f(*args)`` under the autocast that the rule or the options say, or that is on here."""
         if not autocasting.used:
             return f(*args)
@@ -141,7 +142,7 @@ class Pullback(UserCode):
         """Trace `bwd`. Gives the residuals that it reads, the only ones from now on, with what it captured."""
         values = [*captured, *residuals]
 
-        def pull(*xs: Any) -> list[Any]:
+        def pull(*xs: ArrayLike) -> list[Any]:
             back = self.without_zeros(*split(xs, len(captured), len(residuals)))
             self.nonzero = [ct is not None and type(ct) is not Zero for ct in back]
             return chosen(back, self.nonzero)
@@ -183,13 +184,13 @@ def independent(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr | None:
     return jaxpr.replace(eqns=[e for e in jaxpr.eqns if reached.isdisjoint(e.invars)])
 
 
-def is_zero(x: Any) -> bool:
+def is_zero(x: Value) -> bool:
     """Whether a derivative is an array of zeros, wherever the rule is applied."""
     value = _constant(x) if type(x) is StagedTracer else x
     return isinstance(value, np.ndarray | np.generic | float | complex) and not np.any(value)
 
 
-def may_be_zero(x: Any) -> bool:
+def may_be_zero(x: Value) -> bool:
     """Whether a derivative is zero here or not known: a rule may have made it of zeros that stood for no derivative."""
     value = concrete(x)
     return value is None or not np.any(value)
@@ -207,7 +208,9 @@ def _constant(x: StagedTracer) -> Any:
     return env.get(x._var)
 
 
-def transposed_bwd(pull: Pullback, captured: Values, residuals: Values, tangents: Values) -> list[Any]:
+def transposed_bwd(
+    pull: Pullback, captured: Values, residuals: Values, tangents: Values
+) -> list[Value | None]:
     """Tangents (values or `Zero`) of all outputs, for those of the perturbed operands.
 
     The reverse rule is run with cotangents that are recorded, not known; what it does to them is then transposed.
@@ -328,7 +331,7 @@ def recorded_jvp(
     return outs, pushed
 
 
-def _recorded(name: str, t: Any, given: Values) -> Any:
+def _recorded(name: str, t: ArrayLike, given: Values) -> Tangent:
     """A tangent that a jvp returned, as what is transposed."""
     if type(t) is Zero or any(type(t) is type(x) and t._trace is x._trace for x in given):
         return t

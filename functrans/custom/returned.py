@@ -20,6 +20,7 @@ from ..core import dtype_kind
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_float0, is_inexact
 from ..core.trace import PYTHON_KEYS, concrete
+from ..core.values import ArrayLike, Tangent, Value
 from ..errors.source import Source, last_line
 from ..frontend.arguments import given
 from ..frontend.partition import NUMBERS, Layout, Part, Static, is_array, own_value
@@ -37,7 +38,7 @@ from ..runtime.config import config
 from ..runtime.failures import Failure
 
 
-def sum_to_shape(x: Any, aval: Aval) -> Any:
+def sum_to_shape(x: Value, aval: Aval) -> Value:
     """`x` summed over the axes along which a value of type `aval` broadcasts to it; `x` itself where it does not."""
     shape, smaller = aval_of(x).shape, aval.shape
     if shape == smaller:
@@ -48,12 +49,12 @@ def sum_to_shape(x: Any, aval: Aval) -> Any:
     return unbroadcast(x, aval)
 
 
-def turned(x: Any) -> Any:
+def turned(x: ArrayLike) -> Value:
     """The complex conjugate: gradients of a `Function` are those of PyTorch, inside they are those of JAX."""
     return conj_p.bind(x) if x.dtype.kind == "c" else x
 
 
-def gradient_given(ct: Any, materialize: bool = True) -> Any:
+def gradient_given(ct: Tangent, materialize: bool = True) -> Value | None:
     """A cotangent as users' rules get it; without `materialize` None for a symbolic zero."""
     if type(ct) is Zero:
         return given(instantiate(ct)) if materialize else None
@@ -62,7 +63,7 @@ def gradient_given(ct: Any, materialize: bool = True) -> Any:
     return wrap(ct) if type(ct) is np.ndarray else given(ct)
 
 
-def exact(leaves: Sequence[Any], avals: Sequence[Aval], kinds: str) -> list[Any] | None:
+def exact(leaves: Sequence[Value], avals: Sequence[Aval], kinds: str) -> list[Any] | None:
     """The values of arrays (`Zero` for None) that need neither check nor conversion; None where one does."""
     if len(leaves) != len(avals):
         return None
@@ -130,7 +131,7 @@ class DerivativeCheck:
     #: Whether a derivative may have a shape to which that of its argument broadcasts: it is summed.
     sums: ClassVar[bool] = False
 
-    def fitted(self, tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval]) -> list[Any]:
+    def fitted(self, tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval]) -> list[Tangent]:
         """The leaves, each a value of its type or `Zero`.
 
         Parameters
@@ -149,7 +150,7 @@ class DerivativeCheck:
         """Raise an error at the last line of the user's rule."""
         raise error(f"{self.title} {text}", last_line(self.rule))
 
-    def _leaves(self, tree: PyTree, treedef: PyTreeDef, path: KeyPath) -> list[Any]:
+    def _leaves(self, tree: PyTree, treedef: PyTreeDef, path: KeyPath) -> list[Value]:
         leaves = derivative_leaves(tree, treedef)
         if not isinstance(leaves, Mismatch):
             return leaves
@@ -162,7 +163,7 @@ class DerivativeCheck:
             f"  returned: {tree_structure(tree)}",
         )
 
-    def _leaf(self, x: Any, aval: Aval, path: Callable[[], KeyPath]) -> Any:
+    def _leaf(self, x: ArrayLike, aval: Aval, path: Callable[[], KeyPath]) -> Tangent | None:
         if x is None or type(x) is Zero or is_float0(x):
             return Zero(aval)
         x = self._value(x, aval, path)
@@ -182,7 +183,7 @@ class DerivativeCheck:
         what = f"the {self.kind.name} of {self.place(path())} returned by {self.title}"
         return check_nans(x, what, last_line(self.rule))
 
-    def _value(self, x: Any, aval: Aval, path: Callable[[], KeyPath]) -> Any:
+    def _value(self, x: ArrayLike, aval: Aval, path: Callable[[], KeyPath]) -> Any:
         number = self.strict and type(x) in PYTHON_KEYS and is_inexact(aval.dtype)
         try:
             if not (number and aval.shape):
@@ -195,7 +196,7 @@ class DerivativeCheck:
             f"array of shape {aval.shape}. Return an array of that shape, or None for zero",
         )
 
-    def _check_integer(self, x: Any, aval: Aval, path: Callable[[], KeyPath]) -> None:
+    def _check_integer(self, x: Value, aval: Aval, path: Callable[[], KeyPath]) -> None:
         """Refuse a derivative in an integer; gradients are ignored: rules for floats are also called with integers."""
         nonzero = _is_nonzero(x)
         refused = (
@@ -249,7 +250,7 @@ class _Refused:
         return self.kind(self.message, self.source)
 
 
-def _is_nonzero(x: Any) -> bool | None:
+def _is_nonzero(x: Value) -> bool | None:
     """Whether there is a number in it that is not zero; None if that is not known."""
     numbers = concrete(x)
     return None if numbers is None else bool(np.any(numbers))
@@ -287,7 +288,7 @@ class _PartsCheck(DerivativeCheck):
     #: What each element of the returned tuple belongs to.
     of: ClassVar[str]
 
-    def checked(self, returned: Any) -> list[Any]:
+    def checked(self, returned: Any) -> list[Tangent]:
         """For each array what was returned, as a value of its type or `Zero`."""
         parts = self.layout.parts
         if type(returned) is list and not (len(parts) == 1 and parts[0].tree.node_data()):
@@ -336,7 +337,7 @@ class Gradients(_PartsCheck):
     of = "argument"
     sums = True
 
-    def _check_count(self, returned: tuple[Any, ...], count: int) -> None:
+    def _check_count(self, returned: tuple[Value, ...], count: int) -> None:
         if len(returned) < count or any(g is not None for g in returned[count:]):
             self.fail(
                 errors.GradientCountError,
@@ -344,7 +345,7 @@ class Gradients(_PartsCheck):
                 "with one for each argument of forward, None where there is no gradient",
             )
 
-    def _check_static(self, gradient: Any, part: Part, path: KeyPath, leaves: slice) -> None:
+    def _check_static(self, gradient: Value, part: Part, path: KeyPath, leaves: slice) -> None:
         """Refuse a gradient of what is not an array; those of numbers are dropped."""
         static = self.static.leaves[leaves]
         is_number = static and NUMBERS.issuperset(map(type, static))
@@ -355,7 +356,7 @@ class Gradients(_PartsCheck):
                 f"the corresponding forward input was not a Variable: {self.place(path)} is not an array. Return None",
             )
 
-    def _array(self, x: Any, array: int, path: Callable[[], KeyPath]) -> Any:
+    def _array(self, x: ArrayLike, array: int, path: Callable[[], KeyPath]) -> Tangent | None:
         aval = self.avals[array]
         if not self.used[array] and is_array(x) and is_inexact(aval.dtype):
             return Zero(aval)
@@ -368,7 +369,7 @@ class Tangents(_PartsCheck):
 
     of = "output"
 
-    def _check_count(self, returned: tuple[Any, ...], count: int) -> None:
+    def _check_count(self, returned: tuple[Value, ...], count: int) -> None:
         if len(returned) != count:
             self.fail(
                 errors.TangentCountError,
@@ -386,7 +387,7 @@ class Tangents(_PartsCheck):
             f"returned a tangent for {self.place(path)}, but {why}. You should return None at that position",
         )
 
-    def _array(self, x: Any, array: int, path: Callable[[], KeyPath]) -> Any:
+    def _array(self, x: ArrayLike, array: int, path: Callable[[], KeyPath]) -> Any:
         aval = self.avals[array]
         if x is not None and not self.used[array]:
             integer = not is_inexact(aval.dtype)

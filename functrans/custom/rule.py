@@ -19,6 +19,7 @@ from ..core.autocast import autocasting, under
 from ..core.aval import PYTHON_NUMBERS, PYTHON_SCALARS, Aval, Zero, aval_of
 from ..core.primitive import Linear
 from ..core.trace import current_trace, tracing
+from ..core.values import ArrayLike, Tangent, Value
 from ..errors import CapturedTracerError, UnexpectedTracerError
 from ..errors.source import replayed
 from ..primitives.elementwise.arithmetic import mul_p
@@ -239,21 +240,21 @@ class Applied(UserCode):
 
     # --- slots ----------------------------------------------------------------------------------------------------
 
-    def fwd(self, *operands: Any) -> list[Any]:
+    def fwd(self, *operands: Value) -> list[Value]:
         """The outputs."""
         return self._outputs("fwd", operands)
 
-    def plain(self, *operands: Any) -> list[Any]:
+    def plain(self, *operands: ArrayLike) -> list[Value]:
         """The outputs, to be differentiated."""
         return self._outputs("plain", operands)
 
-    def _outputs(self, slot: str, operands: Values) -> list[Any]:
+    def _outputs(self, slot: str, operands: Values) -> list[Value]:
         if not self.lanes:
             return list(self._run(self._as_called(getattr(self.rule, slot)), operands))
         lane, inner = self._lane()
         return self._stacked(lane, tracing(lane.trace, getattr(inner, slot), *lane.lifted(operands)))
 
-    def _stacked(self, lane: _Lane, outs: Values) -> list[Any]:
+    def _stacked(self, lane: _Lane, outs: Values) -> list[Value]:
         """Outputs with the outermost axis in front; which of them are the same for all examples is noted."""
         self.lanes[0].shared[:] = [lane.trace.lower(x)[1] is None for x in outs]
         return lane.stacked(outs)
@@ -360,7 +361,7 @@ def lowered(result: Any, trace: Any) -> Any:
     return [lowered(x, trace) if isinstance(x, list | tuple) else trace.lower(x) for x in result]
 
 
-def _strong(x: Any) -> Any:
+def _strong(x: Tangent) -> Tangent:
     """A tangent or cotangent with a dtype that is not weak: not a Python number."""
     return aval_of(x).dtype.type(x) if type(x) in PYTHON_NUMBERS else x
 
@@ -387,26 +388,26 @@ class _Lane:
         self.size, self.dims = lane.size, lane.dims
         self.trace = BatchTrace(current_trace.get(), self.size)
 
-    def lifted(self, operands: Values) -> list[Any]:
+    def lifted(self, operands: Values) -> list[Tangent]:
         """Operands (or the first of them) as one example sees them."""
         return [self.lift(x, d) for x, d in zip(operands, self.dims)]
 
-    def lift(self, x: Any, dim: int | None) -> Any:
+    def lift(self, x: Tangent, dim: int | None) -> Tangent:
         """A value, a symbolic zero or a `Linear` as one example sees it."""
         if type(x) is not Zero and type(x) is not Linear:
             return self.trace.lift(x, dim)
         aval = x.aval
         return x if dim is None else type(x)(aval.with_shape(aval.shape[:dim] + aval.shape[dim + 1 :]))
 
-    def fronted(self, values: Values) -> list[Any]:
+    def fronted(self, values: Values) -> list[Value]:
         """Values with the axis in front as one example sees them."""
         return [self.lift(x, 0) for x in values]
 
-    def stack(self, x: Any) -> Any:
+    def stack(self, x: Value) -> Any:
         value, dim = self.trace.lower(x)
         return batched_first(self.size, value, dim)
 
-    def stacked(self, values: Values) -> list[Any]:
+    def stacked(self, values: Values) -> list[Value]:
         """One example's values with the axis in front."""
         return [self.stack(x) for x in values]
 
@@ -416,7 +417,7 @@ class _Lane:
             return ct
         return batched_first(self.size, reduce_sum_p.bind(ct, axes=(0,)), None)
 
-    def gathered(self, ct: Any, dim: int | None) -> Any:
+    def gathered(self, ct: Tangent, dim: int | None) -> Tangent:
         """The cotangent of an operand that has the axis at `dim`; summed over examples where they share it."""
         if ct is None:
             return None

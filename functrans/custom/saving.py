@@ -15,6 +15,7 @@ import numpy as np
 from .. import errors
 from ..arrays.array import Array, read_only_copy, unwrap
 from ..core import Aval, Override, Tracer
+from ..core.values import ArrayLike, Value
 from ..frontend.arguments import given, name_of
 from ..frontend.checked import checked
 from ..frontend.partition import Outputs, is_array, own_value
@@ -192,13 +193,13 @@ class Kept:
         attributes = vars(ctx)
         self._attributes = {name: self._packed(x) for name, x in attributes.items()} if attributes else None
 
-    def taken(self) -> list[Any]:
+    def taken(self) -> list[Value]:
         """The residuals, which are then forgotten."""
         residuals = self._residuals
         del self._residuals, self._known
         return residuals
 
-    def context(self, definition: Any, residuals: Sequence[Any]) -> Any:
+    def context(self, definition: Any, residuals: Sequence[Value]) -> Any:
         """The context as ``backward`` and ``jvp`` get it, with the values that residuals have now."""
         read: Callable[[], tuple[Any, ...]] = partial(self._read, definition.name, residuals)
         if self._once:
@@ -208,7 +209,7 @@ class Kept:
             vars(ctx).update({name: _unpacked(x, residuals) for name, x in self._attributes.items()})
         return ctx
 
-    def _read(self, name: str, residuals: Sequence[Any]) -> tuple[Any, ...]:
+    def _read(self, name: str, residuals: Sequence[Value]) -> tuple[Value, ...]:
         """What ``ctx.saved_tensors`` gives."""
         if self._missing:
             raise errors.FunctionContractError(f"{name}: {_WRONG_SAVE[self._phase]}")
@@ -221,14 +222,14 @@ class Kept:
 
     # --- packing ----------------------------------------------------------------------------------------------
 
-    def _value(self, x: Any) -> Any:
+    def _value(self, x: ArrayLike) -> Any:
         """The value of an array of the user's; numbers and None as they are."""
         if type(x) in SAVED_AS_IS:
             return x
         known = self._known.get(id(x))
         return own_value(x, lambda: "a value saved in ctx") if known is None else known[1]
 
-    def _by_hook(self, hooks: _Hooks, x: Any) -> Any:
+    def _by_hook(self, hooks: _Hooks, x: Value) -> Any:
         if type(x) in SAVED_AS_IS:
             return x
         return _Packed(self._packed(hooks.pack(given(self._value(x)))), hooks.unpack)
@@ -257,7 +258,7 @@ class Kept:
         return _Tree(tree, tuple([self._packed(leaf) if is_array(leaf) else leaf for leaf in leaves]))
 
 
-def _unpacked(x: Any, residuals: Sequence[Any]) -> Any:
+def _unpacked(x: Any, residuals: Sequence[Value]) -> Any:
     """What the user kept, with the values that residuals have now."""
     if type(x) is _Place:
         return given(residuals[x])
@@ -268,7 +269,7 @@ def _unpacked(x: Any, residuals: Sequence[Any]) -> Any:
     return x
 
 
-def _checked(x: Any, unpack: Callable[[Any], Any]) -> Any:
+def _checked(x: Value, unpack: Callable[[Any], Any]) -> Any:
     """What a user's `unpack` returned, if it is an array or a number."""
     if type(x) is Array:
         return x
@@ -282,7 +283,7 @@ def _checked(x: Any, unpack: Callable[[Any], Any]) -> Any:
     return x
 
 
-def is_traced(x: Any) -> bool:
+def is_traced(x: Value) -> bool:
     """Whether a value is a tracer other than the stand-in of a number."""
     return isinstance(x, Tracer) and type(x) is not StandInTracer
 

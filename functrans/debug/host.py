@@ -15,6 +15,7 @@ import numpy as np
 from ..api.callback import host_call
 from ..control.callback import debug_callback_p
 from ..core.trace import Tracer
+from ..core.values import PyTree, Value
 from ..errors import ArgumentError, FormatError, FunctransError
 from ..errors.source import is_internal
 from ..frontend.checked import checked
@@ -23,7 +24,7 @@ from ..frontend.pytree import tree_leaves
 
 @checked
 def debug_callback(
-    callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False, **kwargs: Any
+    callback: Callable[..., Any] | None = None, *args: Value, ordered: bool = False, **kwargs: PyTree
 ) -> Any:
     """Call a Python function with values of the program, to inspect them.
 
@@ -134,7 +135,7 @@ def _stop(values: dict[str, Any]) -> None:
 
 
 @checked
-def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False, **kwargs: Any) -> Any:
+def debug_print(fmt: str | None = None, *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> Any:
     """Print values each time the program reaches this call.
 
     Parameters
@@ -209,7 +210,7 @@ class _Fields(string.Formatter):
         self.used: set[int | str] = set()
         self.missing: list[int | str] = []
 
-    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+    def get_field(self, field_name: str, args: Sequence[Value], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
         """The argument itself; its attributes and items may not exist before the program runs."""
         head = field_name.split(".")[0].split("[")[0]
         key: int | str = int(head) if head.isdigit() else head
@@ -219,16 +220,16 @@ class _Fields(string.Formatter):
         self.used.add(key)
         return "", key
 
-    def convert_field(self, value: Any, conversion: Any) -> Any:
+    def convert_field(self, value: str, conversion: Any) -> str:
         """Nothing is converted."""
         return value
 
-    def format_field(self, value: Any, format_spec: str) -> str:
+    def format_field(self, value: str, format_spec: str) -> str:
         """Nothing is formatted."""
         return ""
 
 
-def check_format(what: str, fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def check_format(what: str, fmt: str, args: tuple[Value, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a format string has fields; raises `FormatError` if these and the arguments do not match."""
     fields = _Fields()
     try:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.low_precision import is_low
+from ..core.values import PyTree
 from ..errors import CollectiveError, FunctransError, ShardingError
 from ..errors.source import user_source
 from ..runtime.config import config
@@ -134,7 +135,7 @@ class Communicator(ABC):
 
     # --- in the background ------------------------------------------------------------------------------------
 
-    def start(self, name: str, *args: Any) -> Request:
+    def start(self, name: str, *args: PyTree) -> Request:
         """Start a collective by its name, as ``start("all_gather", send, recv)``, and return without waiting for it.
 
         Those that are started run one after another, in the background; ones called directly may run meanwhile. Leave

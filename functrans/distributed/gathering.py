@@ -18,6 +18,7 @@ import numpy as np
 from ..control.callback import Replay, made_before
 from ..core import INT64, Aval, Effect, Primitive, Zero
 from ..core.named_axes import MeshAxes
+from ..core.values import Param, PyTree
 from ..primitives.structure.linear import instantiate, move_axis, shape_of
 from .communicator import Communicator
 from .shards import rows_each
@@ -271,14 +272,14 @@ def reduce_rows(
 # --- primitives -----------------------------------------------------------------------------------------------
 
 
-def _collective(**params: Any) -> Effect:
+def _collective(**params: Param) -> Effect:
     return Effect.COLLECTIVE
 
 
 def _once(abstract: Any, into: Any) -> Any:
     """`impl` from `into`; ranks do not wait for each other again while an error is explained."""
 
-    def impl(*arrays: Any, **params: Any) -> tuple[np.ndarray, ...]:
+    def impl(*arrays: Any, **params: Param) -> tuple[np.ndarray, ...]:
         log = made_before.get()
         if type(log) is Replay and log:
             return tuple(log.popleft())
@@ -308,13 +309,13 @@ begin_p: Primitive = Primitive(
 )
 
 
-def _end(number: Any, *values: Any, group: Group, reshard: bool) -> np.int64:
+def _end(number: Any, *values: PyTree, group: Group, reshard: bool) -> np.int64:
     if type(made_before.get()) is not Replay:
         group.context.end_forward(group, reshard)
     return np.int64(number)
 
 
-def _end_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _end_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Param) -> tuple[Any, Any]:
     number = end_p.bind(*primals, **params)
     return number, Zero(number)
 
@@ -346,7 +347,7 @@ def _row_avals(group: Group, whole: Sequence[Aval], ways: Ways) -> tuple[Aval, .
 
 
 def _batched(
-    prim: Primitive, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    prim: Primitive, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Param
 ) -> Any:
     """One message for all examples: the batch axis goes last, where rows keep their place."""
     last = [x if d is None else move_axis(x, d, len(shape_of(x)) - 1) for x, d in zip(args, dims)]
@@ -365,7 +366,7 @@ def _messages(groups: Sequence[Group], arrays: Sequence[Any]) -> list[tuple[Grou
     return messages
 
 
-def _gather_abstract(number: Aval, *arrays: Aval, group: Group, **params: Any) -> tuple[Aval, ...]:
+def _gather_abstract(number: Aval, *arrays: Aval, group: Group, **params: Param) -> tuple[Aval, ...]:
     return _whole_avals(group, arrays[: len(group.rows)], group.ways)
 
 
@@ -385,7 +386,7 @@ def _gather_into(
 
 
 def _gather_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, group: Group, first: bool, **params: Any
+    primals: Sequence[Any], tangents: Sequence[Any], *, group: Group, first: bool, **params: Param
 ) -> tuple[Any, Any]:
     outs = gather_p.bind(*primals, group=group, first=first, **params)
     moved = tangents[1 : 1 + len(group.rows)]
@@ -444,7 +445,7 @@ def _linear(name: str, abstract: Any, into: Any, transposed: Any) -> Primitive:
 
 
 def _linear_jvp(
-    prim: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    prim: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **params: Param
 ) -> tuple[Any, Any]:
     outs = prim.bind(*primals, **params)
     if all(type(t) is Zero for t in tangents):

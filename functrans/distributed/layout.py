@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import wrap
+from ..core.values import PyTree
 from ..errors import ArgumentError, ShardingError
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..frontend.pytree.nodes import keystr
@@ -108,7 +109,7 @@ def make_layout(
     return layout, leaves
 
 
-def described(tree: Any) -> Any:
+def described(tree: PyTree) -> Any:
     """The structure of a tree of dicts, lists and tuples, for JSON: an int for each leaf. None for other trees."""
     leaves, treedef = tree_flatten(tree)
     numbered = tree_unflatten(treedef, list(range(len(leaves))))

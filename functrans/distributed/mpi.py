@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.low_precision import FLOAT32, is_low
+from ..core.values import PyTree
 from ..errors import ArgumentError, CollectiveError, MissingLibraryError
 from ..runtime.module_getattr import lazy_import
 from .communicator import Communicator, Permutation, bytes_of
@@ -148,7 +149,7 @@ class MPICommunicator(Communicator):
             request.wait()
         return request
 
-    def _call(self, method: Callable[..., Any], *args: Any) -> Any:
+    def _call(self, method: Callable[..., Any], *args: PyTree) -> Any:
         try:
             return method(*args)
         except self._mpi.Exception as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import numpy as fnp
 from .. import random
-from ..core.values import ShapeLike
+from ..core.values import ArrayLike, PyTree, ShapeLike
 from ..errors import ArgumentError, ArgumentValueError, AxisError
 from ..frontend.checked import checked
 
@@ -42,7 +42,7 @@ def without_params(shape: Callable[[Any], Any], fun: Callable[[Any], Any]) -> La
     def init_fun(rng: Any, input_shape: Any) -> Any:
         return shape(input_shape), ()
 
-    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+    def apply_fun(params: Any, inputs: ArrayLike, **kwargs: PyTree) -> Any:
         return fun(inputs)
 
     return init_fun, apply_fun
@@ -145,7 +145,7 @@ def serial(*layers: Layer) -> Layer:
             params.append(param)
         return input_shape, params
 
-    def apply_fun(params: Any, inputs: Any, rng: Any = None, **kwargs: Any) -> Any:
+    def apply_fun(params: Any, inputs: ArrayLike, rng: Any = None, **kwargs: PyTree) -> Any:
         for apply, param, key in zip(applies, params, _keys(rng, len(applies))):
             inputs = apply(param, inputs, rng=key, **kwargs)
         return inputs
@@ -187,7 +187,7 @@ def parallel(*layers: Layer) -> Layer:
         pairs = [init(key, shape) for init, key, shape in zip(inits, _keys(rng, len(inits)), input_shape)]
         return tuple(zip(*pairs))
 
-    def apply_fun(params: Any, inputs: Any, rng: Any = None, **kwargs: Any) -> Any:
+    def apply_fun(params: Any, inputs: ArrayLike, rng: Any = None, **kwargs: PyTree) -> Any:
         parts = zip(applies, params, inputs, _keys(rng, len(applies)))
         return [apply(param, x, rng=key, **kwargs) for apply, param, x, key in parts]
 
@@ -227,7 +227,7 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
     def init_fun(rng: Any, input_shape: Any) -> Any:
         return made(input_shape)[0](rng, input_shape)
 
-    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+    def apply_fun(params: Any, inputs: ArrayLike, **kwargs: PyTree) -> Any:
         return made(inputs.shape)[1](params, inputs, **kwargs)
 
     return init_fun, apply_fun

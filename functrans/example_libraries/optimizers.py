@@ -28,7 +28,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import numpy as fnp
+from ..arrays.array import Array
 from ..core import aval_of
+from ..core.values import ArrayLike, PyTree, Value
 from ..frontend.arguments import flatten_values
 from ..frontend.pytree import tree_map
 from ..frontend.pytree.nodes import keystr
@@ -59,7 +61,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _first(state: Any) -> Any:
+def _first(state: PyTree) -> Array:
     return state[0]
 
 
@@ -68,7 +70,7 @@ def _started(count: int) -> Callable[[Any], Any]:
     return lambda x: (x, *[fnp.zeros_like(x) for _ in range(count)])
 
 
-def _power(base: float, step: Any, x: Any) -> Any:
+def _power(base: float, step: Any, x: ArrayLike) -> Any:
     """``base ** (step + 1)`` in the precision of `x`."""
     return fnp.asarray(base, x.dtype) ** fnp.asarray(step + 1).astype(x.dtype)
 
@@ -125,7 +127,7 @@ def momentum(step_size: Any, mass: float) -> Any:
     check_numbers("momentum", mass=mass)
     rate = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: Any) -> Any:
+    def update(i: ArrayLike, g: ArrayLike, state: Any) -> Any:
         x, velocity = state
         velocity = mass * velocity + g
         return x - rate(i) * velocity, velocity
@@ -156,7 +158,7 @@ def nesterov(step_size: Any, mass: float) -> Any:
     check_numbers("nesterov", mass=mass)
     rate = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: Any) -> Any:
+    def update(i: ArrayLike, g: ArrayLike, state: Any) -> Any:
         x, velocity = state
         velocity = mass * velocity + g
         return x - rate(i) * (mass * velocity + g), velocity
@@ -164,14 +166,14 @@ def nesterov(step_size: Any, mass: float) -> Any:
     return _started(1), update, _first
 
 
-def _inverse_root(squares: Any) -> Any:
+def _inverse_root(squares: ArrayLike) -> Any:
     """``1 / sqrt(squares)``, and 0 where there was no gradient yet."""
     seen = squares > 0
     return fnp.where(seen, 1.0 / fnp.sqrt(fnp.where(seen, squares, 1.0)), 0.0)
 
 
 @optimizer
-def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
+def adagrad(step_size: ArrayLike, momentum: float = 0.9) -> Any:
     """AdaGrad: gradients divided by the root of the sum of their squares, averaged by momentum.
 
     Parameters
@@ -200,7 +202,7 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
     check_numbers("adagrad", momentum=momentum)
     rate = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: Any) -> Any:
+    def update(i: ArrayLike, g: Value, state: PyTree) -> PyTree:
         x, squares, mean = state
         squares = squares + g * g
         mean = (1.0 - momentum) * (g * _inverse_root(squares)) + momentum * mean
@@ -236,7 +238,7 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
     check_numbers("rmsprop", gamma=gamma, eps=eps)
     rate = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: Any) -> Any:
+    def update(i: ArrayLike, g: ArrayLike, state: Any) -> Any:
         x, squares = state
         squares = gamma * squares + (1.0 - gamma) * g * g
         return x - rate(i) * g / fnp.sqrt(squares + eps), squares
@@ -269,7 +271,7 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, mome
     check_numbers("rmsprop_momentum", gamma=gamma, eps=eps, momentum=momentum)
     rate = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: Any) -> Any:
+    def update(i: ArrayLike, g: ArrayLike, state: Any) -> Any:
         x, squares, step = state
         squares = gamma * squares + (1.0 - gamma) * g * g
         step = momentum * step + rate(i) * g / fnp.sqrt(squares + eps)
@@ -309,7 +311,7 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
     check_numbers("adam", b1=b1, b2=b2, eps=eps)
     rate = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: Any) -> Any:
+    def update(i: ArrayLike, g: ArrayLike, state: Any) -> Any:
         x, mean, squares = state
         mean = b1 * mean + (1.0 - b1) * g
         squares = b2 * squares + (1.0 - b2) * g * g
@@ -347,7 +349,7 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
     check_numbers("adamax", b1=b1, b2=b2, eps=eps)
     rate = make_schedule(step_size)
 
-    def update(i: Any, g: Any, state: Any) -> Any:
+    def update(i: ArrayLike, g: ArrayLike, state: Any) -> Any:
         x, mean, largest = state
         mean = b1 * mean + (1.0 - b1) * g
         largest = fnp.maximum(b2 * largest, fnp.abs(g))
@@ -383,10 +385,10 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
     check_numbers("sm3", momentum=momentum)
     rate = make_schedule(step_size)
 
-    def init(x: Any) -> Any:
+    def init(x: ArrayLike) -> Any:
         return x, fnp.zeros_like(x), [fnp.zeros(n, x.dtype) for n in x.shape or (1,)]
 
-    def update(i: Any, g: Any, state: Any) -> Any:
+    def update(i: ArrayLike, g: ArrayLike, state: Any) -> Any:
         x, mean, largest = state
         steep = fnp.atleast_1d(g)
         axes = range(steep.ndim)
@@ -403,7 +405,7 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
 # --- gradients ---------------------------------------------------------------------------------------------
 
 
-def l2_norm(tree: Any) -> Any:
+def l2_norm(tree: PyTree) -> Any:
     """The Euclidean norm of all elements of a tree of arrays.
 
     Examples

@@ -10,6 +10,7 @@ import numpy as np
 from .. import numpy as fnp
 from ..arrays.arguments import shown
 from ..core import Tracer, aval_of, concrete, dtype_kind
+from ..core.values import ArrayLike
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..frontend.checked import checked
 
@@ -94,14 +95,14 @@ def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, pow
         power=power,
     )
 
-    def schedule(i: Any) -> Any:
+    def schedule(i: ArrayLike) -> Any:
         left = 1 - fnp.minimum(i, decay_steps) / decay_steps
         return left**power * (step_size - final_step_size) + final_step_size
 
     return schedule
 
 
-def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+def piecewise_constant(boundaries: Any, values: ArrayLike) -> Schedule:
     """The schedule that goes from one value to the next after each of the boundaries.
 
     Parameters
@@ -131,7 +132,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     return lambda i: sizes[fnp.sum(i > ends)]
 
 
-def make_schedule(scalar_or_schedule: Any) -> Schedule:
+def make_schedule(scalar_or_schedule: ArrayLike) -> Schedule:
     """A schedule from a number; a function is one already.
 
     Raises

@@ -11,6 +11,7 @@ import numpy as np
 from .. import lax, random
 from .. import numpy as fnp
 from ..api.compiled.stages import eval_shape
+from ..core.values import ArrayLike, PyTree
 from ..errors import ArgumentValueError
 from ..frontend.checked import checked
 from ..frontend.structs import ShapeDtypeStruct
@@ -22,7 +23,7 @@ _SMALL = normal(1e-6)
 
 def _convolution(
     convolve: Callable[..., Any],
-    numbers: Any,
+    numbers: ArrayLike,
     out_chan: int,
     filter_shape: Sequence[int],
     W_init: Any,
@@ -53,7 +54,7 @@ def _convolution(
         ).shape
         return tuple([input_shape[batch] if c == "N" else n for c, n in zip(out, shape)]), params
 
-    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+    def apply_fun(params: Any, inputs: ArrayLike, **kwargs: PyTree) -> Any:
         weights, start = params
         return convolve(inputs, weights) + start
 
@@ -99,7 +100,7 @@ def GeneralConv(
     """
     one = (1,) * len(filter_shape)
 
-    def convolve(inputs: Any, weights: Any) -> Any:
+    def convolve(inputs: ArrayLike, weights: ArrayLike) -> Any:
         return lax.conv_general_dilated(
             inputs, weights, strides or one, padding, one, one, dimension_numbers=dimension_numbers
         )
@@ -132,7 +133,7 @@ def GeneralConvTranspose(
     """
     one = (1,) * len(filter_shape)
 
-    def convolve(inputs: Any, weights: Any) -> Any:
+    def convolve(inputs: ArrayLike, weights: ArrayLike) -> Any:
         return lax.conv_transpose(
             inputs, weights, strides or one, padding, dimension_numbers=dimension_numbers
         )
@@ -238,7 +239,7 @@ def AvgPool(
     Array([3. , 4. , 2.5])
     """
 
-    def mean(x: Any, window: Sequence[int], steps: Sequence[int]) -> Any:
+    def mean(x: ArrayLike, window: Sequence[int], steps: Sequence[int]) -> Any:
         one = fnp.ones([1 if w == 1 else n for n, w in zip(x.shape, window)], x.dtype)
         counts = lax.reduce_window(one, 0.0, lax.add, window, steps, padding)
         return lax.reduce_window(x, 0.0, lax.add, window, steps, padding) / counts

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from .. import numpy as fnp
 from ..arrays.arguments import shown
 from ..core import aval_of
+from ..core.values import ArrayLike, PyTree
 from ..errors import ArgumentError, PytreeError
 from ..frontend.arguments import name_of
 from ..frontend.checked import checked
@@ -97,18 +98,18 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     """
 
     @functools.wraps(opt_maker)
-    def make(*args: Any, **kwargs: Any) -> Optimizer:
+    def make(*args: ArrayLike, **kwargs: PyTree) -> Optimizer:
         name = name_of(opt_maker)
         made = opt_maker(*args, **kwargs)
         if not (isinstance(made, tuple | list) and len(made) == 3):
             raise ArgumentError(f"{name} must return init, update and get_params, got {shown(made)}")
         init, update, get_params = made
 
-        def init_fn(params: Any) -> OptimizerState:
+        def init_fn(params: PyTree) -> OptimizerState:
             leaves, tree = tree_flatten(params)
             return _packed([init(fnp.asarray(x)) for x in leaves], tree)
 
-        def update_fn(step: Any, grads: Any, state: OptimizerState) -> OptimizerState:
+        def update_fn(step: ArrayLike, grads: Any, state: OptimizerState) -> OptimizerState:
             leaves, tree = tree_flatten(grads)
             if tree != state.tree_def:
                 raise PytreeError(
@@ -126,7 +127,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
             ]
             return new._replace(packed_state=kept)
 
-        def params_fn(state: OptimizerState) -> Any:
+        def params_fn(state: OptimizerState) -> PyTree:
             return tree_unflatten(state.tree_def, [get_params(x) for x in _states(state)])
 
         return Optimizer(init_fn, update_fn, params_fn)
@@ -134,7 +135,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     return make
 
 
-def _packed(states: Sequence[Any], tree: Any) -> OptimizerState:
+def _packed(states: Sequence[Any], tree: PyTree) -> OptimizerState:
     pairs = [tree_flatten(s) for s in states]
     return OptimizerState([leaves for leaves, _ in pairs], tree, tuple([t for _, t in pairs]))
 

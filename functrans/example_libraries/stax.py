@@ -24,6 +24,7 @@ from typing import Any
 
 from .. import numpy as fnp
 from .. import random
+from ..core.values import ArrayLike, PyTree
 from ..errors import ArgumentValueError
 from ..frontend.checked import checked
 from ..nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
@@ -111,7 +112,7 @@ def Dense(out_dim: int, W_init: Callable[..., Any] = _GLOROT, b_init: Callable[.
         params = W_init(k1, (input_shape[-1], out_dim)), b_init(k2, (out_dim,))
         return (*input_shape[:-1], out_dim), params
 
-    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+    def apply_fun(params: Any, inputs: ArrayLike, **kwargs: PyTree) -> Any:
         weights, start = params
         return fnp.dot(inputs, weights) + start
 
@@ -159,7 +160,7 @@ def BatchNorm(
         k1, k2 = random.split(rng)
         return input_shape, (beta_init(k1, shape) if center else (), gamma_init(k2, shape) if scale else ())
 
-    def apply_fun(params: Any, x: Any, **kwargs: Any) -> Any:
+    def apply_fun(params: Any, x: ArrayLike, **kwargs: PyTree) -> Any:
         shift, factor = params
         z = standardize(x, axes, epsilon=epsilon)
         if scale:
@@ -200,7 +201,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     True
     """
 
-    def apply_fun(params: Any, inputs: Any, rng: Any = None, **kwargs: Any) -> Any:
+    def apply_fun(params: Any, inputs: ArrayLike, rng: Any = None, **kwargs: PyTree) -> Any:
         if rng is None:
             raise ArgumentValueError(
                 "Dropout: apply_fun needs a key: apply_fun(params, inputs, rng=functrans.random.key(0))"

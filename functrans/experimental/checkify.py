@@ -17,6 +17,7 @@ from .. import errors
 from ..core import Tracer, aval_of, boundary
 from ..core.dtypes import BOOL
 from ..core.trace import concrete, current_trace, eval_trace
+from ..core.values import ArrayLike, PyTree, Value
 from ..debug.host import check_format
 from ..errors import CheckError
 from ..errors.source import user_source
@@ -77,7 +78,7 @@ class Error:
     __slots__ = ("_checks", "_code", "_values")
 
     def __init__(
-        self, code: Any = NONE, checks: tuple[Check, ...] = (), values: tuple[tuple[Any, ...], ...] = ()
+        self, code: ArrayLike = NONE, checks: tuple[Check, ...] = (), values: tuple[tuple[Any, ...], ...] = ()
     ):
         self._code = code
         self._checks = checks
@@ -133,7 +134,7 @@ def _flatten(error: Error) -> tuple[list[Any], Any]:
     return [error._code, *[x for own in error._values for x in own]], (error._checks, counts)
 
 
-def _unflatten(aux: Any, leaves: Sequence[Any]) -> Error:
+def _unflatten(aux: PyTree, leaves: Sequence[Value]) -> Error:
     checks, counts = aux
     code, *rest = leaves
     values = iter(rest)
@@ -206,13 +207,13 @@ def checkify(fun: Callable[..., Any], errors: Any = user_checks) -> Callable[...
 
     @functools.wraps(fun)
     @boundary
-    def checkified(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+    def checkified(*args: ArrayLike, **kwargs: PyTree) -> tuple[Error, Any]:
         leaves, treedef = tree_flatten((args, kwargs))
         traced = [isinstance(x, np.ndarray | np.generic | Tracer | float | complex) for x in leaves]
         what = f"checkify of {name_of(fun)}: an argument"
         values = [value_of(x, lambda: what) for x, t in zip(leaves, traced) if t]
 
-        def call(f: Callable[..., Any], given: Sequence[Any]) -> Any:
+        def call(f: Callable[..., Any], given: Sequence[Any]) -> Value:
             rest = iter(given)
             args, kwargs = tree_unflatten(treedef, [next(rest) if t else x for x, t in zip(leaves, traced)])
             return f(*args, **kwargs)
@@ -236,7 +237,7 @@ def _categories(chosen: Any) -> tuple[str, ...]:
 
 @boundary
 @checked
-def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+def check(pred: Value, msg: str, *fmt_args: Value, debug: bool = False, **fmt_kwargs: Any) -> None:
     """Raise a `CheckError` if a condition does not hold, also in compiled functions.
 
     Parameters
@@ -300,7 +301,7 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     _bind(pred, msg, fmt_args, fmt_kwargs, True)
 
 
-def _bind(pred: Any, msg: str, args: tuple[Any, ...], kwargs: dict[str, Any], debug: bool) -> None:
+def _bind(pred: ArrayLike, msg: str, args: tuple[Any, ...], kwargs: dict[str, Any], debug: bool) -> None:
     what = "debug_check" if debug else "check"
     ok = value_of(pred, lambda: f"{what}: pred")
     aval = aval_of(ok)

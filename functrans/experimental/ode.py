@@ -27,6 +27,7 @@ from ..core import (
 )
 from ..core.evaluation import evaluate, jaxpr_as_fun
 from ..core.named_axes import mesh_in_scope
+from ..core.values import PyTree
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
@@ -100,7 +101,7 @@ class Odeint(Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def jvp(ctx: Any, _: Any, __: Any, y0: Any, times: Any, ___: Any, *tangents: Any) -> Any:
+    def jvp(ctx: Any, _: object, __: object, y0: Any, times: Any, ___: Any, *tangents: Any) -> Any:
         """The tangent solves the variational equation, together with the equation itself."""
         system, operands = ctx.system, ctx.operands
         if all(x is None for x in (y0, times, *tangents)):
@@ -163,7 +164,7 @@ def odeint(
     func: Callable[..., Any],
     y0: Any,
     t: Any,
-    *args: Any,
+    *args: PyTree,
     rtol: Any = 1.4e-8,
     atol: Any = 1.4e-8,
     mxstep: Any = np.inf,
@@ -260,7 +261,7 @@ def odeint(
     values, tree = flatten_values(args, lambda path: f"odeint: args{keystr(path)}")
     options = _options(rtol=rtol, atol=atol, mxstep=mxstep, hmax=hmax)
 
-    def slope(*values: Any) -> list[Any]:
+    def slope(*values: PyTree) -> list[Any]:
         *cs, y, now = values
         out = func(unravel(y), given(now), *tree_unflatten(tree, [given(c) for c in cs]))
         out = spec.leaves(_in_form_of(y0, out), f"func ({name_of(func)})", last_line(func), same_kind)

@@ -18,6 +18,7 @@ from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval, state_value
 from ..core.dtypes import HELD, is_held, native
 from ..core.trace import Tracer, leaked
+from ..core.values import ArrayLike, Value
 from ..errors import ArgumentError, BackwardStateError, DtypeError, RefError
 from ..primitives.operands import PYTHON_KEYS, plain
 from .pytree import LEAF, PyTree, PyTreeDef, leaf_path, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -77,7 +78,7 @@ def argument_place(fun: Callable[..., Any], path: KeyPath) -> str:
     return f"{place}{keystr(tuple(rest[1:]))}"
 
 
-def value_of(x: Any, where: Callable[[], str]) -> Any:
+def value_of(x: Any, where: Callable[[], str]) -> Value | None:
     """A leaf as a value that flows through interpreters; a list is not a leaf but a pytree.
 
     Raises
@@ -203,7 +204,7 @@ class Flat:
         self.out_tree: Any = None
         self._aux: tuple[list[Any], Any] = ([], None)
 
-    def __call__(self, *values: Any) -> list[Any]:
+    def __call__(self, *values: ArrayLike) -> list[Any]:
         """Call the function; return the leaves of its result, and store their structure and the auxiliary data."""
         out = self.call(self.fun, tree_unflatten(self.treedef, [given(x) for x in values]))
         if not self.has_aux:
@@ -223,7 +224,7 @@ class Flat:
         marks = [object() for _ in range(self.treedef.num_leaves)]
         received: list[Any] = []
 
-        def receive(*args: Any, **kwargs: Any) -> NoReturn:
+        def receive(*args: PyTree, **kwargs: PyTree) -> NoReturn:
             received.append((args, kwargs))
             raise _Received
 
@@ -234,7 +235,7 @@ class Flat:
                 return argument_place(self.fun, path)
         return f"argument {place}"
 
-    def separate(self, outs: list[Any], inputs: Collection[int] = ()) -> tuple[list[Any], Any]:
+    def separate(self, outs: list[Value], inputs: Collection[int] = ()) -> tuple[list[Any], Any]:
         """The outputs proper, and the auxiliary data with tracers replaced by their values.
 
         `inputs` holds the ``id`` of the values that came from the user; none of these is returned as it is.
@@ -253,14 +254,14 @@ def _own(x: Any) -> Any:
     return wrap(np.array(x)) if isinstance(x, np.ndarray | np.generic) and is_held(x.dtype) else x
 
 
-def given(x: Any) -> Any:
+def given(x: Value) -> Any:
     """A value as a user's function receives it: tracers and Python numbers unchanged, arrays as `Array`."""
     if isinstance(x, _ARRAYS):
         return wrap(x)
     return x.handed() if isinstance(x, Tracer) else x
 
 
-def result(x: Any, inputs: Collection[int] = ()) -> Any:
+def result(x: Value, inputs: Collection[int] = ()) -> Value:
     """A value as a transformation returns it: outside all traces a separate `Array`; tracers unchanged.
 
     Parameters

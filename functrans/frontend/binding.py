@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays.arguments import Parameters, shown
 from ..core import Bound, FunctionDefinitionError, FunctransError, Portable
+from ..core.values import Value
 from .arguments import check_function, flatten_values, name_of
 from .pytree import PyTreeDef
 from .pytree.nodes import KeyPath, keystr
@@ -177,7 +178,7 @@ class Positions(Binder):
         others = tuple([x for i, x in enumerate(args) if i not in self.apart])
         return tuple([args[i] for i in self.apart]), others
 
-    def merged(self, apart: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
+    def merged(self, apart: Sequence[Any], others: Sequence[Value]) -> Sequence[Any]:
         """The arguments in their original order."""
         if not self.apart:
             return others

@@ -21,6 +21,7 @@ from .. import errors
 from ..arrays.arguments import FLAG, kind_of, shown, too_large
 from ..core import KEY, Tracer, is_internal, new_rlock, refused_keys, show_users_frames
 from ..core.autocast import ambient, autocasting, without
+from ..core.values import ArrayLike, PyTree
 from ..runtime.module_getattr import lazy_import
 
 #: Loads at the first call.
@@ -66,7 +67,7 @@ def _unwritten() -> CodeType:
     """The initial code of a front, which generates the real code when called."""
     _front: Any = None
 
-    def front(*arguments: Any, **named: Any) -> Any:
+    def front(*arguments: PyTree, **named: Any) -> Any:
         try:
             return _front.first_call(*arguments, **named)
         except Exception as error:
@@ -101,7 +102,7 @@ class _Front:
             _UNWRITTEN, function.__globals__, function.__name__, None, (CellType(self),)
         )
 
-    def first_call(self, *arguments: Any, **named: Any) -> Any:
+    def first_call(self, *arguments: PyTree, **named: Any) -> Any:
         """Generate the front and call it."""
         with _writing:
             if self.front.__code__ is _UNWRITTEN:
@@ -189,7 +190,7 @@ class _Front:
             return f"{' or '.join(called)} takes other arguments than it is called with: " if called else ""
         return ""
 
-    def under_autocast(self, *args: Any, **keywords: Any) -> Any:
+    def under_autocast(self, *args: PyTree, **keywords: Any) -> Any:
         """Call the function with what autocast makes of its arguments, and autocast off inside.
 
         What calls functions of the user's is no operation: its arguments and its inside are as they are.
@@ -238,7 +239,7 @@ def _calls(x: Any) -> bool:
     return callable(x) and not isinstance(x, type)
 
 
-def refuse_out(name: str, out: Any) -> None:
+def refuse_out(name: str, out: ArrayLike) -> None:
     """Raise if the caller passed an array to write into."""
     if out is not None:
         raise errors.ImmutableArrayError(

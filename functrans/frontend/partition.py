@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays.array import Array, read_only_copy, unwrap
 from ..core import PytreeError, Tracer
+from ..core.values import Value
 from ..passes.masks import chosen
 from .arguments import value_of
 from .pytree import LEAF, PyTreeDef, leaf_path, tree_flatten, tree_structure, tree_unflatten
@@ -43,7 +44,7 @@ def is_array(x: Any) -> bool:
     return x.dtype.kind not in "OSUMm" if known is None else known
 
 
-def own_value(x: Any, where: Callable[[], str]) -> Any:
+def own_value(x: Value, where: Callable[[], str]) -> Value | None:
     """What users' rules return or save as a value that flows through interpreters; `where` names it in messages.
 
     Arrays that users may still write to are copied.
@@ -272,7 +273,7 @@ class Outputs:
         layout, arrays, static = taken_apart((returned,) if kind is None else tuple(returned))
         return Outputs(layout, static, kind), arrays
 
-    def filled(self, arrays: list[Any]) -> Any:
+    def filled(self, arrays: list[Value]) -> Any:
         """What the function returned, with these arrays."""
         parts = self.layout.filled(arrays, self.static)
         if self._kind is None:

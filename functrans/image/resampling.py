@@ -96,9 +96,9 @@ def resize(
 def scale_and_translate(
     image: ArrayLike,
     shape: ShapeLike,
-    spatial_dims: Any,
+    spatial_dims: ArrayLike,
     scale: ArrayLike,
-    translation: Any,
+    translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = None,
@@ -177,7 +177,7 @@ def _inexact(x: Value) -> Value:
     return x if is_inexact(dtype_of(x)) else ops.convert(x, np.result_type(dtype_of(x), np.float32))
 
 
-def _of_axes(name: str, what: str, values: Any, count: int) -> list[Any]:
+def _of_axes(name: str, what: str, values: ArrayLike, count: int) -> list[Any]:
     """A number for each axis: a Python number, unless it is traced."""
     given = array_operand(values, f"{name}: {what}")
     if shape_of(given) != (count,):
@@ -195,7 +195,13 @@ def _of_axes(name: str, what: str, values: Any, count: int) -> list[Any]:
 
 
 def _resampled(
-    x: Any, axis: int, n: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool
+    x: ArrayLike,
+    axis: int,
+    n: int,
+    scale: ArrayLike,
+    translation: ArrayLike,
+    method: ResizeMethod,
+    antialias: bool,
 ) -> Value:
     """One axis, to extent `n`."""
     if method is ResizeMethod.CUBIC_PYTORCH and antialias:
@@ -247,7 +253,13 @@ def _few(
 
 
 def _weights(
-    index: Any, m: int, n: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool
+    index: ArrayLike,
+    m: int,
+    n: int,
+    scale: ArrayLike,
+    translation: ArrayLike,
+    method: ResizeMethod,
+    antialias: bool,
 ) -> Any:
     """How much each of some elements, shape (n, some), counts for each of the new ones; each row adds up to 1 or 0."""
     inverse = 1.0 / scale

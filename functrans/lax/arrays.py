@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from ..core import ArgumentError, ArgumentValueError, ShapeError, aval_of, canonical
-from ..core.values import ArrayLike, DTypeLike, ShapeLike
+from ..core.values import ArrayLike, DTypeLike, ShapeLike, Value
 from ..frontend.checked import checked
 from ..frontend.structs import described
 from ..numpy.dispatch import owned
@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def single(name: str, x: ArrayLike) -> Any:
+def single(name: str, x: ArrayLike) -> Value:
     """Convert one operand of the function `name` to a value."""
     return operands(name, x)[0]
 
@@ -190,7 +190,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 
 
 @checked
-def concatenate(operands: Any, dimension: int) -> Any:
+def concatenate(operands: ArrayLike, dimension: int) -> Any:
     """Join arrays of one dtype along an existing axis.
 
     Examples
@@ -206,7 +206,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
 
 
 @checked
-def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]) -> Any:
     """Pad or crop an array: for each axis ``(low, high, interior)`` elements of `padding_value` before, after and
     between elements; negative numbers crop.
 

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..api.bodies import as_expected, check_structure, check_types
+from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, AxisError, aval_of, boundary, last_line
 from ..core.autocast import made
+from ..core.values import ArrayLike, Value
 from ..frontend.arguments import check_function, flatten_values, given, name_of, result
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTreeDef, tree_flatten_with_path, tree_unflatten
@@ -22,7 +24,7 @@ __all__ = ["associative_scan"]
 
 @boundary
 @checked
-def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(fn: Callable[..., Any], elems: ArrayLike, reverse: bool = False, axis: int = 0) -> Array:
     """All prefixes ``x0``, ``fn(x0, x1)``, ``fn(fn(x0, x1), x2)``, ... of an associative function.
 
     Parameters
@@ -93,7 +95,7 @@ def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, 
     return tree_unflatten(tree, [result(x) for x in leaves])
 
 
-def _checked_axis(name: str, values: list[Any], places: list[str], axis: int) -> int:
+def _checked_axis(name: str, values: list[Value], places: list[str], axis: int) -> int:
     """The axis, counted from the front."""
     if not values:
         raise ArgumentError(f"{name}: elems has no arrays")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays.array import Array
 from ..core import ArgumentValueError, DtypeError, aval_of, canonical
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, DTypeLike, Value
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish
@@ -83,7 +83,7 @@ def clz(x: ArrayLike) -> Any:
 
 
 @checked
-def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Any:
     """Reinterpret the bits as another dtype. Has no derivative.
 
     Parameters

@@ -158,7 +158,9 @@ def schur(
 
 
 @checked
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_singular: bool = False) -> Array:
+def tridiagonal_solve(
+    dl: Any, d: ArrayLike, du: Any, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
     """Solve tridiagonal systems of equations.
 
     Parameters
@@ -201,7 +203,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_singula
     return finish(ops.tridiagonal_solve_p.bind(*given))
 
 
-def _regularized(dl: Any, d: Any, du: Any, b: Value) -> Value:
+def _regularized(dl: Any, d: ArrayLike, du: Any, b: Value) -> Value:
     """The diagonal; that of a singular matrix moved by about one rounding error of the largest element."""
     axis = len(shape_of(d)) - 1
     dl, at, du, b = [ops.stop_gradient_p.bind(x) for x in (dl, d, du, b)]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, aval_of, canonical
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, DTypeLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -133,7 +133,7 @@ def conv_general_dilated(
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
     out_sharding: None = None,
 ) -> Array:
     r"""Convolution over any number of spatial axes, with strides, padding and dilation; the window is not reversed.
@@ -216,7 +216,7 @@ def conv_general_dilated(
     return finish(permuted(out, order))
 
 
-def _grouped(x: Value, w: Value, features: int, batches: int, *params: Any) -> Any:
+def _grouped(x: Value, w: Value, features: int, batches: int, *params: Any) -> Value:
     """Bind the primitive to operands in the default layout."""
     (n, c, *spatial), (o, i, *window) = shape_of(x), shape_of(w)
     if features < 1 or batches < 1 or (features > 1 and batches > 1):
@@ -254,7 +254,7 @@ def conv(
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Any:
     """`conv_general_dilated` in the default layout, without dilation.
 
@@ -279,7 +279,7 @@ def conv_with_general_padding(
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Any:
     """`conv_general_dilated` in the default layout.
 
@@ -320,7 +320,7 @@ def conv_transpose(
     dimension_numbers: Any = None,
     transpose_kernel: bool = False,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
     use_consistent_padding: bool = False,
 ) -> Array:
     """Convolve `lhs` dilated by the strides: this restores the shape before a convolution with these strides.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array
 from ..core import (
     ArgumentValueError,
     DtypeError,
@@ -18,7 +19,7 @@ from ..core import (
     is_inexact,
     promote,
 )
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, DTypeLike, Param, Value
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..numpy.dispatch import owned
@@ -37,7 +38,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def operands(name: str, *given: Any) -> list[Any]:
+def operands(name: str, *given: ArrayLike) -> list[Value]:
     """Check that operands have one dtype, and convert Python numbers to it.
 
     Raises
@@ -57,7 +58,7 @@ def operands(name: str, *given: Any) -> list[Any]:
     return values
 
 
-def broadcast_operands(name: str, *given: Any) -> list[Any]:
+def broadcast_operands(name: str, *given: ArrayLike) -> list[Value]:
     """As `operands`, but extents of 1 broadcast: arrays of shapes (3, 1) and (1, 4) become arrays of shape (3, 4).
 
     Raises
@@ -81,7 +82,7 @@ def broadcast_operands(name: str, *given: Any) -> list[Any]:
     return [ops.broadcast_to(v, full) if shape_of(v) else v for v in values]
 
 
-def _of_one_dtype(name: str, given: Sequence[Any]) -> list[Any]:
+def _of_one_dtype(name: str, given: Sequence[Value]) -> list[Value]:
     values = [operand(x, name, i) for i, x in enumerate(given)]
     avals = [aval_of(v) for v in values]
     own = {a.dtype for a in avals if not a.weak} or {promote([(a.dtype, False) for a in avals])[0]}
@@ -97,15 +98,15 @@ def _of_one_dtype(name: str, given: Sequence[Any]) -> list[Any]:
     return [strong(v, dtype) for v in values]
 
 
-def _bound(prim: Primitive, values: Sequence[Any], **params: Any) -> Value:
+def _bound(prim: Primitive, values: Sequence[Value], **params: Param) -> Value:
     prim.abstract(*[aval_of(v) for v in values], **params)  # evaluation does not check dtypes
     return prim.bind(*values, **params)
 
 
-def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Any) -> Callable[..., Any]:
+def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Param) -> Callable[..., Any]:
     """Make the strict function of `count` operands that binds `prim` with these parameters."""
 
-    def unary(x: Any) -> Value:
+    def unary(x: Value) -> Value:
         return finish(_bound(prim, operands(name, x), **params))
 
     def binary(x: Value, y: Value) -> Value:
@@ -229,7 +230,7 @@ def div(x: ArrayLike, y: ArrayLike) -> Any:
 
 
 @checked
-def square(x: ArrayLike) -> Any:
+def square(x: ArrayLike) -> Array:
     """``x * x``.
 
     Examples
@@ -417,7 +418,7 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 
 @checked
-def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Any:
     """Convert an array to another dtype, by NumPy's casting.
 
     Examples
@@ -432,7 +433,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Any:
 
 
 @checked
-def stop_gradient(x: ArrayLike) -> Any:
+def stop_gradient(x: ArrayLike) -> Array:
     """Return `x`, which derivatives treat as a constant; of a pytree, each leaf.
 
     Parameters

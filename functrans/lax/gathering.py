@@ -159,7 +159,7 @@ def with_some_index(x: Value, windows: ops.PlacedWindows) -> tuple[Any, ops.Plac
     )
 
 
-def index_operand(name: str, given: Any) -> Any:
+def index_operand(name: str, given: ArrayLike) -> Value:
     value = array_operand(given, name, 1)
     aval = aval_of(value)
     if aval.dtype.kind not in "iu":

@@ -19,6 +19,7 @@ from .. import errors
 from ..core import Aval, Jaxpr, Linear, Zero, aval_of, current_trace, eval_trace, tracing
 from ..core.evaluation import evaluate
 from ..core.named_axes import mesh_in_scope
+from ..core.values import Tangent, Value
 from ..custom.custom_call import bind_rule
 from ..custom.rule import Again, CustomRule, Pushed, Values
 from ..frontend.arguments import check_function
@@ -82,7 +83,7 @@ class _Solved(CustomRule):
         """The number of values that `function` captured."""
         return self.arity - len(self.spec.avals)
 
-    def fwd(self, values: Values) -> list[Any]:
+    def fwd(self, values: Values) -> list[Value]:
         """The outputs."""
         return self.solution.leaves(self.solved(values[: self.count], values[self.count :]))
 
@@ -157,15 +158,15 @@ class System(_Solved):
             alone=False,
         )
 
-    def apply(self, captured: Values, b: Values) -> list[Any]:
+    def apply(self, captured: Values, b: Values) -> list[Value]:
         """Solve, by the rule: the solution, and auxiliary data."""
         return bind_rule(self, [*captured, *b], (self.solve, self.transpose_solve))
 
-    def again(self, captured: Values, b: Values) -> list[Any]:
+    def again(self, captured: Values, b: Values) -> list[Value]:
         """Solve, by the rule, for the solution alone."""
         return (self if self.alone else replace(self, alone=True)).apply(captured, b)
 
-    def fwd(self, values: Values) -> list[Any]:
+    def fwd(self, values: Values) -> list[Value]:
         """The outputs."""
         leaves = super().fwd(values)
         return leaves[: self.solution.count] if self.alone else leaves
@@ -179,7 +180,7 @@ class System(_Solved):
         except (errors.NoRuleError, errors.ConcretizationTypeError) as error:
             return self._with_transposed(captured, known, error)
 
-    def _run_backwards(self, of: System, captured: Values, cts: Values) -> list[Any]:
+    def _run_backwards(self, of: System, captured: Values, cts: Values) -> list[Value]:
         """Record what the solver does to a right-hand side, and transpose that."""
         trace = TangentTrace(current_trace.get())
         right = [trace.input(a) for a in self.spec.avals]
@@ -223,7 +224,7 @@ class System(_Solved):
         return [*[None] * self.count, *[y if type(v) is Linear else None for y, v in zip(solution, b)]]
 
 
-def _minus(x: Any, y: Any) -> Any:
+def _minus(x: Tangent, y: Tangent) -> Tangent:
     if type(y) is Zero:
         return x
     return neg_p.bind(y) if type(x) is Zero else sub_p.bind(x, y)
@@ -262,7 +263,7 @@ def padded(jaxpr: Jaxpr, has: Sequence[bool], spec: SolutionSpec) -> Jaxpr:
 
 
 def _traced(
-    fun: Callable[[PyTree], PyTree], name: str, spec: SolutionSpec, values: list[Any]
+    fun: Callable[[PyTree], PyTree], name: str, spec: SolutionSpec, values: list[Value]
 ) -> tuple[Jaxpr, Sequence[Any], SolutionSpec, list[Any]]:
     """A function of solutions, what it captured, and an argument of the type of solutions.
 
@@ -285,7 +286,7 @@ def linear_solve(
     transpose_solve: Solver | None,
     symmetric: bool,
     has_aux: bool,
-) -> Any:
+) -> Value:
     """``lax.custom_linear_solve``."""
     what = "custom_linear_solve"
     for fun in (matvec, solve):
@@ -346,7 +347,7 @@ class Equation(_Solved):
 
 def root(
     f: Callable[[PyTree], PyTree], initial_guess: PyTree, solve: Solver, tangent_solve: Solver, has_aux: bool
-) -> Any:
+) -> PyTree:
     """``lax.custom_root``."""
     for fun in (f, solve, tangent_solve):
         check_function(_ROOT, fun)

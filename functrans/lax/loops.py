@@ -8,6 +8,7 @@ from typing import Any
 
 from ..api.vmap import vmap
 from ..core import aval_of, boundary, is_abstract, last_line
+from ..core.values import ArrayLike, PyTree, Value
 from ..errors import ArgumentError, ArgumentValueError, TracerIntegerConversionError
 from ..frontend.arguments import check_function, flatten_values, given, name_of
 from ..frontend.checked import checked
@@ -25,14 +26,14 @@ __all__ = ["map", "scan"]
 @checked
 def scan(
     f: Callable[..., Any],
-    init: Any,
-    xs: Any = None,
-    length: Any = None,
+    init: PyTree,
+    xs: ArrayLike = None,
+    length: ArrayLike = None,
     reverse: bool = False,
     unroll: int | bool = 1,
     *,
     checkpoint_every: int | None = None,
-) -> Any:
+) -> PyTree:
     """Loop over the rows of arrays, with a carry: one native loop, differentiable in both modes.
 
     Parameters
@@ -174,8 +175,8 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     return tree_map(lambda y, z: concatenate([y, z]), ys, rest)
 
 
-def _over_rows(f: Callable[..., Any], rows: list[Any], tree: PyTreeDef, count: int) -> Any:
-    def call(f: Callable[..., Any], pair: tuple[Any, Any]) -> tuple[Any, Any]:
+def _over_rows(f: Callable[..., Any], rows: list[ArrayLike], tree: PyTreeDef, count: int) -> Any:
+    def call(f: Callable[..., Any], pair: tuple[ArrayLike, ArrayLike]) -> tuple[ArrayLike, ArrayLike]:
         return None, f(pair[1])
 
     return ScanLoop("map", f, call, [], tree_structure(None), rows, tree).run(count)[1]
@@ -195,7 +196,7 @@ def _call_pair(f: Callable[..., Any], tree: tuple[Any, Any]) -> tuple[Any, Any]:
     return tuple(out)
 
 
-def _length(name: str, xs: Any, rows: list[Any], length: Any) -> int:
+def _length(name: str, xs: ArrayLike, rows: list[Value], length: ArrayLike) -> int:
     """The number of iterations."""
     shapes = [aval_of(x).shape for x in rows]
 
@@ -221,7 +222,7 @@ def _length(name: str, xs: Any, rows: list[Any], length: Any) -> int:
     raise ArgumentValueError(f"{name}: expected one number of iterations, got {', '.join(counts)}")
 
 
-def _given_length(name: str, length: Any) -> int:
+def _given_length(name: str, length: ArrayLike) -> int:
     if is_abstract(length):
         raise TracerIntegerConversionError(
             f"{name}: length must be a number, but is a traced value of type {length.aval}: it is the number of rows "
@@ -233,7 +234,7 @@ def _given_length(name: str, length: Any) -> int:
     return count
 
 
-def unrolled(name: str, unroll: Any, length: int) -> int:
+def unrolled(name: str, unroll: ArrayLike, length: int) -> int:
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     count = index(name, "unroll", unroll)
@@ -242,7 +243,7 @@ def unrolled(name: str, unroll: Any, length: int) -> int:
     return max(count, 1)
 
 
-def _positive(name: str, argument: str, value: Any) -> int:
+def _positive(name: str, argument: str, value: ArrayLike) -> int:
     number = index(name, argument, value)
     if number < 1:
         raise ArgumentValueError(f"{name}: {argument} must be at least 1, got {number}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays.array import Array
 from ..core import ArgumentValueError, DtypeError, ShapeError, canonical
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, DTypeLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..numpy.products import einsum
@@ -32,7 +32,7 @@ def conv_general_dilated_patches(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """The windows that a convolution would see, each as the channels of its position.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..arrays.array import Array
 from ..core import DtypeError, Primitive, ShapeError, aval_of, canonical, promote
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, DTypeLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops
@@ -55,7 +55,7 @@ reduce_or = _reduction("reduce_or", ops.reduce_or_p, "Whether any element is tru
 
 
 @checked
-def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Any:
     """The index of the largest element along an axis; of equal ones, the first.
 
     Examples
@@ -69,7 +69,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Any:
 
 
 @checked
-def argmin(operand: ArrayLike, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Any:
     """The index of the smallest element along an axis; of equal ones, the first.
 
     Examples
@@ -82,7 +82,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: Any) -> Any:
     return _argument("argmin", ops.argmin_p, operand, axis, index_dtype)
 
 
-def _argument(name: str, prim: Primitive, operand: Value, axis: int, index_dtype: Any) -> Value:
+def _argument(name: str, prim: Primitive, operand: Value, axis: int, index_dtype: DTypeLike) -> Value:
     x = single(name, operand)
     d = one_axis(axis, len(shape_of(x)), f"lax.{name}")
     prim.abstract(aval_of(x), axes=(d,))
@@ -95,7 +95,7 @@ def _argument(name: str, prim: Primitive, operand: Value, axis: int, index_dtype
 # --- products -----------------------------------------------------------------------------------------------
 
 
-def _product_operands(name: str, lhs: Value, rhs: Value, preferred: Any) -> tuple[Any, Any]:
+def _product_operands(name: str, lhs: Value, rhs: Value, preferred: Any) -> tuple[Value, Value]:
     x, y = single(name, lhs), single(name, rhs)
     if preferred is not None:
         to = canonical(preferred, f"lax.{name}: preferred_element_type")
@@ -108,9 +108,9 @@ def _product_operands(name: str, lhs: Value, rhs: Value, preferred: Any) -> tupl
 def dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
-    dimension_numbers: Any,
+    dimension_numbers: ArrayLike,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """Multiply arrays and sum over pairs of axes, for each index of pairs of batch axes.
 
@@ -165,7 +165,7 @@ def dot(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None, preferred_element
 
 
 @checked
-def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
     """Multiply the matrices in the last two axes; the axes before them must be equal.
 
     Examples

@@ -14,6 +14,7 @@ from ..control import checkpointed_scan
 from ..control import scan as scan_primitive
 from ..core import Aval, PytreeError, aval_of, last_line
 from ..core.autocast import made
+from ..core.values import ArrayLike, PyTree, Value
 from ..debug.host import debug_callback
 from ..frontend.arguments import flatten_values, given, name_of, result
 from ..frontend.pytree import PyTreeDef, tree_structure, tree_unflatten
@@ -27,7 +28,7 @@ from .branching import cond
 class Carry:
     """The carry of a loop that runs as Python, with the same type checks as a compiled loop's."""
 
-    def __init__(self, what: str, fun: Callable[..., Any], leaves: Sequence[Any], tree: PyTreeDef):
+    def __init__(self, what: str, fun: Callable[..., Any], leaves: Sequence[Value], tree: PyTreeDef):
         self.what = what
         self.fun = fun
         self.leaves = list(leaves)
@@ -35,16 +36,16 @@ class Carry:
         self._casts = made.count
 
     @property
-    def value(self) -> Any:
+    def value(self) -> PyTree:
         """Return the carry that the body gets."""
         return tree_unflatten(self.tree, [given(x) for x in self.leaves])
 
     @property
-    def last(self) -> Any:
+    def last(self) -> PyTree:
         """Return the result of the loop."""
         return tree_unflatten(self.tree, [result(x) for x in self.leaves])
 
-    def replace(self, value: Any) -> None:
+    def replace(self, value: ArrayLike) -> None:
         """Replace the carry by the body's result."""
         leaves, tree = flatten_values(value, self._place)
         bodies.check_structure(self.what, self.fun, self.tree, tree)
@@ -80,7 +81,7 @@ class Rows:
             )
         self.rows.append(leaves)
 
-    def stacked(self, reverse: bool) -> Any:
+    def stacked(self, reverse: bool) -> PyTree:
         """Stack the rows along a new first axis."""
         assert self.tree is not None
         rows = self.rows[::-1] if reverse else self.rows
@@ -105,7 +106,7 @@ def reporting(progress: Progress, call: Callable[..., tuple[Any, Any]]) -> Calla
     return counted
 
 
-def _report(progress: Progress, now: Any, done: Any) -> None:
+def _report(progress: Progress, now: Value, done: Value) -> None:
     cond(now, lambda done: debug_callback(progress.report, done), lambda done: None, done)
 
 
@@ -164,7 +165,7 @@ class ScanLoop(NamedTuple):
         carry, tree = [*START, *self.carry], pair(tree_structure(START), self.tree)
         return self._replace(fun=progress.body, call=call, carry=carry, tree=tree)
 
-    def last(self, outs: Sequence[Any], carried: bodies.CarryBody) -> Any:
+    def last(self, outs: Sequence[Value], carried: bodies.CarryBody) -> PyTree:
         """Select the carry from the results."""
         return tree_unflatten(self.tree, bodies.carry_out(outs[: len(self.carry)], carried.weak))
 
@@ -199,7 +200,7 @@ class ScanLoop(NamedTuple):
 COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 
-def _row_aval(x: Any) -> Aval:
+def _row_aval(x: ArrayLike) -> Aval:
     if type(x) is range:
         return COUNTER
     aval = aval_of(x)

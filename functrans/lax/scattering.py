@@ -32,10 +32,10 @@ def _window_sizes(
 def _scattered(
     name: str,
     prim: Primitive,
-    given: Sequence[Any],
+    given: Sequence[Value],
     dimension_numbers: Any,
     unique_indices: bool,
-    mode: Any,
+    mode: str | None,
 ) -> Value:
     """Bind `prim` to operand and updates at these indices."""
     name = f"lax.{name}"
@@ -60,7 +60,7 @@ def _scattered(
     return ops.reshape_p.bind(out, shape=shape) if shape_of(out) != shape else out
 
 
-def _given(name: str, operand: Value, scatter_indices: Any, updates: Value) -> tuple[Any, Any, Any]:
+def _given(name: str, operand: Value, scatter_indices: Value, updates: Value) -> tuple[Value, Value, Value]:
     """Check that operand and updates have one dtype; return them and the indices."""
     x, new = array_operand(operand, name), array_operand(updates, name, 2)
     if x.dtype != new.dtype:
@@ -132,7 +132,7 @@ def _scatter(
 ) -> Callable[..., Any]:
     def function(
         operand: Value,
-        scatter_indices: Any,
+        scatter_indices: Value,
         updates: Value,
         dimension_numbers: gathering.ScatterDimensionNumbers,
         *,

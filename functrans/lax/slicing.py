@@ -101,7 +101,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 
 
 def _starts(
-    x: Value, start_indices: Any, name: str, allow_negative_indices: bool | Sequence[bool]
+    x: Value, start_indices: ArrayLike, name: str, allow_negative_indices: bool | Sequence[bool]
 ) -> list[Any]:
     """One start per axis; negative ones count from the end where they are allowed, and count as 0 elsewhere."""
     shape = shape_of(x)
@@ -216,7 +216,7 @@ def dynamic_index_in_dim(
 @checked
 def dynamic_update_slice(
     operand: ArrayLike,
-    update: Any,
+    update: ArrayLike,
     start_indices: ArrayLike,
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
@@ -238,7 +238,7 @@ def dynamic_update_slice(
     return owned(ops.dynamic_update_slice_p.bind(x, new, *starts), operand)
 
 
-def operands_of_update(name: str, operand: ArrayLike, update: Any) -> tuple[Any, Any]:
+def operands_of_update(name: str, operand: ArrayLike, update: ArrayLike) -> tuple[Any, Any]:
     """Check that operand and update have one dtype; their shapes may differ."""
     x = single(name, operand)
     new = value_of(update, name, 1)
@@ -248,7 +248,7 @@ def operands_of_update(name: str, operand: ArrayLike, update: Any) -> tuple[Any,
 
 @checked
 def dynamic_update_slice_in_dim(
-    operand: ArrayLike, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+    operand: ArrayLike, update: ArrayLike, start_index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
     """`dynamic_update_slice` along one axis.
 
@@ -267,7 +267,7 @@ def dynamic_update_slice_in_dim(
 
 @checked
 def dynamic_update_index_in_dim(
-    operand: ArrayLike, update: Any, index: Index, axis: int, *, allow_negative_indices: bool = True
+    operand: ArrayLike, update: ArrayLike, index: Index, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
     """Replace one element of `operand` along an axis.
 

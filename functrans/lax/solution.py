@@ -13,6 +13,7 @@ from ..control.body_cache import interned
 from ..core import Aval, Jaxpr, Source, Tracer, aval_of, is_inexact, last_line
 from ..core.autocast import ambient
 from ..core.evaluation import evaluate
+from ..core.values import ArrayLike, Value
 from ..errors import ArgumentError, DtypeError, ShapeError
 from ..frontend.arguments import flatten_values, given, name_of, result, results, value_of
 from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_unflatten
@@ -59,11 +60,11 @@ class SolutionSpec:
         values = [strong(x, d if is_inexact(d) else _FLOAT) for x, d in zip(values, dtypes)]
         return SolutionSpec(what, name, treedef, tuple(map(aval_of, values))), values
 
-    def filled(self, values: Sequence[Any]) -> PyTree:
+    def filled(self, values: Sequence[Value]) -> PyTree:
         """A tree of this structure, as users' functions get it."""
         return tree_unflatten(self.tree, [given(x) for x in values])
 
-    def leaves(self, tree: PyTree, who: str, source: Source | None, accepts: Accepts = _same) -> list[Any]:
+    def leaves(self, tree: PyTree, who: str, source: Source | None, accepts: Accepts = _same) -> list[Value]:
         """The leaves of what `who` returned, as values of exactly these types.
 
         Raises
@@ -76,13 +77,13 @@ class SolutionSpec:
         values = self._checked(tree, f"{who} returned", f"{who} must return", source, accepts)
         return [read_only_copy(x) for x in values]
 
-    def arguments(self, tree: PyTree, who: str) -> list[Any]:
+    def arguments(self, tree: PyTree, who: str) -> list[Value]:
         """The leaves of an argument for `who`, as values of exactly these types; other real dtypes are converted."""
         return self._checked(tree, f"{who} was given", f"{who} takes", None, real_for_real)
 
     def _checked(
         self, tree: PyTree, got: str, expected: str, source: Source | None, accepts: Accepts
-    ) -> list[Any]:
+    ) -> list[Value]:
         values, treedef = flatten_values(tree, lambda path: f"{self.what}: what {got}{keystr(path)}")
         mismatch = TreeSpec(self.tree, self.avals).mismatch(treedef, map(aval_of, values), accepts)
         if mismatch is None:
@@ -125,7 +126,7 @@ class Solution:
         self.count = len(spec.avals)
         self._aux: tuple[PyTreeDef, list[Any]] | None = None  # structure, and leaves that are not arrays
 
-    def leaves(self, out: PyTree) -> list[Any]:
+    def leaves(self, out: PyTree) -> list[ArrayLike]:
         """All leaves, as values."""
         source = last_line(self.solver)
         if not self.has_aux:
@@ -142,7 +143,7 @@ class Solution:
         arrays = [value_of(x, lambda: f"{self.spec.what}: auxiliary data") for x in aux if _is_array(x)]
         return leaves + [read_only_copy(strong(x, aval_of(x).dtype)) for x in arrays]
 
-    def solved(self, name: str, fun: Callable[[PyTree], PyTree], values: Sequence[Any]) -> list[Any]:
+    def solved(self, name: str, fun: Callable[[PyTree], PyTree], values: Sequence[ArrayLike]) -> list[Any]:
         """What the solver returns for a function and an argument, as values; what that function returns is checked."""
         checked = Checked(name, fun, self.spec)
         found = self.leaves(self.solver(checked, self.spec.filled(values)))
@@ -150,7 +151,7 @@ class Solution:
             trace_map(fun, name, self.spec)
         return found
 
-    def handed_out(self, outs: Sequence[Any]) -> PyTree:
+    def handed_out(self, outs: Sequence[Value]) -> PyTree:
         """What the caller gets."""
         x = results(self.spec.tree, outs[: self.count])
         if self._aux is None:
@@ -160,7 +161,7 @@ class Solution:
         return x, tree_unflatten(tree, [result(next(arrays)) if y is None else y for y in others])
 
 
-def _is_array(x: Any) -> bool:
+def _is_array(x: ArrayLike) -> bool:
     return isinstance(x, Tracer | np.ndarray | np.generic | int | float | complex)
 
 
@@ -170,7 +171,7 @@ def _is_array(x: Any) -> bool:
 def trace_map(fun: Callable[..., Any], who: str, spec: SolutionSpec) -> tuple[Jaxpr, tuple[Any, ...]]:
     """A user's function from a tree to a tree of the same types as a jaxpr, and what it captured: leading operands."""
 
-    def flat(*values: Any) -> list[Any]:
+    def flat(*values: ArrayLike) -> list[Any]:
         return spec.leaves(fun(spec.filled(values)), f"{who} ({name_of(fun)})", last_line(fun))
 
     jaxpr, captured = lift_constants(stage(flat, spec.avals, name_of(fun)))
@@ -188,7 +189,7 @@ class TracedTree:
 
     __slots__ = ("__name__", "called", "captured", "jaxpr", "spec")
 
-    def __init__(self, name: str, jaxpr: Jaxpr, captured: Sequence[Any], spec: SolutionSpec):
+    def __init__(self, name: str, jaxpr: Jaxpr, captured: Sequence[Value], spec: SolutionSpec):
         self.__name__ = name
         self.jaxpr = jaxpr
         self.captured = captured

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.values import ArrayLike, PyTree
 from ..frontend.checked import checked
 from ..runtime.tracebacks import boundary
 from .implicit import linear_solve, root
@@ -16,7 +17,7 @@ __all__ = ["custom_linear_solve", "custom_root"]
 @checked
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
-    b: Any,
+    b: ArrayLike,
     solve: Callable[[Callable[[Any], Any], Any], Any],
     transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
     symmetric: bool = False,
@@ -137,7 +138,7 @@ def custom_root(
     solve: Callable[[Callable[[Any], Any], Any], Any],
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
-) -> Any:
+) -> PyTree:
     r"""Find a root with your own solver; derivatives come from the equation.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer, is_inexact
 from ..core.dtypes import INT32
-from ..core.values import ArrayLike
+from ..core.values import ArrayLike, PyTree, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..numpy.indexing.take import take_along_axis
@@ -20,7 +20,7 @@ __all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "top_k"]
 
 
 @checked
-def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> PyTree:
     """Sort along an axis; several arrays are permuted alike, ordered by the first `num_keys` of them.
 
     Parameters
@@ -72,7 +72,9 @@ def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_ke
 
 
 @checked
-def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def sort_key_val(
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Value, Value]:
     """Sort keys along an axis, and permute values alike.
 
     Examples
@@ -87,7 +89,7 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
 
 
 @checked
-def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Value, Value]:
     """The `k` largest elements along an axis, largest first, and their indices.
 
     Parameters
@@ -139,7 +141,7 @@ def approx_max_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+) -> tuple[Value, Value]:
     """The `k` largest elements along an axis, largest first, and their indices: exactly, as JAX's on a CPU.
 
     Parameters
@@ -194,7 +196,7 @@ def approx_min_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+) -> tuple[Value, Value]:
     """The `k` smallest elements along an axis, smallest first, and their indices: exactly, as JAX's on a CPU.
 
     Parameters
@@ -238,7 +240,7 @@ def approx_min_k(
 
 
 def _approximated(
-    name: str, operand: Any, k: Any, axis: int, recall: float, override: int, aggregated: bool
+    name: str, operand: Value, k: ArrayLike, axis: int, recall: float, override: int, aggregated: bool
 ) -> tuple[Any, int, int]:
     """The operand, the number of elements to return, and the axis."""
     x, k = array_operand(operand, name), _operator.index(k)

@@ -126,7 +126,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Any:
 
 
 @checked
-def polygamma(m: Any, x: ArrayLike) -> Any:
+def polygamma(m: ArrayLike, x: ArrayLike) -> Any:
     """The derivative of order `m` of `digamma`.
 
     Parameters
@@ -161,7 +161,7 @@ def polygamma(m: Any, x: ArrayLike) -> Any:
     return finish(ops.polygamma_p.bind(value, m=order))
 
 
-def _of_orders(m: Any, x: Value) -> Value:
+def _of_orders(m: ArrayLike, x: Value) -> Value:
     orders, value = broadcast_operands("polygamma", m, x)
     known, dtype = concrete(orders), aval_of(value).dtype
     if not is_float(dtype):

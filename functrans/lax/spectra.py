@@ -49,7 +49,7 @@ def eigh(
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Value, Value]:
     """Eigenvectors and eigenvalues (**in this order**) of symmetric or Hermitian matrices.
 
     Parameters
@@ -224,7 +224,7 @@ def eig(
     return [finish(y) for y in (w, *left, *(right if compute_right_eigenvectors else []))]
 
 
-def _left(right: Any) -> Any:
+def _left(right: ArrayLike) -> Any:
     """Left eigenvectors of norm 1, with their largest element real, as in LAPACK."""
     shape, dtype = shape_of(right), dtype_of(right)
     if not shape[-1]:

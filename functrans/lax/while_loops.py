@@ -11,6 +11,7 @@ from ..api.progress import Progress
 from ..control import scan as scan_primitive
 from ..control import while_loop as while_primitive
 from ..core import Aval, Source, aval_of, boundary, concrete, is_abstract, last_line
+from ..core.values import ArrayLike, PyTree, Value
 from ..errors import ArgumentError, ArgumentValueError, ConditionTypeError
 from ..frontend.arguments import check_function, flatten_values, name_of, value_of
 from ..frontend.checked import checked
@@ -31,13 +32,13 @@ __all__ = [
 @boundary
 @checked
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: ArrayLike,
+    upper: ArrayLike,
     body_fun: Callable[..., Any],
-    init_val: Any,
+    init_val: PyTree,
     *,
     unroll: int | bool | None = None,
-) -> Any:
+) -> PyTree:
     """Loop from one integer to another, with a carry.
 
     Parameters
@@ -107,7 +108,7 @@ def fori_loop(
     return _counted(body_fun, carry, tree, start, ops.sub_p.bind(stop, start))
 
 
-def _bound(name: str, which: str, x: Any) -> Any:
+def _bound(name: str, which: str, x: ArrayLike) -> Any:
     value = value_of(x, lambda: f"{name}: {which}")
     aval = aval_of(value)
     if aval.shape or aval.dtype.kind not in "iu":
@@ -121,10 +122,10 @@ def _with_row(fun: Callable[..., Any], pair: tuple[Any, Any]) -> tuple[Any, Any]
 
 def _counted(
     fun: Callable[..., Any],
-    init: list[Any],
+    init: list[ArrayLike],
     tree: PyTreeDef,
-    start: Any,
-    count: Any,
+    start: ArrayLike,
+    count: ArrayLike,
     call: Callable[..., tuple[Any, Any]] = _with_row,
 ) -> Any:
     """Run a loop over `count` numbers from `start` on; both are known only at run time."""
@@ -152,7 +153,7 @@ def _counted(
 
 @boundary
 @checked
-def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
+def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: PyTree) -> PyTree:
     """Loop as long as a condition holds; differentiable in both modes.
 
     Parameters
@@ -243,11 +244,11 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     return tree_unflatten(tree, carry_out(outs[: len(carried.init)], carried.weak))
 
 
-def _call(fun: Callable[..., Any], val: Any) -> Any:
+def _call(fun: Callable[..., Any], val: ArrayLike) -> Any:
     return fun(val)
 
 
-def _python_condition(cond_fun: Callable[..., Any], carry: Carry) -> Any:
+def _python_condition(cond_fun: Callable[..., Any], carry: Carry) -> Value:
     leaves, tree = flatten_values(
         cond_fun(carry.value), lambda path: f"the result of {name_of(cond_fun)}{keystr(path)}"
     )

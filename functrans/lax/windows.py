@@ -15,7 +15,7 @@ from ..api.bodies import as_expected
 from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, Aval, ShapeError, Tracer, aval_of
 from ..core.autocast import made
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, PyTree, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops, ufuncs
@@ -41,7 +41,7 @@ def of_rank(numbers: Sequence[int] | None, rank: int, name: str) -> Ints:
     return extents
 
 
-def given_padding(padding: Any, rank: int, name: str) -> Pads:
+def given_padding(padding: ArrayLike, rank: int, name: str) -> Pads:
     """Pairs of integers, one for each axis."""
     try:
         pairs = tuple([as_shape(pair, f"{name}: padding") for pair in padding])
@@ -131,7 +131,7 @@ def _is_neutral(value: Value, fold: str, dtype: np.dtype) -> bool:
 # --- trees of operands --------------------------------------------------------------------------------------
 
 
-def _leaves(operands: Any, init_values: Any, name: str) -> tuple[list[Any], list[Any], Any]:
+def _leaves(operands: Value, init_values: ArrayLike, name: str) -> tuple[list[Any], list[Any], Any]:
     """Check and flatten operands of one shape, and an initial number for each, in its dtype."""
     xs, tree = tree_util.tree_flatten(operands)
     inits, other = tree_util.tree_flatten(init_values)
@@ -152,7 +152,9 @@ def _leaves(operands: Any, init_values: Any, name: str) -> tuple[list[Any], list
     return values, begin, tree
 
 
-def _applied(computation: Computation, tree: Any, name: str, left: list[Any], right: list[Any]) -> list[Any]:
+def _applied(
+    computation: Computation, tree: PyTree, name: str, left: list[Any], right: list[Any]
+) -> list[Any]:
     """Apply a user's operation to pytrees of arrays; it must preserve their types."""
     given = [tree_util.tree_unflatten(tree, list(map(finish, side))) for side in (left, right)]
     before = made.count

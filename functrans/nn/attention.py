@@ -63,7 +63,7 @@ def dot_product_attention(
     key: ArrayLike,
     value: ArrayLike,
     bias: ArrayLike = None,
-    mask: Any = None,
+    mask: ArrayLike = None,
     *,
     scale: ArrayLike = None,
     is_causal: bool = False,
@@ -183,7 +183,7 @@ def _with_examples(x: Value, name: str) -> Value:
     return x if len(shape) == 4 else ops.reshape_p.bind(x, shape=(1, *shape))
 
 
-def _check_shapes(q: Any, k: Any, v: Any) -> None:
+def _check_shapes(q: Value, k: Value, v: Value) -> None:
     (examples, _, heads, features), own = shape_of(q), shape_of(k)
     if shape_of(v) != own or (own[0], own[3]) != (examples, features):
         raise ShapeError(
@@ -213,7 +213,7 @@ def _window(size: Any) -> tuple[int, int] | None:
     return before, after
 
 
-def _booleans(mask: Any) -> Any:
+def _booleans(mask: ArrayLike) -> Any:
     value = array_operand(mask, _NAME, 4)
     if dtype_of(value).kind != "b":
         raise DtypeError(

@@ -21,7 +21,7 @@ from typing import Any
 from .. import lax
 from .. import numpy as fnp
 from ..core.kernel import BlockEmitter, IndexEmitter, ScalarEmitter
-from ..core.values import Value
+from ..core.values import ArrayLike, Value
 from ..custom.function import Function
 
 
@@ -40,7 +40,7 @@ class Band:
     causal: bool = False
     window: tuple[int, int] | None = None
 
-    def mask(self, queries: Any, keys: Any) -> Any:
+    def mask(self, queries: Value, keys: Value) -> bool:
         """Which pairs take part; True for all."""
         mask: Any = True
         if self.causal:
@@ -86,7 +86,7 @@ class _Block:
         places = (self.row // self.heads, self.row % self.heads, 0, self.i, 0, self.j, 0)
         return [0 if n == 1 else place for n, place in zip(x.shape, places)]
 
-    def part(self, x: Any) -> Value:
+    def part(self, x: ArrayLike) -> Value:
         """The block of a bias or mask."""
         return lax.dynamic_slice(x, self.start(x), self.sizes(x)).reshape(x.shape[2], x.shape[4], x.shape[6])
 
@@ -94,7 +94,7 @@ class _Block:
         """The extents of a block of a bias or mask."""
         return (1, 1, x.shape[2], 1, x.shape[4], 1, x.shape[6])
 
-    def logits(self, q: Any, k: Any) -> Any:
+    def logits(self, q: ArrayLike, k: ArrayLike) -> Any:
         """The block's logits, ``-inf`` where a pair does not take part."""
         out = product(q, k.T)
         if self.bias is not None:
@@ -114,13 +114,13 @@ class _Block:
         some = self.band.reaches((i, i + self.queries - 1), (j, j + self.keys - 1))
         return some if self.limit is None else (j < self.limit) & some
 
-    def step(self, function: Any, carry: Any) -> Any:
+    def step(self, function: Any, carry: ArrayLike) -> Any:
         """``function(carry)`` if the block is needed, else the carry."""
         needed = self.is_needed
         return function(carry) if needed is True else lax.cond(needed, function, lambda c: c, carry)
 
 
-def product(x: Any, y: Any) -> Any:
+def product(x: ArrayLike, y: ArrayLike) -> Any:
     """``x @ y`` for stacked rows `x` and a matrix, as one product of matrices."""
     return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1])
 
@@ -130,7 +130,7 @@ def summed_over_group(x: Value, y: Value) -> Any:
     return x.reshape(-1, x.shape[-1]).T @ y.reshape(-1, y.shape[-1])
 
 
-def _finite(x: Any) -> Any:
+def _finite(x: ArrayLike) -> Any:
     """0 instead of ``-inf``: what is left of a row of logits without any key."""
     return fnp.where(x == -math.inf, x.dtype.type(0), x)
 
@@ -153,25 +153,29 @@ class Blocks:
     mask: Any
     limit: Any
 
-    def block(self, row: Any, limit: Any, i: Any, j: Any, q: Any, k: Any) -> _Block:
+    def block(
+        self, row: ArrayLike, limit: Any, i: ArrayLike, j: ArrayLike, q: ArrayLike, k: ArrayLike
+    ) -> _Block:
         """The block of rows `q` and `k`, number (`i`, `j`)."""
         return _Block(self.band, self.heads, row, limit, self.bias, self.mask, i, j, q.shape[-2], k.shape[-2])
 
-    def over_rows(self, function: Any, carry: Any, *arrays: Value) -> Any:
+    def over_rows(self, function: Any, carry: ArrayLike, *arrays: Value) -> Any:
         """A scan of ``function(carry, row, limit, *parts)`` over the rows."""
 
-        def step(c: Any, x: Any) -> Any:
+        def step(c: ArrayLike, x: ArrayLike) -> Any:
             row, limit, *parts = x
             return function(c, row, limit, *parts)
 
         return lax.scan(step, carry, (fnp.arange(arrays[0].shape[0]), self.limit, *arrays))
 
-    def forward(self, q: Any, k: Any, v: Any) -> tuple[Any, Any]:
+    def forward(self, q: ArrayLike, k: ArrayLike, v: ArrayLike) -> tuple[Any, Any]:
         """The result, and the logarithm of each row's sum of exponentials."""
         n = k.shape[1]
 
-        def queries(row: Any, limit: Any, k: IndexEmitter, v: Any, i: Any, q: Any) -> Any:
-            def keys(carry: Any, x: Any) -> Any:
+        def queries(
+            row: ArrayLike, limit: Any, k: IndexEmitter, v: ArrayLike, i: ArrayLike, q: ArrayLike
+        ) -> Any:
+            def keys(carry: ArrayLike, x: ArrayLike) -> Any:
                 j, k, v = x
                 block = self.block(row, limit, i, j, q, k)
                 return block.step(lambda c: _online(block.logits(q, k), v, *c), carry), None
@@ -184,29 +188,40 @@ class Blocks:
             lse = fnp.where(empty, total.dtype.type(-math.inf), top + fnp.log(total))
             return out / total, lse[..., 0]
 
-        def rows(carry: Any, row: Any, limit: Any, q: Any, k: IndexEmitter, v: Any) -> Any:
+        def rows(
+            carry: ArrayLike, row: ArrayLike, limit: Any, q: ArrayLike, k: IndexEmitter, v: ArrayLike
+        ) -> Any:
             of_keys = partial(queries, row, limit, k, v)
             return carry, lax.scan(lambda c, x: (c, of_keys(*x)), None, (fnp.arange(q.shape[0]), q))[1]
 
         return self.over_rows(rows, None, q, k, v)[1]
 
     def backward(
-        self, q: Any, k: Any, v: Any, out: Any, lse: Any, cts: tuple[Any, Any], bias_needed: bool
+        self,
+        q: ArrayLike,
+        k: ArrayLike,
+        v: ArrayLike,
+        out: ArrayLike,
+        lse: Any,
+        cts: tuple[Any, Any],
+        bias_needed: bool,
     ) -> tuple[Any, ...]:
         """The cotangents of `q`, `k`, `v` and the bias (None unless needed), for those of the results."""
         ct, ct_lse = cts
         inner = fnp.sum(ct * out, axis=-1) - ct_lse
         n = k.shape[1]
 
-        def queries(carry: Any, row: Any, limit: Any, k: IndexEmitter, v: Any, x: Any) -> Any:
+        def queries(
+            carry: ArrayLike, row: ArrayLike, limit: Any, k: IndexEmitter, v: ArrayLike, x: ArrayLike
+        ) -> Any:
             i, q, lse, inner, ct = x
             ct_k, ct_v, ct_bias = carry
 
-            def keys(carry: Any, x: Any) -> Any:
+            def keys(carry: ArrayLike, x: ArrayLike) -> Any:
                 j, k, v, *kept = x
                 block = self.block(row, limit, i, j, q, k)
 
-                def step(c: Any) -> Any:
+                def step(c: ArrayLike) -> Any:
                     ct_q, ct_bias, ct_k, ct_v = c
                     weights = fnp.exp(block.logits(q, k) - _finite(lse)[..., None])
                     ct_logits = weights * (product(ct, v.T) - inner[..., None])
@@ -223,7 +238,9 @@ class Blocks:
             (ct_q, ct_bias), (ct_k, ct_v) = lax.scan(keys, start, (fnp.arange(n), k, v, ct_k, ct_v))
             return (ct_k, ct_v, ct_bias), ct_q
 
-        def rows(ct_bias: Any, row: Any, limit: Any, q: Any, k: Any, v: Any, *others: Any) -> Any:
+        def rows(
+            ct_bias: Any, row: ArrayLike, limit: Any, q: ArrayLike, k: ArrayLike, v: ArrayLike, *others: Any
+        ) -> Any:
             start = fnp.zeros(k.shape, k.dtype), fnp.zeros(v.shape, v.dtype), ct_bias
             (ct_k, ct_v, ct_bias), ct_q = lax.scan(
                 lambda c, x: queries(c, row, limit, k, v, x), start, (fnp.arange(q.shape[0]), q, *others)
@@ -238,14 +255,14 @@ class Blocks:
         """The tangents of the results, for those of `q`, `k`, `v` and the bias."""
         n = primals[1].shape[1]
 
-        def queries(row: Any, limit: Any, of_keys: Any, x: Any) -> Any:
+        def queries(row: ArrayLike, limit: Any, of_keys: Any, x: ArrayLike) -> Any:
             i, q, out, lse, t_q = x
 
-            def keys(carry: Any, x: Any) -> Any:
+            def keys(carry: ArrayLike, x: ArrayLike) -> Any:
                 j, k, v, t_k, t_v = x
                 block = self.block(row, limit, i, j, q, k)
 
-                def step(c: Any) -> Any:
+                def step(c: ArrayLike) -> Any:
                     total, shift = c
                     weights = fnp.exp(block.logits(q, k) - _finite(lse)[..., None])
                     t_logits = product(q, t_k.T) + product(t_q, k.T)
@@ -262,13 +279,13 @@ class Blocks:
             return total - shift * out, shift[..., 0]
 
         def rows(
-            carry: Any,
-            row: Any,
+            carry: ArrayLike,
+            row: ArrayLike,
             limit: Any,
-            q: Any,
+            q: ArrayLike,
             k: ScalarEmitter,
-            v: Any,
-            out: Any,
+            v: ArrayLike,
+            out: ArrayLike,
             lse: Any,
             *tangents: Any,
         ) -> Any:
@@ -281,7 +298,7 @@ class Blocks:
         return self.over_rows(rows, None, *primals, lse, *tangents)[1]
 
 
-def _online(logits: Value, v: Value, out: Any, top: Any, total: Any) -> tuple[Any, Any, Any]:
+def _online(logits: Value, v: Value, out: ArrayLike, top: Any, total: ArrayLike) -> tuple[Any, Any, Any]:
     """Add a block to a row's weighted sum of values, its largest logit and its sum of exponentials."""
     new = fnp.maximum(top, fnp.max(logits, axis=-1, keepdims=True))
     shift = _finite(new)
@@ -290,7 +307,7 @@ def _online(logits: Value, v: Value, out: Any, top: Any, total: Any) -> tuple[An
     return out * scale + product(weights, v), new, total
 
 
-def _added(total: Any, part: Any, block: _Block) -> Any:
+def _added(total: ArrayLike, part: Any, block: _Block) -> Any:
     """Add a block's cotangent to that of the bias, summed over the axes along which the bias is repeated."""
     sizes = block.sizes(total)
     axes = tuple([axis for axis, d in enumerate((2, 4, 6)) if total.shape[d] == 1])
@@ -304,13 +321,20 @@ class BlockedAttention(Function):
 
     @staticmethod
     def forward(
-        band: Band, heads: int, q: Any, k: BlockEmitter, v: Any, bias: Any, mask: Any, limit: Any
+        band: Band,
+        heads: int,
+        q: ArrayLike,
+        k: BlockEmitter,
+        v: ArrayLike,
+        bias: Any,
+        mask: ArrayLike,
+        limit: Any,
     ) -> tuple[Any, Any]:
         """The value."""
         return Blocks(band, heads, bias, mask, limit).forward(q, k, v)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+    def setup_context(ctx: Any, inputs: ArrayLike, output: ArrayLike) -> None:
         """Save the arguments, the result, and the sums."""
         band, heads, *arrays = inputs
         ctx.band, ctx.heads = band, heads

@@ -70,7 +70,7 @@ def _initializer(
     """The initializer that draws by a function of key, shape and dtype."""
     own = _dtype(default, name)
 
-    def init(key: Value, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None) -> Any:
+    def init(key: Value, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None) -> Value:
         """Draw an array of a shape and dtype."""
         _one_device(out_sharding, name)
         return finish(draw(key, as_shape(shape, name), own if dtype is None else _dtype(dtype, name)))
@@ -198,7 +198,7 @@ def normal(stddev: Any = 0.01, dtype: DTypeLike = None) -> Any:
 @checked
 @described(_MADE)
 def truncated_normal(
-    stddev: Any = 0.01, dtype: DTypeLike = None, lower: Any = -2.0, upper: ArrayLike = 2.0
+    stddev: Any = 0.01, dtype: DTypeLike = None, lower: ArrayLike = -2.0, upper: ArrayLike = 2.0
 ) -> Any:
     """An initializer that draws normal numbers of mean 0 between two bounds.
 
@@ -287,12 +287,12 @@ def variance_scaling(
 
 
 def _scaling(
-    name: str, scale: Any, mode: str, distribution: str, axes: Sequence[Any], dtype: DTypeLike
+    name: str, scale: ArrayLike, mode: str, distribution: str, axes: Sequence[Any], dtype: DTypeLike
 ) -> Any:
     one_of(mode, tuple(_MODES), f"{name}: mode")
     one_of(distribution, ("truncated_normal", "normal", "uniform"), f"{name}: distribution")
 
-    def draw(key: Any, shape: tuple[int, ...], to: np.dtype) -> Value:
+    def draw(key: Value, shape: tuple[int, ...], to: np.dtype) -> Value:
         variance = to.type(scale / max(_MODES[mode](*_fans(name, shape, axes)), 1e-300))
         if distribution == "normal":
             return random.normal(key, shape, to) * np.sqrt(variance)
@@ -323,7 +323,7 @@ def _fans(name: str, shape: tuple[int, ...], axes: Sequence[Any]) -> tuple[float
     return inputs * field, outputs * field
 
 
-def _disk(key: Any, shape: tuple[int, ...], to: np.dtype, truncated: bool) -> Value:
+def _disk(key: ArrayLike, shape: tuple[int, ...], to: np.dtype, truncated: bool) -> Value:
     """Complex numbers of variance 1: uniform on a disk, or normal with a modulus of at most 2."""
     real = np.dtype(np.float32 if to.itemsize == 8 else np.float64)
     first, second = random.split(key)
@@ -351,7 +351,9 @@ Examples
 
 
 def _scaled(name: str, scale: float, mode: str, distribution: str, summary: str) -> Callable[..., Any]:
-    def function(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: DTypeLike = None) -> Any:
+    def function(
+        in_axis: ArrayLike = -2, out_axis: ArrayLike = -1, batch_axis: ArrayLike = (), dtype: DTypeLike = None
+    ) -> Any:
         return _scaling(name, scale, mode, distribution, (in_axis, out_axis, batch_axis), dtype)
 
     function.__name__ = function.__qualname__ = name

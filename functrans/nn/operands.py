@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import FLOAT64, DtypeError, is_bfloat16
-from ..core.values import Value
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..frontend.docstrings import with_sections
 from ..numpy.dispatch import array_operand
@@ -31,7 +31,7 @@ DtypeError
 """
 
 
-def real_operand(x: Value, name: str, position: int = 0) -> Any:
+def real_operand(x: Value, name: str, position: int = 0) -> Value:
     """A float array or tracer; integers become float64.
 
     Raises
@@ -54,7 +54,7 @@ def inexact_operand(x: Value, name: str) -> Any:
     return value if dtype_of(value).kind == "c" else real_operand(value, name)
 
 
-def parameter(x: Any, name: str, position: int) -> Any:
+def parameter(x: ArrayLike, name: str, position: int) -> Any:
     """A real parameter of an activation: Python numbers stay weak.
 
     Raises
@@ -68,7 +68,7 @@ def parameter(x: Any, name: str, position: int) -> Any:
     return with_weak_numbers(value)
 
 
-def with_weak_numbers(value: Value) -> Any:
+def with_weak_numbers(value: Value) -> Value:
     """The value; an ndarray of bfloat16, which ``0.5 *`` would make one of float32, as an `Array`."""
     return ops.finish(value) if is_bfloat16(dtype_of(value)) else value
 

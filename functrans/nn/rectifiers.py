@@ -49,7 +49,7 @@ def relu(x: ArrayLike) -> Array:
     return finish(_positive(value))
 
 
-def _positive(x: Any) -> Value:
+def _positive(x: Value) -> Value:
     return select(x <= 0, dtype_of(x).type(0), x)  # NaN stays
 
 
@@ -150,7 +150,7 @@ def leaky_relu(x: Value, negative_slope: Any = 0.01) -> Value:
 
 
 @activation
-def elu(x: Any, alpha: Any = 1.0) -> Value:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Value:
     """Exponential linear unit: `x`, or ``alpha * (exp(x) - 1)`` below 0.
 
     Parameters
@@ -176,14 +176,14 @@ def elu(x: Any, alpha: Any = 1.0) -> Value:
     return _elu(x, alpha)
 
 
-def _elu(x: Any, alpha: Any) -> Value:
+def _elu(x: ArrayLike, alpha: ArrayLike) -> Value:
     above = x > 0
     below = fnp.where(above, dtype_of(x).type(0), x)  # the other piece must not overflow
     return fnp.where(above, x, alpha * fnp.expm1(below))
 
 
 @activation
-def celu(x: Value, alpha: Any = 1.0) -> Value:
+def celu(x: Value, alpha: ArrayLike = 1.0) -> Value:
     """Continuously differentiable exponential linear unit: `x`, or ``alpha * (exp(x / alpha) - 1)`` below 0.
 
     Parameters
@@ -207,7 +207,7 @@ def celu(x: Value, alpha: Any = 1.0) -> Value:
 
 
 @activation
-def selu(x: Any) -> Value:
+def selu(x: ArrayLike) -> Value:
     """Scaled exponential linear unit, which keeps zero mean and unit variance from layer to layer.
 
     Notes
@@ -243,7 +243,7 @@ def sparse_plus(x: Value) -> Value:
 
 
 @activation
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Any:
     """Derivative of `sparse_plus`: ``clip((x + 1) / 2, 0, 1)``.
 
     Examples

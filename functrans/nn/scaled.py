@@ -10,7 +10,7 @@ from .. import lax
 from .. import numpy as fnp
 from ..arrays.array import Array
 from ..core import ArgumentValueError, ShapeError, canonical
-from ..core.values import ArrayLike
+from ..core.values import ArrayLike, DTypeLike
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -24,7 +24,11 @@ _QUANTIZED = (
 
 @checked
 def scaled_matmul(
-    lhs: ArrayLike, rhs: ArrayLike, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: Any,
+    rhs_scales: Any,
+    preferred_element_type: DTypeLike = np.float32,
 ) -> Array:
     """Product of the rows of two stacks of matrices, whose elements have one scale for each block of a row.
 
@@ -80,7 +84,7 @@ def scaled_dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
     dimension_numbers: Any,
-    preferred_element_type: Any = np.float32,
+    preferred_element_type: DTypeLike = np.float32,
     configs: Any = None,
     implementation: None = None,
 ) -> Array:

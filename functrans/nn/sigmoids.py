@@ -119,7 +119,7 @@ def log_sigmoid(x: Value) -> Value:
 
 
 @activation
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Any:
     """Algebraic softplus ``(x + sqrt(x**2 + b)) / 2``.
 
     Parameters

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..api.vmap import vmap
+from ..arrays.array import Array
 from ..core import INT64, Transformed, canonical, concrete, is_abstract
-from ..core.values import AxisLike, DTypeLike, ShapeLike
+from ..core.values import ArrayLike, AxisLike, DTypeLike, ShapeLike, Value
 from ..errors import ArgumentError, ArgumentValueError, InvalidIndexError, ShapeError
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
@@ -83,14 +84,14 @@ def _mapped(function: Callable[..., Any], arrays: list[Any], ranks: list[int]) -
             function = vmap(function, in_axes=axes)
     mapped = sum(n != 1 for n in full)
 
-    def restored(x: Any) -> Any:
+    def restored(x: ArrayLike) -> Any:
         out = array_operand(x, "vectorize")
         return finish(ops.reshape_p.bind(out, shape=full + shape_of(out)[mapped:]))
 
     return tree_map(restored, function(*[finish(x) for x in squeezed]))
 
 
-def _check_results(outs: Any, given: Axes, sizes: dict[str, int]) -> Any:
+def _check_results(outs: ArrayLike, given: Axes, sizes: dict[str, int]) -> Any:
     listed = outs if isinstance(outs, tuple) else (outs,)
     if len(listed) != len(given):
         raise ArgumentValueError(
@@ -222,7 +223,7 @@ class _Vectorized(Transformed):
         return [names for x, names in zip(mapped, axes[0]) if x is not None], axes[1]
 
 
-def _in_types(outs: Any, otypes: Any) -> Any:
+def _in_types(outs: ArrayLike, otypes: Any) -> Any:
     types = [canonical(t, "vectorize: otypes") for t in otypes]
     listed = outs if isinstance(outs, tuple) else (outs,)
     if len(types) != len(listed):
@@ -237,7 +238,9 @@ def _in_types(outs: Any, otypes: Any) -> Any:
 
 
 @implements(np.apply_along_axis)
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
+) -> Array:
     """Apply a function of vectors to all vectors along an axis.
 
     Parameters
@@ -281,7 +284,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 
 @implements(np.apply_over_axes)
-def apply_over_axes(func: Callable[..., Any], a: Any, axes: AxisLike) -> Any:
+def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: AxisLike) -> Any:
     """Apply ``func(a, axis)`` for one axis after another; axes that it removes are restored with extent 1.
 
     Examples
@@ -309,7 +312,7 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: AxisLike) -> Any:
 # --- pieces and choices -------------------------------------------------------------------------------------
 
 
-def _where_it_holds(c: Any, x: Any) -> Any:
+def _where_it_holds(c: Value, x: Value) -> Value:
     """`x` with elements that fail a condition replaced by one that satisfies it (if any does).
 
     So a branch is never evaluated outside its domain, and cannot leak an infinite derivative.
@@ -322,7 +325,7 @@ def _where_it_holds(c: Any, x: Any) -> Any:
 
 
 @implements(np.piecewise)
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args: Any, **kw: Any) -> Value:
     """Evaluate a piecewise-defined function; if several conditions are true, the last one wins.
 
     Parameters
@@ -387,7 +390,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     return finish(out)
 
 
-def _is_one_mask(condlist: Any, ndim: int) -> bool:
+def _is_one_mask(condlist: ArrayLike, ndim: int) -> bool:
     """Whether it is a single condition instead of a sequence of them."""
     if isinstance(condlist, (list, tuple)):
         return bool(condlist) and ndim > 0 and np.ndim(condlist[0]) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..core.values import AxisLike, DTypeLike
+from ..core.values import ArrayLike, AxisLike, DTypeLike
 from ..errors import ArgumentError, ArgumentValueError, ImmutableArrayError
 from ..frontend.arguments import check_function, name_of
 from ..frontend.checked import checked
@@ -101,12 +101,14 @@ class ufunc:
         return self._method("reduce", a, axis, dtype, out, keepdims, first, True if where is None else where)
 
     @checked
-    def accumulate(self, a: Any, axis: int = 0, dtype: DTypeLike = None, out: Any = None) -> Any:
+    def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike = None, out: ArrayLike = None) -> Any:
         """All results of `reduce` of the first elements along an axis."""
         return self._method("accumulate", a, axis, dtype, out)
 
     @checked
-    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: DTypeLike = None, out: Any = None) -> Any:
+    def reduceat(
+        self, a: ArrayLike, indices: ArrayLike, axis: int = 0, dtype: DTypeLike = None, out: ArrayLike = None
+    ) -> Any:
         """`reduce` of slices, from each index to the next."""
         return self._method("reduceat", a, indices, axis, dtype, out)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays.array import Array, WeakArray
 from ..core import PYTHON_KEYS, Tracer, aval_of, canonical, current_trace, eval_trace, operators, promote
-from ..core.values import AxisLike, DTypeLike
+from ..core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ..errors import ArgumentValueError, NoRuleError
 from ..frontend.checked import checked
 from ..primitives import ops
@@ -40,7 +40,7 @@ def staging() -> bool:
     return current_trace.get() is not eval_trace
 
 
-def given(value: Any, default: Any) -> Any:
+def given(value: ArrayLike, default: ArrayLike) -> Any:
     """An argument, or its default if it was not passed."""
     return default if value is NO_VALUE else value
 
@@ -64,7 +64,7 @@ def array_operand(x: Any, name: str, position: int = 0) -> Any:
     return x
 
 
-def in_one_dtype(values: list[Any], dtype: DTypeLike, name: str) -> list[Any]:
+def in_one_dtype(values: list[ArrayLike], dtype: DTypeLike, name: str) -> list[ArrayLike]:
     """Convert values to `dtype`, or to their common one. Python numbers count as float64, int64, ... here, as in
     NumPy's functions other than ufuncs.
     """
@@ -78,14 +78,14 @@ def in_one_dtype(values: list[Any], dtype: DTypeLike, name: str) -> list[Any]:
     return [strong(v, to) for v in values]
 
 
-def along(x: Any, axis: AxisLike, name: str) -> tuple[Any, int]:
+def along(x: ArrayLike, axis: AxisLike, name: str) -> tuple[Value, int]:
     """Return an array and the axis to work along; for None, the flattened array."""
     if axis is None:
         return ops.flat(x), 0
     return x, one_axis(axis, len(shape_of(x)), name)
 
 
-def owned(out: Any, *given: Any) -> Any:
+def owned(out: ArrayLike, *given: Any) -> Any:
     """Finish `out`; copy it if it is a view of an argument that the caller may still change."""
     if isinstance(out, Tracer):
         return out
@@ -132,7 +132,7 @@ _HINTS: dict[Callable[..., Any], str] = {
 }
 
 
-def _missing(func: Callable[..., Any], args: Any, kwargs: Any) -> NoReturn:
+def _missing(func: Callable[..., Any], args: ArrayLike, kwargs: Any) -> NoReturn:
     traced = next((x for x in _flat((args, kwargs)) if isinstance(x, Tracer)), None)
     what = "a traced value" if traced is None else f"a traced value of type {traced.aval}"
     if isinstance(func, np.ufunc):
@@ -160,7 +160,7 @@ def _missing_ufunc(ufunc: np.ufunc, what: str) -> NoReturn:
     raise NoRuleError(f"{shown} of {what}: functrans has no such function. {hint}")
 
 
-def _flat(x: Any) -> Any:
+def _flat(x: ArrayLike) -> Any:
     if isinstance(x, tuple | list):
         for part in x:
             yield from _flat(part)

@@ -52,7 +52,7 @@ def _to_device(x: Value, device: Any, /, *, stream: Any = None) -> Value:
 # --- where numbers would be needed --------------------------------------------------------------------------
 
 
-def _tolist(x: Any) -> Any:
+def _tolist(x: ArrayLike) -> Any:
     """Nested lists of Python numbers, if the values are known."""
     if not x.shape:
         return x.item()
@@ -60,7 +60,7 @@ def _tolist(x: Any) -> Any:
 
 
 def _needs_numbers(name: str, cure: str) -> Callable[..., NoReturn]:
-    def method(x: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    def method(x: ArrayLike, *args: Any, **kwargs: Any) -> NoReturn:
         raise errors.TracerArrayConversionError(
             f"x.{name}(...) of a traced value of type {x.aval} (traced by {x.describe()}): a traced value has no "
             f"memory. {cure}"
@@ -69,7 +69,7 @@ def _needs_numbers(name: str, cure: str) -> Callable[..., NoReturn]:
     return method
 
 
-def _view(x: Any, dtype: DTypeLike = None, type: Any = None) -> Value:
+def _view(x: ArrayLike, dtype: DTypeLike = None, type: Any = None) -> Value:
     """Reinterpret the bits as another dtype: a new value, whose derivative is 0."""
     if dtype is None:
         return x
@@ -94,7 +94,7 @@ def _byteswap(x: Value, inplace: bool = False) -> NoReturn:
     raise errors.NoRuleError("x.byteswap() of a traced value: functrans supports only native byte order")
 
 
-def _contains(x: Any, value: Any) -> bool:
+def _contains(x: ArrayLike, value: ArrayLike) -> bool:
     """``value in t``, if the values are known."""
     contained = any_of(x == value)
     if is_abstract(contained):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.array import Array
 from ..core import (
     ArgumentError,
     ArgumentValueError,
@@ -37,7 +38,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def coefficients(p: Any, name: str, position: int = 0) -> Any:
+def coefficients(p: ArrayLike, name: str, position: int = 0) -> Any:
     """Convert coefficients to a vector; a number is a constant polynomial."""
     x = array_operand(p, name, position)
     if len(shape_of(x)) > 1:
@@ -45,7 +46,7 @@ def coefficients(p: Any, name: str, position: int = 0) -> Any:
     return owned(x.reshape(1) if not shape_of(x) else x, p)
 
 
-def _trimmed(p: Any) -> Any:
+def _trimmed(p: ArrayLike) -> Any:
     """Remove leading zeros if the values are known; else return `p` unchanged."""
     if is_abstract(p):
         return p
@@ -53,21 +54,21 @@ def _trimmed(p: Any) -> Any:
     return p[int(places[0]) :] if len(places) else p[:0]
 
 
-def _one_at_least(p: Any) -> Value:
+def _one_at_least(p: ArrayLike) -> Value:
     return p if p.shape[0] else zeros(1, p.dtype)
 
 
 # --- sums and products --------------------------------------------------------------------------------------
 
 
-def _aligned(a1: Any, a2: Any, name: str) -> tuple[Any, Any]:
+def _aligned(a1: ArrayLike, a2: ArrayLike, name: str) -> tuple[Any, Any]:
     p, q = coefficients(a1, name), coefficients(a2, name, 1)
     n = max(p.shape[0], q.shape[0])
     return tuple(concatenate([zeros(n - v.shape[0], v.dtype), v]) if v.shape[0] < n else v for v in (p, q))
 
 
 @implements(np.polyadd)
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Any:
     """The sum of two polynomials.
 
     Examples
@@ -80,7 +81,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 
 @implements(np.polysub)
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Any:
     """The difference of two polynomials.
 
     Examples
@@ -92,7 +93,7 @@ def polysub(a1: Any, a2: Any) -> Any:
     return ufuncs.subtract(*_aligned(a1, a2, "polysub"))
 
 
-def _product(p: Any, q: Value) -> Value:
+def _product(p: ArrayLike, q: Value) -> Value:
     """Multiply all pairs of coefficients, and sum those of each power."""
     n, m = p.shape[0], q.shape[0]
     table = outer(p, q)
@@ -102,7 +103,7 @@ def _product(p: Any, q: Value) -> Value:
 
 
 @implements(np.polymul)
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = True) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = True) -> Any:
     """The product of two polynomials.
 
     Notes
@@ -123,7 +124,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = True) -> Any:
 
 
 @implements(np.polydiv)
-def polydiv(u: Any, v: ArrayLike, *, trim_leading_zeros: bool = True) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = True) -> tuple[Any, Any]:
     """Quotient and remainder of two polynomials.
 
     Parameters
@@ -169,7 +170,7 @@ def polydiv(u: Any, v: ArrayLike, *, trim_leading_zeros: bool = True) -> tuple[A
 
 
 @implements(np.polyval)
-def polyval(p: Any, x: ArrayLike) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike) -> Any:
     """The value of a polynomial, by Horner's rule.
 
     Parameters
@@ -195,7 +196,7 @@ def polyval(p: Any, x: ArrayLike) -> Any:
 
 
 @implements(np.polyder)
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array | None:
     """The `m`-th derivative of a polynomial.
 
     Examples
@@ -218,7 +219,7 @@ _MOST_TIMES = 1 << 16
 
 
 @implements(np.polyint)
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike = None) -> Any:
     """The `m`-th integral of a polynomial.
 
     Parameters
@@ -289,7 +290,7 @@ def poly(seq_of_zeros: Any) -> Any:
     return product
 
 
-def _eigenvalues(matrix: Any) -> Any:
+def _eigenvalues(matrix: ArrayLike) -> Any:
     """The eigenvalues, real if they are known to be, as in NumPy."""
     values = linalg.eigvals(matrix)
     if matrix.dtype.kind == "c" or is_abstract(values) or np.any(np.imag(concrete(values))):
@@ -298,7 +299,7 @@ def _eigenvalues(matrix: Any) -> Any:
 
 
 @implements(np.roots)
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Any:
     """The roots of a polynomial: the eigenvalues of its companion matrix.
 
     Notes
@@ -338,7 +339,7 @@ def _companion(c: Value) -> Any:
     return concatenate([(-c[1:] / c[0])[None], eye(n - 2, n - 1, dtype=c.dtype)])
 
 
-def _all_roots(c: Any) -> Any:
+def _all_roots(c: ArrayLike) -> Any:
     """The roots for coefficients of which any may be zero; NaN for each leading zero."""
     n = c.shape[0]
     leading = reductions.sum(cumprod(c == 0, dtype=int))

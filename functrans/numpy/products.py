@@ -73,7 +73,7 @@ def dot(a: ArrayLike, b: ArrayLike, out: None = None, *, preferred_element_type:
 
 
 @implements(np.inner)
-def inner(a: ArrayLike, b: ArrayLike, *, preferred_element_type: Any = None) -> Any:
+def inner(a: ArrayLike, b: ArrayLike, *, preferred_element_type: DTypeLike = None) -> Any:
     """Sum the product over the last axes of both, in `preferred_element_type`, if any.
 
     Examples
@@ -91,7 +91,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, preferred_element_type: Any = None) -> 
 
 
 @implements(np.vdot)
-def vdot(a: ArrayLike, b: ArrayLike, *, preferred_element_type: Any = None) -> Any:
+def vdot(a: ArrayLike, b: ArrayLike, *, preferred_element_type: DTypeLike = None) -> Any:
     """The dot product of the flattened arrays, in `preferred_element_type`, if any; `a` is conjugated.
 
     Examples
@@ -124,7 +124,9 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Any:
 
 
 @implements(np.tensordot)
-def tensordot(a: ArrayLike, b: ArrayLike, axes: AxisLike = 2, *, preferred_element_type: Any = None) -> Any:
+def tensordot(
+    a: ArrayLike, b: ArrayLike, axes: AxisLike = 2, *, preferred_element_type: DTypeLike = None
+) -> Value:
     """Sum the product over pairs of axes.
 
     Parameters
@@ -161,7 +163,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: AxisLike = 2, *, preferred_eleme
 
 
 @implements(np.einsum_path)
-def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = False) -> Any:
+def einsum_path(*operands: ArrayLike, optimize: Any = "greedy", einsum_call: Any = False) -> Any:
     """The cheapest order of products for `einsum`: a list of pairs, and a text that explains it.
 
     Only the shapes of arrays matter. For the parameters see `numpy.einsum_path`.
@@ -183,7 +185,7 @@ def _without_numbers(x: Value) -> np.ndarray:
 
 @implements(np.einsum)
 def einsum(
-    *operands: Any, out: None = None, dtype: DTypeLike = None, optimize: Any = True, **options: Any
+    *operands: ArrayLike, out: None = None, dtype: DTypeLike = None, optimize: Any = True, **options: Any
 ) -> Any:
     """Sums of products in Einstein's convention.
 

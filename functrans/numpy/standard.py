@@ -185,7 +185,7 @@ def fromstring(string: Any, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 
 @implements(np.common_type)
-def common_type(*arrays: Any) -> type:
+def common_type(*arrays: ArrayLike) -> type:
     """The floating-point type that can represent all arrays; float64 for integers.
 
     Examples

@@ -59,7 +59,7 @@ class ScalarType(type):
     def __hash__(cls) -> int:
         return hash(cls.dtype.type)
 
-    def __instancecheck__(cls, x: Any) -> bool:
+    def __instancecheck__(cls, x: ArrayLike) -> bool:
         return isinstance(x, cls.dtype.type)
 
     def __subclasscheck__(cls, other: type) -> bool:
@@ -195,7 +195,7 @@ def iscomplexobj(x: ArrayLike) -> bool:
     return key is complex or getattr(key, "kind", "") == "c"
 
 
-def _key(x: Any, name: str, position: int = 0) -> Any:
+def _key(x: ArrayLike, name: str, position: int = 0) -> Any:
     """What promotion depends on, of an array or of a description of one."""
     aval = described(x)
     if aval is None:
@@ -312,7 +312,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     return bool(np.isdtype(dtype, tuple([k for k in kinds if not names_bfloat16(k)])))
 
 
-def _item(x: Any, *index: Any) -> Any:
+def _item(x: ArrayLike, *index: Any) -> Any:
     """``t.item()``: the Python number, if it is known."""
     if index:
         return x[index if len(index) > 1 else index[0]].item()

@@ -12,7 +12,7 @@ from .. import errors
 from ..arrays.array import OF_UFUNCS
 from ..core import Primitive, because, canonical, concrete, dtype_kind, is_abstract, operators
 from ..core.autocast import autocasting
-from ..core.values import AxisLike, DTypeLike, Value
+from ..core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, operand, reduced_axes, refuse_out, shape_of
 from ..runtime.module_getattr import lazy_import
@@ -76,7 +76,7 @@ _IN_PLACE: dict[np.ufunc, str] = {
 
 def _ufunc_method(
     function: Callable[..., Any], ufunc: np.ufunc, method: str, *args: Any, **options: Any
-) -> Any:
+) -> Value:
     name = f"np.{ufunc.__name__}.{method}"
     if method == "at":
         verb = _IN_PLACE.get(ufunc)
@@ -90,7 +90,7 @@ def _ufunc_method(
 
 def _outer(
     function: Callable[..., Any], ufunc: np.ufunc, name: str, a: Value, b: Value, **options: Any
-) -> Any:
+) -> Value:
     x, y = array_operand(a, name), array_operand(b, name, 1)
     return function(ops.reshape_p.bind(x, shape=shape_of(x) + (1,) * len(shape_of(y))), y, **options)
 
@@ -105,11 +105,11 @@ def _reduce(
     array: Value,
     axis: AxisLike = 0,
     dtype: DTypeLike = None,
-    out: Any = None,
+    out: ArrayLike = None,
     keepdims: bool = False,
     initial: Any = NO_VALUE,
     where: Any = True,
-) -> Any:
+) -> Value:
     refuse_out(name, out)
     x = array_operand(array, name)
     options: dict[str, Any] = {} if given(initial, None) is None else {"initial": initial}
@@ -236,7 +236,7 @@ def _scanned(function: Callable[..., Any], x: Value) -> Value:
     return x
 
 
-def _written_out(function: Callable[..., Any], x: Value, name: str) -> Any:
+def _written_out(function: Callable[..., Any], x: Value, name: str) -> Value:
     rows = _rows(x, name)
     if not rows:
         return x
@@ -257,8 +257,8 @@ def _reduceat(
     indices: Value,
     axis: AxisLike = 0,
     dtype: DTypeLike = None,
-    out: Any = None,
-) -> Any:
+    out: ArrayLike = None,
+) -> Value:
     """Reduce slices: from each index to the next, or only the element itself if the next is not larger."""
     refuse_out(name, out)
     x, i = array_operand(array, name), operand(indices, name, 1)

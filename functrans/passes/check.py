@@ -24,6 +24,7 @@ from ..core import (
     aval_of,
     subjaxprs,
 )
+from ..core.values import ArrayLike
 from ..errors import FunctransError, JaxprTypeError
 from ..runtime.config import config
 from ..runtime.context import Living
@@ -136,7 +137,7 @@ class _Checker:
         elif a not in self.defined:
             self.fail(where, f"variable {a!r} is used but not defined before", source)
 
-    def constant(self, v: Var, value: Any, where: str | _At) -> None:
+    def constant(self, v: Var, value: ArrayLike, where: str | _At) -> None:
         if not isinstance(value, np.ndarray | np.generic | Tracer | BackwardState | Tape):
             self.fail(where, f"must be an array, but is a {type(value).__name__}")
         aval = aval_of(value)

@@ -19,6 +19,7 @@ from ..core.ir import Eqn, Jaxpr, subjaxprs
 from ..core.kernel import Indexed, Pointwise, Reduction, Reshape
 from ..core.primitive import Primitive
 from ..core.scalar_functions import COSTS, OPERATIONS, result_dtype
+from ..core.values import ArrayLike, Params
 
 _INT64 = np.dtype(np.int64)
 #: The cost of an element of an operation without a rule that can be counted: a sort, a gather by a host call.
@@ -101,7 +102,7 @@ class CountingEmitter:
         """An element of an operand."""
         return CountedScalar(self, register_dtype(aval.dtype))
 
-    def const(self, value: Any, dtype: np.dtype) -> CountedScalar:
+    def const(self, value: ArrayLike, dtype: np.dtype) -> CountedScalar:
         """A literal number."""
         return CountedScalar(self, register_dtype(np.dtype(dtype)))
 
@@ -128,7 +129,7 @@ class CountingEmitter:
         return self.operation("select", condition, x, y, dtype=x.dtype)
 
     def guarded(
-        self, condition: CountedScalar, read: Callable[[], CountedScalar], otherwise: Any
+        self, condition: CountedScalar, read: Callable[[], CountedScalar], otherwise: CountedScalar
     ) -> CountedScalar:
         """A read under a condition."""
         self.cost += 4
@@ -152,7 +153,7 @@ def _element_cost(prim: Primitive, dtypes: tuple[np.dtype, ...]) -> int:
     return _count_pointwise(prim, dtypes, {})
 
 
-def _count_pointwise(prim: Primitive, dtypes: Sequence[np.dtype], params: dict[str, Any]) -> int:
+def _count_pointwise(prim: Primitive, dtypes: Sequence[np.dtype], params: Params) -> int:
     counter = CountingEmitter()
     assert type(prim.kernel) is Pointwise
     prim.kernel.emit(counter, *[CountedScalar(counter, register_dtype(d)) for d in dtypes], **params)

@@ -22,6 +22,7 @@ from ..core.dtypes import memory_dtype
 from ..core.ir import Atom, Eqn, Jaxpr, Literal
 from ..core.kernel import Block, Pointwise, Reshape
 from ..core.scalar_functions import COMPARISONS, result_dtype
+from ..core.values import ArrayLike
 from .costs import CountedScalar, CountingEmitter
 
 #: The smallest and the largest value, both included.
@@ -168,7 +169,7 @@ def _counts(dtype: np.dtype) -> bool:
     return dtype == np.int64 or dtype == np.bool_
 
 
-def _constant(value: Any) -> Facts:
+def _constant(value: ArrayLike) -> Facts:
     return Facts((int(value), int(value)))
 
 
@@ -254,7 +255,7 @@ def facts_of(a: Atom, known: Mapping[Atom, Facts]) -> Facts:
     return known.get(a) or Facts()
 
 
-def _is_number(aval: Any) -> bool:
+def _is_number(aval: Aval) -> bool:
     return isinstance(aval, Aval) and _counts(aval.dtype)
 
 

@@ -9,6 +9,7 @@ from operator import is_not
 from typing import Any
 
 from ..core.aval import Zero
+from ..core.values import Tangent, Value
 
 Mask = tuple[bool, ...]
 #: For each value, which of its terms (tangents or Taylor coefficients) are there.
@@ -35,13 +36,13 @@ def scatter(mask: Iterable[Any], values: Iterable[Any], fill: Iterable[Any] | No
     return [next(rest) if m else x for m, x in zip(mask, fill)]
 
 
-def with_zeros(mask: Iterable[bool], values: Iterable[Any], like: Iterable[Any]) -> list[Any]:
+def with_zeros(mask: Iterable[bool], values: Iterable[Value], like: Iterable[Any]) -> list[Tangent]:
     """`values`, in order, where the mask is true; elsewhere symbolic zeros for the elements of `like`."""
     rest = iter(values)
     return [next(rest) if m else Zero(x) for m, x in zip(mask, like)]
 
 
-def perturbed(tangents: Iterable[Any]) -> Mask:
+def perturbed(tangents: Iterable[Tangent]) -> Mask:
     """Which tangents (or cotangents) are not symbolic zeros."""
     return tuple(map(_not_zero, map(type, tangents)))
 
@@ -54,12 +55,14 @@ def terms_mask(terms: Iterable[Iterable[Any]]) -> Masks:
     return tuple(map(perturbed, terms))
 
 
-def chosen_terms(terms: Iterable[Sequence[Any]], masks: Iterable[Sequence[bool]]) -> list[Any]:
+def chosen_terms(terms: Iterable[Sequence[Any]], masks: Iterable[Sequence[bool]]) -> list[Tangent]:
     """The terms in the masks, those of one value after the other."""
     return [t for own, mask in zip(terms, masks, strict=True) for t in chosen(own, mask)]
 
 
-def nested(masks: Iterable[Iterable[bool]], values: Iterable[Any], like: Iterable[Any]) -> list[list[Any]]:
+def nested(
+    masks: Iterable[Iterable[bool]], values: Iterable[Value], like: Iterable[Value]
+) -> list[list[Any]]:
     """The inverse of `chosen_terms`: `values` in their places, elsewhere symbolic zeros for the elements of `like`."""
     rest = iter(values)
     return [[next(rest) if m else Zero(x) for m in mask] for mask, x in zip(masks, like)]

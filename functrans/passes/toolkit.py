@@ -15,6 +15,7 @@ from ..core.aval import Aval, aval_of
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs, subjaxprs
 from ..core.primitive import Primitive
 from ..core.trace import Tracer
+from ..core.values import Params
 from ..errors.source import Source, user_source
 from ..runtime.config import config
 from ..runtime.passes import NARROWING
@@ -22,9 +23,7 @@ from ..runtime.passes import NARROWING
 # --- construction -------------------------------------------------------------------------------------------
 
 
-def new_equation(
-    prim: Primitive, invars: Sequence[Atom], params: dict[str, Any], source: Source | None
-) -> Eqn:
+def new_equation(prim: Primitive, invars: Sequence[Atom], params: Params, source: Source | None) -> Eqn:
     """An equation with new output variables, whose types follow from the primitive's abstract rule."""
     out = prim.result_avals([a.aval for a in invars], params)
     outvars = [Var(a) for a in out] if prim.multiple_results else [Var(out)]
@@ -34,7 +33,7 @@ def new_equation(
 def single_equation(
     prim: Primitive,
     avals: Sequence[Aval],
-    params: dict[str, Any],
+    params: Params,
     *,
     name: str | None = None,
     stats: Any = None,
@@ -56,7 +55,7 @@ def equation_key(eqn: Eqn, operands: Iterable[Atom]) -> Any:
     return key
 
 
-def map_subjaxprs(params: dict[str, Any], change: Callable[[Jaxpr], Jaxpr]) -> dict[str, Any]:
+def map_subjaxprs(params: Params, change: Callable[[Jaxpr], Jaxpr]) -> dict[str, Any]:
     """Parameters with each jaxpr `j` among them replaced by ``change(j)``; the same object if nothing changes."""
     if not has_subjaxprs(params):
         return params

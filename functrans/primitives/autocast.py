@@ -11,7 +11,7 @@ from ..arrays.array import Array, is_immutable, unwrap
 from ..arrays.protocols import is_array_like
 from ..core import PYTHON_KEYS, FunctransError, Tracer, is_staged
 from ..core.autocast import ambient, ambient_scope, made
-from ..core.values import Value
+from ..core.values import ArrayLike, Value
 from ..runtime.config import Config, config
 from .elementwise.arithmetic import convert_element_type_p
 from .operands import Key, key_of, operand
@@ -57,7 +57,7 @@ def adjusted_arguments(
         return list(args), keywords
     casts = {id(x): cast(x, to, policy == "low") for x, to in zip(leaves, targets) if to is not None}
 
-    def replaced(x: Any) -> Any:
+    def replaced(x: ArrayLike) -> Any:
         if type(x) in (list, tuple):
             return type(x)([replaced(part) for part in x])
         return casts.get(id(x), x)
@@ -96,7 +96,7 @@ def _cache_for(x: Value) -> Any:
 _leaks = Config.check_tracer_leaks
 
 
-def _with_arrays(x: Any, is_operand: bool) -> Any:
+def _with_arrays(x: ArrayLike, is_operand: bool) -> Any:
     """An operand as an array, if it is a list of numbers, or something else that NumPy makes one of."""
     kind = type(x)
     if not is_operand or kind in PYTHON_KEYS or _is_array(x) or not is_array_like(x):
@@ -116,13 +116,13 @@ def _has_floats(x: Value) -> bool:
     return not leaves and _first_number(x) is float
 
 
-def _first_number(x: Any) -> Any:
+def _first_number(x: ArrayLike) -> Any:
     while type(x) in (list, tuple) and x:
         x = x[0]
     return type(x)
 
 
-def _collect(x: Any, leaves: list[Any]) -> None:
+def _collect(x: ArrayLike, leaves: list[Any]) -> None:
     if type(x) in (list, tuple):
         for part in x:
             _collect(part, leaves)

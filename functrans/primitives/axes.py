@@ -13,10 +13,10 @@ import numpy as np
 from .. import errors
 from ..arrays.protocols import is_sequence
 from ..core import KEY, Aval, Tracer, dtype_kind, is_abstract, refused_keys
-from ..core.values import ShapeLike
+from ..core.values import AxisLike, ShapeLike
 
 
-def one_axis(axis: Any, ndim: int, name: str) -> int:
+def one_axis(axis: AxisLike, ndim: int, name: str) -> int:
     """Return the axis, counted from the front.
 
     Raises
@@ -42,7 +42,7 @@ def one_axis(axis: Any, ndim: int, name: str) -> int:
     return d + ndim if d < 0 else d
 
 
-def many_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
+def many_axes(axes: AxisLike, ndim: int, name: str) -> tuple[int, ...]:
     """Return distinct axes, counted from the front. A single integer counts as a tuple of one."""
     listed = _listed(axes, f"{name}: axis")
     normalized = tuple([one_axis(a, ndim, name) for a in listed])
@@ -51,12 +51,12 @@ def many_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
     return normalized
 
 
-def axes_or_all(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
+def axes_or_all(axes: AxisLike, ndim: int, name: str) -> tuple[int, ...]:
     """Like `many_axes`; None means all axes."""
     return tuple(range(ndim)) if axes is None else many_axes(axes, ndim, name)
 
 
-def reduced_axes(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
+def reduced_axes(axes: AxisLike, ndim: int, name: str) -> tuple[int, ...]:
     """Like `axes_or_all`, but a 0-d array accepts the axes 0 and -1, as in NumPy."""
     if ndim == 0 and type(axes) is int and axes in (0, -1):
         return ()

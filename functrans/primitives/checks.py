@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Aval, Block, BlockEmitter, Buffer, Effect, Primitive
-from ..core.values import Value
+from ..core.values import Param, Tangent, Value
 from ..errors import CheckError, IndexOutOfBoundsError
 from ..runtime.failures import Failure, OneOf
 from .structure.linear import batched_first
@@ -17,7 +17,7 @@ from .structure.linear import batched_first
 Check = Failure | OneOf
 
 
-def raise_failure(check: Check, values: Sequence[Any]) -> None:
+def raise_failure(check: Check, values: Sequence[Value]) -> None:
     """Raise the error of a check that failed."""
     failure, values = check.failed(values)
     if failure.exception is not None:
@@ -26,7 +26,7 @@ def raise_failure(check: Check, values: Sequence[Any]) -> None:
     raise (IndexOutOfBoundsError if native else CheckError)(failure.message(values), failure.source)
 
 
-def _impl(ok: Any, *values: Value, check: Check, debug: bool) -> list[Any]:
+def _impl(ok: Value, *values: Value, check: Check, debug: bool) -> list[Any]:
     if not debug and not np.all(ok):
         lane = tuple(np.argwhere(np.logical_not(ok))[0].tolist())
         raise_failure(check, [np.asarray(x)[lane][()] for x in values])
@@ -34,7 +34,7 @@ def _impl(ok: Any, *values: Value, check: Check, debug: bool) -> list[Any]:
 
 
 def _batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    size: int, args: Sequence[Value], dims: Sequence[int | None], **params: Param
 ) -> tuple[list[Any], list[int | None]]:
     check_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)], **params)
     return [], []
@@ -51,12 +51,14 @@ def _kernel(
         k.fail_if(~k.load(ok, place))
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param
+) -> tuple[list[Value], list[Tangent]]:
     check_p.bind(*primals, **params)
     return [], []
 
 
-def _abstract(ok: Aval, *values: Aval, **params: Any) -> tuple[Aval, ...]:
+def _abstract(ok: Aval, *values: Aval, **params: Param) -> tuple[Aval, ...]:
     return ()
 
 

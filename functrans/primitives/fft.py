@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Aval, Linear, Primitive, complex_dtype, dtype_kind, is_inexact, real_dtype
-from ..core.values import Value
+from ..core.values import ArrayLike, Param, Value
 from ..errors import ArgumentValueError, DtypeError, ShapeError
 from ..runtime.libraries import scipy
 from .axes import check_axes
@@ -63,7 +63,7 @@ def _impl(x: Value, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, ...
 
 def _transpose(
     ct: Value, x: Linear, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, ...], norm: str
-) -> list[Any]:
+) -> list[Value | None]:
     if kind in ("fft", "ifft"):  # symmetric matrices
         back = fft_p.bind(ct, kind=kind, axes=axes, lengths=lengths, norm=norm)
         return [back if x.aval.dtype.kind == "c" else real_p.bind(back)]
@@ -76,7 +76,7 @@ def _transpose(
     return [mul_p.bind(conj_p.bind(spectrum), _weights(spectrum, axes, lengths, 2.0))]
 
 
-def _weights(z: Any, axes: tuple[int, ...], lengths: tuple[int, ...], mirrored: float) -> Any:
+def _weights(z: ArrayLike, axes: tuple[int, ...], lengths: tuple[int, ...], mirrored: float) -> Any:
     """Return factors along the halved axis: 1 for self-conjugate frequencies, `mirrored` for the others."""
     shape = [1] * len(shape_of(z))
     shape[axes[-1]] = shape_of(z)[axes[-1]]
@@ -89,14 +89,14 @@ def _weights(z: Any, axes: tuple[int, ...], lengths: tuple[int, ...], mirrored: 
 
 def _batch(
     size: int,
-    args: Sequence[Any],
+    args: Sequence[Value],
     dims: Sequence[int],
     *,
     kind: str,
     axes: tuple[int, ...],
     lengths: tuple[int, ...],
     norm: str,
-) -> tuple[Any, int]:
+) -> tuple[Value, int]:
     x = move_axis(args[0], dims[0], 0)
     return fft_p.bind(x, kind=kind, axes=tuple([d + 1 for d in axes]), lengths=lengths, norm=norm), 0
 
@@ -137,7 +137,7 @@ def _dct_abstract(
     return x.strong()
 
 
-def _dct_impl(x: Value, *, kind: str, **params: Any) -> np.ndarray:
+def _dct_impl(x: Value, *, kind: str, **params: Param) -> np.ndarray:
     transform = getattr(scipy.fft, f"{kind}n")
     if x.dtype.kind == "c":  # of complex numbers, SciPy ignores `orthogonalize`
         out = np.empty_like(x)
@@ -146,7 +146,7 @@ def _dct_impl(x: Value, *, kind: str, **params: Any) -> np.ndarray:
     return np.asarray(transform(x, **params))
 
 
-def _weighted(x: Value, kind: str, type: int, axes: tuple[int, ...], factor: float) -> Any:
+def _weighted(x: Value, kind: str, type: int, axes: tuple[int, ...], factor: float) -> Value:
     """Multiply the ends of each axis that occur once in the periodic extension: for type 1 both, else one."""
     number = x.dtype.type
     for d in axes:
@@ -161,7 +161,7 @@ def _weighted(x: Value, kind: str, type: int, axes: tuple[int, ...], factor: flo
 
 def _dct_transpose(
     ct: Value, x: Linear, *, kind: str, type: int, axes: tuple[int, ...], norm: str, orthogonalize: bool
-) -> list[Any]:
+) -> list[Value | None]:
     same = {"kind": kind, "axes": axes, "norm": norm, "orthogonalize": orthogonalize}
     lopsided = not orthogonalize and (type in (2, 3) or (kind, type) == ("dct", 1))
     if lopsided and type != 3:
@@ -171,8 +171,8 @@ def _dct_transpose(
 
 
 def _dct_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int], *, axes: tuple[int, ...], **params: Any
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int], *, axes: tuple[int, ...], **params: Param
+) -> tuple[Value, int]:
     x = move_axis(args[0], dims[0], 0)
     return dct_p.bind(x, axes=tuple([d + 1 for d in axes]), **params), 0
 

@@ -34,7 +34,7 @@ def key_of(x: Value) -> Key:
     return x.key() if isinstance(x, Tracer) else x.dtype
 
 
-def operand(x: Any, name: str, position: int = 0) -> Any:
+def operand(x: Any, name: str, position: int = 0) -> Value:
     """Return `x` as a value that interpreters take: ndarray, NumPy or Python number, or tracer.
 
     Parameters
@@ -140,7 +140,7 @@ def stacked(x: Sequence[Any], name: str, position: int = 0) -> Value:
     return stack(parts)
 
 
-def stack(parts: Sequence[Any]) -> Any:
+def stack(parts: Sequence[Value]) -> Any:
     """Stack values of one shape along a new first axis, in their common dtype."""
     avals = [aval_of(part) for part in parts]
     dtype, _ = promote([(a.dtype, False) for a in avals])  # numbers in lists are not weak in NumPy
@@ -194,7 +194,7 @@ def refuse_complex(source: np.dtype, target: np.dtype, name: str) -> None:
         )
 
 
-def number(x: Any, dtype: np.dtype) -> Any:
+def number(x: Any, dtype: np.dtype) -> Value:
     """Convert a Python number to a NumPy scalar.
 
     Raises
@@ -216,6 +216,6 @@ def number(x: Any, dtype: np.dtype) -> Any:
         ) from None
 
 
-def finish(x: Any) -> Any:
+def finish(x: ArrayLike) -> Any:
     """Return what the user receives: tracers unchanged, anything else as an `Array`, weak for a Python number."""
     return x if isinstance(x, Tracer) else wrap(x)

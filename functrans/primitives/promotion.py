@@ -29,7 +29,7 @@ from ..core.dtypes import (
 )
 from ..core.operators import operators
 from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
-from ..core.values import Value
+from ..core.values import ArrayLike, Param, Params, Value
 from ..errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
 from ..errors.source import warn_user
 from ..runtime.config import Config, config
@@ -86,7 +86,7 @@ def _cast(key: Key, dtype: np.dtype) -> Cast:
     if WEAK_DTYPES.get(key, key) == dtype:
         return None
 
-    def cast(x: Any) -> Any:
+    def cast(x: ArrayLike) -> Any:
         if type(x) not in PYTHON_KEYS:
             return convert_element_type_p.bind(x, dtype=dtype, weak=False)
         # NumPy multiplies fastest by a Python float. A bool is not weak, so it must not become a Python number.
@@ -113,7 +113,7 @@ def _common_plan(keys: tuple[Key, ...]) -> tuple[Cast, ...]:
 _dtypes, _ranks = Config.numpy_dtype_promotion, Config.numpy_rank_promotion
 
 
-def check_promotion(name: str, keys: tuple[Key, ...], values: Sequence[Any]) -> None:
+def check_promotion(name: str, keys: tuple[Key, ...], values: Sequence[Value]) -> None:
     """Refuse what ``config.numpy_dtype_promotion`` and ``config.numpy_rank_promotion`` do not allow."""
     if config.numpy_dtype_promotion == "strict":
         strong = {k for k in keys if k not in WEAK_DTYPES}
@@ -131,7 +131,7 @@ def check_promotion(name: str, keys: tuple[Key, ...], values: Sequence[Any]) -> 
         warn_user(message)
 
 
-def common(*values: Any) -> list[Any]:
+def common(*values: ArrayLike) -> list[Value]:
     """Cast the values to the dtype that ``np.result_type`` gives, on which Python numbers have no influence."""
     keys = tuple(map(key_of, values))
     if _dtypes.ever_changed:
@@ -145,7 +145,7 @@ def _weak_cast(key: Key, dtype: np.dtype) -> Cast:
         return None
     number = WEAK_KEYS[dtype_kind(dtype)]
 
-    def cast(x: Value) -> Any:
+    def cast(x: Value) -> Value:
         if type(x) in PYTHON_KEYS:
             return number(x)
         return convert_element_type_p.bind(x, dtype=dtype, weak=True)
@@ -153,7 +153,7 @@ def _weak_cast(key: Key, dtype: np.dtype) -> Cast:
     return cast
 
 
-def with_options(function: Body, ufunc: np.ufunc, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def with_options(function: Body, ufunc: np.ufunc, args: tuple[Value, ...], options: Params) -> Any:
     """Call `function` on the arguments, cast to the dtypes that the keyword arguments of NumPy's ufuncs request.
 
     Raises
@@ -187,7 +187,7 @@ def with_options(function: Body, ufunc: np.ufunc, args: tuple[Any, ...], options
     return without(function, *_cast_to(ufunc, values, to, casting))  # in the dtype that was requested
 
 
-def _cast_to(ufunc: np.ufunc, values: list[Any], to: np.dtype | None, casting: Any) -> list[Any]:
+def _cast_to(ufunc: np.ufunc, values: list[Value], to: np.dtype | None, casting: Any) -> list[Any]:
     """Cast the operands to the dtypes of the loop whose result has dtype `to`, if `casting` allows it."""
     keys = [key_of(x) for x in values]
     if to is None:
@@ -215,7 +215,7 @@ def _key_name(key: Key) -> str:
     return key.__name__ if isinstance(key, type) else str(key)
 
 
-def refuse_out(name: str, out: Any) -> None:
+def refuse_out(name: str, out: ArrayLike) -> None:
     """Raise if the caller passed an array to write into."""
     if out is not None and not (type(out) is tuple and len(out) > 0 and all(x is None for x in out)):
         raise ImmutableArrayError(
@@ -223,7 +223,7 @@ def refuse_out(name: str, out: Any) -> None:
         )
 
 
-def _named(error: Exception, name: str, *args: Any) -> Exception:
+def _named(error: Exception, name: str, *args: ArrayLike) -> Exception:
     """Return an error that names the function, for shapes that do not broadcast and for numbers out of range.
     Other errors are returned unchanged.
     """
@@ -258,7 +258,7 @@ def unary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | 
     called = ufunc.__name__
     plans: dict[Key, Cast] = {}
 
-    def function(x: Value, /, **options: Any) -> Any:
+    def function(x: Value, /, **options: Param) -> Any:
         if options:
             return with_options(function, ufunc, (x,), options)
         if not isinstance(x, Tracer):
@@ -284,7 +284,7 @@ def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
     plans: dict[Key, Cast] = {}
     called = ufunc.__name__
 
-    def apply(x: Any) -> Value:
+    def apply(x: Value) -> Value:
         if autocasting.used:
             (x,) = autocast.adjusted(called, x)
         key = key_of(x)
@@ -302,7 +302,7 @@ def binary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] |
     called = ufunc.__name__
     plans: dict[tuple[Key, Key], Casts] = {}
 
-    def function(x: Value, y: Value, /, **options: Any) -> Any:
+    def function(x: Value, y: Value, /, **options: Param) -> Any:
         if options:
             return with_options(function, ufunc, (x, y), options)
         if not isinstance(x, Tracer):
@@ -331,7 +331,7 @@ def ternary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] 
     """Make a public function of three operands; see `unary`."""
     apply = _of_many(ufunc, body)
 
-    def function(x: Value, y: Value, z: Value, /, **options: Any) -> Any:
+    def function(x: Value, y: Value, z: Value, /, **options: Param) -> Any:
         return with_options(function, ufunc, (x, y, z), options) if options else apply(x, y, z)
 
     return publish(function, ufunc, summary, example)
@@ -341,7 +341,7 @@ def quaternary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, st
     """Make a public function of four operands; see `unary`."""
     apply = _of_many(ufunc, body)
 
-    def function(x: Value, y: Value, z: Value, w: Value, /, **options: Any) -> Any:
+    def function(x: Value, y: Value, z: Value, w: Value, /, **options: Param) -> Any:
         return with_options(function, ufunc, (x, y, z, w), options) if options else apply(x, y, z, w)
 
     return publish(function, ufunc, summary, example)
@@ -351,7 +351,7 @@ def _of_many(ufunc: np.ufunc, body: Body) -> Body:
     """`body` of operands in the dtype that the ufunc computes in."""
     plan = lru_cache(maxsize=None)(lambda keys: _make_plan(ufunc, keys, keep_weak=False))
 
-    def apply(*args: Any) -> Value:
+    def apply(*args: Value) -> Value:
         values: Sequence[Any] = [operand(x, ufunc.__name__, i) for i, x in enumerate(args)]
         if autocasting.used:
             values = autocast.adjusted(ufunc.__name__, *values)
@@ -372,7 +372,7 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
     plans: dict[tuple[Key, Key], Casts] = {}
     called = ufunc.__name__
 
-    def apply(x: Any, y: Any) -> Value:
+    def apply(x: Value, y: Value) -> Value:
         if not isinstance(x, Tracer):
             x = operator_operand(x, called, 0)
             if x is NotImplemented:
@@ -399,7 +399,7 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
     return apply
 
 
-def operator_operand(x: Value, name: str, position: int) -> Any:
+def operator_operand(x: Value, name: str, position: int) -> Value:
     """Return an operator's operand as a value; NotImplemented if it is not one, so that Python tries the other.
 
     As for an ndarray, an object that converts to an array is an operand, unless it has NumPy's mark of one that

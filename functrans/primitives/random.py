@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import FLOAT64, Aval, Indexed, Primitive, quietly
 from ..core.kernel import IndexEmitter, ScalarEmitter
-from ..core.values import Value
+from ..core.values import ArrayLike, Value
 from ..runtime.libraries import scipy
 from .elementwise.arithmetic import div_p, lt_p, mul_p, select_p, sub_p
 from .elementwise.exp_log import exp_p, sqrt_p
@@ -44,7 +44,7 @@ def _rounds(key: Sequence[Any], x: Any, y: Any, rotate: Any) -> tuple[Any, Any]:
 
 @quietly
 def _threefry(key: Value, counter: Any) -> Value:
-    def rotate(y: Any, distance: int) -> Value:
+    def rotate(y: ArrayLike, distance: int) -> Value:
         return (y << np.uint32(distance)) | (y >> np.uint32(32 - distance))
 
     (first, second), (high, low) = [
@@ -127,7 +127,7 @@ def _mills_ratio(b: Value) -> Any:
     return np.where(b >= 0, math.sqrt(math.pi / 2) * wide, np.nan).astype(b.dtype)[()]
 
 
-def _mills_ratio_kernel(k: IndexEmitter, b: Any) -> Any:
+def _mills_ratio_kernel(k: IndexEmitter, b: ArrayLike) -> Any:
     wide = k.cast(b, FLOAT64)
     small = k.call("min", wide, k.const(12, FLOAT64))
     near = (

@@ -13,9 +13,10 @@ from typing import Any
 
 from ..core.aval import Zero
 from ..core.primitive import Primitive
+from ..core.values import Params
 
 
-def of_linear(prim: Primitive, out: Any, operands: Sequence[Any], params: dict[str, Any]) -> Iterator[Any]:
+def of_linear(prim: Primitive, out: Any, operands: Sequence[Any], params: Params) -> Iterator[Any]:
     """For an operation that is linear in its first operand, and has no derivative in the others."""
     x, *others = operands
     fixed = [a[0] for a in others]
@@ -23,9 +24,7 @@ def of_linear(prim: Primitive, out: Any, operands: Sequence[Any], params: dict[s
         yield Zero(out[0]) if type(x[k]) is Zero else prim.bind(x[k], *fixed, **params)
 
 
-def of_jointly_linear(
-    prim: Primitive, out: Any, operands: Sequence[Any], params: dict[str, Any]
-) -> Iterator[Any]:
+def of_jointly_linear(prim: Primitive, out: Any, operands: Sequence[Any], params: Params) -> Iterator[Any]:
     """For an operation that is linear in all operands with a derivative: its jvp rule, once for each coefficient."""
     jvp = prim.rule("jvp")
     primals = [a[0] for a in operands]

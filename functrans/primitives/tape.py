@@ -21,6 +21,7 @@ from ..core import (
     Zero,
     records,
 )
+from ..core.values import ArrayLike, Tangent, Value
 from ..errors import TapeLimitError
 from ..runtime.config import config
 from .series import of_jointly_linear
@@ -28,7 +29,7 @@ from .structure.linear import add_p
 from .structure.shape import loops
 
 
-def write_tape(item: Aval, values: Sequence[Any]) -> Tape:
+def write_tape(item: Aval, values: Sequence[Value]) -> Tape:
     """Return a tape with these entries."""
     writer = TapeWriter(item, config.tape_limit)
     span = writer.write(values)
@@ -73,7 +74,7 @@ def _sums(x: Tape, y: Tape) -> list[Any]:
     return [add(x.record(i), y.record(i)) for i in range(len(x))]
 
 
-def _add_kernel(k: BlockEmitter, operands: Sequence[Any], results: Sequence[Any]) -> None:
+def _add_kernel(k: BlockEmitter, operands: Sequence[Value], results: Sequence[Any]) -> None:
     out = results[0]
     with loops(k, out.shape[:-1]) as index:
         rows = []
@@ -84,7 +85,7 @@ def _add_kernel(k: BlockEmitter, operands: Sequence[Any], results: Sequence[Any]
         _add_one(k, *rows)
 
 
-def _add_one(k: BlockEmitter, x: Any, y: Any, out: Any, has: tuple[Any, ...] = ()) -> None:
+def _add_one(k: BlockEmitter, x: ArrayLike, y: ArrayLike, out: ArrayLike, has: tuple[Any, ...] = ()) -> None:
     """Add two tapes. An empty one comes from a branch that did not run, and stands for zeros.
 
     `has` says at run time whether `x` and `y` are there to be read: an empty tape of tapes has no spans.
@@ -108,14 +109,14 @@ def _span(k: BlockEmitter, tape: Any, has: Any = None) -> tuple[Any, Any]:
     return k.guarded(has, lambda: k.span(tape)[0], zero), k.guarded(has, lambda: k.span(tape)[1], zero)
 
 
-def _add_records(k: BlockEmitter, x: Any, y: Any, out: Any, has: tuple[Any, Any]) -> None:
+def _add_records(k: BlockEmitter, x: ArrayLike, y: ArrayLike, out: ArrayLike, has: tuple[Any, Any]) -> None:
     zero = k.const(0, out.dtype)
     with loops(k, out.shape) as index:
         parts = [k.guarded(h, partial(k.load, r, index), zero) for r, h in zip((x, y), has)]
         k.store(out, index, parts[0] + parts[1])
 
 
-def _add_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _add_jvp(primals: Sequence[Value], tangents: Sequence[Tangent]) -> tuple[Value, Tangent]:
     out = add_tapes_p.bind(*primals)
     nonzero = [t for t in tangents if type(t) is not Zero]
     if not nonzero:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.operators import operators
-from ..core.values import Value
+from ..core.values import Param, Value
 from .elementwise import (
     arithmetic as elementwise,
 )
@@ -175,11 +175,11 @@ lcm = binary(np.lcm, bits.lcm_p.bind, "The least common multiple.")
 # --- of two results -----------------------------------------------------------------------------------------
 
 
-def _divmod(x: Value, y: Value, /, **options: Any) -> tuple[Any, Any]:
+def _divmod(x: Value, y: Value, /, **options: Param) -> tuple[Any, Any]:
     return floor_divide(x, y, **options), remainder(x, y, **options)
 
 
-def _modf(x: Value, /, **options: Any) -> tuple[Any, Any]:
+def _modf(x: Value, /, **options: Param) -> tuple[Any, Any]:
     return _fraction(x, **options), _whole(x, **options)
 
 

@@ -33,7 +33,7 @@ def compiled(body: Any, draws_low: bool = False) -> Any:
 
     run_in_float32 = jit(in_float32, static_argnames=_static_names(body))
 
-    def sample(*args: Any, **kwargs: Any) -> Value:
+    def sample(*args: ArrayLike, **kwargs: Any) -> Value:
         dtype = kwargs.get("dtype")
         low = dtype is not None and is_low(dtype) and not draws_low
         # Without jit, the body returns plain values.
@@ -82,7 +82,7 @@ def _shown(x: Value) -> str:
     return f"{text if len(text) <= 40 else text[:37] + '...'} of type {type(x).__name__}"
 
 
-def one_key(key: Value, name: str) -> Any:
+def one_key(key: Value, name: str) -> Value:
     """A single key, of either form.
 
     Raises
@@ -103,7 +103,7 @@ def one_key(key: Value, name: str) -> Any:
     return value
 
 
-def words(key: Value, name: str = "") -> Any:
+def words(key: Value, name: str = "") -> Value:
     """Keys as 64-bit numbers, which all bodies compute with; the function `name`, if any, uses them up."""
     if aval_of(key).dtype == KEY:
         numbers = ops.bitcast_p.bind(key, dtype=U64)
@@ -117,12 +117,12 @@ def as_given(word: Any, key: Value) -> Value:
     return typed(word) if aval_of(key).dtype == KEY else raw(word)
 
 
-def typed(word: Any) -> Value:
+def typed(word: ArrayLike) -> Value:
     """64-bit numbers as new keys."""
     return ops.bitcast_p.bind(key_uses.made(word), dtype=KEY)
 
 
-def raw(word: Any) -> Value:
+def raw(word: ArrayLike) -> Value:
     """64-bit numbers as pairs of uint32, the upper half first."""
     pairs = ops.bitcast_p.bind(word, dtype=U32)
     return ops.rev_p.bind(pairs, dimensions=(aval_of(pairs).ndim - 1,))
@@ -211,14 +211,14 @@ def shapes_broadcast(shape: ShapeLike, name: str, **shapes: tuple[int, ...]) -> 
 
 
 def parameter(
-    x: Any,
+    x: ArrayLike,
     name: str,
     argument: str,
     *,
     low: float | None = None,
     high: float | None = None,
     above: float | None = None,
-) -> Any:
+) -> Value:
     """A real parameter of a distribution, which may be an array and may be traced.
 
     Parameters
@@ -255,7 +255,7 @@ def parameter(
     return value
 
 
-def cast(x: Value, dtype: np.dtype) -> Any:
+def cast(x: Value, dtype: np.dtype) -> Value:
     """A parameter as the numbers that a body computes with."""
     return ops.strong(x, dtype)
 
@@ -265,7 +265,7 @@ def spread(x: Value, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return ops.broadcast_to(cast(x, dtype), shape)
 
 
-def choice_of(value: ArrayLike, known: tuple[str, ...], name: str, argument: str) -> Any:
+def choice_of(value: ArrayLike, known: tuple[str, ...], name: str, argument: str) -> str:
     """One of several words.
 
     Raises

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import lax
 from .. import numpy as fnp
-from ..arrays.array import wrap
+from ..arrays.array import Array, wrap
 from ..core import FLOAT64, Tracer, aval_of, is_float
 from ..core.values import ArrayLike, ShapeLike, Value
 from ..errors import ArgumentError, ArgumentValueError, ShapeError, TracerIntegerConversionError
@@ -23,7 +23,7 @@ from .uniforms import integers
 __all__ = ["categorical", "choice", "permutation"]
 
 
-def _shuffled(word: Any, x: Value, axis: int) -> Value:
+def _shuffled(word: Value, x: Value, axis: int) -> Value:
     """Elements in random order: sorted by random bits, several times for long arrays, whose bits may be equal."""
     size = math.prod(aval_of(x).shape)
     rounds = int(np.ceil(3 * np.log(max(1, size)) / np.log(2**32 - 1)))
@@ -33,7 +33,7 @@ def _shuffled(word: Any, x: Value, axis: int) -> Value:
     return x
 
 
-def _permuted(word: Any, x: Value, axis: int, independent: bool) -> Value:
+def _permuted(word: Value, x: Value, axis: int, independent: bool) -> Value:
     if independent or aval_of(x).ndim == 1:
         return _shuffled(word, x, axis)
     return fnp.take(x, _shuffled(word, np.arange(aval_of(x).shape[axis]), 0), axis)
@@ -67,7 +67,7 @@ def _count(x: Value, name: str, argument: str) -> int:
 @checked
 def permutation(
     key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: None = None
-) -> Any:
+) -> Value:
     """Permute the elements of an array along an axis, or the numbers below an integer.
 
     Parameters
@@ -96,7 +96,7 @@ def permutation(
 # --- choice -----------------------------------------------------------------------------------------------------
 
 
-def _places(word: Any, p: Any, n: int, draws: tuple[int, ...], replace: bool, mode: str) -> Value:
+def _places(word: Any, p: ArrayLike, n: int, draws: tuple[int, ...], replace: bool, mode: str) -> Value:
     """Indices drawn with probabilities `p`."""
     dtype = aval_of(p).dtype
     p = cast(p, dtype)
@@ -109,7 +109,7 @@ def _places(word: Any, p: Any, n: int, draws: tuple[int, ...], replace: bool, mo
 
 @compiled
 def _choice(
-    key: Value, a: Value, p: Any, *, n: int, shape: tuple[int, ...], axis: int, replace: bool, mode: str
+    key: Value, a: Value, p: ArrayLike, *, n: int, shape: tuple[int, ...], axis: int, replace: bool, mode: str
 ) -> Value:
     word = words(key, "choice")
     if p is not None:
@@ -136,7 +136,7 @@ def choice(
     a: ArrayLike,
     shape: ShapeLike = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike = None,
     axis: int = 0,
     mode: str | None = None,
 ) -> Any:
@@ -232,7 +232,7 @@ def categorical(
     mode: str | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
+) -> Array:
     """Draw categories by their logarithmic probabilities.
 
     Parameters

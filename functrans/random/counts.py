@@ -106,14 +106,14 @@ _STIRLING = (
 )  # fmt: skip
 
 
-def _stirling_error(k: Any, dtype: np.dtype) -> Any:
+def _stirling_error(k: ArrayLike, dtype: np.dtype) -> Any:
     place = fnp.astype(fnp.floor(fnp.clip(k, 0.0, 9.0)), np.int32)
     square = (fnp.clip(k, 0.0, 9.0) + 1) * (fnp.clip(k, 0.0, 9.0) + 1)
     series = (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (fnp.clip(k, 0.0, 9.0) + 1)
     return fnp.where(k <= 9, fnp.take(np.array(_STIRLING, dtype), place), series)
 
 
-def _binomial_by_gaps(word: Any, n: Any, p: Any, shape: tuple[int, ...]) -> Value:
+def _binomial_by_gaps(word: Any, n: ArrayLike, p: ArrayLike, shape: tuple[int, ...]) -> Value:
     """The number of geometric gaps that fit into `n` trials."""
     dtype = aval_of(p).dtype
     failure = fnp.log1p(-p)
@@ -129,7 +129,7 @@ def _binomial_by_gaps(word: Any, n: Any, p: Any, shape: tuple[int, ...]) -> Valu
     return gaps - 1
 
 
-def _binomial_by_rejection(word: Any, n: Any, p: Any, unused: Any, shape: tuple[int, ...]) -> Any:
+def _binomial_by_rejection(word: Any, n: ArrayLike, p: ArrayLike, unused: Any, shape: tuple[int, ...]) -> Any:
     """W. Hörmann's transformed rejection (BTRS, 1993), with the same treatment of unused numbers."""
     dtype = aval_of(p).dtype
     deviation = fnp.sqrt(n * p * (1 - p))
@@ -166,7 +166,7 @@ def _binomial_by_rejection(word: Any, n: Any, p: Any, unused: Any, shape: tuple[
     return lax.while_loop(lambda state: fnp.any(~state[1]), step, first)[0]
 
 
-def binomial_of(word: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+def binomial_of(word: Any, n: ArrayLike, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     """Binomial counts as floats; NaN for parameters that are NaN or negative, infinity for infinitely many trials."""
     kind = aval_of(p).dtype
     n, p = spread(n, shape, kind), spread(p, shape, kind)
@@ -195,7 +195,7 @@ def binomial_of(word: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: np.dty
     Real("p", "The probability of success, in ``[0, 1]``.", low=0.0, high=1.0, computes=True),
     sharded=False,
 )
-def binomial(word: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def binomial(word: Any, n: ArrayLike, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw how many of `n` trials succeed; floats by default, as in JAX.
 
     Examples
@@ -208,14 +208,14 @@ def binomial(word: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype)
 
 
 @compiled
-def _multinomial(key: Value, n: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+def _multinomial(key: Value, n: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     kind = np.result_type(*[aval_of(x).dtype if is_float(aval_of(x).dtype) else FLOAT64 for x in (n, p)])
     shares = fnp.moveaxis(spread(p, shape, kind), -1, 0)
     rest = fnp.flip(fnp.cumsum(fnp.flip(shares, 0), 0), 0)
     ratios = shares / fnp.where(rest == 0, 1.0, rest)
     categories = aval_of(ratios).shape[0]
 
-    def step(left: Any, row: Any) -> Any:
+    def step(left: ArrayLike, row: ArrayLike) -> Any:
         ratio, word = row
         count = binomial_of(word, left, fnp.clip(ratio, 0.0, 1.0), shape[:-1], kind)
         return left - count, count
@@ -228,8 +228,8 @@ def _multinomial(key: Value, n: Any, p: Any, *, shape: tuple[int, ...], dtype: n
 @checked
 def multinomial(
     key: ArrayLike,
-    n: Any,
-    p: Any,
+    n: ArrayLike,
+    p: ArrayLike,
     *,
     shape: ShapeLike = None,
     dtype: DTypeLike = None,

@@ -38,7 +38,7 @@ __all__ = [
 # --- gamma ------------------------------------------------------------------------------------------------------
 
 
-def _accepted(word: Any, d: Any, dtype: np.dtype) -> Any:
+def _accepted(word: Any, d: ArrayLike, dtype: np.dtype) -> Any:
     """The cube ``v**3`` of G. Marsaglia's and W. W. Tsang's method (2000), for shape ``d + 1 / 3``."""
     scale = dtype.type(1 / 3) / fnp.sqrt(d)
     one = dtype.type(1)
@@ -278,7 +278,7 @@ def wald(word: Any, mean: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) ->
     return random_ops.wald_sample_p.bind(mean, unwrap(fnp.where(u <= m / (m + x), x, m**2 / x)))
 
 
-def _generalized_normal_of(word: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+def _generalized_normal_of(word: Any, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     first, second = stream.children(word)
     inverse = dtype.type(1) / cast(p, dtype)
     size = gamma_of(first, inverse, shape, dtype)
@@ -286,7 +286,7 @@ def _generalized_normal_of(word: Any, p: Any, shape: tuple[int, ...], dtype: np.
 
 
 @sampler(Real("p", "Positive. It has derivatives.", above=0.0), shape=())
-def generalized_normal(word: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def generalized_normal(word: Any, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers of density proportional to ``exp(-abs(x)**p)``.
 
     Examples
@@ -299,7 +299,7 @@ def generalized_normal(word: Any, p: Any, shape: tuple[int, ...], dtype: np.dtyp
 
 
 @compiled
-def _ball(key: Value, p: Any, *, d: int, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+def _ball(key: Value, p: ArrayLike, *, d: int, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     first, second = stream.children(words(key, "ball"))
     p = cast(p, dtype)
     g = _generalized_normal_of(first, p, (*shape, d), dtype)
@@ -311,7 +311,7 @@ def _ball(key: Value, p: Any, *, d: int, shape: tuple[int, ...], dtype: np.dtype
 def ball(
     key: ArrayLike,
     d: int,
-    p: Any = 2,
+    p: ArrayLike = 2,
     shape: ShapeLike = (),
     dtype: DTypeLike = None,
     *,

@@ -80,7 +80,7 @@ def _from_fixed_point(high: Any, low: Any) -> Any:
     return fnp.astype(cut, np.float32)
 
 
-def _below_highest_bit(x: Any) -> Value:
+def _below_highest_bit(x: ArrayLike) -> Value:
     """All bits up to the highest one that is set."""
     for distance in (1, 2, 4, 8, 16, 32):
         x = x | (x >> np.uint64(distance))
@@ -202,7 +202,9 @@ def rayleigh(word: Any, scale: ArrayLike, shape: tuple[int, ...], dtype: np.dtyp
 
 
 @sampler(Real("left, mode, right", "In this order. They have derivatives."))
-def triangular(word: Any, left: Any, mode: Any, right: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def triangular(
+    word: Any, left: ArrayLike, mode: Any, right: ArrayLike, shape: tuple[int, ...], dtype: np.dtype
+) -> Any:
     """Draw numbers whose density is a triangle over ``[left, right]``, highest at `mode`.
 
     Examples
@@ -258,7 +260,7 @@ def weibull_min(
     Real("p", "The probability of success, in ``(0, 1]``.", above=0.0, high=1.0, computes=True),
     dtype=integer_dtype,
 )
-def geometric(word: Any, p: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def geometric(word: Any, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw the number of trials up to the first success.
 
     Examples

@@ -39,7 +39,7 @@ def _either(impl: Any, dtype: DTypeLike, name: str) -> None:
     _check_impl(impl if dtype is None else dtype, name)
 
 
-def _seed(seed: Any, name: str) -> Any:
+def _seed(seed: ArrayLike, name: str) -> Any:
     """A seed as a 64-bit number."""
     if type(seed) is int:
         if not -(2**63) <= seed < 2**64:
@@ -61,7 +61,7 @@ def _seed(seed: Any, name: str) -> Any:
 
 
 @checked
-def key(seed: Any, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
+def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     """Make a key from a seed.
 
     Parameters
@@ -92,7 +92,7 @@ def key(seed: Any, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
 
 
 @checked
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Any:
     """Make a key in the older form: an array of two uint32, which every function takes as well.
 
     Parameters
@@ -188,7 +188,7 @@ def clone(key: ArrayLike) -> Any:
 
 
 @checked
-def key_data(keys: Any) -> Any:
+def key_data(keys: ArrayLike) -> Any:
     """The bits of keys, as `PRNGKey` returns them: pairs of uint32 along a new last axis.
 
     Examples
@@ -237,7 +237,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike = N
 
 
 @checked
-def key_impl(keys: Any) -> str:
+def key_impl(keys: ArrayLike) -> str:
     """The name of the generator of keys.
 
     Examples

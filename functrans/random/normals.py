@@ -65,7 +65,7 @@ def normal(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 @sampler(Real("lower, upper", "They have derivatives."))
 def truncated_normal(
-    word: Any, lower: Any, upper: ArrayLike, shape: tuple[int, ...], dtype: np.dtype
+    word: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: tuple[int, ...], dtype: np.dtype
 ) -> Array:
     """Draw standard normal numbers between two bounds.
 
@@ -166,7 +166,7 @@ def double_sided_maxwell(
 
 @compiled
 def _multivariate_normal(
-    key: Any, mean: Any, cov: Any, *, shape: tuple[int, ...], dtype: np.dtype, method: str
+    key: ArrayLike, mean: ArrayLike, cov: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype, method: str
 ) -> Any:
     kind = np.result_type(aval_of(mean).dtype, aval_of(cov).dtype)
     mean, cov = cast(mean, kind), cast(cov, kind)

@@ -57,7 +57,7 @@ class Real:
     default: Any = inspect.Parameter.empty
     computes: bool = False
 
-    def operand(self, x: Any, function: str, name: str) -> Any:
+    def operand(self, x: Value, function: str, name: str) -> Value:
         """The parameter of this name, as the formula gets it."""
         value = parameter(x, function, name, low=self.low, high=self.high, above=self.above)
         return cast(value, FLOAT64) if self.computes and not is_float(aval_of(value).dtype) else value
@@ -90,7 +90,7 @@ def sampler(
     def decorated(formula: Callable[..., Any]) -> Callable[..., Any]:
         name = formula.__name__
 
-        def from_key(key: Value, *values: Value, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        def from_key(key: Value, *values: Value, shape: tuple[int, ...], dtype: np.dtype) -> Value:
             return formula(words(key, name), *values, shape, dtype)
 
         from_key.__name__ = from_key.__qualname__ = f"_{name}"

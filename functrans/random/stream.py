@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import finfo
-from ..core.values import Value
+from ..core.values import ArrayLike, Value
 from ..primitives import ops
 from ..primitives import random as random_ops
 from ..primitives.special.inverse_erf import quick_erfinv_p
@@ -21,7 +21,7 @@ def split(word: Any, shape: int | tuple[int, ...] = 2) -> Any:
     return random_ops.threefry_p.bind(word, random_ops.counter_p.bind(shape=shape))
 
 
-def children(word: Any, n: int = 2) -> list[Any]:
+def children(word: ArrayLike, n: int = 2) -> list[Value]:
     """The same, one by one."""
     return [random_ops.threefry_p.bind(word, np.uint64(i)) for i in range(n)]
 
@@ -32,7 +32,7 @@ def fold(word: Any, data: Value) -> Value:
     return random_ops.threefry_p.bind(word, ops.convert_element_type_p.bind(low, dtype=U64))
 
 
-def bits(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def bits(word: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Random bits as unsigned integers."""
     pairs = random_ops.threefry_p.bind(word, random_ops.counter_p.bind(shape=shape))
     if dtype == U64:
@@ -41,7 +41,7 @@ def bits(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return ops.convert_element_type_p.bind(mixed, dtype=dtype)
 
 
-def fraction(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+def fraction(word: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     """Random numbers in ``[0, 1)``: the upper bits as the fraction of a number between 1 and 2, less 1."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
     fraction_bits = finfo(dtype).nmant
@@ -53,7 +53,9 @@ def fraction(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     return ops.sub_p.bind(above, one)
 
 
-def uniform(word: Any, shape: tuple[int, ...], dtype: np.dtype, low: Any = 0.0, high: Any = 1.0) -> Any:
+def uniform(
+    word: ArrayLike, shape: tuple[int, ...], dtype: np.dtype, low: ArrayLike = 0.0, high: ArrayLike = 1.0
+) -> Any:
     """Random numbers in ``[low, high)``."""
     unit = fraction(word, shape, dtype)
     if type(low) is float and type(high) is float and (low, high) == (0.0, 1.0):

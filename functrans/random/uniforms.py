@@ -47,12 +47,12 @@ def bits(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 @partial(compiled, draws_low=True)
-def _uniform(key: Value, minval: Value, maxval: Value, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _uniform(key: Value, minval: Value, maxval: Value, *, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     return stream.uniform(words(key, "uniform"), shape, dtype, minval, maxval)
 
 
 @partial(compiled, draws_low=True)
-def _unit(key: Value, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _unit(key: Value, *, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     return stream.uniform(words(key, "uniform"), shape, dtype)
 
 
@@ -194,7 +194,7 @@ def randint(
 
 
 @compiled
-def _bernoulli(key: Value, p: Any, *, shape: tuple[int, ...], mode: str) -> Value:
+def _bernoulli(key: Value, p: ArrayLike, *, shape: tuple[int, ...], mode: str) -> Value:
     dtype = aval_of(p).dtype
     p = cast(p, dtype)
     if mode == "low":
@@ -207,7 +207,12 @@ def _bernoulli(key: Value, p: Any, *, shape: tuple[int, ...], mode: str) -> Valu
 
 @checked
 def bernoulli(
-    key: ArrayLike, p: Any = 0.5, shape: ShapeLike = None, mode: str = "low", *, out_sharding: None = None
+    key: ArrayLike,
+    p: ArrayLike = 0.5,
+    shape: ShapeLike = None,
+    mode: str = "low",
+    *,
+    out_sharding: None = None,
 ) -> Any:
     """Draw True with probability `p`.
 

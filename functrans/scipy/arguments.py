@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..core import FLOAT32, ArgumentValueError, LinAlgError, concrete, is_low
-from ..core.values import ArrayLike
+from ..core.values import ArrayLike, Value
 from ..numpy.linalg.norms import all_inexact
 from ..primitives import ops
 from ..primitives.structure.linear import shape_of
 
 
-def inexact(name: str, check_finite: bool, *given: Any) -> list[Any]:
+def inexact(name: str, check_finite: bool, *given: Any) -> list[Value]:
     """Operands in one floating point dtype, float32 instead of float16 and bfloat16, as SciPy computes."""
     values = [ops.convert(v, FLOAT32) if is_low(ops.dtype_of(v)) else v for v in all_inexact(name, *given)]
     if check_finite:

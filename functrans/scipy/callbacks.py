@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays.array import unwrap
 from ..core import Trace, Tracer, Zero, aval_of, concrete, current_trace, eval_trace, is_inexact, tracing
-from ..core.values import ArrayLike
+from ..core.values import ArrayLike, PyTree, Value
 from ..custom.closures import Sealed, StandInTrace, captured_tracers
 from ..errors import ArgumentError, CapturedTracerError, UnexpectedTracerError
 from ..numpy.creation.filled import asarray
@@ -40,7 +40,7 @@ class Callback(Sealed):
 
     __slots__ = ("_captures", "args", "fun", "name")
 
-    def __init__(self, name: str, fun: Callable[..., Any], args: Any = (), others: Sequence[Any] = ()):
+    def __init__(self, name: str, fun: Callable[..., Any], args: ArrayLike = (), others: Sequence[Any] = ()):
         if not callable(fun):
             raise ArgumentError(f"{name}: the function must be callable, got {type(fun).__name__}")
         self.name, self.fun = name, fun
@@ -54,11 +54,11 @@ class Callback(Sealed):
         """The traced values that it reads."""
         return [c.tracer for c in self._captures]
 
-    def reading(self, operands: Sequence[Any], use: Callable[[Callable[[Any], Any]], Any]) -> Any:
+    def reading(self, operands: Sequence[ArrayLike], use: Callable[[Callable[[Any], Any]], Any]) -> PyTree:
         """Call `use` while `values` replace the operands; its argument makes a function that SciPy can call."""
         trace = StandInTrace(current_trace.get(), self._captures, operands, self.name)
 
-        def plain(x: Any) -> Any:
+        def plain(x: ArrayLike) -> Any:
             return type(x)(map(plain, x)) if type(x) in (list, tuple) else trace.lower(unwrap(x))
 
         def for_scipy(fun: Any) -> Any:
@@ -66,12 +66,12 @@ class Callback(Sealed):
 
         return numbers_only(self.name, lambda: use(for_scipy), trace)
 
-    def __call__(self, operands: Sequence[Any], *xs: Any) -> Any:
+    def __call__(self, operands: Sequence[ArrayLike], *xs: Any) -> Any:
         """The function's result, with numbers as arrays."""
         return self.reading(operands, lambda for_scipy: for_scipy(self.fun)(*xs))
 
 
-def numbers_only(name: str, use: Callable[[], Any], trace: Trace = eval_trace) -> Any:
+def numbers_only(name: str, use: Callable[[], Any], trace: Trace = eval_trace) -> PyTree:
     """Let SciPy compute with numbers; all traced values that the user's function reads must be known in advance.
 
     Raises
@@ -101,15 +101,17 @@ def is_differentiable(x: ArrayLike) -> bool:
     return is_inexact(aval_of(x).dtype)
 
 
-def pushed(fun: Callable[..., Sequence[Any]], values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+def pushed(
+    fun: Callable[..., Sequence[Any]], values: Sequence[Value], tangents: Sequence[Value]
+) -> list[Value]:
     """The tangents of the results of a function of flat values; None and `Zero` count as zeros."""
     given = [Zero(x) if t is None else t for x, t in zip(values, tangents)]
     return [ops.instantiate(t) for t in jvp(fun, values, given)[1]]
 
 
 def pulled(
-    fun: Callable[..., Sequence[Any]], values: Sequence[Any], mask: Sequence[bool], cts: Sequence[Any]
-) -> list[Any]:
+    fun: Callable[..., Sequence[Any]], values: Sequence[Value], mask: Sequence[bool], cts: Sequence[Value]
+) -> list[Value]:
     """The cotangents of the marked values."""
     linear = linearize(fun, values, mask)
     back = backward(linear.tape, linear.tangents, cts, linear.inputs)
@@ -121,7 +123,7 @@ def is_traced(*values: ArrayLike) -> bool:
     return any(is_traced(*x) if isinstance(x, list | tuple) else isinstance(x, Tracer) for x in values)
 
 
-def known(name: str, what: str, x: Any) -> Any:
+def known(name: str, what: str, x: ArrayLike) -> Any:
     """The numbers of an argument that has no derivative.
 
     Raises

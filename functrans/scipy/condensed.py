@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays.arguments import one_of
 from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, Aval, LinAlgError, aval_of, concrete
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, PyTree, Value
 from ..frontend.checked import checked
 from ..lax.linalg import qr as lax_qr
 from ..numpy.indexing.nonzero import need_size
@@ -128,7 +128,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 @checked
 def hessenberg(
     a: ArrayLike, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+) -> PyTree:
     """Hessenberg form of square matrices: ``a = q @ h @ q.T.conj()``, `h` with zeros below the first subdiagonal.
 
     Parameters
@@ -257,11 +257,11 @@ def qr_multiply(
 
 @checked
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     eigvals_only: bool = False,
     select: str = "a",
-    select_range: Any = None,
+    select_range: ArrayLike = None,
     check_finite: bool = True,
     tol: float | None = 0.0,
     lapack_driver: str = "auto",
@@ -326,7 +326,7 @@ def eigh_tridiagonal(
     return w if eigvals_only else (w, v[0])
 
 
-def _selected(w: Value, select: str, given: Any) -> tuple[int, int]:
+def _selected(w: Value, select: str, given: ArrayLike) -> tuple[int, int]:
     """The first eigenvalue, and the one after the last."""
     count = shape_of(w)[-1]
     if select == "a":
@@ -362,10 +362,10 @@ def _selected(w: Value, select: str, given: Any) -> tuple[int, int]:
 
 @checked
 def eigvalsh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     select: str = "a",
-    select_range: Any = None,
+    select_range: ArrayLike = None,
     check_finite: bool = True,
     tol: float | None = 0.0,
     lapack_driver: str = "auto",

@@ -13,6 +13,7 @@ from ..api.derivatives import jvp
 from ..api.grad import grad, value_and_grad
 from ..api.jacobian import hessian, jacfwd, jacrev
 from ..arrays.arguments import shown
+from ..core.values import ArrayLike, Params, Value
 from ..errors import ArgumentError
 from ..runtime.libraries import scipy
 from .callbacks import Callback, is_traced, numbers_only
@@ -50,11 +51,11 @@ class Minimization:
         self,
         x: Vector,
         fun: Callable[..., Any],
-        args: tuple[Any, ...],
-        method: Any,
+        args: tuple[Value, ...],
+        method: str | None,
         tol: float | None,
         callback: Callable[..., Any] | None,
-        options: dict[str, Any],
+        options: Params,
         **others: Any,
     ):
         self.x, self.fun, self.args, self.method = x, fun, args, method
@@ -66,7 +67,7 @@ class Minimization:
         listed = constraints if isinstance(constraints, list | tuple) else [constraints]
         self.constraints = [] if constraints is None else list(listed)
 
-    def value(self, v: Any) -> Any:
+    def value(self, v: Value) -> Value:
         """The objective of a vector."""
         out = self.fun(self.x.unravel(v), *self.args)
         if self.jac is True:
@@ -114,14 +115,14 @@ class Minimization:
         if self.jac is None and (self.method is None or callable(self.method) or self.method in _GRADIENTS):
             both = jit(value_and_grad(value))
 
-            def fun(v: Any) -> tuple[float, np.ndarray]:
+            def fun(v: Value) -> tuple[float, np.ndarray]:
                 y, gradient = both(fnp.asarray(v))
                 return float(y), np.array(gradient, float)
 
             return {"fun": fun, "jac": True}
         if self.jac is True:
 
-            def pair(v: Any) -> tuple[float, np.ndarray]:
+            def pair(v: ArrayLike) -> tuple[float, np.ndarray]:
                 y, gradient = wrap(self.fun)(self.x.filled(v), *self.args)
                 return float(scalar("minimize", self.fun, y)), self.x.raveled(gradient, "the gradient")
 
@@ -174,10 +175,10 @@ class Minimization:
             jac = compiled_jacobian(rows, start)
         return {"type": c.get("type"), "fun": numbers(rows), "jac": jac}
 
-    def _rows(self, fun: Callable[..., Any], args: Any, wrap: Wrap) -> Callable[[Any], Any]:
+    def _rows(self, fun: Callable[..., Any], args: ArrayLike, wrap: Wrap) -> Callable[[Any], Any]:
         return wrap(lambda v: vector("minimize: a constraint", fun, fun(self.x.unravel(v), *args)))
 
-    def _plainly(self, fun: Any, args: Any, wrap: Wrap) -> Any:
+    def _plainly(self, fun: Any, args: ArrayLike, wrap: Wrap) -> Any:
         if not callable(fun):
             return fun
         own = wrap(fun)
@@ -193,7 +194,7 @@ class Minimization:
         if not (callback.operands or is_traced(start)):
             return numbers_only("minimize", self.eager)
 
-        def find(for_scipy: Wrap, start: Any) -> tuple[Any, Any]:
+        def find(for_scipy: Wrap, start: Value) -> tuple[Any, Any]:
             found = self.by_scipy(for_scipy, np.array(start, float))
             check_found("minimize", found.success or _flat(found), found.message, "minimum")
             return found.x, found
@@ -213,7 +214,7 @@ def _flat(found: Any) -> bool:
     return jac is not None and bool(np.max(np.abs(jac), initial=0.0) <= _SMALL)
 
 
-def _checked_bounds(bounds: Any) -> Any:
+def _checked_bounds(bounds: ArrayLike) -> Any:
     if bounds is None or hasattr(bounds, "lb"):
         return bounds
     pairs = bounds.tolist() if isinstance(bounds, np.ndarray) else bounds
@@ -227,7 +228,7 @@ def _checked_bounds(bounds: Any) -> Any:
     )
 
 
-def limits(bounds: Any, n: int) -> tuple[np.ndarray, np.ndarray] | None:
+def limits(bounds: ArrayLike, n: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Lower and upper bounds as vectors."""
     if bounds is None:
         return None
@@ -248,6 +249,6 @@ def compiled_jacobian(fun: Callable[[Any], Any], start: np.ndarray) -> Callable[
     return numbers(jit((jacfwd if many >= start.size else jacrev)(fun)))
 
 
-def _matrix(x: Any, n: int) -> Any:
+def _matrix(x: ArrayLike, n: int) -> Any:
     """A Hessian by the user: a matrix, or an operator that SciPy takes."""
     return np.asarray(x, float).reshape(n, n) if isinstance(x, np.ndarray | list) else x

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..arrays.array import Array
 from ..core import ArgumentValueError, Aval, real_dtype
-from ..core.values import ArrayLike
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, operand, shape_of
@@ -75,7 +75,7 @@ def lu(
 
 
 @checked
-def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Value, Value]:
     """LU factors with partial pivoting, for `lu_solve`.
 
     Parameters

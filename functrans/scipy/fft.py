@@ -10,8 +10,9 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..arrays.array import Array
 from ..core import FLOAT32, FLOAT64, ArgumentError, ArgumentValueError, AxisError, is_inexact, is_low
-from ..core.values import AxisLike, Value
+from ..core.values import ArrayLike, AxisLike, Value
 from ..frontend.checked import checked
 from ..frontend.docstrings import with_sections
 from ..numpy.dispatch import array_operand, owned
@@ -97,7 +98,7 @@ def _of_one_axis(name: str, doc: str) -> Callable[..., Any]:
     kind = name.removeprefix("i")
 
     def transform(
-        x: Any,
+        x: ArrayLike,
         type: int = 2,
         n: int | None = None,
         axis: int = -1,
@@ -119,7 +120,7 @@ def _of_several_axes(name: str, doc: str) -> Callable[..., Any]:
     def transform(
         x: Value,
         type: int = 2,
-        s: Any = None,
+        s: ArrayLike = None,
         axes: AxisLike = None,
         norm: Any = None,
         overwrite_x: bool = False,
@@ -273,7 +274,14 @@ def _inexact(value: Value) -> Value:
 
 
 def _along_one(
-    name: str, inverse: bool, x: Any, type: int, n: Any, axis: int, norm: Any, orthogonalize: bool | None
+    name: str,
+    inverse: bool,
+    x: ArrayLike,
+    type: int,
+    n: ArrayLike,
+    axis: int,
+    norm: Any,
+    orthogonalize: bool | None,
 ) -> Any:
     shown = f"i{name}" if inverse else name
     value = _inexact(array_operand(x, shown))
@@ -287,11 +295,11 @@ def _along_many(
     inverse: bool,
     x: Value,
     type: int,
-    s: Any,
+    s: ArrayLike,
     axes: AxisLike,
     norm: Any,
     orthogonalize: bool | None,
-) -> Any:
+) -> Array:
     shown = f"i{name}" if inverse else name
     value = array_operand(x, shown)
     shape = shape_of(value)

@@ -22,7 +22,11 @@ from ..primitives.ops import dtype_of, finish, one_axis, shape_of
 
 @checked
 def detrend(
-    data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool | None = False
+    data: ArrayLike,
+    axis: int = -1,
+    type: str = "linear",
+    bp: ArrayLike = 0,
+    overwrite_data: bool | None = False,
 ) -> Any:
     """Subtract a line of least squares, or the mean.
 
@@ -94,7 +98,7 @@ def _straightened(x: Value, axis: int) -> Value:
 
 
 @checked
-def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: Any = None) -> Any:
+def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike = None) -> Any:
     """Filter signals by a rational transfer function: a linear recurrence.
 
     Parameters
@@ -159,7 +163,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: Any = 
     return (out, fnp.moveaxis(last, 0, d)) if initial else out
 
 
-def _initial(zi: Any, axis: int, order: int, signal: Value) -> Value:
+def _initial(zi: ArrayLike, axis: int, order: int, signal: Value) -> Value:
     """The state, with time first, broadcast to the signals."""
     if zi.ndim == signal.ndim:
         zi = fnp.moveaxis(zi, axis, 0)
@@ -171,12 +175,12 @@ def _initial(zi: Any, axis: int, order: int, signal: Value) -> Value:
     )
 
 
-def _recurrence(num: Any, den: Any, signal: Value, state: Any, order: int) -> tuple[Any, Any]:
+def _recurrence(num: Value, den: Value, signal: Value, state: Value, order: int) -> tuple[Value, Value]:
     """The loop; the state is a tuple of numbers (or rows), one for each delay."""
     b = [num[i] if i < num.size else None for i in range(order + 1)]
     a = [den[i] if i < den.size else None for i in range(order + 1)]
 
-    def step(z: Sequence[Any], x: Value) -> tuple[Any, Any]:
+    def step(z: Sequence[Value], x: Value) -> tuple[Any, Any]:
         y = b[0] * x + z[0] if order else b[0] * x
         after = []
         for i in range(1, order + 1):

@@ -11,6 +11,7 @@ from .. import numpy as fnp
 from ..api.compiled.jit import jit
 from ..arrays.arguments import one_of
 from ..core import boundary, current_trace, eval_trace
+from ..core.values import ArrayLike
 from ..frontend.checked import checked
 from ..runtime.libraries import scipy
 from .callbacks import Callback, is_traced, numbers_only
@@ -33,9 +34,9 @@ _LOSSES: dict[str, Callable[[Any], Any]] = {
 @checked
 def least_squares(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: ArrayLike,
     jac: Any = None,
-    bounds: Any = (-np.inf, np.inf),
+    bounds: ArrayLike = (-np.inf, np.inf),
     method: str = "trf",
     ftol: float | None = 1e-8,
     xtol: float | None = 1e-8,
@@ -49,7 +50,7 @@ def least_squares(
     jac_sparsity: Any = None,
     max_nfev: int | None = None,
     verbose: int = 0,
-    args: Any = (),
+    args: ArrayLike = (),
     kwargs: Mapping[str, Any] | None = None,
     callback: Callable[..., Any] | None = None,
 ) -> Any:
@@ -137,7 +138,7 @@ class _Fit:
     def __init__(self, x: Vector, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]):
         self.x, self.fun, self.args, self.kwargs = x, fun, args, kwargs
 
-    def residuals(self, v: Any) -> Any:
+    def residuals(self, v: ArrayLike) -> Any:
         """The residuals for a vector."""
         return vector("least_squares", self.fun, self.fun(self.x.unravel(v), *self.args, **self.kwargs))
 
@@ -163,14 +164,14 @@ class _Fit:
         start, loss, scale = self.x.flat, settings["loss"], settings["f_scale"]
         rho = (lambda z: fnp.asarray(loss(z))[0]) if callable(loss) else _LOSSES[loss]
 
-        def cost(v: Any) -> Any:
+        def cost(v: ArrayLike) -> Any:
             return 0.5 * scale**2 * fnp.sum(rho((self.residuals(v) / scale) ** 2))
 
         callback = Callback("least_squares", cost, (), [jac])
         if not (callback.operands or is_traced(start)):
             return numbers_only("least_squares", lambda: self.eager(jac, settings))
 
-        def find(for_scipy: Wrap, start: Any) -> tuple[Any, Any]:
+        def find(for_scipy: Wrap, start: ArrayLike) -> tuple[Any, Any]:
             found = self.by_scipy(jac, settings, for_scipy, np.array(start, float))
             check_found("least_squares", found.success, found.message, "minimum")
             return found.x, found

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core import ArgumentError, ShapeError, SolverError, Zero, aval_of
-from ..core.values import Value
+from ..core.values import ArrayLike, PyTree, Value
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.structs import ShapeDtypeStruct
@@ -56,7 +56,7 @@ class UserOde(OdeSystem):
     callback: Callback
     vectorized: bool
 
-    def slope(self, t: Value, y: Value, operands: Sequence[Any]) -> Value:
+    def slope(self, t: Value, y: Value, operands: Sequence[Value]) -> Value:
         """The derivative of the whole system."""
         result = self.callback(operands, t, y[:, None] if self.vectorized else y)
         slope = as_array(result).reshape(-1)
@@ -96,7 +96,7 @@ class Jacobian(OdeSystem):
     n: int
     has_tangent: tuple[bool, ...]
 
-    def slope(self, t: Value, y: Value, operands: Sequence[Any]) -> Value:
+    def slope(self, t: Value, y: Value, operands: Sequence[ArrayLike]) -> Value:
         """The derivative of the whole system."""
         n = self.n
         own = y[n:].reshape(n, -1)
@@ -140,7 +140,7 @@ class Problem(Sealed):
         """
         options = {k: v for k, v in self.options.items() if k not in _OF_THE_FUNCTION}
 
-        def narrowed(tolerance: Any, least: float = 0.0) -> Any:
+        def narrowed(tolerance: ArrayLike, least: float = 0.0) -> Any:
             narrow = np.maximum(np.asarray(tolerance) / np.sqrt(1 + directions), least)
             return np.concatenate([narrow, np.repeat(narrow, directions)]) if narrow.ndim else float(narrow)
 
@@ -148,7 +148,9 @@ class Problem(Sealed):
         atol = narrowed(options.get("atol", 1e-6))
         return Problem(system, self.n * (1 + directions), {**options, "rtol": rtol, "atol": atol}, [])
 
-    def solved(self, span: Sequence[Any], y0: Value, times: Any, operands: Sequence[Any]) -> tuple[Any, Any]:
+    def solved(
+        self, span: Sequence[ArrayLike], y0: Value, times: ArrayLike, operands: Sequence[ArrayLike]
+    ) -> tuple[Any, Any]:
         """The times of the solution (all steps if `t_eval` is None), and the solution there."""
         span = (float(span[0]), float(span[1]))
         options = {"t_eval": times, **self.options}
@@ -178,12 +180,16 @@ class Flow(Function):
     vmap_method = "sequential"
 
     @staticmethod
-    def forward(problem: Problem, t0: Any, tf: Any, y0: Any, times: Any, *operands: Any) -> Any:
+    def forward(
+        problem: Problem, t0: ArrayLike, tf: ArrayLike, y0: Value, times: Value, *operands: ArrayLike
+    ) -> PyTree:
         """The solution."""
         return problem.solved((t0, tf), y0, times, operands)
 
     @staticmethod
-    def shape(problem: Problem, t0: Any, tf: Any, y0: Any, times: Any, *operands: Any) -> Any:
+    def shape(
+        problem: Problem, t0: ArrayLike, tf: ArrayLike, y0: Any, times: Any, *operands: ArrayLike
+    ) -> Any:
         """Its shape and dtype."""
         if times is None:
             raise ArgumentError(
@@ -193,7 +199,7 @@ class Flow(Function):
         return ShapeDtypeStruct(times.shape, dtype), ShapeDtypeStruct((problem.n, *times.shape), dtype)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: ArrayLike) -> None:
         """Save the values that the rules need."""
         ctx.problem, ctx.t0, ctx.tf, ctx.y0, ctx.times, *operands = inputs
         ctx.operands = tuple(operands)
@@ -202,7 +208,7 @@ class Flow(Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def jvp(ctx: Any, _: Any, t0: Any, tf: Any, y0: Value, times: Any, *tangents: Any) -> Any:
+    def jvp(ctx: Any, _: object, t0: Any, tf: Any, y0: Value, times: ArrayLike, *tangents: Any) -> Any:
         """Forward mode."""
         problem, operands = ctx.problem, ctx.operands
         n = problem.n
@@ -220,7 +226,7 @@ class Flow(Function):
         return None, moved
 
     @staticmethod
-    def backward(ctx: Any, _: Any, ct: Value) -> tuple[Any, ...]:
+    def backward(ctx: Any, _: object, ct: Value) -> tuple[Value, ...]:
         """Reverse mode."""
         problem, operands = ctx.problem, ctx.operands
         if ct is None:

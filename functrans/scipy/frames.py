@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
+from ..arrays.array import Array
 from ..core import FLOAT64, ArgumentValueError, DtypeError, ShapeError, Tracer, concrete, is_inexact
 from ..core.dtypes import complex_dtype, real_dtype
 from ..core.values import ArrayLike, Value
@@ -89,7 +90,7 @@ class Segments:
         order = (*range(2, last + 2), 0, 1)
         return finish(ops.transpose_p.bind(out, permutation=order) if last else out)
 
-    def added(self, segments: Any) -> Value:
+    def added(self, segments: Value) -> Value:
         """The sum of overlapping segments, the transpose of `cut`: from (..., count, size) to (..., n)."""
         *outer, count, size = segments.shape
         n = (count - 1) * self.step + size
@@ -113,7 +114,7 @@ class Segments:
         return ops.convert(self.window, dtype)
 
 
-def rate(name: str, fs: Any) -> Any:
+def rate(name: str, fs: ArrayLike) -> Any:
     """The number of samples per unit of time: a Python number, unless it is traced.
 
     Raises
@@ -134,7 +135,7 @@ def rate(name: str, fs: Any) -> Any:
     return finish(value) if isinstance(value, Tracer) else float(value)
 
 
-def signal_of(name: str, x: ArrayLike) -> Any:
+def signal_of(name: str, x: ArrayLike) -> Value:
     """A signal as real or complex numbers; small integers become float32, as in SciPy."""
     value = array_operand(x, name)
     dtype = dtype_of(value)
@@ -143,13 +144,13 @@ def signal_of(name: str, x: ArrayLike) -> Any:
     return finish(ops.convert(value, real_dtype(np.result_type(dtype, np.complex64))))
 
 
-def in_one_dtype(*signals: Any) -> list[Any]:
+def in_one_dtype(*signals: ArrayLike) -> list[Value]:
     """Signals in their common precision; real ones stay real."""
     real = real_dtype(np.result_type(*[x.dtype for x in signals]))
     return [x.astype(complex_dtype(real) if x.dtype.kind == "c" else real) for x in signals]
 
 
-def frequencies(points: int, fs: Any, onesided: bool) -> Any:
+def frequencies(points: int, fs: ArrayLike, onesided: bool) -> Array:
     """The frequencies of the transforms, float64 as in SciPy."""
     make = fnp.fft.rfftfreq if onesided else fnp.fft.fftfreq
     return make(points, 1.0 / fs, dtype=FLOAT64)
@@ -162,7 +163,7 @@ def transforms(x: ArrayLike, cut: Segments, detrended: Callable[[Any], Any], one
     return (fnp.fft.rfft if onesided else fnp.fft.fft)(segments, cut.points)
 
 
-def scale_of(name: str, cut: Segments, fs: Any, scaling: str, density: str = "density") -> Any:
+def scale_of(name: str, cut: Segments, fs: ArrayLike, scaling: str, density: str = "density") -> Array:
     """The factor of a power spectrum (of a density, if `scaling` says so)."""
     if scaling == density:
         return 1.0 / (fs * cut.total(squared=True))

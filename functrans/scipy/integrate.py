@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import ArgumentError, aval_of, is_abstract, is_inexact
+from ..core.values import ArrayLike, PyTree
 from ..numpy.creation.filled import asarray
 from ..numpy.shaping.joining import concatenate
 from ..numpy.signal.differences import trapezoid
@@ -24,21 +25,21 @@ __all__ = ["cumulative_trapezoid", "quad", "simpson", "solve_ivp", "trapezoid"]
 
 def quad(
     func: Callable[..., Any],
-    a: Any,
-    b: Any,
-    args: Any = (),
-    full_output: Any = 0,
+    a: ArrayLike,
+    b: ArrayLike,
+    args: ArrayLike = (),
+    full_output: ArrayLike = 0,
     epsabs: float = 1.49e-8,
     epsrel: float = 1.49e-8,
     limit: int = 50,
-    points: Any = None,
+    points: ArrayLike = None,
     weight: str | None = None,
     wvar: Any = None,
     wopts: Any = None,
     maxp1: int = 50,
     limlst: int = 50,
     complex_func: bool = False,
-) -> Any:
+) -> PyTree:
     """``scipy.integrate.quad``: the integral of a function from `a` to `b`, by QUADPACK.
 
     Parameters
@@ -113,14 +114,14 @@ def quad(
 
 def solve_ivp(
     fun: Callable[..., Any],
-    t_span: Any,
-    y0: Any,
+    t_span: ArrayLike,
+    y0: ArrayLike,
     method: Any = "RK45",
-    t_eval: Any = None,
+    t_eval: ArrayLike = None,
     dense_output: bool = False,
     events: Any = None,
     vectorized: bool = False,
-    args: Any = None,
+    args: ArrayLike = None,
     **options: Any,
 ) -> Any:
     """``scipy.integrate.solve_ivp``: the solution of ``dy/dt = fun(t, y)`` from an initial value.

@@ -21,7 +21,7 @@ from ..core import (
     is_float,
     is_inexact,
 )
-from ..core.values import Value
+from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..frontend.pytree.register import register_pytree_node_class
 from ..numpy.dispatch import array_operand
@@ -79,11 +79,11 @@ class RegularGridInterpolator:
     @checked
     def __init__(
         self,
-        points: Any,
-        values: Any,
+        points: ArrayLike,
+        values: ArrayLike,
         method: str = "linear",
         bounds_error: bool = False,
-        fill_value: Any = np.nan,
+        fill_value: ArrayLike = np.nan,
     ):
         one_of(method, _METHODS, f"{_NAME}: method")
         grid, samples = _grid(points), array_operand(values, f"{_NAME}: values")
@@ -186,7 +186,7 @@ class RegularGridInterpolator:
                 )
 
 
-def _grid(points: Any) -> list[Any]:
+def _grid(points: ArrayLike) -> list[Value]:
     """The positions along each axis as floating-point vectors."""
     try:
         parts = list(points)
@@ -207,7 +207,7 @@ def _grid(points: Any) -> list[Any]:
     return grid
 
 
-def _ascending(grid: list[Any], values: Any) -> tuple[tuple[Any, ...], Any]:
+def _ascending(grid: list[Value], values: Value) -> tuple[tuple[Any, ...], Any]:
     """Reverse the axes along which the known positions decrease."""
     for d, g in enumerate(grid):
         known = concrete(ops.operand(g, _NAME))
@@ -263,7 +263,7 @@ def _real(x: Value) -> Value:
     return finish(value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64))
 
 
-def _cell(g: Any, x: Any) -> tuple[Any, Any]:
+def _cell(g: ArrayLike, x: ArrayLike) -> tuple[Any, Any]:
     """The line of the grid before each position, and how far it is on the way to the next one."""
     i = fnp.clip(fnp.searchsorted(g, x) - 1, 0, g.shape[0] - 2)
     low, high = (finish(_taken(g, k)) for k in (i, i + 1))

@@ -11,7 +11,7 @@ import numpy as np
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
 from ..core import LinAlgError, ShapeError, complex_dtype, finfo
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, PyTree, Value
 from ..custom.closures import closure_convert
 from ..custom.custom_function import custom_jvp
 from ..frontend.checked import checked
@@ -85,7 +85,7 @@ def expm_frechet(
 
 
 @checked
-def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> PyTree:
     r"""A function of a square matrix.
 
     Parameters
@@ -147,7 +147,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     return finish(value) if disp else (finish(value), finish(error))
 
 
-def _same_shape(out: Any, w: Value) -> Value:
+def _same_shape(out: Value, w: Value) -> Value:
     if np.shape(out) != shape_of(w):
         raise ShapeError(
             f"funm: func must keep the shape of its argument, {shape_of(w)}, but returned {np.shape(out)}"
@@ -156,7 +156,7 @@ def _same_shape(out: Any, w: Value) -> Value:
 
 
 @partial(custom_jvp, nondiff_argnums=0)
-def _function(func: Callable[..., Any], x: Value, *captured: Any) -> tuple[Any, Any]:
+def _function(func: Callable[..., Any], x: Value, *captured: Any) -> tuple[ArrayLike, ArrayLike]:
     """The function of a complex matrix, and the estimate of its error."""
     t, z, _ = ops.schur_p.bind(x, output="complex", sort=None, on_error=config.linalg_errors)
     t, z = fnp.asarray(t), fnp.asarray(z)
@@ -172,7 +172,7 @@ def _function(func: Callable[..., Any], x: Value, *captured: Any) -> tuple[Any, 
     return z @ out @ fnp.conj(z.T), error if n else real(0)
 
 
-def _parlett(t: Any, f: Any, slope: Any) -> tuple[Any, Any]:
+def _parlett(t: ArrayLike, f: ArrayLike, slope: ArrayLike) -> tuple[Any, Any]:
     """The function of an upper triangular matrix, from value and slope at each eigenvalue; the smallest gap.
 
     Between equal eigenvalues the recurrence has no solution. The slope gives it for neighbours; for others it takes
@@ -182,8 +182,8 @@ def _parlett(t: Any, f: Any, slope: Any) -> tuple[Any, Any]:
     places = fnp.arange(n)
     noise = n * float(finfo(dtype_of(t)).eps) * fnp.max(fnp.abs(t), initial=0.0) ** 2
 
-    def column(j: Any, state: Any) -> Any:
-        def element(m: Any, state: Any) -> Any:
+    def column(j: Value, state: PyTree) -> PyTree:
+        def element(m: Value, state: PyTree) -> PyTree:
             out, least = state
             i = j - 1 - m
             between = (places > i) & (places < j)

@@ -215,7 +215,7 @@ def _by_norm(x: Value) -> Any:
     return fori_loop(0, count, lambda _, y: ops.matrix_product(y, y), out)
 
 
-def _squared(x: Value, mask: Any) -> Value:
+def _squared(x: Value, mask: ArrayLike) -> Value:
     """The square where `wanted`; elsewhere the square of zero, so that values and derivatives do not overflow."""
     mask = ops.broadcast_to(mask, shape_of(x))
     safe = ops.select_p.bind(mask, x, dtype_of(x).type(0))
@@ -250,7 +250,7 @@ def _pade(x: Value, degree: int) -> Value:
 
 
 @checked
-def block_diag(*arrs: Any) -> Array:
+def block_diag(*arrs: ArrayLike) -> Array:
     """A block-diagonal matrix of several matrices.
 
     Parameters
@@ -290,7 +290,7 @@ def block_diag(*arrs: Any) -> Array:
 
 
 @checked
-def toeplitz(c: ArrayLike, r: Any = None) -> Array:
+def toeplitz(c: ArrayLike, r: ArrayLike = None) -> Array:
     """A matrix with constant diagonals.
 
     Parameters

@@ -14,6 +14,7 @@ from ..api.vmap import vmap
 from ..arrays.arguments import one_of, shown
 from ..core import aval_of, boundary, current_trace, eval_trace
 from ..core.evaluation import evaluate
+from ..core.values import ArrayLike
 from ..errors import ArgumentError
 from ..frontend.arguments import name_of
 from ..frontend.checked import checked
@@ -65,13 +66,13 @@ class OptimizeResults(NamedTuple):
 @checked
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
-    args: Any = (),
+    x0: ArrayLike,
+    args: ArrayLike = (),
     method: Any = None,
     jac: Any = None,
     hess: Any = None,
     hessp: Any = None,
-    bounds: Any = None,
+    bounds: ArrayLike = None,
     constraints: Any = (),
     tol: float | None = None,
     callback: Callable[..., Any] | None = None,
@@ -194,15 +195,15 @@ def _native(
         if not (number is None or isinstance(number, int | float | np.number)):
             raise ArgumentError(f"minimize: the option {name} must be a number, got {shown(number)}")
 
-    def flat(v: Any) -> list[Any]:
+    def flat(v: ArrayLike) -> list[Any]:
         return [scalar("minimize", fun, fun(x.unravel(v), *args)).astype(x.flat.dtype)]
 
     jaxpr, captured = lift_tracers(stage(flat, [aval_of(x.flat)], name_of(fun)))
 
-    def value(v: Any) -> Any:
+    def value(v: ArrayLike) -> Any:
         return evaluate(jaxpr, [*captured, v])[0]
 
-    def search(gradient: Callable[[Any], Any], start: Any) -> Any:
+    def search(gradient: Callable[[Any], Any], start: ArrayLike) -> Any:
         n = start.shape[0]
         found = minimized(
             value_and_grad(value),
@@ -223,6 +224,6 @@ def _native(
     )  # fmt: skip
 
 
-def _newton_step(hessian: Callable[[Any], Any], right: Any) -> Any:
+def _newton_step(hessian: Callable[[Any], Any], right: ArrayLike) -> Any:
     """The solution of the system with the Hessian, which is computed as a matrix."""
     return solve(vmap(hessian)(fnp.eye(right.shape[0], dtype=right.dtype)), right)

@@ -43,11 +43,11 @@ _REACH = 44
 
 @checked
 def map_coordinates(
-    input: Any,
+    input: ArrayLike,
     coordinates: ArrayLike,
     order: int,
     mode: str = "constant",
-    cval: Any = 0.0,
+    cval: ArrayLike = 0.0,
     prefilter: bool = True,
 ) -> Any:
     """Sample an array between its elements, by splines.
@@ -121,7 +121,7 @@ def map_coordinates(
     return _in_dtype(out, given)
 
 
-def _positions(name: str, coordinates: Any, shape: tuple[int, ...]) -> list[Any]:
+def _positions(name: str, coordinates: ArrayLike, shape: tuple[int, ...]) -> list[Any]:
     """The coordinates along each axis, floating point and of one shape."""
     if not isinstance(coordinates, Sequence):
         coordinates = fnp.asarray(coordinates)
@@ -139,14 +139,14 @@ def _positions(name: str, coordinates: Any, shape: tuple[int, ...]) -> list[Any]
     return list(fnp.broadcast_arrays(*parts))
 
 
-def _number(name: str, cval: Any, dtype: np.dtype) -> Value:
+def _number(name: str, cval: ArrayLike, dtype: np.dtype) -> Value:
     value = array_operand(cval, f"{name}: cval")
     if shape_of(value) or (dtype_of(value).kind == "c" and dtype.kind != "c"):
         raise ShapeError(f"{name}: cval must be a number like the elements of input, got {cval!r}")
     return finish(ops.convert(value, dtype))
 
 
-def _in_dtype(out: Any, dtype: np.dtype) -> Value:
+def _in_dtype(out: ArrayLike, dtype: np.dtype) -> Value:
     if is_inexact(dtype):
         return fnp.astype(out, dtype)
     return fnp.astype(_away_from_zero(out) if dtype != BOOL else fnp.not_equal(out, 0), dtype)
@@ -160,7 +160,7 @@ def _away_from_zero(x: Value) -> Value:
 # --- splines ------------------------------------------------------------------------------------------------
 
 
-def _nodes(u: Any, order: int) -> list[tuple[Any, Any]]:
+def _nodes(u: ArrayLike, order: int) -> list[tuple[Any, Any]]:
     """The elements next to each position, and their weights: the B-splines that are not zero there."""
     whole = fnp.floor(u if order % 2 else u + 0.5)
     t = u - whole if order % 2 else u - whole + 0.5
@@ -193,7 +193,9 @@ def _on_own_axes(nodes: list[list[tuple[Any, Any]]]) -> list[list[tuple[Any, Any
     return out
 
 
-def _sum_of_nodes(samples: Value, nodes: Sequence[list[tuple[Any, Any]]], mode: str, outside: Any) -> Value:
+def _sum_of_nodes(
+    samples: Value, nodes: Sequence[list[tuple[Any, Any]]], mode: str, outside: ArrayLike
+) -> Value:
     """The sum over all combinations of nodes of the axes."""
     total: Any = None
     combinations: list[list[tuple[Any, Any]]] = [[]]
@@ -210,7 +212,7 @@ def _real_of(dtype: np.dtype) -> np.dtype:
     return finfo(dtype).dtype
 
 
-def _element(samples: Value, indices: Sequence[Any], mode: str, outside: Any) -> Value:
+def _element(samples: Value, indices: Sequence[ArrayLike], mode: str, outside: ArrayLike) -> Value:
     inside = [_FIXED[mode](i, n) for i, n in zip(indices, samples.shape)]
     places = [ops.operand(i, "map_coordinates") for i in fnp.broadcast_arrays(*inside)]
     value = finish(
@@ -227,16 +229,16 @@ def _element(samples: Value, indices: Sequence[Any], mode: str, outside: Any) ->
     return fnp.where(valid, value, outside)
 
 
-def _clipped(i: Any, n: int) -> Value:
+def _clipped(i: ArrayLike, n: int) -> Value:
     return fnp.clip(i, 0, n - 1)
 
 
-def _mirrored(i: Any, n: int) -> Value:
+def _mirrored(i: ArrayLike, n: int) -> Value:
     """Reflected about the first and last element: a triangular wave."""
     return fnp.zeros_like(i) if n == 1 else (n - 1) - fnp.absolute(i % (2 * n - 2) - (n - 1))
 
 
-def _reflected(i: Any, n: int) -> Value:
+def _reflected(i: ArrayLike, n: int) -> Value:
     """Reflected about the edges."""
     j = i % (2 * n)
     return fnp.minimum(j, 2 * n - 1 - j)
@@ -254,7 +256,7 @@ _FIXED: dict[str, Callable[[Any, int], Any]] = {
 # --- coefficients -------------------------------------------------------------------------------------------
 
 
-def _coefficients(samples: Value, order: int, mode: str, outside: Any) -> tuple[Any, list[int]]:
+def _coefficients(samples: Value, order: int, mode: str, outside: ArrayLike) -> tuple[Any, list[int]]:
     """The coefficients of the spline through the samples, and how many of them precede the first sample.
 
     The samples are continued beyond the edges as `mode` says, so far that the filters forget how they began. The
@@ -279,7 +281,7 @@ def _repeated(samples: Value, axis: int, lopsided: bool) -> Value:
     return fnp.repeat(samples, 2 * _REACH + 1, axis) if lopsided else samples
 
 
-def _extended(samples: Value, axis: int, beyond: Any, mode: str, outside: Any) -> Value:
+def _extended(samples: Value, axis: int, beyond: ArrayLike, mode: str, outside: ArrayLike) -> Value:
     n = samples.shape[axis]
     index = ops.operand(_FIXED[mode](beyond, n), "map_coordinates")
     value = ops.gather_p.bind(
@@ -295,7 +297,7 @@ def _extended(samples: Value, axis: int, beyond: Any, mode: str, outside: Any) -
 def _filtered(x: Value, pole: float) -> Value:
     """The inverse of ``(z + z**-1 - pole - 1 / pole)``, along axis 0: a recursion from either end."""
 
-    def step(state: Any, row: Any) -> tuple[Any, Any]:
+    def step(state: ArrayLike, row: ArrayLike) -> tuple[Any, Any]:
         state = row + pole * state
         return state, state
 

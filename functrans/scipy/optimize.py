@@ -10,6 +10,7 @@ import numpy as np
 from ..api.compiled.jit import jit
 from ..api.grad import grad
 from ..core import ArgumentError, SolverError, boundary, current_trace, eval_trace
+from ..core.values import ArrayLike
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..runtime.libraries import scipy
@@ -37,9 +38,9 @@ def _bracketed(name: str, doc: str) -> Callable[..., Any]:
 
     def solver(
         f: Callable[..., Any],
-        a: Any,
-        b: Any,
-        args: Any = (),
+        a: ArrayLike,
+        b: ArrayLike,
+        args: ArrayLike = (),
         xtol: float = 2e-12,
         rtol: float = _RTOL,
         maxiter: int = 100,
@@ -57,7 +58,7 @@ def _bracketed(name: str, doc: str) -> Callable[..., Any]:
                     raise
                 raise SolverError(f"{name}: {error}") from error
 
-        def find(for_scipy: Any, a: Any, b: Any) -> tuple[Any, Any]:
+        def find(for_scipy: Any, a: ArrayLike, b: ArrayLike) -> tuple[Any, Any]:
             x, details = own(for_scipy(f), a, b, full_output=True, **{**options, "disp": False})
             check_found(name, details.converged, details.flag)
             return x, details
@@ -161,13 +162,13 @@ def _slope(f: Callable[..., Any]) -> Callable[..., Any]:
 @checked
 def root_scalar(
     f: Callable[..., Any],
-    args: Any = (),
+    args: ArrayLike = (),
     method: str | None = None,
-    bracket: Any = None,
+    bracket: ArrayLike = None,
     fprime: Any = None,
     fprime2: Any = None,
-    x0: Any = None,
-    x1: Any = None,
+    x0: ArrayLike = None,
+    x1: ArrayLike = None,
     xtol: float | None = None,
     rtol: float | None = None,
     maxiter: int | None = None,
@@ -225,7 +226,7 @@ def root_scalar(
             ),
         )
 
-    def find(for_scipy: Any, *values: Any) -> tuple[Any, Any]:
+    def find(for_scipy: Any, *values: ArrayLike) -> tuple[Any, Any]:
         start: dict[str, Any] = {name: float(x) for name, x in zip(starts, values)}
         if "a" in start:
             start["bracket"] = (start.pop("a"), start.pop("b"))
@@ -245,8 +246,8 @@ def root_scalar(
 @checked
 def root(
     fun: Callable[..., Any],
-    x0: Any,
-    args: Any = (),
+    x0: ArrayLike,
+    args: ArrayLike = (),
     method: str = "hybr",
     jac: Any = None,
     tol: float | None = None,
@@ -321,7 +322,7 @@ def root(
             "root", lambda: unpatched(scipy.optimize.root)(fun, x0, args, jac=jac, **settings)
         )
 
-    def find(for_scipy: Any, start: Any) -> tuple[Any, Any]:
+    def find(for_scipy: Any, start: ArrayLike) -> tuple[Any, Any]:
         details = unpatched(scipy.optimize.root)(for_scipy(fun), start, jac=for_scipy(jac), **settings)
         check_found("root", details.success, details.message)
         return details.x, details
@@ -338,11 +339,11 @@ def root(
 @checked
 def fsolve(
     func: Callable[..., Any],
-    x0: Any,
-    args: Any = (),
+    x0: ArrayLike,
+    args: ArrayLike = (),
     fprime: Callable[..., Any] | None = None,
-    full_output: Any = 0,
-    col_deriv: Any = 0,
+    full_output: ArrayLike = 0,
+    col_deriv: ArrayLike = 0,
     xtol: float = 1.49012e-8,
     maxfev: int = 0,
     band: Any = None,
@@ -395,7 +396,7 @@ def fsolve(
     if full_output:
         raise ArgumentError("fsolve: full_output is not available if a traced value is involved; use root")
 
-    def find(for_scipy: Any, start: Any) -> tuple[Any, Any]:
+    def find(for_scipy: Any, start: ArrayLike) -> tuple[ArrayLike, ArrayLike]:
         x, _, status, message = unpatched(scipy.optimize.fsolve)(
             for_scipy(func), start, fprime=for_scipy(fprime), full_output=True, **options
         )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
-from ..core.values import Value
+from ..core.values import ArrayLike, PyTree, Value
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.structs import ShapeDtypeStruct, struct_of
@@ -30,7 +30,7 @@ from .patched import unpatched
 class Integrand:
     """A function of a number and flat operands, whose values are a list of arrays."""
 
-    def values(self, t: Any, operands: Sequence[Any]) -> list[Any]:
+    def values(self, t: ArrayLike, operands: Sequence[Any]) -> list[Any]:
         """The values at `t`."""
         raise NotImplementedError
 
@@ -45,7 +45,7 @@ class UserIntegrand(Integrand):
 
     callback: Callback
 
-    def values(self, t: Any, operands: Sequence[Any]) -> list[Any]:
+    def values(self, t: ArrayLike, operands: Sequence[Value]) -> list[Value]:
         """The values at `t`."""
         return [as_array(self.callback(operands, t))]
 
@@ -61,7 +61,7 @@ class TangentIntegrand(Integrand):
     of: Integrand
     has_tangent: tuple[bool, ...]
 
-    def values(self, t: Any, operands: Sequence[Any]) -> list[Any]:
+    def values(self, t: ArrayLike, operands: Sequence[Any]) -> list[Any]:
         """The values at `t`."""
         count = len(self.has_tangent)
         tangents = scatter(self.has_tangent, operands[count:])
@@ -79,7 +79,7 @@ class Pulled(Integrand):
     of: Integrand
     has_tangent: tuple[bool, ...]
 
-    def values(self, t: Any, operands: Sequence[Any]) -> list[Any]:
+    def values(self, t: ArrayLike, operands: Sequence[Value]) -> list[Value]:
         """The values at `t`."""
         count = len(self.has_tangent)
         return pulled(lambda *cs: self.of.values(t, cs), operands[:count], self.has_tangent, operands[count:])
@@ -107,7 +107,7 @@ class Integral(Sealed):
         """The integral of another integrand, with the same options."""
         return Integral(integrand, self.options)
 
-    def computed(self, a: Value, b: Value, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+    def computed(self, a: Value, b: Value, operands: Sequence[Value]) -> tuple[tuple[Any, ...], Any]:
         """The integrals, and the estimate of the largest error."""
         if isinstance(self.integrand, UserIntegrand):
             callback = self.integrand.callback
@@ -118,7 +118,7 @@ class Integral(Sealed):
             return (np.asarray(value, float),), np.asarray(error)
         return self._each(a, b, operands)
 
-    def _each(self, a: Value, b: Value, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+    def _each(self, a: Value, b: Value, operands: Sequence[ArrayLike]) -> tuple[tuple[Any, ...], Any]:
         """Integrates number by number; all share the evaluations of the integrand."""
         computed: dict[float, np.ndarray] = {}
 
@@ -150,17 +150,17 @@ class Quad(Function):
     vmap_method = "sequential"
 
     @staticmethod
-    def forward(integral: Integral, a: Any, b: Any, *operands: Any) -> Any:
+    def forward(integral: Integral, a: ArrayLike, b: ArrayLike, *operands: ArrayLike) -> PyTree:
         """The solution."""
         return integral.computed(a, b, operands)
 
     @staticmethod
-    def shape(integral: Integral, a: Any, b: Any, *operands: Any) -> Any:
+    def shape(integral: Integral, a: ArrayLike, b: ArrayLike, *operands: ArrayLike) -> Any:
         """Its shape and dtype."""
         return tuple(integral.integrand.types(operands)), ShapeDtypeStruct((), np.dtype(float))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: ArrayLike) -> None:
         """Save the values that the rules need."""
         ctx.integral, ctx.a, ctx.b, *operands = inputs
         ctx.operands = tuple(operands)
@@ -168,7 +168,7 @@ class Quad(Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def backward(ctx: Any, cts: Any, _: Any) -> tuple[Any, ...]:
+    def backward(ctx: Any, cts: ArrayLike, _: object) -> tuple[ArrayLike, ...]:
         """Reverse mode."""
         integrand, operands = ctx.integral.integrand, ctx.operands
         needs_a, needs_b, *needs = ctx.needs_input_grad[1:]
@@ -188,7 +188,7 @@ class Quad(Function):
         return (None, *limits, *scatter(has_tangent, back))
 
     @staticmethod
-    def jvp(ctx: Any, _: Any, a: Value, b: Value, *tangents: Any) -> Any:
+    def jvp(ctx: Any, _: object, a: Value, b: Value, *tangents: Any) -> Any:
         """Forward mode."""
         integrand, operands = ctx.integral.integrand, ctx.operands
         has_tangent = tuple([t is not None for t in tangents])

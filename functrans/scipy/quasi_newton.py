@@ -27,11 +27,11 @@ class Memory:
         """The identity."""
         raise NotImplementedError
 
-    def times(self, memory: Any, gradient: Any) -> Any:
+    def times(self, memory: Any, gradient: ArrayLike) -> Any:
         """The estimate times a vector."""
         raise NotImplementedError
 
-    def updated(self, memory: Any, first: Any, step: Any, change: Any) -> Any:
+    def updated(self, memory: Any, first: ArrayLike, step: Any, change: Any) -> Any:
         """The estimate after a step with this change of the gradient; `first` says whether it is the first one."""
         raise NotImplementedError
 
@@ -43,11 +43,11 @@ class Full(Memory):
         """The identity."""
         return fnp.eye(n, dtype=dtype)
 
-    def times(self, memory: Any, gradient: Any) -> Any:
+    def times(self, memory: Any, gradient: ArrayLike) -> Any:
         """The estimate times a vector."""
         return memory @ gradient
 
-    def updated(self, memory: Any, first: Any, step: Any, change: Any) -> Value:
+    def updated(self, memory: Any, first: ArrayLike, step: Any, change: Any) -> Value:
         """The matrix closest to this one that takes the change to the step (formula 6.17)."""
         product = fnp.vdot(change, step)
         scale = fnp.where(first, product / fnp.vdot(change, change), 1.0)  # (6.20)
@@ -79,26 +79,26 @@ class Limited(Memory):
         rows = fnp.zeros((self.size, n), dtype)
         return _LastSteps(rows, rows, fnp.zeros(self.size, dtype), fnp.ones((), dtype))
 
-    def times(self, memory: Any, gradient: Any) -> Any:
+    def times(self, memory: Any, gradient: ArrayLike) -> Any:
         """The two-loop recursion."""
 
-        def back(q: Value, row: Any) -> tuple[Any, Any]:
+        def back(q: Value, row: ArrayLike) -> tuple[Any, Any]:
             step, change, rho = row
             alpha = rho * fnp.vdot(step, q)
             return q - alpha * change, alpha
 
-        def forth(r: Any, row: Any) -> tuple[Any, None]:
+        def forth(r: ArrayLike, row: ArrayLike) -> tuple[Any, None]:
             step, change, rho, alpha = row
             return r + (alpha - rho * fnp.vdot(change, r)) * step, None
 
         q, alphas = lax.scan(back, gradient, memory[:3], reverse=True)
         return lax.scan(forth, memory.scale * q, (*memory[:3], alphas))[0]
 
-    def updated(self, memory: Any, first: Any, step: Any, change: Any) -> Any:
+    def updated(self, memory: Any, first: ArrayLike, step: Any, change: Any) -> Any:
         """The newest step instead of the oldest."""
         product = fnp.vdot(change, step)
 
-        def push(rows: Any, row: Any) -> Value:
+        def push(rows: ArrayLike, row: ArrayLike) -> Value:
             return fnp.concatenate([rows[1:], row[None]])
 
         return _LastSteps(
@@ -156,7 +156,7 @@ def minimized(
         As the options of `minimize`.
     """
 
-    def small(gradient: Any) -> Any:
+    def small(gradient: ArrayLike) -> Any:
         return fnp.linalg.norm(gradient, norm) <= gtol
 
     def body(s: Minimum) -> Minimum:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..api.jacobian import jacfwd
 from ..core import ArgumentError, SolverError, is_abstract
+from ..core.values import ArrayLike, Value
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..frontend.structs import ShapeDtypeStruct
@@ -55,17 +56,19 @@ class RootProblem(Sealed):
         self.callback, self.find, self.shape, self.paired = callback, find, shape, paired
         self.details: Any = None
 
-    def root(self, operands: Sequence[Any], guesses: Sequence[Any]) -> np.ndarray:
+    def root(self, operands: Sequence[Value], guesses: Sequence[Value]) -> np.ndarray:
         """The root, for values of the operands."""
         x, self.details = self.callback.reading(operands, lambda for_scipy: self.find(for_scipy, *guesses))
         return np.asarray(x, float).reshape(self.shape)
 
-    def residual(self, x: Any, operands: Sequence[Any]) -> Any:
+    def residual(self, x: Value, operands: Sequence[Value]) -> Value:
         """The residual of the equation, zero at the root, as a vector."""
         result = self.callback(operands, x)
         return as_array(result[0] if self.paired else result).reshape(-1)
 
-    def solved(self, x: Any, operands: Sequence[Any], right: Any, transposed: bool = False) -> Any:
+    def solved(
+        self, x: ArrayLike, operands: Sequence[ArrayLike], right: ArrayLike, transposed: bool = False
+    ) -> Any:
         """The solution of the system with the Jacobian (transposed) at the root."""
         if right.size == 1:
             (slope,) = pushed(lambda y: [self.residual(y, operands)], [x], [np.ones_like(x)])
@@ -81,24 +84,24 @@ class FindRoot(Function):
     vmap_method = "sequential"
 
     @staticmethod
-    def forward(equation: RootProblem, guesses: Sequence[Any], *operands: Any) -> Any:
+    def forward(equation: RootProblem, guesses: Sequence[Value], *operands: ArrayLike) -> Value | None:
         """The solution."""
         return equation.root(operands, guesses)
 
     @staticmethod
-    def shape(equation: RootProblem, guesses: Sequence[Any], *operands: Any) -> Any:
+    def shape(equation: RootProblem, guesses: Sequence[Any], *operands: ArrayLike) -> Any:
         """Its shape and dtype."""
         return ShapeDtypeStruct(equation.shape, np.dtype(float))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Value) -> None:
         """Save the values that the rules need."""
         ctx.equation, _, *operands = inputs
         ctx.operands, ctx.root = tuple(operands), output
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def backward(ctx: Any, ct: Any) -> tuple[Any, ...]:
+    def backward(ctx: Any, ct: ArrayLike) -> tuple[ArrayLike, ...]:
         """Reverse mode."""
         equation, x, operands = ctx.equation, ctx.root, ctx.operands
         has_tangent = [n and is_differentiable(c) for n, c in zip(ctx.needs_input_grad[2:], operands)]
@@ -109,7 +112,7 @@ class FindRoot(Function):
         return (None, None, *scatter(has_tangent, back))
 
     @staticmethod
-    def jvp(ctx: Any, _: Any, guesses: Any, *tangents: Any) -> Any:
+    def jvp(ctx: Any, _: object, guesses: Any, *tangents: Any) -> Any:
         """Forward mode."""
         equation, x, operands = ctx.equation, ctx.root, ctx.operands
         if all(t is None for t in tangents):
@@ -144,11 +147,13 @@ class MinimumProblem(RootProblem):
         super().__init__(callback, find, shape)
         self.bounds, self.constrained = bounds, constrained
 
-    def residual(self, x: Any, operands: Sequence[Any]) -> Any:
+    def residual(self, x: Value, operands: Sequence[Value]) -> Value:
         """The gradient."""
         return pulled(lambda y: [self.callback(operands, y)], [x], [True], [np.ones(())])[0]
 
-    def solved(self, x: Any, operands: Sequence[Any], right: Any, transposed: bool = False) -> Any:
+    def solved(
+        self, x: ArrayLike, operands: Sequence[ArrayLike], right: ArrayLike, transposed: bool = False
+    ) -> Any:
         """The solution of the system with the Hessian at the minimum; zero for elements at a bound."""
         if self.constrained:
             raise ArgumentError(

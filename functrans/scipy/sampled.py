@@ -17,7 +17,7 @@ from ..primitives.ops import finish, one_axis
 
 @checked
 def cumulative_trapezoid(
-    y: ArrayLike, x: ArrayLike = None, dx: Any = 1.0, axis: int = -1, initial: ArrayLike = None
+    y: ArrayLike, x: ArrayLike = None, dx: ArrayLike = 1.0, axis: int = -1, initial: ArrayLike = None
 ) -> Array:
     """Integrals from the first sample to each other one, by the trapezoidal rule.
 
@@ -66,7 +66,7 @@ def cumulative_trapezoid(
 
 
 @checked
-def simpson(y: ArrayLike, x: ArrayLike = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
+def simpson(y: ArrayLike, x: ArrayLike = None, *, dx: ArrayLike = 1.0, axis: int = -1) -> Any:
     """Integrate samples by Simpson's rule: parabolas through three neighbours.
 
     Parameters
@@ -166,7 +166,7 @@ def _part(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
     return x[(*[slice(None)] * axis, slice(start, stop, step))]
 
 
-def _ratio(a: Any, b: Any) -> Value:
+def _ratio(a: ArrayLike, b: ArrayLike) -> Value:
     """``a / b``, and 0 where `b` is 0: two samples at one position."""
     zero = fnp.equal(b, 0)
     return fnp.where(zero, 0.0, a / fnp.where(zero, 1.0, b))

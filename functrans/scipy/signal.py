@@ -12,7 +12,7 @@ from .. import numpy as fnp
 from ..arrays.arguments import one_of
 from ..arrays.array import Array
 from ..core import BOOL, ArgumentValueError, DtypeError, ShapeError, is_float, is_inexact
-from ..core.values import AxisLike, Value
+from ..core.values import ArrayLike, AxisLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand, in_one_dtype
 from ..numpy.linalg.norms import all_inexact
@@ -33,7 +33,7 @@ __getattr__, __dir__ = _module_attributes("functrans.scipy.signal", globals())
 
 
 @checked
-def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto") -> Value:
     """The convolution of two arrays with the same number of axes.
 
     Parameters
@@ -74,7 +74,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
 
 
 @checked
-def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto") -> Value:
     """The cross-correlation of two arrays: `convolve` with the conjugate of `in2`, reversed along all axes.
 
     Examples
@@ -87,7 +87,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
 
 
 @checked
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: AxisLike = None) -> Array:
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: AxisLike = None) -> Array:
     """The convolution of two arrays, by the product of their Fourier transforms.
 
     Parameters
@@ -155,7 +155,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: AxisLike = None) -
     return out[tuple([slice(i, i + m) for i, m in zip(starts, extents)])]
 
 
-def _product_of_transforms(x: Any, y: Any, axes: Sequence[int]) -> Any:
+def _product_of_transforms(x: ArrayLike, y: ArrayLike, axes: Sequence[int]) -> Any:
     """The full convolution along these axes."""
     if not axes:
         return x * y
@@ -179,7 +179,9 @@ def _transforms_are_faster(a: tuple[int, ...], b: tuple[int, ...], dtype: np.dty
 
 
 @checked
-def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0) -> Any:
+def convolve2d(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0
+) -> Any:
     """`convolve` of two matrices, padded with zeros (``boundary="fill"``).
 
     Raises
@@ -199,7 +201,9 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 
 
 @checked
-def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0) -> Any:
+def correlate2d(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0
+) -> Any:
     """`correlate` of two matrices; see `convolve2d`.
 
     Notes
@@ -217,7 +221,7 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
     return _convolved("correlate2d", in1, in2, mode, reverse=False)
 
 
-def _check_matrices(name: str, in1: Any, in2: Any, boundary: str, fillvalue: float) -> None:
+def _check_matrices(name: str, in1: ArrayLike, in2: ArrayLike, boundary: str, fillvalue: float) -> None:
     for i, x in enumerate((in1, in2)):
         shape = shape_of(array_operand(x, name, i))
         if len(shape) != 2:
@@ -231,7 +235,9 @@ def _check_matrices(name: str, in1: Any, in2: Any, boundary: str, fillvalue: flo
         )
 
 
-def _convolved(name: str, in1: Any, in2: Any, mode: str, *, reverse: bool, method: str = "direct") -> Value:
+def _convolved(
+    name: str, in1: Value, in2: Value, mode: str, *, reverse: bool, method: str = "direct"
+) -> Value:
     x, y = in_one_dtype([array_operand(in1, name), array_operand(in2, name, 1)], None, name)
     if dtype_of(x) == BOOL:
         raise DtypeError(f"{name}: booleans are not supported; convert with .astype(int)")

@@ -27,7 +27,7 @@ def _vector(x: Value, name: str, position: int = 0, number: bool = True) -> Valu
     return value if shape_of(value) else fnp.reshape(value, (1,))
 
 
-def _taken(values: Any, places: np.ndarray) -> Value:
+def _taken(values: ArrayLike, places: np.ndarray) -> Value:
     """Elements along the last axis, at places known while tracing."""
     return fnp.take(values, places, axis=-1)
 
@@ -59,7 +59,7 @@ def circulant(c: ArrayLike) -> Array:
 
 
 @checked
-def hankel(c: ArrayLike, r: Any = None) -> Array:
+def hankel(c: ArrayLike, r: ArrayLike = None) -> Array:
     """A matrix with constant antidiagonals.
 
     Parameters
@@ -210,7 +210,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
 
 
 @checked
-def leslie(f: Any, s: Any) -> Array:
+def leslie(f: Any, s: ArrayLike) -> Array:
     """The matrix of a population by age: births in the first row, survival below the diagonal.
 
     Parameters

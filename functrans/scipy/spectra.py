@@ -181,7 +181,7 @@ def eigvalsh(
 # --- singular values ----------------------------------------------------------------------------------------
 
 
-def _matrices(name: str, a: Value, check_finite: bool) -> Any:
+def _matrices(name: str, a: Value, check_finite: bool) -> Value:
     (x,) = inexact(name, check_finite, a)
     ops.check_matrix(name, x)
     return x
@@ -265,8 +265,8 @@ def svdvals(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) 
 def pinv(
     a: ArrayLike,
     *,
-    atol: Any = None,
-    rtol: Any = None,
+    atol: ArrayLike = None,
+    rtol: ArrayLike = None,
     return_rank: bool = False,
     check_finite: bool = True,
 ) -> Any:
@@ -330,7 +330,7 @@ def _tolerance(value: Value, batch: tuple[int, ...]) -> Value:
 
 
 @checked
-def polar(a: ArrayLike, side: str = "right") -> tuple[Any, Any]:
+def polar(a: ArrayLike, side: str = "right") -> tuple[Value, Value]:
     """Polar decomposition: ``a = u @ p`` (or ``p @ u``) with orthonormal `u` and positive semi-definite `p`.
 
     Parameters

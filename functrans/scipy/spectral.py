@@ -42,7 +42,7 @@ def _detrending(name: str, detrend: Any, axis: int) -> Callable[[Any], Any]:
 @checked
 def stft(
     x: ArrayLike,
-    fs: Any = 1.0,
+    fs: ArrayLike = 1.0,
     window: ArrayLike = "hann",
     nperseg: int = 256,
     noverlap: int | None = None,
@@ -151,8 +151,8 @@ def _nothing(shape: tuple[int, ...], parts: int) -> Any:
 
 @checked
 def istft(
-    Zxx: Any,
-    fs: Any = 1.0,
+    Zxx: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: ArrayLike = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -162,7 +162,7 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
     scaling: str = "spectrum",
-) -> tuple[Any, Any]:
+) -> tuple[Value, Value]:
     """The inverse of `stft`: the signal that is nearest to these transforms.
 
     Parameters
@@ -241,7 +241,7 @@ def istft(
 def csd(
     x: ArrayLike,
     y: ArrayLike,
-    fs: Any = 1.0,
+    fs: ArrayLike = 1.0,
     window: ArrayLike = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -251,7 +251,7 @@ def csd(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Value, Value]:
     """The cross spectral density of two signals, by Welch's method.
 
     Parameters
@@ -303,7 +303,7 @@ def csd(
 @checked
 def welch(
     x: ArrayLike,
-    fs: Any = 1.0,
+    fs: ArrayLike = 1.0,
     window: ArrayLike = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -351,14 +351,14 @@ def welch(
 @checked
 def periodogram(
     x: ArrayLike,
-    fs: Any = 1.0,
+    fs: ArrayLike = 1.0,
     window: ArrayLike = "boxcar",
     nfft: int | None = None,
     detrend: Any = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
-) -> tuple[Any, Any]:
+) -> tuple[ArrayLike, ArrayLike]:
     """The power spectral density of a signal, of one segment: the signal itself; see `csd`.
 
     Examples
@@ -383,8 +383,8 @@ def periodogram(
 
 def _spectrum(
     name: str,
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     fs: Any,
     window: Any,
     nperseg: int | None,
@@ -424,7 +424,7 @@ def _spectrum(
     return frames.frequencies(cut.points, fs, onesided), fnp.moveaxis(total, -1, where)
 
 
-def _averaged(power: Any, average: str) -> Value:
+def _averaged(power: Value, average: str) -> Value:
     """Combine the segments, which are along the last axis but one."""
     if average == "mean":
         return fnp.mean(power, -2)
@@ -434,7 +434,7 @@ def _averaged(power: Any, average: str) -> Value:
     return fnp.median(power, -2) / bias
 
 
-def _doubled(scale: Any, points: int, onesided: bool) -> Any:
+def _doubled(scale: ArrayLike, points: int, onesided: bool) -> Value:
     """The factor for each frequency: twice the scale for those whose negative is left out."""
     if not onesided:
         return scale

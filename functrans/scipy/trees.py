@@ -10,7 +10,9 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.arguments import shown
+from ..arrays.array import Array
 from ..core import Tracer, aval_of, is_complex, last_line
+from ..core.values import ArrayLike, PyTree, Value
 from ..errors import ArgumentError, DtypeError, PytreeError, ShapeError
 from ..flatten_util import ravel_pytree
 from ..frontend.arguments import flatten_values, name_of
@@ -32,7 +34,7 @@ class Vector:
         Whether it is more than one array.
     """
 
-    def __init__(self, name: str, x0: Any):
+    def __init__(self, name: str, x0: Value):
         self.name = name
         guess = fnp.asarray(x0) if isinstance(x0, list | tuple) and not is_tree(x0) else x0
         spec, values = SolutionSpec.of(name, "x0", guess)
@@ -42,11 +44,11 @@ class Vector:
         self.flat, self.unravel = ravel_pytree(spec.filled(values))
         self.is_tree = self.tree != LEAF
 
-    def filled(self, x: Any) -> Any:
+    def filled(self, x: Value) -> Array:
         """The tree with the elements of a vector."""
         return self.unravel(fnp.asarray(x))
 
-    def raveled(self, tree: Any, what: str) -> np.ndarray:
+    def raveled(self, tree: PyTree, what: str) -> np.ndarray:
         """A tree of this structure as a vector of numbers; it also accepts a vector."""
         if self.is_tree and tree_structure(tree) != self.tree:
             raise PytreeError(
@@ -65,7 +67,7 @@ class Vector:
         """The same for a function whose result is a matrix; what is not callable stays."""
         return (lambda v, *args: fun(self.filled(v), *args)) if callable(fun) else fun
 
-    def bounds(self, bounds: Any, single: Any) -> Any:
+    def bounds(self, bounds: ArrayLike, single: Any) -> PyTree:
         """Bounds in SciPy's form: a pair of trees becomes one of vectors."""
         if not (self.is_tree and isinstance(bounds, tuple) and len(bounds) == 2):
             return bounds
@@ -87,20 +89,20 @@ class Vector:
         return with_result
 
 
-def is_tree(x: Any) -> bool:
+def is_tree(x: ArrayLike) -> bool:
     """Whether a guess is a tree, and no array; a list or tuple of numbers is an array, as for SciPy."""
     if isinstance(x, list | tuple):
         return not x or not all(map(_is_number, x))
     return tree_structure(x) != LEAF
 
 
-def _is_number(x: Any) -> bool:
+def _is_number(x: ArrayLike) -> bool:
     if isinstance(x, Tracer | np.ndarray):
         return not x.shape
     return isinstance(x, int | float | np.number)
 
 
-def scalar(name: str, fun: Callable[..., Any], value: Any) -> Any:
+def scalar(name: str, fun: Callable[..., Any], value: ArrayLike) -> Value:
     """The result of an objective, which must be one real number."""
     leaves, tree = flatten_values(value, lambda path: f"{name}: the result of {name_of(fun)}")
     aval = aval_of(leaves[0]) if tree == LEAF else None
@@ -112,7 +114,7 @@ def scalar(name: str, fun: Callable[..., Any], value: Any) -> Any:
     return fnp.asarray(leaves[0]).reshape(())
 
 
-def vector(name: str, fun: Callable[..., Any], value: Any) -> Any:
+def vector(name: str, fun: Callable[..., Any], value: ArrayLike) -> Array:
     """The result of a function of residuals: the elements of a tree of real arrays."""
     leaves, _ = flatten_values(value, lambda path: f"{name}: the result of {name_of(fun)}")
     if any(is_complex(aval_of(x).dtype) for x in leaves):

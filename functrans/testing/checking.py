@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..api.derivatives import jvp, vjp
+from ..core.values import Params, Value
 from ..errors import ArgumentValueError
 from ..frontend.arguments import name_of
 from ..frontend.checked import checked
@@ -35,7 +36,7 @@ _BOTH = {"derivatives_are_linear", "gradients_keep_types", "hessian_is_symmetric
 @checked
 def check(
     f: Callable[..., Any],
-    *args: Any,
+    *args: Value,
     order: int = 2,
     modes: Iterable[str] = ("fwd", "rev"),
     laws: str | Iterable[str] = "all",
@@ -119,12 +120,12 @@ def _applies(name: str, order: int, modes: tuple[str, ...]) -> bool:
 
 def _check_derivatives(
     f: Callable[..., Any],
-    args: tuple[Any, ...],
+    args: tuple[Value, ...],
     order: int,
     modes: tuple[str, ...],
     chosen: set[str],
     wrt: Wrt,
-    options: dict[str, Any],
+    options: Params,
 ) -> None:
     """The derivative laws for the derivative, as a function of the point."""
     with proving("the derivative can be called", "check", f, args, options["rng"], wrt) as s:
@@ -132,10 +133,10 @@ def _check_derivatives(
         weights = tuple(s.like(s.evaluate(s.primals)))
         primals = s.primals
 
-    def pushed(*xs: Any) -> Any:
+    def pushed(*xs: Value) -> Any:
         return jvp(s.smooth, xs, direction)[1]
 
-    def pulled(*xs: Any) -> Any:
+    def pulled(*xs: Value) -> Any:
         return vjp(s.smooth, *xs)[1](weights)
 
     for mode, derivative, word in (("fwd", pushed, "jvp"), ("rev", pulled, "vjp")):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arrays.array import Array
 from ..core import ArgumentValueError, Tracer
+from ..core.values import Value
 from ..custom.custom_function import CustomFunction
 from ..custom.function import Function
 from ..frontend.arguments import check_function, name_of
@@ -36,7 +37,7 @@ RULE_LAWS: dict[str, Callable[..., None]] = {
 
 def check_custom_rule(
     rule: Any,
-    *args: Any,
+    *args: Value,
     expected_different: bool = False,
     order: int = 2,
     laws: str | Iterable[str] = "all",
@@ -150,7 +151,7 @@ def _is_eager(rule: Any) -> bool:
     return is_class and rule.host and rule.shape is Function.shape
 
 
-def _subject(rule: Any, args: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def _subject(rule: Any, args: tuple[Value, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """The rule as a function from arrays to arrays, and its arguments, with None for those that are not arrays."""
     is_class = isinstance(rule, type) and issubclass(rule, Function)
     fun = rule.apply if is_class else rule
@@ -163,7 +164,7 @@ def _subject(rule: Any, args: tuple[Any, ...]) -> tuple[Callable[..., Any], tupl
         mask += [i not in fixed and _is_array(x, numbers=not is_class) for x in own]
     treedef = tree_flatten(args)[1]
 
-    def subject(*arrays: Any) -> tuple[Any, ...]:
+    def subject(*arrays: Value) -> tuple[Value, ...]:
         remaining = iter(tree_leaves(arrays))
         out = fun(*tree_unflatten(treedef, [next(remaining) if m else x for m, x in zip(mask, leaves)]))
         return tuple([y for y in tree_leaves(out) if _is_array(y, numbers=True)])
@@ -172,7 +173,7 @@ def _subject(rule: Any, args: tuple[Any, ...]) -> tuple[Callable[..., Any], tupl
     return subject, tree_unflatten(treedef, [x if m else None for m, x in zip(mask, leaves)])
 
 
-def _is_array(x: Any, *, numbers: bool) -> bool:
+def _is_array(x: Value, *, numbers: bool) -> bool:
     if isinstance(x, np.ndarray | np.generic | Tracer | Array):
         return True
     return numbers and isinstance(x, _NUMBERS)

@@ -16,6 +16,7 @@ from ..api.derivatives import jvp, vjp
 from ..control.call import call_p
 from ..core import Eqn, Jaxpr, Primitive, Trace, current_trace, tracing
 from ..core.evaluation import evaluate
+from ..core.values import ArrayLike, Params, PyTree
 from ..custom.custom_call import custom_call_p
 from ..errors import CallbackError, MissingRuleError, NoRuleError, OnceDifferentiableError, TangentError
 from ..passes.toolkit import map_subjaxprs
@@ -30,7 +31,7 @@ _UNDIFFERENTIABLE = (NoRuleError, CallbackError)
 
 def rules_keep_values(
     f: Callable[..., Any],
-    *args: Any,
+    *args: PyTree,
     rng: int = 0,
     wrt: Wrt = None,
     rtol: float | None = None,
@@ -56,7 +57,7 @@ def rules_keep_values(
 
 def rule_is_derivative(
     f: Callable[..., Any],
-    *args: Any,
+    *args: PyTree,
     order: int = 1,
     rng: int = 0,
     wrt: Wrt = None,
@@ -115,7 +116,7 @@ def _check_second(s: Setting, modes: tuple[str, ...], weights: Sequence[Any], to
 
 def duality(
     f: Callable[..., Any],
-    *args: Any,
+    *args: PyTree,
     rng: int = 0,
     wrt: Wrt = None,
     rtol: float | None = None,
@@ -128,7 +129,7 @@ def duality(
 
 def cotangents_count(
     f: Callable[..., Any],
-    *args: Any,
+    *args: PyTree,
     rng: int = 0,
     wrt: Wrt = None,
     rtol: float | None = None,
@@ -170,7 +171,7 @@ def cotangents_count(
 
 def tangents_count(
     f: Callable[..., Any],
-    *args: Any,
+    *args: PyTree,
     rng: int = 0,
     wrt: Wrt = None,
     rtol: float | None = None,
@@ -206,7 +207,7 @@ def tangents_count(
 
 def rules_batch(
     f: Callable[..., Any],
-    *args: Any,
+    *args: PyTree,
     rng: int = 0,
     wrt: Wrt = None,
     rtol: float | None = None,
@@ -230,7 +231,7 @@ def rules_batch(
 
 def rules_compile(
     f: Callable[..., Any],
-    *args: Any,
+    *args: PyTree,
     rng: int = 0,
     wrt: Wrt = None,
     rtol: float | None = None,
@@ -243,7 +244,7 @@ def rules_compile(
 
 
 def rules_repeat(
-    f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None, nondet_tol: float = 0.0
+    f: Callable[..., Any], *args: PyTree, rng: int = 0, wrt: Wrt = None, nondet_tol: float = 0.0
 ) -> None:
     """Two calls of the function and its rules agree, up to `nondet_tol`."""
     modes = _modes(f, args, rng, wrt)
@@ -348,8 +349,8 @@ def _forward_oracle(
 def _close(
     s: Setting,
     where: str,
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     tolerance: Margin,
     names: tuple[str, str] = ("got", "expected"),
     error: Any = 0.0,
@@ -394,7 +395,7 @@ class _StripTrace(Trace):
     def __init__(self, parent: Trace):
         self.parent = parent
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         if prim is not custom_call_p:
             return self.parent.process(prim, args, map_subjaxprs(params, _without_rules))
         if params.get("jaxpr") is not None:

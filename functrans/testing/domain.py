@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..core.dtypes import INT64
+from ..core.values import Value
 
 MARGIN = 1e-2
 """Distance of samples from the points to avoid."""
@@ -60,7 +61,7 @@ class Interval:
         return np.asarray(np.clip(x, self.low, self.high)).astype(dtype)
 
 
-def _apart(x: Any, points: Sequence[float]) -> Any:
+def _apart(x: Value, points: Sequence[float]) -> Value:
     for p in points:
         x = np.where(np.abs(x - p) < MARGIN, p + np.where(x < p, -2 * MARGIN, 2 * MARGIN), x)
     return x

@@ -22,6 +22,7 @@ from ..api.derivatives import jvp, vjp
 from ..api.vmap import vmap
 from ..arrays.array import unwrap
 from ..core import is_inexact
+from ..core.values import ArrayLike, PyTree
 from ..frontend.checked import checked
 from ..runtime.config import config
 from .finite_difference import directional_derivative, is_kink
@@ -33,7 +34,7 @@ _MIXES = 26
 
 
 @checked
-def is_smooth(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) -> None:
+def is_smooth(f: Callable[..., Any], *args: ArrayLike, rng: int = 0, wrt: Wrt = None) -> None:
     """The function is differentiable at the point: it has no kink, step or edge of its domain there."""
     with proving("the function is differentiable", "is_smooth", f, args, rng, wrt) as s:
         for where, v in s.directions():
@@ -48,7 +49,7 @@ def is_smooth(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) 
 @checked
 def jvp_is_slope(
     f: Callable[..., Any],
-    *args: Any,
+    *args: ArrayLike,
     rng: int = 0,
     wrt: Wrt = None,
     rtol: float | None = None,
@@ -77,7 +78,7 @@ def jvp_is_slope(
 @checked
 def vjp_is_adjoint(
     f: Callable[..., Any],
-    *args: Any,
+    *args: ArrayLike,
     rng: int = 0,
     wrt: Wrt = None,
     rtol: float | None = None,
@@ -117,7 +118,7 @@ def vjp_is_adjoint(
 @checked
 def derivatives_are_linear(
     f: Callable[..., Any],
-    *args: Any,
+    *args: ArrayLike,
     rng: int = 0,
     wrt: Wrt = None,
     rtol: float | None = None,
@@ -151,7 +152,7 @@ def derivatives_are_linear(
 @checked
 def vmap_is_loop(
     f: Callable[..., Any],
-    *args: Any,
+    *args: ArrayLike,
     rng: int = 0,
     sizes: Sequence[int] = (0, 1, 3),
     rtol: float | None = None,
@@ -202,7 +203,7 @@ def _stack(lanes: list[np.ndarray], like: np.ndarray, axis: int) -> np.ndarray:
 @checked
 def jit_is_eager(
     f: Callable[..., Any],
-    *args: Any,
+    *args: ArrayLike,
     rng: int = 0,
     backends: Sequence[str] = ("llvm", "python"),
     rtol: float | None = None,
@@ -225,7 +226,7 @@ def jit_is_eager(
                         )
 
 
-def _reversed(x: Any) -> Any:
+def _reversed(x: ArrayLike) -> Any:
     """The same elements with negative strides."""
     if not isinstance(x, np.ndarray):
         return x
@@ -236,7 +237,7 @@ def _reversed(x: Any) -> Any:
 @checked
 def jit_and_grad_commute(
     f: Callable[..., Any],
-    *args: Any,
+    *args: ArrayLike,
     rng: int = 0,
     wrt: Wrt = None,
     rtol: float | None = None,
@@ -248,7 +249,7 @@ def jit_and_grad_commute(
         scalar = s.objective(s.like(s.evaluate(s.primals)))
 
         def gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
-            def of(*xs: Any) -> Any:
+            def of(*xs: ArrayLike) -> Any:
                 out, pull = vjp(fun, *xs)
                 return pull(np.ones((), out.dtype))
 
@@ -268,7 +269,7 @@ def jit_and_grad_commute(
 
 
 @checked
-def gradients_keep_types(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) -> None:
+def gradients_keep_types(f: Callable[..., Any], *args: PyTree, rng: int = 0, wrt: Wrt = None) -> None:
     """Tangents have the shapes and dtypes of outputs, cotangents those of inputs."""
     with proving("derivatives have the types of values", "gradients_keep_types", f, args, rng, wrt) as s:
         plain = s.evaluate(s.primals)
@@ -282,7 +283,7 @@ def gradients_keep_types(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: W
 
 
 @checked
-def inputs_stay(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None) -> None:
+def inputs_stay(f: Callable[..., Any], *args: ArrayLike, rng: int = 0, wrt: Wrt = None) -> None:
     """Arguments are never modified or aliased: changing one later changes no result and no stored vjp."""
     with proving("inputs are neither modified nor aliased", "inputs_stay", f, args, rng, wrt) as s:
         before = [x.copy() for x in s.leaves]
@@ -314,7 +315,7 @@ def inputs_stay(f: Callable[..., Any], *args: Any, rng: int = 0, wrt: Wrt = None
 @checked
 def hessian_is_symmetric(
     f: Callable[..., Any],
-    *args: Any,
+    *args: ArrayLike,
     rng: int = 0,
     wrt: Wrt = None,
     rtol: float | None = None,
@@ -328,11 +329,11 @@ def hessian_is_symmetric(
         scalar = s.objective(s.like(s.evaluate(s.primals)))
         x, u, v = tuple(s.primals), tuple(s.like(s.primals)), tuple(s.like(s.primals))
 
-        def gradient(fun: Callable[..., Any], *xs: Any) -> Any:
+        def gradient(fun: Callable[..., Any], *xs: ArrayLike) -> Any:
             out, pull = vjp(fun, *xs)
             return pull(np.ones((), out.dtype))
 
-        def along(*xs: Any) -> Any:
+        def along(*xs: ArrayLike) -> Any:
             parts = [fnp.sum(fnp.real(g * d)) for g, d in zip(gradient(scalar, *xs), u)]
             return sum(parts[1:], start=parts[0])
 

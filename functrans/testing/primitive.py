@@ -17,6 +17,7 @@ import numpy as np
 from ..api.compiled.jit import jit
 from ..arrays.array import unwrap
 from ..core import Linear, Primitive, Zero, aval_of, dtype_kind, finfo, is_inexact, run_quietly
+from ..core.values import ArrayLike, PyTree, Tangent, Value
 from ..runtime.config import config
 from ..transforms.jet import jet
 from ..transforms.jvp import jvp
@@ -97,7 +98,7 @@ def _outputs(prim: Primitive, out: Any) -> list[Any]:
     return list(out) if prim.multiple_results else [out]
 
 
-def _impl(prim: Primitive, operands: Sequence[Any], params: Any) -> list[np.ndarray]:
+def _impl(prim: Primitive, operands: Sequence[Value], params: PyTree) -> list[np.ndarray]:
     return [np.asarray(y) for y in _outputs(prim, prim.impl_for(operands)(*operands, **params))]
 
 
@@ -127,7 +128,7 @@ def _function(prim: Primitive, s: Sample) -> Callable[..., Any]:
     """The primitive as a function of the operands with a derivative."""
     moving = _moving(s)
 
-    def f(*xs: Any) -> Any:
+    def f(*xs: ArrayLike) -> Any:
         operands: list[Any] = list(s.operands)
         for i, x in zip(moving, xs):
             operands[i] = unwrap(x)
@@ -166,7 +167,7 @@ def _check_taylor(report: Report, prim: Primitive, domain: Domain, rng: int) -> 
         vs, ws = [[0.1 * normal(random, x.shape, x.dtype) for x in xs] for _ in range(2)]
         f = _function(prim, s)
 
-        def along(t: Any, f: Any = f, xs: Any = xs, vs: Any = vs, ws: Any = ws) -> list[Any]:
+        def along(t: Value, f: Any = f, xs: Any = xs, vs: Any = vs, ws: Any = ws) -> list[Value]:
             return _outputs(prim, f(*[x + t * (v + t * w) for x, v, w in zip(xs, vs, ws)]))
 
         zero = [np.zeros_like(x) for x in xs]
@@ -189,7 +190,7 @@ def _slope_of(f: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
     return lambda t: [_instantiated(d) for d in jvp(lambda t: f(t), [t], [np.float64(1.0)])[1]]
 
 
-def _instantiated(t: Any) -> Any:
+def _instantiated(t: Tangent) -> Value:
     return np.zeros(t.shape, t.dtype) if type(t) is Zero else t
 
 
@@ -340,7 +341,7 @@ def _check_kernel(prim: Primitive, domain: Domain, rng: int, backend: str, repor
         tried += special_samples(domain, rng) if domain.intervals else sprinkled_samples(tried, domain, rng)
     starts = np.cumsum([0, *[len(s.operands) for s in tried]])
 
-    def program(*flat: Any) -> Any:
+    def program(*flat: Value) -> Any:
         outs = []
         for s, start in zip(tried, starts):
             outs += _outputs(prim, prim.bind(*flat[start : start + len(s.operands)], **s.case.params))
@@ -358,7 +359,7 @@ def _check_kernel(prim: Primitive, domain: Domain, rng: int, backend: str, repor
                     _compare(report, where, s, unwrap(next(results)), y, domain)
 
 
-def _compare(report: Report, where: str, s: Sample, actual: Any, y: np.ndarray, domain: Domain) -> None:
+def _compare(report: Report, where: str, s: Sample, actual: Value, y: np.ndarray, domain: Domain) -> None:
     report.same_type(where, actual, y)
     if y.dtype.kind in "biu":
         report.close(where, actual, y, operands=s.operands)

@@ -20,6 +20,7 @@ from ..core import (
     is_low,
     run_quietly,
 )
+from ..core.values import PyTree, Value
 from ..frontend.arguments import name_of
 from ..frontend.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
 from ..frontend.pytree.nodes import keystr
@@ -80,12 +81,12 @@ class Setting:
 
     # --- the function ---------------------------------------------------------------------------------------
 
-    def flat(self, *leaves: Any) -> tuple[Any, ...]:
+    def flat(self, *leaves: Value) -> tuple[Any, ...]:
         """All output leaves for all input leaves."""
         values = [wrap(x) if isinstance(x, np.ndarray | np.generic) else x for x in leaves]
         return tuple(tree_leaves(self.f(*tree_unflatten(self._treedef, values))))
 
-    def smooth(self, *primals: Any) -> tuple[Any, ...]:
+    def smooth(self, *primals: Value) -> tuple[Value, ...]:
         """The float and complex outputs for the active leaves, the others fixed."""
         leaves: list[Any] = list(self.leaves)
         for i, x in zip(self.active, primals):
@@ -95,14 +96,14 @@ class Setting:
             self._smooth = [i for i, y in enumerate(outs) if is_inexact(aval_of(unwrap(y)).dtype)]
         return tuple([outs[i] for i in self._smooth])
 
-    def evaluate(self, primals: Sequence[Any]) -> list[np.ndarray]:
+    def evaluate(self, primals: Sequence[Value]) -> list[np.ndarray]:
         """`smooth` as a function of lists, for finite differences."""
         return [np.asarray(unwrap(y)) for y in run_quietly(self.smooth, *primals)]
 
     def objective(self, weights: Sequence[np.ndarray]) -> Callable[..., Any]:
         """The real scalar ``Re sum(w * output)`` of the active leaves."""
 
-        def scalar(*primals: Any) -> Any:
+        def scalar(*primals: Value) -> Value:
             parts = [fnp.sum(y * w) for y, w in zip(self.smooth(*primals), weights)]
             total = sum(parts[1:], start=parts[0])
             return fnp.real(total) if np.dtype(total.dtype).kind == "c" else total
@@ -111,7 +112,7 @@ class Setting:
 
     # --- directions -----------------------------------------------------------------------------------------
 
-    def like(self, values: Sequence[Any]) -> list[np.ndarray]:
+    def like(self, values: Sequence[Value]) -> list[np.ndarray]:
         """Normal random numbers with the shapes and dtypes of `values`."""
         return [normal(self.random, np.shape(x), np.asarray(x).dtype) for x in values]
 
@@ -142,7 +143,7 @@ class Setting:
         return Margin(double if rtol is None else rtol, double if atol is None else atol)
 
 
-def _copied(x: Any, where: str) -> np.ndarray:
+def _copied(x: Value, where: str) -> np.ndarray:
     """A copy of an array or number passed to `f`.
 
     Raises
@@ -163,7 +164,7 @@ def normal(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype)
     return np.asarray(x).astype(dtype)
 
 
-def pairing(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[float, float]:
+def pairing(xs: Sequence[Value], ys: Sequence[Value]) -> tuple[float, float]:
     """``Re sum(x * y)`` without conjugation, and the same sum of absolute values (the scale of rounding errors)."""
     wide = [(np.asarray(x).astype(complex), np.asarray(y).astype(complex)) for x, y in zip(xs, ys)]
     total = sum(float(np.sum(x * y).real) for x, y in wide)
@@ -183,7 +184,7 @@ def _positions(wrt: Wrt, count: int) -> set[int] | None:
 
 @contextmanager
 def proving(
-    title: str, law: str, f: Callable[..., Any], args: tuple[Any, ...], rng: int, wrt: Wrt = None
+    title: str, law: str, f: Callable[..., Any], args: tuple[Value, ...], rng: int, wrt: Wrt = None
 ) -> Iterator[Setting]:
     """The setting of one law. Exceptions are chained; sizes are run-time parameters of kernels as far as possible."""
     name = name_of(f)
@@ -194,7 +195,7 @@ def proving(
         yield setting
 
 
-def copied(tree: Any) -> Any:
+def copied(tree: PyTree) -> Any:
     """The tree with writable copies of its arrays."""
     leaves, treedef = tree_flatten(tree)
     return tree_unflatten(treedef, [np.array(unwrap(x)) if isinstance(x, np.ndarray) else x for x in leaves])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.values import DTypeLike
 from ..errors import ArgumentError
 from ..frontend.checked import checked
 from . import laws
@@ -19,7 +20,7 @@ _WANTED = "functrans.testing strategies need Hypothesis: pip install functrans[t
 
 @checked
 def arrays(
-    shape: tuple[int, ...] | Any = (3,), *, domain: Interval | None = None, dtype: Any = np.float64
+    shape: tuple[int, ...] | Any = (3,), *, domain: Interval | None = None, dtype: DTypeLike = np.float64
 ) -> Any:
     """A strategy for arrays of numbers of a domain, without subnormals and away from the points to avoid.
 
@@ -62,7 +63,7 @@ def arrays(
 
 
 @checked
-def operands(shapes: Shapes = 1, *, domain: Interval | None = None, dtype: Any = np.float64) -> Any:
+def operands(shapes: Shapes = 1, *, domain: Interval | None = None, dtype: DTypeLike = np.float64) -> Any:
     """A strategy for tuples of arrays.
 
     Parameters
@@ -97,7 +98,7 @@ def given_op(
     *,
     shapes: Shapes = 1,
     domain: Interval | None = None,
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
     max_examples: int = 30,
 ) -> Callable[[Callable[..., None]], Callable[[], None]]:
     """Decorator: run a test on many points at which `f` has a derivative.

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from ..core import Attachment, HookError
 from ..core.ir import Var
 from ..core.primitive import Linear
+from ..core.values import Param
 
 Lanes = tuple[tuple[int, tuple[int | None, ...]], ...]
 
@@ -117,7 +118,7 @@ class Insertion:
                 self._note(attachment, noted)
 
     def _bind(
-        self, primitive: Any, attachment: Attachment, args: Sequence[Any], **params: Any
+        self, primitive: Any, attachment: Attachment, args: Sequence[Any], **params: Param
     ) -> Sequence[Any]:
         hook, extra = attachment.hook, attachment.extra
         later: tuple[Any, ...] = ()

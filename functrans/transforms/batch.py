@@ -21,7 +21,7 @@ from ..core import (
 )
 from ..core.evaluation import evaluate
 from ..core.named_axes import MeshAxes
-from ..core.values import Value
+from ..core.values import Params, Value
 from ..primitives.structure.linear import batched_first, reshape_p
 from ..primitives.structure.shape import slice_p
 from .stage import stage
@@ -33,7 +33,7 @@ class BatchTracer(Tracer):
     __slots__ = ("aval", "dim", "value")
     _trace: BatchTrace
 
-    def __init__(self, trace: BatchTrace, value: Any, dim: int):
+    def __init__(self, trace: BatchTrace, value: Value, dim: int):
         self._trace = trace
         self.value = value
         self.dim = dim
@@ -75,7 +75,7 @@ class BatchTrace(Trace):
         """The names of the user's arguments that are mapped, if known."""
         return None if self.mapped_arguments is None else self.mapped_arguments()
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         mine = [type(a) is BatchTracer and a._trace is self for a in args]
         if True not in mine and not prim.each_lane and not self._is_named_in(prim, params):
             return self.parent.process(prim, args, params)
@@ -94,7 +94,7 @@ class BatchTrace(Trace):
             return [self.lift(x, d) for x, d in zip(out, dim)]
         return self.lift(out, dim)
 
-    def _is_named_in(self, prim: Primitive, params: dict[str, Any]) -> bool:
+    def _is_named_in(self, prim: Primitive, params: Params) -> bool:
         """Whether an equation may use this axis by its name."""
         name = axis_name(self.size)
         return name is not None and not _names_in(prim, params).isdisjoint((name, _ANY))
@@ -102,7 +102,7 @@ class BatchTrace(Trace):
     def attach(self, attachment: Attachment) -> bool:
         return self.parent.attach(attachment.mapped(self.size, self.lower))
 
-    def lift(self, x: Value, dim: int | None) -> Any:
+    def lift(self, x: Value, dim: int | None) -> Value:
         """A tracer for a value with a batch axis; the value itself without one."""
         return x if dim is None else BatchTracer(self, x, dim)
 
@@ -116,7 +116,7 @@ class BatchTrace(Trace):
 def batch(
     fun: Callable[..., Sequence[Any]],
     size: int,
-    args: Sequence[Any],
+    args: Sequence[Value],
     dims: Sequence[int | None],
     argument: Callable[[int], str] | None = None,
 ) -> tuple[list[Any], list[int | None]]:
@@ -141,7 +141,7 @@ def batch_jaxpr(
     def build() -> tuple[Jaxpr, tuple[int | None, ...]]:
         out_dims: list[int | None] = []
 
-        def batched(*args: Any) -> list[Any]:
+        def batched(*args: Value) -> list[Value]:
             outs, dims_out = batch(lambda *xs: evaluate(jaxpr, xs), size, args, dims)
             out_dims.extend(None if d is None else 0 for d in dims_out)
             return [x if d is None else batched_first(size, x, d) for x, d in zip(outs, dims_out)]
@@ -156,7 +156,7 @@ def batch_jaxpr(
 
 
 def shared_results(
-    size: int, outs: Sequence[Any], shared: Sequence[bool]
+    size: int, outs: Sequence[Value], shared: Sequence[bool]
 ) -> tuple[list[Any], list[int | None]]:
     """Outputs with the batch axis in front, and their axes; of those that all lanes share, the first lane's alone."""
     if not size or True not in shared:
@@ -188,7 +188,7 @@ def _names(jaxpr: Jaxpr) -> frozenset[Hashable]:
     return jaxpr.derive("axis names", collect)
 
 
-def _names_in(prim: Primitive, params: dict[str, Any]) -> frozenset[Hashable]:
+def _names_in(prim: Primitive, params: Params) -> frozenset[Hashable]:
     if "axis_name" in params:
         return frozenset((params["axis_name"],))
     if prim.call is not None and prim.call.opaque:

@@ -25,7 +25,7 @@ from ..core.ir import Jaxpr, has_subjaxprs
 from ..core.primitive import Primitive
 from ..core.tape import TapeAval
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, tracing
-from ..core.values import Value
+from ..core.values import Params, Tangent, Value
 from ..passes.masks import Masks, chosen_terms, nested, terms_mask
 from ..primitives.elementwise.arithmetic import div_p
 from ..primitives.families import literal, mul_p
@@ -50,7 +50,7 @@ class Series:
 
     __slots__ = ("_slope", "known", "order", "recurrence")
 
-    def __init__(self, known: list[Any], order: int, recurrence: Recurrence | None = None):
+    def __init__(self, known: list[Tangent], order: int, recurrence: Recurrence | None = None):
         self.known = known
         self.order = order
         self.recurrence = recurrence
@@ -111,7 +111,7 @@ class JetTracer(Tracer):
         self.series = series
 
     @property
-    def primal(self) -> Any:
+    def primal(self) -> Value:
         """The coefficient of order 0."""
         return self.series.known[0]
 
@@ -151,7 +151,7 @@ class JetTrace(Trace):
         self.parent = parent
         self._known: dict[Any, list[Series]] | None = None
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         mine = [type(a) is JetTracer and a._trace is self for a in args]
         if True not in mine:
             return self.parent.process(prim, args, params)
@@ -175,7 +175,7 @@ class JetTrace(Trace):
         values = [self.tracer(s) for s in outs]
         return values if prim.multiple_results else values[0]
 
-    def tracer(self, series: Series) -> Any:
+    def tracer(self, series: Series) -> Value:
         """A tracer for a series; the value alone if all else is known to be zero."""
         rest = series.known[1:] if series.recurrence is None else [series]
         if all(type(x) is Zero for x in rest):
@@ -191,7 +191,7 @@ class JetTrace(Trace):
     # --- one operation -------------------------------------------------------------------------------------------
 
     def _lazily(
-        self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any], known: dict[Any, Any]
+        self, prim: Primitive, args: tuple[Value, ...], params: Params, known: dict[Any, Any]
     ) -> list[Series]:
         """The series of the results, computed up to order 0, or those of an equal operation before."""
         operands = [self.series(a) for a in args]
@@ -212,7 +212,7 @@ class JetTrace(Trace):
         return outs
 
     def _by_jvp(
-        self, prim: Primitive, args: Sequence[Any], operands: Sequence[Series], params: dict[str, Any]
+        self, prim: Primitive, args: Sequence[Value], operands: Sequence[Series], params: Params
     ) -> Iterator[Sequence[Any]]:
         """The coefficients of an operation by its jvp rule, which runs when the first is needed."""
         slopes = self._pushed(prim, args, operands, params)[1]
@@ -227,7 +227,7 @@ class JetTrace(Trace):
         out, slope = run_with(current_trace, self, prim.rule("jvp"), list(args), tangents, **params)
         return out, [self.series(t) for t in (slope if prim.multiple_results else [slope])]
 
-    def _slope(self, a: Value, series: Series) -> Any:
+    def _slope(self, a: Value, series: Series) -> Tangent:
         if type(a) is not JetTracer or a._trace is not self or (series.order == 0 and series._slope is None):
             return Zero(a)
         slope = series.slope(self)
@@ -239,7 +239,7 @@ class JetTrace(Trace):
 
     # --- equations that apply jaxprs -------------------------------------------------------------------------------
 
-    def _whole(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def _whole(self, prim: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         """All coefficients at once, by the slot ``jet``; without one, by the jvp rule at one order less."""
         operands = [self.series(a) for a in args]
         order = min([s.order for s, a in zip(operands, args) if type(a) is JetTracer and a._trace is self])
@@ -259,10 +259,10 @@ class JetTrace(Trace):
     def _at_one_order_less(
         self,
         prim: Primitive,
-        args: tuple[Any, ...],
+        args: tuple[Value, ...],
         operands: Sequence[Series],
         order: int,
-        params: dict[str, Any],
+        params: Params,
     ) -> Any:
         mine = [type(a) is JetTracer and a._trace is self for a in args]
         cut = [s.cut(order - 1) if m else s for s, m in zip(operands, mine)]
@@ -278,7 +278,7 @@ class JetTrace(Trace):
         """Coefficients scaled by their numbers, from 1 on, one level down."""
         return [run_with(current_trace, self.parent, scale, x, k) for k, x in enumerate(coefficients, 1)]
 
-    def _joined(self, value: Value, rest: Sequence[Any]) -> Value:
+    def _joined(self, value: Value, rest: Sequence[Tangent]) -> Value:
         return self.tracer(Series([value, *rest], len(rest)))
 
     def attach(self, attachment: Attachment) -> bool:
@@ -296,15 +296,15 @@ def _has_derivative(x: Value) -> bool:
     return is_inexact(aval.dtype) or isinstance(aval, TapeAval)
 
 
-def _times(x: Any, k: int) -> Any:
+def _times(x: Tangent, k: int) -> Tangent:
     return x if type(x) is Zero or k == 1 else mul_p.bind(x, literal(k, x))
 
 
-def _over(x: Any, k: int) -> Any:
+def _over(x: Tangent, k: int) -> Tangent:
     return x if type(x) is Zero or k == 1 else div_p.bind(x, literal(k, x))
 
 
-def _key(prim: Primitive, args: Sequence[Any], operands: Sequence[Series], params: dict[str, Any]) -> Any:
+def _key(prim: Primitive, args: Sequence[Value], operands: Sequence[Series], params: Params) -> Any:
     """What makes two operations equal: the primitive, the identities of the operands, the parameters."""
     same = [
         (type(a), repr(a)) if type(a) in PYTHON_SCALARS else id(s) if isinstance(a, JetTracer) else id(a)
@@ -319,7 +319,7 @@ def _key(prim: Primitive, args: Sequence[Any], operands: Sequence[Series], param
 
 
 def jet(
-    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], series: Sequence[Sequence[Any]]
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Value], series: Sequence[Sequence[Tangent]]
 ) -> tuple[list[Any], list[list[Any]]]:
     """Outputs and their coefficients (values or `Zero`) of a function of flat values, of which some have a series.
 

@@ -15,7 +15,7 @@ from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
 from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, refuse_leaks, tracing
-from ..core.values import Value
+from ..core.values import ArrayLike, Params, Tangent, Value
 from ..passes.masks import with_zeros
 from .stage import stage
 
@@ -26,7 +26,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent")
     _trace: JVPTrace
 
-    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
+    def __init__(self, trace: JVPTrace, primal: ArrayLike, tangent: ArrayLike):
         self._trace = trace
         self.primal = primal
         self.tangent = tangent
@@ -83,7 +83,7 @@ class JVPTrace(Trace):
         self.parent = parent
         self.inner = parent
 
-    def rule(self, prim: Primitive, tangents: Sequence[Any]) -> Callable[..., Any]:
+    def rule(self, prim: Primitive, tangents: Sequence[Tangent]) -> Callable[..., Any]:
         """The rule of `prim` that this interpreter applies."""
         if prim.linearize is not None:
             for t in tangents:
@@ -91,7 +91,7 @@ class JVPTrace(Trace):
                     return prim.linearize  # one equation from primals and tangents would go to the tape whole
         return prim.jvp if prim.jvp is not None else prim.rule("jvp")
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         primals = []
         tangents = []
         perturbed = False
@@ -121,7 +121,7 @@ class JVPTrace(Trace):
         mine = any(type(self.split(x)[1]) is not Zero for x in attachment.values)
         return self.parent.attach(attachment.lowered(lambda x: self.split(x)[0])) or mine
 
-    def pair(self, primal: Any, tangent: Any) -> Any:
+    def pair(self, primal: ArrayLike, tangent: Tangent) -> Any:
         """A tracer for the pair; the primal alone if the tangent is a symbolic zero."""
         return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
 
@@ -133,7 +133,7 @@ class JVPTrace(Trace):
 
 
 def jvp(
-    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Tangent]
 ) -> tuple[list[Any], list[Any]]:
     """Outputs and output tangents (values or `Zero`) of a function of flat values."""
     trace = JVPTrace(current_trace.get())

@@ -27,11 +27,11 @@ class LinearProgram:
         self._places = [tuple([i for i, a in enumerate(e.args) if _is_value(a)]) for e in linear.tape]
         self._tape = [e._replace(args=_cleared(e.args, p)) for e, p in zip(linear.tape, self._places)]
 
-    def values(self, linear: Linearized) -> list[Any]:
+    def values(self, linear: Linearized) -> list[Value]:
         """The residuals of a linearization with this program."""
         return [e.args[i] for e, places in zip(linear.tape, self._places) for i in places]
 
-    def filled(self, values: Sequence[Any]) -> Linearized:
+    def filled(self, values: Sequence[Value]) -> Linearized:
         """The linearization with these residuals."""
         rest = iter(values)
         tape = []

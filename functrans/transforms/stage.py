@@ -21,7 +21,7 @@ from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Primitive
 from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, leaked, refuse_leaks, tracing
-from ..core.values import Value
+from ..core.values import ArrayLike, Params, Value
 from ..errors import HookError, NoTracingError
 from ..errors.source import user_source
 from ..passes.check import verified
@@ -57,7 +57,7 @@ class StagedTracer(Tracer):
     def origins(self) -> list[str] | None:
         return self._trace.origins(self._var)
 
-    def handed(self) -> Any:
+    def handed(self) -> Value:
         return stand_in(self) if type(self.aval) is StateAval else self
 
 
@@ -106,7 +106,7 @@ class StageTrace(Trace):
                 names += [f"{n} of {trace.name}" if isinstance(trace, StageTrace) else n for n in outer]
         return list(dict.fromkeys(names))
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: Primitive, args: tuple[Value, ...], params: Params) -> Any:
         if prim.call is not None and prim.call.trace is not None:
             args, params = prim.call.trace(self, args, params)
         invars = [a._var if type(a) is StagedTracer and a._trace is self else self.atom(a) for a in args]
@@ -128,7 +128,7 @@ class StageTrace(Trace):
             constant = self.consts[id(x)] = (*self._constant(x), x)
         return constant[0]
 
-    def _constant(self, x: Any) -> tuple[Var, Any]:
+    def _constant(self, x: ArrayLike) -> tuple[Var, Any]:
         if isinstance(x, Tracer):
             if not self._known_outside(x):
                 raise leaked(x)
@@ -157,7 +157,7 @@ class StageTrace(Trace):
         self.attached.append(attachment)
         return True
 
-    def jaxpr(self, inputs: Sequence[StagedTracer], outs: Sequence[Any], stats: Any = None) -> Jaxpr:
+    def jaxpr(self, inputs: Sequence[StagedTracer], outs: Sequence[Value], stats: Any = None) -> Jaxpr:
         """Finish the trace: the jaxpr from `inputs` to `outs`, without dead equations and unused constants."""
         outvars: Sequence[Atom] = [self.atom(unwrap(x)) for x in outs]
         eqns: Sequence[Eqn] = self.eqns
@@ -223,9 +223,7 @@ class StageTrace(Trace):
             )
 
     def _with_hooks(self, eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> tuple[list[Eqn], Sequence[Atom]]:
-        def make(
-            prim: Primitive, args: Sequence[Any], params: dict[str, Any], source: Any
-        ) -> tuple[Eqn, Any]:
+        def make(prim: Primitive, args: Sequence[Any], params: Params, source: Any) -> tuple[Eqn, Any]:
             invars = [a if isinstance(a, Var) else self.atom(a) for a in args]
             eqn = new_equation(prim, invars, params, source)
             return eqn, eqn.outvars
@@ -270,13 +268,13 @@ class StageTrace(Trace):
         return [renamed.get(v, v) for v in outs]
 
 
-def attach_to(hooks: Sequence[Attachment], values: Sequence[Any] = ()) -> None:
+def attach_to(hooks: Sequence[Attachment], values: Sequence[Value] = ()) -> None:
     """Attach hooks on the parameters of a function to the values with which it is called."""
     for a in hooks:
         current_trace.get().attach(a.lowered(lambda x: values[x] if type(x) is int else x))
 
 
-def attached(hooks: Sequence[Attachment], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+def attached(hooks: Sequence[Attachment], values: Sequence[Value], outs: Sequence[Value]) -> list[Value]:
     """Attach hooks on the parameters of a function after it was called; return its other results."""
     count = len(outs) - captured_results(hooks, len(values))
     attach_to(hooks, [*values, *outs[count:]])
@@ -316,8 +314,8 @@ class Uses:
         self.read_only = read_only
 
     def run(
-        self, region: Region, trace: StageTrace, fun: Callable[..., Sequence[Any]], inputs: Sequence[Any]
-    ) -> Sequence[Any]:
+        self, region: Region, trace: StageTrace, fun: Callable[..., Sequence[Any]], inputs: Sequence[Value]
+    ) -> Sequence[Value]:
         """Trace the function in its region."""
         for ref in self.refs:
             region.value(ref)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer
-from ..core.values import Value
+from ..core.values import Params, Value
 
 _NOT_CAPTURED = (None, None)
 
@@ -45,22 +45,22 @@ class SubstitutedTrace(Trace):
 
     __slots__ = ("captured",)
 
-    def __init__(self, parent: Trace, captures: Sequence[Capture], values: Sequence[Any]):
+    def __init__(self, parent: Trace, captures: Sequence[Capture], values: Sequence[Value]):
         self.parent = parent
         self.captured = {id(c.tracer): (c, value) for c, value in zip(captures, values)}
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: Primitive, args: tuple[Value, ...], params: Params) -> Value:
         values = tuple([self.lower(a) if isinstance(a, Tracer) else a for a in args])
         return self.parent.process(prim, values, params)
 
     def knows(self, tracer: Tracer) -> bool:
         return id(tracer) in self.captured
 
-    def stands_for(self, tracer: Tracer) -> Any:
+    def stands_for(self, tracer: Tracer) -> Value | None:
         capture, value = self.captured.get(id(tracer), _NOT_CAPTURED)
         return None if capture is None or capture.differentiated is not None else value
 
-    def lower(self, x: Value) -> Any:
+    def lower(self, x: Value) -> Value | None:
         """The value that a captured tracer stands for; any other value as it is."""
         capture, value = self.captured.get(id(x), _NOT_CAPTURED)
         return x if capture is None else value

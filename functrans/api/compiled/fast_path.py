@@ -15,6 +15,7 @@ import numpy as np
 
 from ...arrays.array import Array, WeakArray, weak, wrap
 from ...core import PYTHON_SCALARS, WEAK_KEYS, BackwardState, dtype_kind
+from ...core.values import Value
 from ...frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
 from ...frontend.pytree.generated import leaf_reader
 
@@ -72,7 +73,7 @@ class Runner:
         self._tried = False
 
     def fast(
-        self, options: Any, treedef: PyTreeDef | None, leaves: Sequence[Any], guard: Callable[..., Any]
+        self, options: Any, treedef: PyTreeDef | None, leaves: Sequence[Value], guard: Callable[..., Any]
     ) -> FastCall | None:
         """The fast call for such arguments; None if there is none.
 
@@ -84,7 +85,7 @@ class Runner:
         return self._fast
 
     def _written(
-        self, options: Any, treedef: PyTreeDef | None, leaves: Sequence[Any], guard: Callable[..., Any]
+        self, options: Any, treedef: PyTreeDef | None, leaves: Sequence[Value], guard: Callable[..., Any]
     ) -> FastCall | None:
         if not 0 < len(leaves) <= _MOST_LEAVES or not all(map(_is_recognised, leaves)):
             return None
@@ -95,7 +96,7 @@ class Runner:
         return None if fast is None else FastCall(options, read, fast[0], guard(fast[1]))
 
 
-def _is_recognised(x: Any) -> bool:
+def _is_recognised(x: Value) -> bool:
     """Whether tracing depends only on the class of a leaf, or on its class, dtype and shape."""
     return type(x) in (np.ndarray, Array) or type(x) in PYTHON_SCALARS or isinstance(x, np.number | np.bool_)
 

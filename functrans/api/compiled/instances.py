@@ -74,7 +74,7 @@ class InstanceCaches:
         if found is None:
             caches_of = weakref.ref(self)
 
-            def forget(_: Any) -> None:
+            def forget(_: object) -> None:
                 instances = caches_of()
                 if instances is not None:
                     instances._held.pop(key, None)

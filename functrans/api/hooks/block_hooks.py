@@ -12,6 +12,7 @@ from ...control.hooks.hooks import own_p
 from ...core.aval import aval_of
 from ...core.dtypes import is_inexact
 from ...core.trace import Tracer
+from ...core.values import Value
 from ...errors import HookError
 from ...errors.source import Source
 from ...frontend.arguments import name_of
@@ -94,7 +95,7 @@ class BlockHook:
 class WatchedValues:
     """A tuple of arguments or results, as values that only this call of a block reads or returns."""
 
-    def __init__(self, values: tuple[Any, ...]):
+    def __init__(self, values: tuple[Value, ...]):
         self.leaves, self.treedef = tree_flatten(values)
         self.size = len(values)
         self.places = [
@@ -102,7 +103,7 @@ class WatchedValues:
         ]
         self.values: Sequence[Any] = own_p.bind(*[self.leaves[i] for i in self.places]) if self.places else []
 
-    def tree(self) -> tuple[Any, ...]:
+    def tree(self) -> tuple[Value, ...]:
         """The tuple, with these values."""
         leaves = list(self.leaves)
         for i, x in zip(self.places, self.values):
@@ -117,7 +118,7 @@ class CotangentLayout:
         self.treedef: PyTreeDef = watched.treedef
         self.places, self.size, self.count = watched.places, watched.size, len(watched.leaves)
 
-    def tree(self, cts: Sequence[Any]) -> tuple[Any, ...]:
+    def tree(self, cts: Sequence[Value]) -> tuple[Value, ...]:
         """The tuple of cotangents, with None where there is none."""
         leaves: list[Any] = [None] * self.count
         for i, ct in zip(self.places, cts):
@@ -175,7 +176,7 @@ class BackwardPreHook(CallHook):
     label = "register_full_backward_pre_hook"
     outlives = True
 
-    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Value]:
         """The function receives the block, and the tuple of the cotangents of its results."""
         return self.replaced("grad_output", self.outs, f(self.block, self.outs.tree(cts)))
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...control.hooks.hooks import hook_p, note_p, supply_p
 from ...core.attachment import Attachment
 from ...core.trace import current_trace, eval_trace
+from ...core.values import ArrayLike, Value
 from ...errors import ArgumentError, ArgumentValueError
 from ...errors.source import user_source
 from ...frontend.arguments import check_function, name_of
@@ -43,7 +44,7 @@ class Hookable(Transformed):
         self._programs = MetBlock()
         self._groups: list[_BlockGroup] = []
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: ArrayLike, **kwargs: Any) -> Any:
         """Call the function between its hooks."""
         self._programs.met()
         try:
@@ -60,7 +61,7 @@ class Hookable(Transformed):
             raise
         return out
 
-    def _with_backward_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _with_backward_hooks(self, args: tuple[Value, ...], kwargs: dict[str, Any]) -> Value:
         before, after = list(self._hooks["full_backward_pre"]), list(self._hooks["full_backward"])
         watched = current_trace.get() is not eval_trace and bool(before or after)
         ins = block_hooks.WatchedValues(args) if watched and after else None

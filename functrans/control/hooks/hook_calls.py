@@ -15,6 +15,7 @@ from ...core.backward_state import BackwardState, hook_runs, hooks_of, state_of
 from ...core.debug_nans import debug_nans_active, describe, has_nan
 from ...core.primitive import Effect, Primitive
 from ...core.trace import Tracer, current_trace, eval_trace, tracing
+from ...core.values import ArrayLike, Tangent, Value
 from ...errors import ArgumentError, DtypeError, HookError, NaNError, NoRuleError, UnexpectedTracerError
 from ...errors.source import Source, replayed
 from ...frontend.arguments import value_of
@@ -123,7 +124,7 @@ class Hook(UserCode):
         assert holder is not None
         return hooks_of(holder, self.member, self.source)
 
-    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Value]:
         """Call a user's function on the cotangents of all values; it returns a new one for each, or None to keep it."""
         return [f(cts[0])]
 
@@ -195,7 +196,7 @@ class Hook(UserCode):
         at = "" if self.source is None else f", registered\n  at {self.source.describe()}"
         error.add_note(f"{HOOK_NOTE}'{self.name}' of {_type(aval)} ({self.label}){at}")
 
-    def _checked(self, new: Any, aval: Aval, k: int) -> Any:
+    def _checked(self, new: ArrayLike, aval: Aval, k: int) -> Any:
         """A cotangent returned by a hook, converted to the type of the one that it received."""
         kind = type(new)
         if kind in PYTHON_RANKS and not aval.shape and dtype_kind(aval.dtype) in PYTHON_RANKS[kind]:
@@ -272,7 +273,7 @@ class PostAccumulateHook(Hook):
         return ()
 
 
-def _as_captured(capture: Capture, x: Any) -> Any:
+def _as_captured(capture: Capture, x: ArrayLike) -> Any:
     """The value of a captured tracer: if that was weak, such as a Python number that `jit` traces, a weak one."""
     if not capture.tracer.aval.weak or aval_of(x).weak:
         return wrap(read_only_copy(x))
@@ -325,7 +326,7 @@ class HookCall(UserCode):
         avals = iter(operands)
         return tuple([next(avals) for p in self.passing if p])
 
-    def direct(self, values: Sequence[Any], state: BackwardState | None) -> list[Any]:
+    def direct(self, values: Sequence[Any], state: BackwardState | None) -> list[Value]:
         """Run it on cotangents and what it captured; under mapped axes once, on a traced example."""
         if not self.hook.active:
             return list(values)[: len(self.results(list(map(aval_of, values))))]
@@ -336,14 +337,16 @@ class HookCall(UserCode):
         """Where the axis is in the operands: the cotangents, and what the hook captured."""
         return [*[d for d, g in zip(dims, self.given) if g], *dims[len(self.given) :]]
 
-    def _mapped(self, functions: Any, values: Sequence[Any], lanes: Sequence[tuple[int, Any]]) -> list[Any]:
+    def _mapped(
+        self, functions: Any, values: Sequence[Value], lanes: Sequence[tuple[int, Any]]
+    ) -> list[Value]:
         if not lanes:
             return self._once(functions, values)
         (size, dims), *inner = lanes
         outs, out_dims = batch(lambda *xs: self._mapped(functions, xs, inner), size, values, dims)
         return [_moved_to(size, x, d, to) for x, d, to in zip(outs, out_dims, dims)]
 
-    def _once(self, functions: Any, values: Sequence[Any]) -> list[Any]:
+    def _once(self, functions: Any, values: Sequence[Value]) -> list[Value]:
         hook, given = self.hook, iter(values)
         cts: list[Any] = [None] * hook.size
         avals: list[Aval | None] = [None] * hook.size
@@ -354,7 +357,7 @@ class HookCall(UserCode):
             return []
         return [new_cts[place] for place, p in zip(self.order, self.passing) if p]
 
-    def on_host(self, *operands: Any) -> list[Any]:
+    def on_host(self, *operands: Value) -> list[Value]:
         """Run it on numbers, once per lane; the last operand is the state, if the hook needs it."""
         log = made_before.get()
         if type(log) is Replay and log:
@@ -385,11 +388,13 @@ class HookCall(UserCode):
         return [np.stack(column, axis=d) for column, d in zip(zip(*rows), dims)]
 
 
-def _moved_to(size: int, x: Any, dim: int | None, axis: int | None) -> Any:
+def _moved_to(size: int, x: Value, dim: int | None, axis: int | None) -> Value:
     return x if axis is None else move_axis(batched_first(size, x, dim), 0, axis)
 
 
-def _run_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: HookCall) -> tuple[Any, Any]:
+def _run_jvp(
+    primals: Sequence[Value], tangents: Sequence[Tangent], *, call: HookCall
+) -> tuple[Value, Tangent]:
     if not call.hook.observes and any(type(t) is not Zero for t in tangents):
         raise NoRuleError(
             f"{call.hook.label}: the hook '{call.hook.name}' runs as Python between two kernels, so it has no "
@@ -400,7 +405,7 @@ def _run_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: HookCall)
     return outs, [Zero(x) for x in outs]
 
 
-def _run_transpose(cts: Sequence[Any], *args: Any, call: HookCall) -> Any:
+def _run_transpose(cts: Sequence[Tangent], *args: Value, call: HookCall) -> Any:
     raise NoRuleError(
         f"{call.hook.label}: the hook '{call.hook.name}' runs as Python on numbers, so the backward pass that it is in "
         "cannot be transposed. Pass mode='inline', if it computes with functrans"
@@ -408,7 +413,7 @@ def _run_transpose(cts: Sequence[Any], *args: Any, call: HookCall) -> Any:
 
 
 def _run_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, call: HookCall
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, call: HookCall
 ) -> tuple[Any, Any]:
     count = len(args) - call.hook.extra
     values = [batched_first(size, x, d) for x, d in zip(args[:count], dims)]

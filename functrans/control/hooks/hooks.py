@@ -29,6 +29,7 @@ from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import is_inexact
 from ...core.primitive import CallRules, Effect, Linear, Primitive
 from ...core.trace import Trace, current_trace, is_staged
+from ...core.values import ArrayLike, Param, Params, Tangent, Value
 from ...errors import HookError
 from ...passes.masks import perturbed, split
 from ...primitives.structure.linear import batched_first, instantiate, zeros
@@ -58,12 +59,12 @@ def _abstract(
 
 
 def _impl(
-    *args: Any, hook: Hook, tokens: tuple[Aval, ...], later: tuple[Aval, ...] = (), **params: Any
-) -> list[Any]:
+    *args: Value, hook: Hook, tokens: tuple[Aval, ...], later: tuple[Aval, ...] = (), **params: Param
+) -> list[Value]:
     return [*args[: _count(args, hook, later)], *map(zeros, (*tokens, *later))]
 
 
-def _below(primals: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+def _below(primals: Sequence[Value], params: Params) -> Sequence[Value]:
     """The results one level down, where the values have the hook as well.
 
     There it is attached again to a value that it was attached to: the derivative of that value's equation may read
@@ -97,14 +98,14 @@ def _trace_below() -> Trace:
     return trace.parent if isinstance(trace, TangentTrace) else trace
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Any]:
     """Forward mode: tangents are not cotangents."""
     outs = _below(primals, params)
     count = _count(primals, params["hook"], params.get("later", ()))
     return outs, [*tangents[:count], *[Zero(x) for x in outs[count:]]]
 
 
-def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _linearize(primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Any]:
     outs, later = _below(primals, params), params.get("later", ())
     count = _count(primals, params["hook"], later)
     mask = perturbed(tangents[:count])
@@ -118,7 +119,7 @@ def _linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
 
 
 def _recorded(
-    primitive: Primitive, operands: Sequence[Any], extra: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, operands: Sequence[Value], extra: Sequence[Value], params: Params
 ) -> tuple[list[Any], Sequence[Any]]:
     """The tangents of tokens, and the results on the tape, where these take the places of operands not yet known."""
     later, trace = params.get("later", ()), current_trace.get()
@@ -130,7 +131,7 @@ def _recorded(
 
 
 def _transpose(
-    cts: Sequence[Any],
+    cts: Sequence[Tangent],
     *args: Any,
     hook: Hook,
     tokens: tuple[Aval, ...],
@@ -138,7 +139,7 @@ def _transpose(
     order: tuple[int, ...],
     later: tuple[Aval, ...] = (),
     attached: bool = False,
-) -> list[Any]:
+) -> list[Value | None]:
     count = len(args) - hook.extra
     _check_supplied(hook, args[count:])
     linear = [type(a) is Linear for a in args[:count]]
@@ -188,7 +189,7 @@ def _without(lanes: Lanes, aval: Aval, i: int) -> Aval:
 
 def _batch(
     size: int,
-    args: Sequence[Any],
+    args: Sequence[Value],
     dims: Sequence[int | None],
     *,
     hook: Hook,
@@ -220,12 +221,12 @@ def _mapped(size: int, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
     return tuple([a.with_shape((size, *a.shape)) for a in avals])
 
 
-def _same(*avals: Aval, **params: Any) -> Any:
+def _same(*avals: Aval, **params: Param) -> Any:
     """The program of a hook if nothing is differentiated."""
     return stage(partial(_impl, **params), avals, "hook")
 
 
-def _show(*, hook: Hook, lanes: Lanes, **params: Any) -> str:
+def _show(*, hook: Hook, lanes: Lanes, **params: Param) -> str:
     parts = [f"hook={hook.name}"]
     if lanes:
         parts.append(f"lanes={tuple(size for size, _ in lanes)}")
@@ -269,13 +270,13 @@ def _note_linearize(
     return outs, [t if m else Zero(t) for t, m in zip(pushed, mask)]
 
 
-def _note_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+def _note_transpose(cts: Sequence[Value], *args: Any, **params: Param) -> list[Value | None]:
     return [ct if type(a) is Linear else None for a, ct in zip(args, (*cts, *cts))]
 
 
 def _note_batch(
     size: int,
-    args: Sequence[Any],
+    args: Sequence[Value],
     dims: Sequence[int | None],
     *,
     hook: Hook,
@@ -288,7 +289,7 @@ def _note_batch(
     return note_p.bind(*values, hook=hook, lanes=lanes, order=order), (0,) * count
 
 
-def _front(*values: Any, **params: Any) -> list[Any]:
+def _front(*values: Value, **params: Param) -> list[Value]:
     return list(values[: len(values) // 2])
 
 
@@ -310,7 +311,7 @@ note_p: Primitive = Primitive(
 )
 
 
-def _supply_below(primals: Sequence[Any], hooks: tuple[Hook, ...]) -> Sequence[Any]:
+def _supply_below(primals: Sequence[Value], hooks: tuple[Hook, ...]) -> Sequence[Value]:
     """The results one level down; there the hooks that are attached again learn what they captured."""
     results, tokens, captured = _supplied(primals, hooks)
     trace, known = _trace_below(), {id(token): x for token, x in zip(tokens, captured)}
@@ -329,7 +330,7 @@ def _supply_below(primals: Sequence[Any], hooks: tuple[Hook, ...]) -> Sequence[A
     return supply_p.bind(*operands, hooks=tuple(left))
 
 
-def _of_each(hooks: tuple[Hook, ...], values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+def _of_each(hooks: tuple[Hook, ...], values: Sequence[Value]) -> Sequence[Sequence[Any]]:
     """The values that belong to each hook."""
     return split(values, *[len(h.captures) for h in hooks])[:-1]
 
@@ -344,13 +345,13 @@ def _supplied(
 
 
 def _supply_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, hooks: tuple[Hook, ...]
+    primals: Sequence[Any], tangents: Sequence[Tangent], *, hooks: tuple[Hook, ...]
 ) -> tuple[Any, Any]:
     return _supply_below(primals, hooks), _supplied(tangents, hooks)[0]
 
 
 def _supply_linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], *, hooks: tuple[Hook, ...]
+    primals: Sequence[Value], tangents: Sequence[Tangent], *, hooks: tuple[Hook, ...]
 ) -> tuple[Any, Any]:
     trace = current_trace.get()
     ts, tokens, _ = _supplied(tangents, hooks)
@@ -361,7 +362,7 @@ def _supply_linearize(
 
 
 def _supply_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, hooks: tuple[Hook, ...]
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, hooks: tuple[Hook, ...]
 ) -> tuple[Any, Any]:
     """The tokens are mapped, as each lane has its own hook."""
     results, tokens, captured = _supplied(args, hooks)
@@ -370,7 +371,7 @@ def _supply_batch(
     return outs, tuple(dims[: len(outs)])
 
 
-def _passed(*values: Any, hooks: tuple[Hook, ...]) -> list[Any]:
+def _passed(*values: Value, hooks: tuple[Hook, ...]) -> list[Value]:
     return list(_supplied(values, hooks)[0])
 
 
@@ -411,16 +412,22 @@ own_p: Primitive = Primitive(
 # --- the first of several cotangents ------------------------------------------------------------------------
 
 
-def _first_impl(x: Any, token: Any, *extra: Any, later: tuple[Aval, ...] = (), **params: Any) -> list[Any]:
+def _first_impl(
+    x: Value, token: Any, *extra: Any, later: tuple[Aval, ...] = (), **params: Param
+) -> list[Any]:
     return [x, np.float64(token), *map(zeros, later)]
 
 
-def _first_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _first_jvp(
+    primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param
+) -> tuple[Value, Tangent]:
     outs = first_p.bind(*primals, **params)
     return outs, [*tangents[:2], *[Zero(x) for x in outs[2:]]]
 
 
-def _first_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _first_linearize(
+    primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param
+) -> tuple[Any, Any]:
     outs = first_p.bind(*primals, **params)
     x, token, *extra = primals
     t, token_t = tangents[:2]
@@ -432,14 +439,14 @@ def _first_linearize(primals: Sequence[Any], tangents: Sequence[Any], **params: 
 
 
 def _first_transpose(
-    cts: Sequence[Any],
-    x: Any,
+    cts: Sequence[Tangent],
+    x: ArrayLike,
     token: Any,
     *extra: Any,
     hook: Hook,
     lanes: Lanes,
     later: tuple[Aval, ...] = (),
-) -> list[Any]:
+) -> list[Tangent]:
     """The cotangent of a token is nonzero if the hook has run, which happens for values defined later."""
     _check_supplied(hook, extra)
     ct, done = cts
@@ -453,7 +460,7 @@ def _first_transpose(
 
 def _first_batch(
     size: int,
-    args: Sequence[Any],
+    args: Sequence[Value],
     dims: Sequence[int | None],
     *,
     hook: Hook,

@@ -18,6 +18,7 @@ from ...core.backward_state import BackwardState, state_of
 from ...core.ir import Jaxpr
 from ...core.primitive import Effect, Linear, Primitive
 from ...core.trace import eval_trace, tracing
+from ...core.values import Param, Tangent, Value
 from ...passes.masks import Mask, chosen, perturbed, scatter, with_zeros
 from ...primitives.structure.linear import batched_first, instantiate, zeros
 from ...transforms.batch import batch
@@ -49,7 +50,7 @@ class PushedHook:
         """The types that the function itself takes."""
         return ins[: len(self.mask)]
 
-    def applied(self, f: Flat, *values: Any) -> list[Any]:
+    def applied(self, f: Flat, *values: Value) -> list[Value]:
         """The derived function."""
         primals = values[: len(self.mask)]
         _, tangents = jvp(f, primals, with_zeros(self.mask, values[len(primals) :], primals))
@@ -74,7 +75,7 @@ class PulledHook:
         known, points = iter(ins), iter(self.linear)
         return [next(points) if m else next(known) for m in self.mask]
 
-    def applied(self, f: Flat, *values: Any) -> list[Any]:
+    def applied(self, f: Flat, *values: Value) -> list[Value]:
         """The derived function."""
         known, points = iter(values), iter(self.linear)
         primals = [zeros(next(points)) if m else next(known) for m in self.mask]
@@ -102,7 +103,7 @@ class BatchedHook:
             a if d is None else a.with_shape(a.shape[:d] + a.shape[d + 1 :]) for a, d in zip(ins, self.dims)
         ]
 
-    def applied(self, f: Flat, *values: Any) -> list[Any]:
+    def applied(self, f: Flat, *values: Value) -> list[Any]:
         """The derived function."""
         outs, dims = batch(f, self.size, values, self.dims)
         return [batched_first(self.size, x, d) for x, d in zip(outs, dims)]
@@ -157,7 +158,7 @@ class InlineHook(UserCode):
         count = len(args) - self.call.hook.late
         return args[:count], args[count:]
 
-    def run(self, args: Sequence[Any]) -> list[Any]:
+    def run(self, args: Sequence[Value]) -> list[Value]:
         """The results, computed on the host."""
         values, state = self.split(args)
         f = self.derived(self.own(state_of(state[0]) if state else None))
@@ -165,8 +166,8 @@ class InlineHook(UserCode):
 
 
 def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, hook: InlineHook, **params: Any
-) -> tuple[Any, Any]:
+    primals: Sequence[Value], tangents: Sequence[Value], *, hook: InlineHook, **params: Param
+) -> tuple[Value, Tangent]:
     values, state = hook.split(primals)
     ts = tangents[: len(values)]
     mask = perturbed(ts)
@@ -177,7 +178,7 @@ def _jvp(
     return outs, inline_hook_p.bind(*values, *chosen(ts, mask), *state, hook=pushed, **params)
 
 
-def _transpose(cts: Sequence[Any], *args: Any, hook: InlineHook, **params: Any) -> list[Any]:
+def _transpose(cts: Sequence[Any], *args: Any, hook: InlineHook, **params: Param) -> list[Tangent]:
     values, state = hook.split(args)
     mask = tuple([type(a) is Linear for a in values])
     known = [a for a in values if type(a) is not Linear]
@@ -188,7 +189,7 @@ def _transpose(cts: Sequence[Any], *args: Any, hook: InlineHook, **params: Any) 
 
 
 def _batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, hook: InlineHook, **params: Any
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, hook: InlineHook, **params: Param
 ) -> tuple[Any, Any]:
     values, _ = hook.split(args)
     batched = hook.then(BatchedHook(size, tuple(dims[: len(values)])))

@@ -20,6 +20,7 @@ from ...core.backward_state import BackwardState, StateAval, state_of
 from ...core.evaluation import evaluate
 from ...core.ir import Eqn, Jaxpr, has_subjaxprs, subjaxprs
 from ...core.trace import eval_trace, tracing
+from ...core.values import Value
 from ...errors import BackwardStateError, ConcretizationTypeError
 from ...passes.toolkit import inline, map_subjaxprs
 from ...runtime.config import Config, config
@@ -73,7 +74,7 @@ def _sites_in(jaxpr: Jaxpr) -> Iterator[HookSite]:
             yield from sites(body)
 
 
-def state_among(jaxpr: Jaxpr, args: Sequence[Any]) -> BackwardState | None:
+def state_among(jaxpr: Jaxpr, args: Sequence[Value]) -> BackwardState | None:
     """The state that a program receives, or that it or a call in it has captured."""
     received = [x for v, x in zip(jaxpr.invars, args) if type(v.aval) is StateAval]
     captured = jaxpr.derive("captured states", lambda: list(_states_in(jaxpr)))
@@ -193,7 +194,7 @@ def _staged(f: Callable[..., Any], avals: Sequence[Aval], name: str) -> Jaxpr:
     return tracing(eval_trace, stage, f, avals, name)
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: Value, b: Value) -> bool:
     if a is b:
         return True
     if type(a) is not np.ndarray or type(b) is not np.ndarray or a.dtype != b.dtype or a.shape != b.shape:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core import INT64, Atom, Aval, BlockEmitter, Buffer, Jaxpr, Var
+from ...core.values import Param
 from ...passes.int_ranges import (
     FAR,
     UNKNOWN,
@@ -126,7 +127,7 @@ def of_scan(
     length: int | None,
     num_consts: int,
     num_carry: int,
-    **params: Any,
+    **params: Param,
 ) -> list[Facts]:
     """The ``ranges`` slot of ``scan``."""
     after = in_scan(inputs, jaxpr, length, num_consts, num_carry).after

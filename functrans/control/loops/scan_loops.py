@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Atom, Block, BlockEmitter, Buffer, Eqn, Jaxpr
+from ...core.values import Param, Value
 from ...passes.int_ranges import Range
 from ...passes.masks import Mask, chosen, split
 from ...passes.toolkit import live_equations, narrowed, variables_read
@@ -31,7 +32,7 @@ def is_counter(row: Any) -> bool:
 
 def in_python(
     jaxpr: Jaxpr,
-    args: Sequence[Any],
+    args: Sequence[Value],
     *,
     length: int | None,
     reverse: bool,
@@ -61,7 +62,7 @@ def in_python(
 
 
 def carry_places(
-    *operands: Any, length: int | None, num_consts: int, num_carry: int, **params: Any
+    *operands: Any, length: int | None, num_consts: int, num_carry: int, **params: Param
 ) -> list[tuple[int, int]]:
     """The parts of the carry whose result may overwrite their operand."""
     return in_place(operands, num_consts + (length is None), num_carry)

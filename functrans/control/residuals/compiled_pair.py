@@ -12,6 +12,7 @@ import numpy as np
 from ...core import Aval, Jaxpr, TapeAval
 from ...core.dtypes import memory_dtype
 from ...core.ir import Var
+from ...core.values import ArrayLike, Value
 from ...errors import ArgumentError, ArgumentValueError
 from ...frontend.arguments import name_of
 from ...passes.masks import Mask
@@ -50,7 +51,7 @@ class PairPlan:
         return turned
 
 
-def _run(*args: Any, jaxpr: Jaxpr, plan: PairPlan) -> list[Any]:
+def _run(*args: ArrayLike, jaxpr: Jaxpr, plan: PairPlan) -> list[Any]:
     compile = plan.backward if plan.is_backward else plan.forward
     if compile is None:
         return with_numbers(jaxpr, list(executable(jaxpr)(*args)))
@@ -68,7 +69,7 @@ def _checked_program(where: str, program: Any) -> Callable[..., Any]:
     return program
 
 
-def _checked_results(where: str, results: Any, jaxpr: Jaxpr) -> list[Any]:
+def _checked_results(where: str, results: Value, jaxpr: Jaxpr) -> list[Any]:
     """The results of a user's program, which must be those that the jaxpr declares."""
     avals = jaxpr.out_avals
     if not isinstance(results, list | tuple) or len(results) != len(avals):
@@ -83,7 +84,7 @@ def _checked_results(where: str, results: Any, jaxpr: Jaxpr) -> list[Any]:
     ]
 
 
-def _checked_array(where: str, number: int, result: Any, aval: Aval) -> np.ndarray:
+def _checked_array(where: str, number: int, result: Value, aval: Aval) -> np.ndarray:
     array = np.asarray(result)
     if array.shape != aval.shape or array.dtype not in (aval.dtype, memory_dtype(aval.dtype)):
         raise ArgumentValueError(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ...core.aval import Aval
 from ...core.dtypes import INT64
 from ...core.ir import Atom, Jaxpr, Var
+from ...core.values import Value
 from ...passes.check import verified
 from ...passes.int_ranges import Range
 from ...passes.masks import Mask, chosen, scatter, split
@@ -116,7 +117,7 @@ def halves_of(
     jaxpr: Jaxpr,
     mask: Mask,
     sizes: tuple[int, int],
-    operands: Sequence[Any],
+    operands: Sequence[Value],
     *,
     length: int | None,
     reverse: bool = False,

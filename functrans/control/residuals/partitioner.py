@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Atom, Eqn, Jaxpr, Literal, Primitive, Var, is_float
+from ...core.values import Param
 from ...errors import PartitionError
 from ...frontend.arguments import name_of
 from ...passes.costs import ITERATIONS, cost
@@ -266,7 +267,7 @@ def _with_small_shares(primal: Jaxpr, residuals: Sequence[Atom]) -> Jaxpr:
 def _as_half_of_an_integer(e: Eqn) -> list[Eqn]:
     eqns: list[Eqn] = []
 
-    def add(prim: Primitive, *operands: Atom, **params: Any) -> Var:
+    def add(prim: Primitive, *operands: Atom, **params: Param) -> Var:
         eqns.append(new_equation(prim, operands, params, e.source))
         return eqns[-1].outvars[0]
 

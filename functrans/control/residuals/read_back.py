@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ...core.aval import Zero
 from ...core.ir import Atom, Eqn, Jaxpr, Var
 from ...core.primitive import Primitive
-from ...core.values import Value
+from ...core.values import Param, Tangent, Value
 from ...passes.check import verified
 from ...passes.toolkit import forward_slice, inline, new_equation, substitute
 from ...primitives.indexing.gather_scatter import gather_p
@@ -44,15 +44,15 @@ from .rematerialize import recomputing, residual_atoms, second_run, with_second_
 SHARES = {"once": 1 / 8, "in a loop": 1.0}
 
 
-def _abstract(x: Value, last: Any, *indices: Any, **params: Any) -> Value:
+def _abstract(x: Value, last: Any, *indices: Any, **params: Param) -> Value:
     return x
 
 
-def _impl(x: Value, last: Any, *indices: Any, **params: Any) -> Value:
+def _impl(x: Value, last: Any, *indices: Value, **params: Param) -> Value:
     return x
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param) -> tuple[Value, Tangent]:
     ans = read_back_p.bind(*primals, **params)
     return ans, Zero(ans) if type(tangents[0]) is Zero else tangents[0]
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn
 
-from ...core.values import PyTree
+from ...core.values import PyTree, Value
 from ...errors import PytreeError
 from ...runtime.context import pass_on
 from .held import CONTAINERS, Held
@@ -58,7 +58,7 @@ class PyTreeDef:
     _kind: NodeKind | None
     _hash: int | None
 
-    def __init__(self, kind: NodeKind | None, aux: Any, children: tuple[PyTreeDef, ...]):
+    def __init__(self, kind: NodeKind | None, aux: PyTree, children: tuple[PyTreeDef, ...]):
         self._kind = kind
         self._aux = aux
         self._children = children
@@ -239,7 +239,7 @@ LEAF = PyTreeDef(None, None, ())
 Collect = Callable[[PyTreeDef, Any, list[Any]], bool]
 
 
-def _collect_subtrees(treedef: PyTreeDef, tree: PyTree, out: list[Any]) -> bool:
+def _collect_subtrees(treedef: PyTreeDef, tree: PyTree, out: list[Value]) -> bool:
     if treedef._kind is None:
         out.append(tree)
         return True
@@ -252,7 +252,7 @@ def _collect_subtrees(treedef: PyTreeDef, tree: PyTree, out: list[Any]) -> bool:
     return all(_collect_subtrees(child, subtree, out) for child, subtree in zip(treedef._children, children))
 
 
-def matching_children(treedef: PyTreeDef, node: Any) -> Sequence[Any] | None:
+def matching_children(treedef: PyTreeDef, node: PyTree) -> Sequence[Any] | None:
     """The children of `node` if it is a node like the root of `treedef`."""
     kind = kind_of(node)
     if kind is None or kind is not treedef._kind:
@@ -277,7 +277,7 @@ def raise_mismatch(treedef: PyTreeDef, tree: PyTree, name: str, collect: Collect
     )
 
 
-def _departure(treedef: PyTreeDef, node: Any, path: KeyPath, collect: Collect) -> tuple[KeyPath, str, str]:
+def _departure(treedef: PyTreeDef, node: PyTree, path: KeyPath, collect: Collect) -> tuple[KeyPath, str, str]:
     """Where and how `node` first differs from `treedef`; the caller knows that it does."""
     kind = kind_of(node)
     children = matching_children(treedef, node)
@@ -304,7 +304,7 @@ def _structure_of(tree: PyTree, path: KeyPath) -> PyTreeDef:
     return PyTreeDef(kind, aux, tuple([_structure_of(child, (*path, key)) for key, child in pairs]))
 
 
-def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: PyTree) -> list[Any]:
+def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: PyTree) -> list[Value]:
     """One value of a prefix tree for each leaf of a structure.
 
     Parameters
@@ -338,7 +338,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: PyTree) -> list[Any]:
     return axes
 
 
-def _collect_axes(treedef: PyTreeDef, axes: PyTree, out: list[Any]) -> bool:
+def _collect_axes(treedef: PyTreeDef, axes: PyTree, out: list[Value]) -> bool:
     kind = None if axes is None else kind_of(axes)
     if kind is None:
         out.extend([axes] * treedef.num_leaves)

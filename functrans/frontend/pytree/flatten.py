@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
+from ...core.values import Value
 from .definition import LEAF, IsLeaf, PyTree, PyTreeDef
 from .nodes import (
     DICT,
@@ -91,7 +92,7 @@ def _flatten_into(tree: PyTree, leaves: list[Any]) -> PyTreeDef:
     return PyTreeDef(kind, aux, defs)
 
 
-def _nested_def(kind: NodeKind, aux: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
+def _nested_def(kind: NodeKind, aux: PyTree, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
     treedef = PyTreeDef(kind, aux, children)
     plain = aux is None or _STR_ONLY.issuperset(map(type, aux))
     if plain and all(child._shared for child in children):
@@ -102,7 +103,7 @@ def _nested_def(kind: NodeKind, aux: Any, children: tuple[PyTreeDef, ...]) -> Py
     return treedef
 
 
-def _flatten_until(tree: PyTree, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> PyTreeDef:
+def _flatten_until(tree: PyTree, leaves: list[Value], is_leaf: Callable[[Any], bool]) -> PyTreeDef:
     kind = None if is_leaf(tree) else kind_of(tree)
     if kind is None:
         leaves.append(tree)

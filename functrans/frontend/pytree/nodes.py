@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.values import PyTree, Value
 from ...errors import PytreeError
 from ..checked import checked
 
@@ -124,7 +125,7 @@ def _flat_keys(node: Any, aux: Any, n: int) -> Iterable[KeyEntry]:
     return map(FlattenedIndexKey, range(n))
 
 
-def _sequence_keys(node: Any, aux: Any, n: int) -> Iterable[KeyEntry]:
+def _sequence_keys(node: PyTree, aux: Any, n: int) -> Iterable[KeyEntry]:
     return map(SequenceKey, range(n))
 
 
@@ -132,12 +133,12 @@ def _show_tuple(aux: Any, texts: list[str]) -> str:
     return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
 
 
-def _show_dict(aux: Any, texts: list[str]) -> str:
+def _show_dict(aux: PyTree, texts: list[str]) -> str:
     return "{" + ", ".join(f"{key!r}: {text}" for key, text in zip(aux, texts)) + "}"
 
 
 def _custom_shower(name: str, label: Callable[[Any], Any] = repr) -> Callable[[Any, list[str]], str]:
-    def show(aux: Any, texts: list[str]) -> str:
+    def show(aux: PyTree, texts: list[str]) -> str:
         return f"CustomNode({name}[{label(aux)}], [{', '.join(texts)}])"
 
     return show
@@ -217,7 +218,7 @@ _MOST_LEAF_TYPES = 256
 _NEVER_NODES = frozenset((*LEAF_TYPES, bytes, np.ndarray))
 
 
-def kind_of(node: Any) -> NodeKind | None:
+def kind_of(node: PyTree) -> NodeKind | None:
     """The kind of a node, or None for a leaf."""
     cls = type(node)
     kind = _KINDS.get(cls)
@@ -257,7 +258,7 @@ def is_namedtuple_kind(kind: NodeKind) -> bool:
     return kind is _NAMEDTUPLE
 
 
-def keyed_children(kind: NodeKind, node: Any, path: KeyPath) -> tuple[list[tuple[KeyEntry, Any]], Any]:
+def keyed_children(kind: NodeKind, node: PyTree, path: KeyPath) -> tuple[list[tuple[KeyEntry, Any]], Any]:
     """The children of a node with their key-path entries, and the aux data of the node at `path`.
 
     Raises
@@ -277,7 +278,7 @@ def keyed_children(kind: NodeKind, node: Any, path: KeyPath) -> tuple[list[tuple
     return list(zip(kind.keys(node, aux, len(children)), children)), aux
 
 
-def in_words(kind: NodeKind, aux: Any, n: int) -> str:
+def in_words(kind: NodeKind, aux: PyTree, n: int) -> str:
     """A node in words: type, number of children, keys."""
     if kind is NONE:
         return "None"
@@ -323,7 +324,7 @@ def _arrived(cls: type) -> NodeKind:
 
 
 def _add_kind(cls: type, flatten: Any, unflatten: Any, keys: Any) -> None:
-    def unflatten_from_tuple(aux: Any, children: Iterable[Any]) -> Any:
+    def unflatten_from_tuple(aux: PyTree, children: Iterable[Value]) -> Any:
         return unflatten(aux, tuple(children))
 
     show = _custom_shower(cls.__name__)

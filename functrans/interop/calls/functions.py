@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import numpy as fnp
 from ...core import Primitive, operators
+from ...core.values import DTypeLike
 from ...errors import FunctransError, NumbaTranslationError
 from ...primitives.elementwise.arithmetic import first_max_p, first_min_p
 from ...runtime.private.numba_names import (
@@ -273,7 +274,7 @@ class Callables(Slices):
             return tuple(value)
         raise self.unsupported("'tuple' of this value")
 
-    def _to_type(self, dtype: Any, x: Any = 0) -> Any:
+    def _to_type(self, dtype: DTypeLike, x: Any = 0) -> Any:
         if isinstance(x, ArrayView):
             x = self.content(x)
         return cast(x, np.dtype(dtype))

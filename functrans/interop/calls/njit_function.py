@@ -14,6 +14,7 @@ from ...api.compiled.caches import Recent
 from ...api.compiled.jit import jit
 from ...arrays.array import Array, WeakArray
 from ...core import Aval, Tracer, aval_of, is_low
+from ...core.values import Params
 from ...custom.custom_function import custom_jvp, custom_vjp
 from ...errors import ArgumentError, DtypeError, GradientStructureError
 from ...frontend.pytree import tree_flatten, tree_map, tree_unflatten
@@ -394,7 +395,7 @@ def njit(function: Any = None, **options: Any) -> Any:
     return _compiled(options, function)
 
 
-def _compiled(options: dict[str, Any], function: Any) -> NumbaCall:
+def _compiled(options: Params, function: Any) -> NumbaCall:
     if not inspect.isfunction(function):
         raise ArgumentError(
             f"njit: function must be a Python function, got {type(function).__name__}. Decorate one written with "

@@ -17,6 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from ...core import ArgumentError
+from ...core.values import Params
 from ...frontend.arguments import name_of
 from ...runtime.libraries import numba
 from ...runtime.private.numba_names import (
@@ -133,7 +134,7 @@ class Forms:
             check_memory(self.jitted, out, result)
         return result
 
-    def cfunc(self, signature: Any, options: dict[str, Any]) -> Any:
+    def cfunc(self, signature: Any, options: Params) -> Any:
         """See `Jitted.cfunc`."""
         args, returned = normalize_signature(signature)
         where = f"cfunc of {name_of(self.jitted.__wrapped__)}"

@@ -15,6 +15,7 @@ from ...control.hooks.hook_calls import run_hook_p
 from ...control.hooks.inline_hooks import inline_hook_p
 from ...core import Eqn, Jaxpr, Source, Tape, has_subjaxprs, replayed, run_quietly, run_with
 from ...core.evaluation import evaluate
+from ...core.values import Value
 from ...primitives.checks import check_p
 from ...runtime.config import config
 
@@ -22,8 +23,8 @@ _CALLS_OF_USERS = CALLBACKS | {run_hook_p, inline_hook_p}
 
 
 def evaluate_on_host(
-    jaxpr: Jaxpr, arrays: Sequence[Any], known: Mapping[Eqn, Sequence[Any]] = MappingProxyType({})
-) -> list[Any]:
+    jaxpr: Jaxpr, arrays: Sequence[Value], known: Mapping[Eqn, Sequence[Any]] = MappingProxyType({})
+) -> list[Value]:
     """The outputs of a jaxpr without calls, computed by its primitives' NumPy functions.
 
     Parameters
@@ -40,19 +41,19 @@ def evaluate_on_host(
         Any error that an equation raises, with the user's line of that equation.
     """
 
-    def visit(eqn: Eqn, args: list[Any]) -> Sequence[Any]:
+    def visit(eqn: Eqn, args: list[Value]) -> Sequence[Value]:
         return known[eqn] if eqn in known else call_host(eqn, args)
 
     return evaluate(jaxpr, inputs(jaxpr, arrays), visit)
 
 
-def inputs(jaxpr: Jaxpr, arrays: Sequence[Any]) -> list[Any]:
+def inputs(jaxpr: Jaxpr, arrays: Sequence[Value]) -> list[Value]:
     """The arguments, converted to the dtypes of the inputs."""
     pairs = zip(jaxpr.in_avals, arrays, strict=True)
     return [x if isinstance(x, Tape) else np.asarray(x, a.dtype) for a, x in pairs]
 
 
-def call_host(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
+def call_host(eqn: Eqn, args: Sequence[Value]) -> tuple[Value, ...]:
     """One equation, computed by NumPy or by the user's function."""
     if eqn.primitive in _CALLS_OF_USERS:
         return _call_back(eqn, args)
@@ -95,7 +96,7 @@ def out_of_memory(jaxpr: Jaxpr, error: MemoryError) -> MemoryError:
     )
 
 
-def _call_back(eqn: Eqn, args: Sequence[Any]) -> tuple[Any, ...]:
+def _call_back(eqn: Eqn, args: Sequence[Value]) -> tuple[Value, ...]:
     """A user's callback: its exceptions propagate unchanged, with the line where it was traced."""
     impl = partial(eqn.primitive.impl, *args, **eqn.params)
     return tuple(run_with(replayed, eqn.source, run_with, made_before, None, impl))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...core import Atom, Eqn, Pointwise, Var
+from ...core.values import Params, Value
 from ...passes.toolkit import equation_key, new_equation, substitute
 from ...primitives.elementwise.arithmetic import (
     div_p,
@@ -82,7 +83,7 @@ def _pairs(e: Eqn) -> list[tuple[int, int]]:
     ]
 
 
-def _exchanged(values: Sequence[Any], i: int, j: int) -> tuple[Any, ...]:
+def _exchanged(values: Sequence[Value], i: int, j: int) -> tuple[Value, ...]:
     new = list(values)
     new[i], new[j] = values[j], values[i]
     return tuple(new)
@@ -175,7 +176,7 @@ class _Mirrors:
         params = {**e.params, "shape": _exchanged(shape, i, j), "broadcast_dimensions": moved}
         return self._named(e, [x], params, 1)
 
-    def _named(self, e: Eqn, operands: Sequence[Atom], params: dict[str, Any], sign: int) -> Mirror | None:
+    def _named(self, e: Eqn, operands: Sequence[Atom], params: Params, sign: int) -> Mirror | None:
         """The result of the equation with these operands and parameters, if the program computes it."""
         twin = self.known.get(_key(e, operands, params))
         return None if twin is None else (twin.outvars[0], sign)
@@ -199,5 +200,5 @@ def _sign(e: Eqn, signs: Sequence[int]) -> int | None:
     return None
 
 
-def _key(e: Eqn, operands: Sequence[Atom], params: dict[str, Any]) -> Any:
+def _key(e: Eqn, operands: Sequence[Atom], params: Params) -> Any:
     return equation_key(e if params is e.params else e.replace(params=params), operands)

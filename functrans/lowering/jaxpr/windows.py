@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Along, Atom, Aval, Block, BlockEmitter, Buffer, Effect, Eqn, Literal, Primitive, Var
+from ...core.values import Param
 from ...primitives.structure.dynamic import dynamic_update_slice_p
 from ...primitives.structure.linear import reshape_p
 from ...primitives.structure.shape import slice_p
@@ -22,12 +23,12 @@ from ...primitives.structure.shape import slice_p
 Mapping = tuple[int | None, ...]
 
 
-def _abstract(x: Aval, *operands: Aval, **params: Any) -> Aval:
+def _abstract(x: Aval, *operands: Aval, **params: Param) -> Aval:
     return x.strong()
 
 
 def _impl(
-    x: Any, *operands: Any, write: Primitive, params: Any, starts: Any, sizes: Any, view: Any, **rest: Any
+    x: Any, *operands: Any, write: Primitive, params: Any, starts: Any, sizes: Any, view: Any, **rest: Param
 ) -> np.ndarray:
     out = np.array(x, order="C")
     place = tuple([slice(i, i + n) for i, n in zip(starts, sizes)])
@@ -47,7 +48,7 @@ def _kernel(
     starts: tuple[int, ...],
     view: tuple[int, ...],
     mapping: Mapping,
-    **rest: Any,
+    **rest: Param,
 ) -> None:
     k.copy(results[0], operands[0])
     part = k.window(results[0], starts, view, mapping)
@@ -64,7 +65,7 @@ def _written(
     sizes: Any,
     view: Any,
     mapping: Mapping,
-    **rest: Any,
+    **rest: Param,
 ) -> tuple[Along, ...]:
     rule = write.kernel
     assert isinstance(rule, Block)
@@ -74,7 +75,7 @@ def _written(
     return tuple([None if d is None or n != m else inner[d] for d, n, m in whole])
 
 
-def _effects(*, write: Primitive, params: Any, **rest: Any) -> Effect:
+def _effects(*, write: Primitive, params: Any, **rest: Param) -> Effect:
     return write.effects(**dict(params))
 
 

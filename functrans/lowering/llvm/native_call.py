@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, wrap
+from ...core.values import Value
 from ...runtime.private.numpy_names import NEW, SET_BASE, SET_HANDLER, c_functions
 from ..processor import processor
 from ..undisturbed import undisturbed
@@ -85,7 +86,7 @@ def native_call(
     return _new_function()(ctypes.byref(_method("run_without_gil" if nogil else "run")), words, keep)
 
 
-def matcher(leaves: Sequence[Any]) -> Callable[[tuple[Any, ...]], bool] | None:
+def matcher(leaves: Sequence[Value]) -> Callable[[tuple[Any, ...]], bool] | None:
     """A built-in function that says whether a tuple has leaves like these.
 
     Parameters

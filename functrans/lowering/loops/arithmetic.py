@@ -17,6 +17,7 @@ import numpy as np
 from ...core.casts import cast
 from ...core.dtypes import FLOAT16, FLOAT32, FLOAT64, KEY, is_low, memory_dtype, real_dtype
 from ...core.scalar_functions import COMPARISONS, result_dtype
+from ...core.values import ArrayLike
 from ...passes.int_ranges import (
     HIGHEST,
     LOWEST,
@@ -40,7 +41,7 @@ from .ir import BOOL, INT64
 _OPERATORS = (*COMPARISONS, "add", "sub", "mul", "and", "or", "xor", "shl", "shr")
 
 
-def make_const(value: Any, dtype: np.dtype) -> ir.Const:
+def make_const(value: ArrayLike, dtype: np.dtype) -> ir.Const:
     """A literal, rounded to `dtype`, with the dtype of registers.
 
     Raises
@@ -119,7 +120,7 @@ class Arithmetic:
             return ScalarHandle(self, ir.Extent(x))
         return self.const(x, dtype)
 
-    def const(self, value: Any, dtype: np.dtype) -> ScalarHandle:
+    def const(self, value: ArrayLike, dtype: np.dtype) -> ScalarHandle:
         """A data literal."""
         return ScalarHandle(self, make_const(value, np.dtype(dtype)))
 

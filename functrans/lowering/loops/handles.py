@@ -60,7 +60,7 @@ class ScalarHandle:
     def __rmul__(self, other: Any) -> ScalarHandle:
         return self._reflected("mul", other)
 
-    def __truediv__(self, other: Any) -> ScalarHandle:
+    def __truediv__(self, other: ScalarHandle) -> ScalarHandle:
         return self._binary("div", other)
 
     def __rtruediv__(self, other: Any) -> ScalarHandle:
@@ -72,7 +72,7 @@ class ScalarHandle:
     def __and__(self, other: Any) -> ScalarHandle:
         return self._binary("and", other)
 
-    def __or__(self, other: Any) -> ScalarHandle:
+    def __or__(self, other: ScalarHandle) -> ScalarHandle:
         return self._binary("or", other)
 
     def __xor__(self, other: Any) -> ScalarHandle:

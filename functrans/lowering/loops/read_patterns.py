@@ -139,7 +139,7 @@ class _ReadNoter(CountingEmitter):
         return super().read(number, aval, index)
 
     def guarded(
-        self, condition: CountedScalar, read: Callable[[], CountedScalar], otherwise: Any
+        self, condition: CountedScalar, read: Callable[[], CountedScalar], otherwise: CountedScalar
     ) -> CountedScalar:
         """A read under a condition."""
         self.conditions += 1

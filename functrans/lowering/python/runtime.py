@@ -15,6 +15,7 @@ import numpy as np
 from ...core import FUNCTIONS, records, reserve
 from ...core.casts import cast
 from ...core.dtypes import real_dtype
+from ...core.values import ArrayLike, Value
 from ...primitives.special.formulas import FORMULAS, on_arrays
 from ...primitives.special.inverse_erf import quick_erfinv
 from ...runtime.libraries import numba, scipy
@@ -42,20 +43,20 @@ NAMES = frozenset((
 def _caster(name: str) -> Callable[[Any], Any]:
     dtype = np.dtype(name)  # bfloat16 has a name as soon as there is an array of it
 
-    def to_dtype(x: Any) -> Any:
+    def to_dtype(x: Value) -> Value:
         return cast(np.asarray(x), dtype)[()]
 
     to_dtype.__name__ = name
     return to_dtype
 
 
-def _power(x: Any, y: Any) -> Any:
+def _power(x: Value, y: Value) -> Value:
     """C's ``pow``: for one exponent NumPy takes shortcuts that differ at infinity."""
     dtype = np.result_type(x, y)
     return np.power(np.array([x, x], dtype), np.array([y, y], dtype))[0]
 
 
-def _irem(a: Any, b: Any) -> Any:
+def _irem(a: ArrayLike, b: Any) -> Any:
     """The remainder of truncating division of Python or NumPy integers."""
     if type(a) is int and type(b) is int:
         return abs(a) % abs(b) * (1 if a >= 0 else -1)

@@ -171,7 +171,7 @@ def zeros(
 @implements(np.ones)
 def ones(
     shape: ShapeLike, dtype: DTypeLike = None, order: Order = "C", *, device: Device = None, like: Like = None
-) -> Any:
+) -> Value:
     """An array of ones.
 
     Examples
@@ -231,7 +231,7 @@ def full(
     return finish(_filled(positive_shape(shape, "full"), _fitting(fill_value, value, to), to))
 
 
-def _fitting(given: Any, value: Value, dtype: np.dtype) -> Any:
+def _fitting(given: ArrayLike, value: Value, dtype: np.dtype) -> Any:
     """`value`, made from `given`; a Python integer is converted to `dtype`, or raises NumPy's OverflowError."""
     return dtype.type(given) if type(given) is int and dtype.kind in "iu" else value
 
@@ -287,7 +287,7 @@ def ones_like(
     *,
     device: Device = None,
     like: Like = None,
-) -> Any:
+) -> Value:
     """Ones with the shape and dtype of `a`.
 
     Examples
@@ -363,7 +363,7 @@ def eye(
     *,
     device: Device = None,
     like: Like = None,
-) -> Any:
+) -> Value:
     """A matrix with ones on diagonal `k`.
 
     Examples

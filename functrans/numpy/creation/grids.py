@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core import ArgumentError, ArgumentValueError, is_abstract
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ...primitives import ops
 from ...primitives.ops import finish, operand, shape_of
 from ..dispatch import array_operand, implements
@@ -20,7 +20,7 @@ __all__ = ["block", "c_", "mgrid", "ogrid", "r_"]
 # --- block --------------------------------------------------------------------------------------------------
 
 
-def _depth(arrays: Any, place: str = "arrays") -> int:
+def _depth(arrays: ArrayLike, place: str = "arrays") -> int:
     """The nesting depth of lists, which must be the same everywhere."""
     if isinstance(arrays, tuple):
         raise ArgumentError(f"block: {place} is a tuple; only lists can be used to arrange blocks")
@@ -34,18 +34,18 @@ def _depth(arrays: Any, place: str = "arrays") -> int:
     return depths[0] + 1
 
 
-def _joined(arrays: Any, axes: int, depth: int) -> Value:
+def _joined(arrays: ArrayLike, axes: int, depth: int) -> Value:
     if not isinstance(arrays, list):
         return array(arrays, ndmin=axes)
     return concatenate([_joined(part, axes, depth - 1) for part in arrays], axis=-depth)
 
 
-def _leaves(arrays: Any) -> list[Any]:
+def _leaves(arrays: ArrayLike) -> list[Value]:
     return [leaf for part in arrays for leaf in _leaves(part)] if isinstance(arrays, list) else [arrays]
 
 
 @implements(np.block)
-def block(arrays: Any) -> Any:
+def block(arrays: ArrayLike) -> Value | None:
     """Join arrays as arranged in nested lists: the innermost lists along the last axis, and so on outwards.
 
     Parameters

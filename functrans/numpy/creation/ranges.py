@@ -24,7 +24,7 @@ from ...core import (
     promote,
     run_quietly,
 )
-from ...core.values import DTypeLike, Value
+from ...core.values import ArrayLike, DTypeLike, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import finish, one_axis, operand, positive_shape, shape_of, strong
 from ..dispatch import array_operand, implements, in_one_dtype, on_cpu, owned, staging
@@ -34,8 +34,8 @@ __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 
 @implements(np.arange)
 def arange(
-    start: Any,
-    stop: Any = None,
+    start: ArrayLike,
+    stop: ArrayLike = None,
     step: Any = None,
     dtype: DTypeLike = None,
     *,
@@ -63,7 +63,7 @@ def arange(
     return finish(_counted(len(values), values[0], values[1] - values[0]))
 
 
-def _number(a: Any, name: str) -> Any:
+def _number(a: ArrayLike, name: str) -> Any:
     """Convert to a number that shapes may depend on."""
     if not isinstance(a, Tracer):
         return a
@@ -73,7 +73,7 @@ def _number(a: Any, name: str) -> Any:
     return number
 
 
-def _counted(count: int, first: Any, step: Any) -> Value:
+def _counted(count: int, first: ArrayLike, step: ArrayLike) -> Value:
     """``first + step * i``, computed in the traced program."""
     numbers = ops.convert(ops.iota((count,), 0), first.dtype)
     if step != 1:
@@ -88,8 +88,8 @@ def _is_numpys(x: Value) -> bool:
 
 @implements(np.linspace)
 def linspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
@@ -141,7 +141,7 @@ def linspace(
     return (finish(values), finish(step)) if retstep else finish(values)
 
 
-def _spaced(x: Any, y: Any, count: int, endpoint: bool) -> tuple[Any, Any]:
+def _spaced(x: ArrayLike, y: ArrayLike, count: int, endpoint: bool) -> tuple[Any, Any]:
     dtype = x.dtype
     delta = ops.sub_p.bind(y, x)
     shape = (count, *shape_of(delta))
@@ -158,8 +158,8 @@ def _spaced(x: Any, y: Any, count: int, endpoint: bool) -> tuple[Any, Any]:
 
 @implements(np.logspace)
 def logspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     base: Any = 10.0,
@@ -181,8 +181,13 @@ def logspace(
 
 @implements(np.geomspace)
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike = None, axis: int = 0
-) -> Any:
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike = None,
+    axis: int = 0,
+) -> Value:
     """Numbers in geometric progression from `start` to `stop`, which must have one sign, or be complex.
 
     Raises
@@ -218,7 +223,7 @@ def geomspace(
     return finish(ops.move_axis(values, 0, one_axis(axis, len(shape_of(values)), "geomspace")))
 
 
-def _with_ends(values: Any, first: Any, last: Any) -> Value:
+def _with_ends(values: ArrayLike, first: ArrayLike, last: ArrayLike) -> Value:
     """Replace the first and the last value by the exact ends, without rounding."""
     shape = shape_of(values)
     i = ops.broadcast_to(ops.iota((shape[0],) + (1,) * (len(shape) - 1), 0), shape)
@@ -233,7 +238,9 @@ def _with_ends(values: Any, first: Any, last: Any) -> Value:
 
 
 @implements(np.meshgrid)
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[Any, ...]:
     """Coordinate arrays of the mesh of all combinations.
 
     Parameters

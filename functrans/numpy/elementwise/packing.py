@@ -183,7 +183,7 @@ def _frexp(x: Value, /, **options: Any) -> tuple[Any, Any]:
     return finish(ops.ldexp(down, ops.sub_p.bind(half, e))), finish(e)
 
 
-def _not_zero(x: Any) -> Value:
+def _not_zero(x: ArrayLike) -> Value:
     return ops.eq_p.bind(ops.eq_p.bind(x, literal(0.0, x)), np.False_)
 
 

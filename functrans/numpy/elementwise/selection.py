@@ -164,7 +164,7 @@ def clip(
     return owned(array_operand(x, "clip"), a)
 
 
-def _bounds(x: Value, low: Any, high: Any) -> tuple[Any, Any]:
+def _bounds(x: Value, low: ArrayLike, high: ArrayLike) -> tuple[ArrayLike, ArrayLike]:
     """The bounds; as in NumPy, Python integers beyond the range of the dtype of `x` are dropped."""
     dtype = dtype_of(x)
     if dtype.kind in "iu":
@@ -174,7 +174,7 @@ def _bounds(x: Value, low: Any, high: Any) -> tuple[Any, Any]:
     return low, high
 
 
-def _clip_method(a: Any, min: Any = None, max: Any = None, out: None = None) -> Value:
+def _clip_method(a: ArrayLike, min: Any = None, max: Any = None, out: None = None) -> Value:
     return clip(a, min, max, out)
 
 
@@ -217,7 +217,7 @@ def nan_to_num(
     return owned(value if dtype.kind in "biu" else _finite(value, nan, posinf, neginf), x)
 
 
-def _finite(x: Any, nan: float, posinf: float | None, neginf: float | None) -> Any:
+def _finite(x: ArrayLike, nan: float, posinf: float | None, neginf: float | None) -> Any:
     info = finfo(dtype_of(x))
     highest = _of_dtype(float(info.max) if posinf is None else posinf, x)
     lowest = _of_dtype(float(info.min) if neginf is None else neginf, x)
@@ -226,7 +226,7 @@ def _finite(x: Any, nan: float, posinf: float | None, neginf: float | None) -> A
     return ops.select_p.bind(ops.is_nan_p.bind(x), _of_dtype(nan, x), out)
 
 
-def _of_dtype(number: Any, x: Any) -> Value:
+def _of_dtype(number: ArrayLike, x: ArrayLike) -> Value:
     """Convert a number, which may be traced, to the dtype and shape of `x`."""
     return ops.broadcast_to(ops.convert(array_operand(number, "nan_to_num"), dtype_of(x)), shape_of(x))
 
@@ -262,7 +262,7 @@ around = round
 
 
 @implements(np.fix)
-def fix(x: ArrayLike, out: None = None) -> Any:
+def fix(x: ArrayLike, out: None = None) -> Array:
     """Round towards 0.
 
     Examples
@@ -279,7 +279,7 @@ def fix(x: ArrayLike, out: None = None) -> Any:
 
 
 @implements(np.real)
-def real(val: Any) -> Any:
+def real(val: ArrayLike) -> Any:
     """The real part of numbers.
 
     Examples
@@ -445,7 +445,7 @@ def allclose(
 
 
 @implements(np.array_equal)
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Any:
     """Whether shapes and all elements are equal.
 
     Examples
@@ -465,7 +465,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 @implements(np.array_equiv)
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Any:
     """Whether the shapes broadcast together and all elements are then equal.
 
     Examples

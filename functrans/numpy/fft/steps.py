@@ -29,7 +29,7 @@ from ..dispatch import array_operand, implements, owned
 from ..shaping.moving import roll
 
 
-def operand_of(name: str, a: Value, out: Any) -> Any:
+def operand_of(name: str, a: Value, out: ArrayLike) -> Value:
     """Convert the array to transform to floats (at least float32) or complex numbers."""
     if out is not None:
         raise ArgumentError(f"{name}: out= is not supported: arrays are immutable; use the returned value")
@@ -39,12 +39,12 @@ def operand_of(name: str, a: Value, out: Any) -> Any:
     return x if is_inexact(x.dtype) else strong(x, FLOAT64)
 
 
-def conjugated(x: Value) -> Any:
+def conjugated(x: Value) -> Value:
     """The complex conjugate; real numbers are unchanged."""
     return ops.conj_p.bind(x) if is_complex(x.dtype) else x
 
 
-def length(name: str, n: Any) -> int:
+def length(name: str, n: ArrayLike) -> int:
     """Check a number of points."""
     try:
         points = operator.index(n)
@@ -61,7 +61,7 @@ def length(name: str, n: Any) -> int:
     return points
 
 
-def resized(x: Value, axis: int, n: int) -> Any:
+def resized(x: Value, axis: int, n: int) -> Value:
     """The first `n` elements along an axis, padded with zeros."""
     shape = shape_of(x)
     if shape[axis] > n:
@@ -103,7 +103,7 @@ def transform(
     return ops.fft_p.bind(x, kind=kind, axes=tuple(axes), lengths=tuple(lengths), norm=scaling(name, norm))
 
 
-def along_one(name: str, kind: str, x: Any, n: Any, axis: AxisLike, norm: Any) -> Value:
+def along_one(name: str, kind: str, x: ArrayLike, n: ArrayLike, axis: AxisLike, norm: Any) -> Value:
     """Transform along one axis."""
     d = one_axis(axis, len(shape_of(x)), name)
     if n is None:
@@ -112,7 +112,7 @@ def along_one(name: str, kind: str, x: Any, n: Any, axis: AxisLike, norm: Any) -
 
 
 def places_and_sizes(
-    name: str, shape: tuple[int, ...], s: Any, axes: AxisLike
+    name: str, shape: tuple[int, ...], s: ArrayLike, axes: AxisLike
 ) -> tuple[list[int], list[int | None]]:
     """The axes to transform, and the numbers of points along each: None and -1 mean all."""
     for what, given in (("s", s), ("axes", axes)):
@@ -131,7 +131,7 @@ def places_and_sizes(
     return places, sizes
 
 
-def along_many(name: str, kind: str, x: Value, s: Any, axes: AxisLike, norm: Any) -> Any:
+def along_many(name: str, kind: str, x: Value, s: ArrayLike, axes: AxisLike, norm: Any) -> Value:
     """Transform along several axes; twice along an axis that occurs twice."""
     shape = shape_of(x)
     places, sizes = places_and_sizes(name, shape, s, axes)
@@ -155,7 +155,7 @@ def along_many(name: str, kind: str, x: Value, s: Any, axes: AxisLike, norm: Any
 
 
 @checked
-def fftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: DTypeLike = None) -> Array:
+def fftfreq(n: int, d: ArrayLike = 1.0, device: Device = None, *, dtype: DTypeLike = None) -> Array:
     """The frequencies of the results of `fft` of `n` points, in cycles per unit of `d`.
 
     Parameters
@@ -187,7 +187,7 @@ def fftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: DTypeLike = N
 
 
 @checked
-def rfftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: DTypeLike = None) -> Array:
+def rfftfreq(n: int, d: ArrayLike = 1.0, device: Device = None, *, dtype: DTypeLike = None) -> Array:
     """The frequencies of the results of `rfft` of `n` points, in cycles per unit of `d`.
 
     Parameters as for `fftfreq`.
@@ -207,7 +207,7 @@ def rfftfreq(n: int, d: Any = 1.0, device: Device = None, *, dtype: DTypeLike = 
     return _spaced("rfftfreq", ops.iota((count // 2 + 1,), 0), count, d, device, dtype)
 
 
-def _spaced(name: str, k: Any, n: int, d: Any, device: Any, dtype: DTypeLike) -> Any:
+def _spaced(name: str, k: ArrayLike, n: int, d: ArrayLike, device: Any, dtype: DTypeLike) -> Any:
     if device not in (None, "cpu"):
         raise ArgumentValueError(
             f"{name}: there is one device only: device must be None or 'cpu', got {device!r}"
@@ -225,7 +225,7 @@ def _spaced(name: str, k: Any, n: int, d: Any, device: Any, dtype: DTypeLike) ->
 
 
 @implements(np.fft.fftshift)
-def fftshift(x: ArrayLike, axes: AxisLike = None) -> Any:
+def fftshift(x: ArrayLike, axes: AxisLike = None) -> Value:
     """Move frequency 0 to the middle by rolling each axis by half of its length.
 
     Parameters
@@ -256,7 +256,7 @@ def ifftshift(x: ArrayLike, axes: AxisLike = None) -> Any:
     return _rolled("ifftshift", x, axes, -1)
 
 
-def _rolled(name: str, x: Any, axes: AxisLike, sign: int) -> Value:
+def _rolled(name: str, x: Value, axes: AxisLike, sign: int) -> Value:
     value = array_operand(x, name)
     shape = shape_of(value)
     places = axes_or_all(axes, len(shape), name)

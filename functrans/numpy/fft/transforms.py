@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.values import ArrayLike, AxisLike
+from ...core.values import ArrayLike, AxisLike, Value
 from ...frontend.docstrings import described
 from ...primitives.operands import finish
 from ..dispatch import implements, owned
@@ -66,7 +66,7 @@ ArgumentValueError
 
 @implements(np.fft.fft)
 @described(_ALONG_ONE)
-def fft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+def fft(a: ArrayLike, n: ArrayLike = None, axis: int = -1, norm: Any = None, out: None = None) -> Value:
     """Discrete Fourier transform along one axis.
 
     Frequency 0 comes first, then the positive ones, then the negative ones (see `fftfreq`).
@@ -87,7 +87,7 @@ def fft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None
 
 @implements(np.fft.ifft)
 @described(_ALONG_ONE)
-def ifft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+def ifft(a: ArrayLike, n: ArrayLike = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
     """The inverse of `fft`.
 
     Examples
@@ -101,7 +101,7 @@ def ifft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: Non
 
 @implements(np.fft.rfft)
 @described(_ALONG_ONE)
-def rfft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+def rfft(a: ArrayLike, n: ArrayLike = None, axis: int = -1, norm: Any = None, out: None = None) -> Value:
     """The first ``n // 2 + 1`` frequencies of real numbers.
 
     The numbers must be real (`DtypeError`). The other frequencies would be the complex conjugates of these.
@@ -117,7 +117,7 @@ def rfft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: Non
 
 @implements(np.fft.irfft)
 @described(_ALONG_ONE)
-def irfft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+def irfft(a: ArrayLike, n: ArrayLike = None, axis: int = -1, norm: Any = None, out: None = None) -> Value:
     """The inverse of `rfft`: recover real numbers from half of their frequencies.
 
     Reads frequencies 0 to ``n // 2``, where `n` is the number of points of the result, by default ``2 * (m - 1)`` for
@@ -135,7 +135,7 @@ def irfft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: No
 
 @implements(np.fft.hfft)
 @described(_ALONG_ONE)
-def hfft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+def hfft(a: ArrayLike, n: ArrayLike = None, axis: int = -1, norm: Any = None, out: None = None) -> Value:
     """The real transform of conjugate symmetric numbers, of which one half is passed.
 
     A forward transform: ``irfft(conj(a), n)`` with the scaling of `norm` exchanged; `n` is that of `irfft`.
@@ -152,7 +152,9 @@ def hfft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: Non
 
 @implements(np.fft.ihfft)
 @described(_ALONG_ONE)
-def ihfft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: None = None) -> Any:
+def ihfft(
+    a: ArrayLike, n: ArrayLike = None, axis: int = -1, norm: Any = None, out: None = None
+) -> Value | None:
     """The inverse of `hfft`: return half of the frequencies of real numbers.
 
     ``conj(rfft(a, n))`` with the scaling of `norm` exchanged.
@@ -169,7 +171,7 @@ def ihfft(a: ArrayLike, n: Any = None, axis: int = -1, norm: Any = None, out: No
 
 @implements(np.fft.fftn)
 @described(_ALONG_SEVERAL)
-def fftn(a: ArrayLike, s: Any = None, axes: AxisLike = None, norm: Any = None, out: None = None) -> Any:
+def fftn(a: ArrayLike, s: ArrayLike = None, axes: AxisLike = None, norm: Any = None, out: None = None) -> Any:
     """Discrete Fourier transform along several axes.
 
     Examples
@@ -184,7 +186,9 @@ def fftn(a: ArrayLike, s: Any = None, axes: AxisLike = None, norm: Any = None, o
 
 @implements(np.fft.ifftn)
 @described(_ALONG_SEVERAL)
-def ifftn(a: ArrayLike, s: Any = None, axes: AxisLike = None, norm: Any = None, out: None = None) -> Any:
+def ifftn(
+    a: ArrayLike, s: ArrayLike = None, axes: AxisLike = None, norm: Any = None, out: None = None
+) -> Any:
     """The inverse of `fftn`.
 
     Examples
@@ -199,7 +203,9 @@ def ifftn(a: ArrayLike, s: Any = None, axes: AxisLike = None, norm: Any = None, 
 
 @implements(np.fft.rfftn)
 @described(_ALONG_SEVERAL)
-def rfftn(a: ArrayLike, s: Any = None, axes: AxisLike = None, norm: Any = None, out: None = None) -> Any:
+def rfftn(
+    a: ArrayLike, s: ArrayLike = None, axes: AxisLike = None, norm: Any = None, out: None = None
+) -> Any:
     """Half of the frequencies of real numbers along several axes.
 
     The last of `axes` is halved: it is transformed first, as by `rfft`, then the others, as by `fft`.
@@ -215,7 +221,9 @@ def rfftn(a: ArrayLike, s: Any = None, axes: AxisLike = None, norm: Any = None, 
 
 @implements(np.fft.irfftn)
 @described(_ALONG_SEVERAL)
-def irfftn(a: ArrayLike, s: Any = None, axes: AxisLike = None, norm: Any = None, out: None = None) -> Any:
+def irfftn(
+    a: ArrayLike, s: ArrayLike = None, axes: AxisLike = None, norm: Any = None, out: None = None
+) -> Any:
     """Recover real numbers from half of their frequencies along several axes.
 
     The inverse of `rfftn`, with `s` the shape of the result along `axes`; as for `irfft`, the last extent is even by
@@ -233,7 +241,9 @@ def irfftn(a: ArrayLike, s: Any = None, axes: AxisLike = None, norm: Any = None,
 
 @implements(np.fft.fft2)
 @described(_ALONG_SEVERAL)
-def fft2(a: ArrayLike, s: Any = None, axes: AxisLike = (-2, -1), norm: Any = None, out: None = None) -> Any:
+def fft2(
+    a: ArrayLike, s: ArrayLike = None, axes: AxisLike = (-2, -1), norm: Any = None, out: None = None
+) -> Any:
     """`fftn` along the last two axes.
 
     Examples
@@ -248,7 +258,9 @@ def fft2(a: ArrayLike, s: Any = None, axes: AxisLike = (-2, -1), norm: Any = Non
 
 @implements(np.fft.ifft2)
 @described(_ALONG_SEVERAL)
-def ifft2(a: ArrayLike, s: Any = None, axes: AxisLike = (-2, -1), norm: Any = None, out: None = None) -> Any:
+def ifft2(
+    a: ArrayLike, s: ArrayLike = None, axes: AxisLike = (-2, -1), norm: Any = None, out: None = None
+) -> Any:
     """`ifftn` along the last two axes.
 
     Examples
@@ -263,7 +275,9 @@ def ifft2(a: ArrayLike, s: Any = None, axes: AxisLike = (-2, -1), norm: Any = No
 
 @implements(np.fft.rfft2)
 @described(_ALONG_SEVERAL)
-def rfft2(a: ArrayLike, s: Any = None, axes: AxisLike = (-2, -1), norm: Any = None, out: None = None) -> Any:
+def rfft2(
+    a: ArrayLike, s: ArrayLike = None, axes: AxisLike = (-2, -1), norm: Any = None, out: None = None
+) -> Any:
     """`rfftn` along the last two axes.
 
     Examples
@@ -278,7 +292,9 @@ def rfft2(a: ArrayLike, s: Any = None, axes: AxisLike = (-2, -1), norm: Any = No
 
 @implements(np.fft.irfft2)
 @described(_ALONG_SEVERAL)
-def irfft2(a: ArrayLike, s: Any = None, axes: AxisLike = (-2, -1), norm: Any = None, out: None = None) -> Any:
+def irfft2(
+    a: ArrayLike, s: ArrayLike = None, axes: AxisLike = (-2, -1), norm: Any = None, out: None = None
+) -> Any:
     """`irfftn` along the last two axes.
 
     Examples

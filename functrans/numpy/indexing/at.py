@@ -17,7 +17,7 @@ from ...arrays.traced_parts import has_tracer
 from ...control import scan
 from ...core import INT64, Aval, Tracer, aval_of, concrete, is_abstract, is_inexact, operators
 from ...core.autocast import autocasting
-from ...core.values import Index, Value
+from ...core.values import ArrayLike, Index, Params, Value
 from ...errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError
 from ...frontend.pytree import tree_structure
 from ...primitives import ops
@@ -38,10 +38,10 @@ _WRITTEN_OUT = 2
 def one_by_one(
     step: Step,
     x: Value,
-    indices: Sequence[Any],
+    indices: Sequence[ArrayLike],
     axes: tuple[int, ...],
     mode: str,
-    idle: Any = None,
+    idle: ArrayLike = None,
     unique: bool = False,
 ) -> Any:
     """Replace elements of `x` by a function of themselves, once for each time that an element is indexed.
@@ -85,7 +85,7 @@ def one_by_one(
     first = ops.gathered(rows, [places], (0,), "clip")
     resting = ops.stop_gradient_p.bind(first) if idle is None else idle
 
-    def turn(rows: Any, r: Any) -> Value:
+    def turn(rows: ArrayLike, r: ArrayLike) -> Value:
         now = ops.eq_p.bind(rank, r)
         active = ops.broadcast_in_dim_p.bind(
             now, shape=shape_of(first), broadcast_dimensions=tuple(range(len(common)))
@@ -103,7 +103,7 @@ def one_by_one(
     return ops.arranged(ops.reshape_p.bind(rows, shape=shape_of(moved)), ops.inverse(order))
 
 
-def _loop(turn: Callable[[Any, Any], Any], rows: Any, start: Any, count: Any) -> Any:
+def _loop(turn: Callable[[Any, Any], Any], rows: ArrayLike, start: ArrayLike, count: Any) -> Any:
     """The rounds from `start` on, as a loop of `count` iterations."""
 
     def call(fun: Callable[[Any, Any], Any], carry: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -121,7 +121,7 @@ class At:
 
     __slots__ = ("_x",)
 
-    def __init__(self, x: Any):
+    def __init__(self, x: Value):
         self._x = x
 
     def __getitem__(self, index: Index) -> AtIndex:
@@ -173,7 +173,7 @@ class AtIndex:
 
     __slots__ = ("_index", "_x")
 
-    def __init__(self, x: Any, index: Index):
+    def __init__(self, x: Value, index: Index):
         self._x = x
         self._index = index
 
@@ -197,37 +197,37 @@ class AtIndex:
         fill = None if fill_value is None or fill_value != fill_value else fill_value
         return wrap(ops.take(x, plan, fill))
 
-    def set(self, values: Any, **options: Any) -> Any:
+    def set(self, values: ArrayLike, **options: Any) -> Any:
         """Return the array after ``x[index] = values``."""
         return self._changed(values, None, ops.scatter_p, options)
 
-    def add(self, values: Any, **options: Any) -> Any:
+    def add(self, values: ArrayLike, **options: Any) -> Value:
         """Return the array after ``x[index] += values``, applied for each repeated index."""
         return self._changed(values, ops.add_p, ops.scatter_add_p, options)
 
-    def subtract(self, values: Any, **options: Any) -> Any:
+    def subtract(self, values: ArrayLike, **options: Any) -> Any:
         """Return the array after ``x[index] -= values``, applied for each repeated index."""
         return self._changed(values, ops.sub_p, ops.scatter_add_p, options)
 
-    def multiply(self, values: Any, **options: Any) -> Any:
+    def multiply(self, values: ArrayLike, **options: Any) -> Value | None:
         """Return the array after ``x[index] *= values``, applied for each repeated index."""
         return self._changed(values, ops.mul_p, ops.scatter_mul_p, options)
 
     mul = multiply
 
-    def divide(self, values: Any, **options: Any) -> Any:
+    def divide(self, values: ArrayLike, **options: Any) -> Any:
         """Return the array after ``x[index] /= values``, applied for each repeated index."""
         return self._changed(values, ops.div_p, ops.scatter_div_p, options)
 
-    def power(self, values: Any, **options: Any) -> Any:
+    def power(self, values: Value, **options: Any) -> Value:
         """Return the array after ``x[index] **= values``, applied in order for each repeated index."""
         return self._changed(values, ops.pow_p, None, options)
 
-    def min(self, values: Any, **options: Any) -> Any:
+    def min(self, values: ArrayLike, **options: Any) -> Any:
         """Return the array after ``x[index] = minimum(x[index], values)``; ties share the derivative evenly."""
         return self._changed(values, ops.min_p, ops.scatter_min_p, options)
 
-    def max(self, values: Any, **options: Any) -> Any:
+    def max(self, values: ArrayLike, **options: Any) -> Any:
         """Return the array after ``x[index] = maximum(x[index], values)``; ties share the derivative evenly."""
         return self._changed(values, ops.max_p, ops.scatter_max_p, options)
 
@@ -264,7 +264,7 @@ class AtIndex:
     ) -> tuple[str | None, bool, Any]:
         return mode, unique_indices, _index(self._index, mode, wrap_negative_indices)
 
-    def _changed(self, values: Any, op: Any, scatter: Any, options: dict[str, Any]) -> Value:
+    def _changed(self, values: Value, op: Any, scatter: Any, options: Params) -> Value:
         x, values = unwrap(self._x), unwrap(values)
         if autocasting.used:
             x, values = autocast.adjusted("scatter", x, values)
@@ -310,7 +310,7 @@ def _plan(x: Value, index: Index, mode: str | None) -> ops.Plan:
 # --- values -------------------------------------------------------------------------------------------------
 
 
-def _updates(x: Value, values: Any, op: Any) -> Value:
+def _updates(x: Value, values: ArrayLike, op: Any) -> Value:
     """Convert values to the dtype of the array, by NumPy's rules of assignment."""
     dtype = x.dtype
     if has_tracer(values):
@@ -347,7 +347,7 @@ def _described(update_type: Any) -> str:
     )
 
 
-def _fitted(values: Any, shape: tuple[int, ...]) -> Value:
+def _fitted(values: Value, shape: tuple[int, ...]) -> Value:
     """Broadcast values to the shape assigned to; as in NumPy, extra leading axes of extent 1 are allowed."""
     own = shape_of(values)
     extra = len(own) - len(shape)
@@ -363,7 +363,7 @@ def _fitted(values: Any, shape: tuple[int, ...]) -> Value:
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-def _put(x: Any, plan: ops.Plan, values: Any) -> Value:
+def _put(x: Value, plan: ops.Plan, values: Value) -> Value:
     """Replace the elements of `x` that slices select by equally many values."""
     shape, sizes = shape_of(x), plan.sliced_shape()
     if shape_of(values) != sizes:
@@ -387,14 +387,14 @@ def _put(x: Any, plan: ops.Plan, values: Any) -> Value:
     return ops.scatter_p.bind(x, values, *indices, axes=axes, mode="promise_in_bounds", unique_indices=True)
 
 
-def _scattered(x: Value, plan: ops.Plan, values: Any, op: Any, scatter: Any, unique: bool) -> Value:
+def _scattered(x: Value, plan: ops.Plan, values: Value, op: Any, scatter: Any, unique: bool) -> Value:
     """Combine values into the elements of `x` that index arrays select."""
     view, values, unique = ops.take_view(x, plan), _canonical(values, plan), unique or plan.distinct
     if plan.mode == "promise_in_bounds":  # constants, checked while tracing
         unique = unique or ops.all_different(plan.view, plan.indices, plan.axes, plan.mode)
     if scatter is None:
 
-        def step(taken: Any) -> Any:
+        def step(taken: Value) -> Value:
             return op.bind(taken, values)
 
         one = x.dtype.type(1)
@@ -405,13 +405,13 @@ def _scattered(x: Value, plan: ops.Plan, values: Any, op: Any, scatter: Any, uni
     return _put(x, plan, scatter.bind(view, values, *plan.indices, **params))
 
 
-def _canonical(values: Any, plan: ops.Plan) -> Value:
+def _canonical(values: Value, plan: ops.Plan) -> Value:
     """Move the axes of the index arrays to the front of values with the result's shape."""
     order = plan.order()
     return values if order is None else ops.arranged(values, ops.inverse(order))
 
 
-def _placed(values: Any, plan: ops.Plan) -> Value:
+def _placed(values: ArrayLike, plan: ops.Plan) -> Value:
     """The reverse of `_canonical`."""
     order = plan.order()
     return values if order is None else ops.arranged(values, order)
@@ -423,7 +423,7 @@ def _lone_mask(index: Index) -> Any:
     return index if isinstance(index, (Tracer, np.ndarray)) and index.dtype.kind == "b" else None
 
 
-def _where_mask(x: Value, mask: Any, values: Any, op: Any, whole: bool = False) -> Value:
+def _where_mask(x: Value, mask: Value, values: Value, op: Any, whole: bool = False) -> Value:
     """Update elements under a mask by selection, not gathering, since their number is unknown. `values` go to each
     element under it, or are those of the `whole` array.
     """

@@ -20,7 +20,7 @@ from ...primitives.ops import dtype_of, finish, operand, refuse_out, shape_of, s
 from ..dispatch import along, array_operand, implements
 
 
-def need_size(name: str, x: Any, option: str = "size=") -> NoReturn:
+def need_size(name: str, x: ArrayLike, option: str = "size=") -> NoReturn:
     """Raise an error for a result with unknown shape."""
     raise ConcretizationTypeError(
         f"{name} of a traced value of type {x.aval} ({x.history()}): the shape of the result depends on "
@@ -29,7 +29,7 @@ def need_size(name: str, x: Any, option: str = "size=") -> NoReturn:
     )
 
 
-def size_of(size: Any, name: str) -> int:
+def size_of(size: ArrayLike, name: str) -> int:
     """`size` as an int."""
     n = operator.index(size)
     if n < 0:
@@ -37,7 +37,7 @@ def size_of(size: Any, name: str) -> int:
     return n
 
 
-def true_places(mask: Any, size: int) -> tuple[Any, Any]:
+def true_places(mask: ArrayLike, size: int) -> tuple[ArrayLike, ArrayLike]:
     """The first `size` positions of true elements of a one-dimensional mask, and which of these are valid."""
     shape = shape_of(mask)
     order = ops.argsort(ops.not_p.bind(mask), 0)  # stable: true elements first
@@ -49,7 +49,7 @@ def true_places(mask: Any, size: int) -> tuple[Any, Any]:
     return order, ops.lt_p.bind(ops.iota((size,), 0), count)
 
 
-def filled(x: Value, valid: Any, fill: Any) -> Value:
+def filled(x: Value, valid: ArrayLike, fill: ArrayLike) -> Value:
     """Select rows of `x` where valid, else a number."""
     shape = shape_of(x)
     valid = ops.broadcast_in_dim_p.bind(valid, shape=shape, broadcast_dimensions=(0,))
@@ -163,7 +163,7 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = N
     return finish(ops.move_axis(stack(columns), 0, 1))
 
 
-def _chosen(x: Value, mask: Any, axis: int, size: Any, fill_value: Value, name: str) -> Value:
+def _chosen(x: Value, mask: ArrayLike, axis: int, size: Any, fill_value: Value, name: str) -> Value:
     """Select the elements of `x` along an axis where the mask is true."""
     if size is None:
         values = concrete(mask)
@@ -186,7 +186,9 @@ def _chosen(x: Value, mask: Any, axis: int, size: Any, fill_value: Value, name: 
 
 
 @implements(np.extract)
-def extract(condition: Any, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
     """Select elements of the flattened array where the flattened condition is true.
 
     Parameters
@@ -214,7 +216,7 @@ def extract(condition: Any, arr: ArrayLike, *, size: int | None = None, fill_val
 
 @implements(np.compress)
 def compress(
-    condition: Any,
+    condition: ArrayLike,
     a: ArrayLike,
     axis: int | None = None,
     out: None = None,

@@ -26,7 +26,7 @@ __all__ = [
 
 
 @implements(np.tril_indices)
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, Value]:
     """Rows and columns of the elements on and below diagonal `k` of an ``n x m`` matrix.
 
     Examples
@@ -41,7 +41,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
 
 
 @implements(np.triu_indices)
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, Value]:
     """Rows and columns of the elements on and above diagonal `k` of an ``n x m`` matrix.
 
     Examples
@@ -78,7 +78,7 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
 
 
 @implements(np.triu_indices_from)
-def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Value, Value]:
     """`triu_indices` for the shape of a matrix.
 
     Examples
@@ -128,7 +128,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
 
 
 @implements(np.mask_indices)
-def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0) -> tuple[Any, ...]:
+def mask_indices(n: int, mask_func: Callable[..., Any], k: ArrayLike = 0) -> tuple[Any, ...]:
     """Indices of the elements of an ``n x n`` matrix of ones that a function such as `triu` keeps.
 
     The function runs while tracing, and must not depend on traced values.
@@ -214,7 +214,7 @@ def _integers(x: Value, name: str, position: int = 0) -> Any:
     return i
 
 
-def _checked(i: Any, n: int, mode: str) -> Value:
+def _checked(i: ArrayLike, n: int, mode: str) -> Value:
     """Check an index within an axis of `n`, by gathering from a range, which reports the error."""
     if mode == "raise":
         i = selection.where(i < 0, np.int64(n), i)  # negative ones do not count from the end here

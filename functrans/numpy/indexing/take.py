@@ -23,7 +23,7 @@ __all__ = [
 # --- take ---------------------------------------------------------------------------------------------------
 
 
-def _index_array(indices: Value, name: str, position: int = 1) -> Any:
+def _index_array(indices: Value, name: str, position: int = 1) -> Value:
     known = Tracer | np.ndarray | np.generic | int | float | complex | list | tuple
     plain = isinstance(indices, known) or is_jax_array(indices)
     i = operand(indices if plain else ops.index_array(indices), name, position)
@@ -156,7 +156,7 @@ def take_along_axis(
 # --- diagonals ----------------------------------------------------------------------------------------------
 
 
-def _diagonal(x: Value, offset: int, axis1: Any, axis2: Any, name: str) -> Value:
+def _diagonal(x: Value, offset: int, axis1: ArrayLike, axis2: ArrayLike, name: str) -> Value:
     shape = shape_of(x)
     if len(shape) < 2:
         raise ShapeError(f"{name}: expected at least 2 axes, got shape {shape}")
@@ -203,7 +203,7 @@ def trace(
 
 
 @implements(np.diag)
-def diag(v: ArrayLike, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Value:
     """A square matrix with a vector on its diagonal; or the diagonal of a matrix.
 
     Examples
@@ -247,7 +247,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Any:
 # --- triangles ----------------------------------------------------------------------------------------------
 
 
-def lower_mask(x: Any, rows: int, columns: int, k: int) -> Any:
+def lower_mask(x: ArrayLike, rows: int, columns: int, k: int) -> Value:
     """True on and below diagonal `k`; computed in the traced program if the values of `x` are unknown."""
     if not is_abstract(x):
         return np.tri(rows, columns, k, bool)
@@ -256,7 +256,7 @@ def lower_mask(x: Any, rows: int, columns: int, k: int) -> Any:
     return ops.ge_p.bind(shifted, ops.iota((1, columns), 1))
 
 
-def _matrix(m: Any, name: str) -> Value:
+def _matrix(m: Value, name: str) -> Value:
     x = array_operand(m, name)
     shape = shape_of(x)
     if not shape:
@@ -265,7 +265,7 @@ def _matrix(m: Any, name: str) -> Value:
 
 
 @implements(np.tril)
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: ArrayLike, k: int = 0) -> Any:
     """The lower triangle: set elements above diagonal `k` of the last two axes to zero.
 
     Examples
@@ -282,7 +282,7 @@ def tril(m: Any, k: int = 0) -> Any:
 
 
 @implements(np.triu)
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: ArrayLike, k: int = 0) -> Value:
     """The upper triangle: set elements below diagonal `k` of the last two axes to zero.
 
     Examples

@@ -29,14 +29,14 @@ def _refuse_inplace(name: str, inplace: bool) -> None:
         )
 
 
-def cycled(values: Any, places: Any) -> Value:
+def cycled(values: ArrayLike, places: ArrayLike) -> Value:
     """Read a flat array cyclically at nonnegative indices."""
     n = shape_of(values)[0]
     return ops.gather_p.bind(values, ops.remainder_p.bind(places, np.int64(n)), axes=(0,), mode="clip")
 
 
 @implements(np.place)
-def place(arr: ArrayLike, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """Replace the elements under a mask, in order, by values that are repeated as needed.
 
     Parameters
@@ -83,7 +83,9 @@ def place(arr: ArrayLike, mask: Any, vals: Any, *, inplace: bool = True) -> Arra
 
 
 @implements(np.put)
-def put(a: ArrayLike, ind: Any, v: ArrayLike, mode: str = "raise", *, inplace: bool = True) -> Any:
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str = "raise", *, inplace: bool = True
+) -> Value | None:
     """Replace the elements at indices into the flattened array by values that are repeated as needed.
 
     Parameters
@@ -120,7 +122,7 @@ def put(a: ArrayLike, ind: Any, v: ArrayLike, mode: str = "raise", *, inplace: b
 
 
 @implements(np.putmask)
-def putmask(a: ArrayLike, mask: Any, values: Any, *, inplace: bool = True) -> Any:
+def putmask(a: ArrayLike, mask: ArrayLike, values: ArrayLike, *, inplace: bool = True) -> Value | None:
     """Replace the elements under a mask by the values at the same positions, repeated as needed.
 
     Parameters
@@ -155,7 +157,7 @@ def putmask(a: ArrayLike, mask: Any, values: Any, *, inplace: bool = True) -> An
 def put_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,
-    values: Any,
+    values: ArrayLike,
     axis: int | None,
     *,
     inplace: bool = True,
@@ -204,7 +206,7 @@ def put_along_axis(
 
 
 @implements(np.fill_diagonal)
-def fill_diagonal(a: ArrayLike, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Any:
     """Replace the main diagonal of an array.
 
     Parameters

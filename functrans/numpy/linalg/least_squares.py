@@ -25,7 +25,7 @@ def _epsilon(x: Value) -> float:
     return float(max(shape_of(x)[-2:]) * np.finfo(aval_of(x).dtype).eps)
 
 
-def _real(value: Value, name: str) -> Any:
+def _real(value: Value, name: str) -> Value:
     """Convert a tolerance to double precision; it has no derivative."""
     tolerance = operand(value, name)
     if aval_of(tolerance).dtype.kind == "c":
@@ -37,7 +37,9 @@ def _real(value: Value, name: str) -> Any:
 
 
 @implements(np.linalg.pinv)
-def pinv(a: ArrayLike, rcond: ArrayLike = None, hermitian: bool = False, *, rtol: Any = _NOT_GIVEN) -> Array:
+def pinv(
+    a: ArrayLike, rcond: ArrayLike = None, hermitian: bool = False, *, rtol: ArrayLike = _NOT_GIVEN
+) -> Array:
     """Moore-Penrose pseudo-inverse.
 
     Parameters
@@ -161,7 +163,7 @@ def _cutoff(rcond: Any, shape: tuple[int, ...]) -> Any:
     return ops.select_p.bind(ops.lt_p.bind(rcond, FLOAT64.type(0)), FLOAT64.type(eps), rcond)
 
 
-def _residuals(a: Value, b: Value, x: Value, rank: Any, may_be_empty: bool) -> Value:
+def _residuals(a: Value, b: Value, x: Value, rank: Value, may_be_empty: bool) -> Value:
     m, n = shape_of(a)
     known = concrete(rank)
     if may_be_empty and (m <= n or (known is not None and int(known) != n)):
@@ -175,7 +177,9 @@ def _residuals(a: Value, b: Value, x: Value, rank: Any, may_be_empty: bool) -> V
 
 
 @implements(np.linalg.matrix_rank)
-def matrix_rank(A: ArrayLike, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
+def matrix_rank(
+    A: ArrayLike, tol: ArrayLike = None, hermitian: bool = False, *, rtol: ArrayLike = None
+) -> Array:
     """The number of singular values that are not zero up to rounding.
 
     Parameters
@@ -231,7 +235,7 @@ def matrix_rank(A: ArrayLike, tol: Any = None, hermitian: bool = False, *, rtol:
 
 
 @implements(np.linalg.cond)
-def cond(x: ArrayLike, p: Any = None) -> Array:
+def cond(x: ArrayLike, p: ArrayLike = None) -> Array:
     """The condition number: the norm of a matrix times the norm of its inverse.
 
     Parameters
@@ -278,7 +282,7 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
     return finish(ops.select_p.bind(undefined, aval_of(out).dtype.type(np.inf), out))
 
 
-def _element(s: Any, place: int) -> Value:
+def _element(s: ArrayLike, place: int) -> Value:
     """One element along the last axis."""
     shape = shape_of(s)
     start = (*(0,) * (len(shape) - 1), place)

@@ -16,14 +16,14 @@ from ...runtime.config import config
 from ..dispatch import implements
 
 
-def inexact(x: Value, name: str, position: int = 0) -> Any:
+def inexact(x: Value, name: str, position: int = 0) -> Value:
     """Convert an argument to a floating-point or complex dtype: integers become float64."""
     value = operand(x, name, position)
     dtype = aval_of(value).dtype
     return strong(value, dtype if is_inexact(dtype) else FLOAT64)
 
 
-def all_inexact(name: str, *given: Any) -> list[Any]:
+def all_inexact(name: str, *given: Any) -> list[Value]:
     """Convert arguments to one floating-point or complex dtype."""
     values = [inexact(x, name, i) for i, x in enumerate(given)]
     dtype, _ = promote([(aval_of(v).dtype, False) for v in values])
@@ -31,7 +31,7 @@ def all_inexact(name: str, *given: Any) -> list[Any]:
 
 
 @implements(np.linalg.norm)
-def norm(x: ArrayLike, ord: Any = None, axis: AxisLike = None, keepdims: bool = False) -> Any:
+def norm(x: ArrayLike, ord: Any = None, axis: AxisLike = None, keepdims: bool = False) -> Value:
     """The norm of vectors or matrices.
 
     Parameters
@@ -74,7 +74,7 @@ def norm(x: ArrayLike, ord: Any = None, axis: AxisLike = None, keepdims: bool = 
     raise ArgumentValueError(f"norm: axis must be one axis or a pair, got {axis!r}")
 
 
-def _keep_dims(out: Any, x: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
+def _keep_dims(out: Value, x: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
     if not keepdims:
         return out
     return ops.reshape_p.bind(out, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(x))]))
@@ -88,7 +88,7 @@ def _two(x: Value, axes: tuple[int, ...]) -> Value:
     return ops.sqrt_p.bind(ops.reduce_sum_p.bind(squares, axes=axes))
 
 
-def _vector(x: Value, ord: Any, axes: tuple[int, ...]) -> Value:
+def _vector(x: Value, ord: ArrayLike, axes: tuple[int, ...]) -> Value:
     if ord is None or ord == 2:
         return _two(x, axes)
     if isinstance(ord, str):

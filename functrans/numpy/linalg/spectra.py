@@ -41,7 +41,7 @@ class SVDResult(NamedTuple):
 # --- symmetric and Hermitian matrices -----------------------------------------------------------------------
 
 
-def _is_lower(name: str, uplo: Any) -> bool:
+def _is_lower(name: str, uplo: str) -> bool:
     lower = {"L": True, "U": False}.get(uplo.upper() if isinstance(uplo, str) else uplo)
     if lower is None:
         raise ArgumentValueError(f"{name}: UPLO must be 'L' or 'U', got {uplo!r}")
@@ -49,7 +49,7 @@ def _is_lower(name: str, uplo: Any) -> bool:
 
 
 def _hermitian(
-    name: str, a: Value, uplo: Any, vectors: bool, symmetrize_input: bool = False
+    name: str, a: Value, uplo: str, vectors: bool, symmetrize_input: bool = False
 ) -> tuple[Any, ...]:
     lower = _is_lower(name, uplo)
     x = inexact(a, name)
@@ -243,27 +243,27 @@ def eigvals(a: ArrayLike) -> Array:
 # --- singular values ----------------------------------------------------------------------------------------
 
 
-def singular_values(x: Value, hermitian: bool = False) -> Any:
+def singular_values(x: Value, hermitian: bool = False) -> Value:
     """The singular values of matrices; in the order of eigenvalues, if `hermitian`."""
     if hermitian:
         return ops.abs_p.bind(ops.eigh_p.bind(x, lower=True, vectors=False, on_error=config.linalg_errors)[0])
     return ops.svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)[0]
 
 
-def _descending(s: Any) -> Value:
+def _descending(s: Value) -> Value:
     """Indices of the elements along the last axis, from the largest to the smallest."""
     axis = len(shape_of(s)) - 1
     return ops.rev_p.bind(ops.argsort(s, axis), dimensions=(axis,))
 
 
-def _taken(x: Value, places: Any) -> Value:
+def _taken(x: Value, places: ArrayLike) -> Value:
     """Take the elements, or the columns of matrices, at the indices."""
     shape = shape_of(x)
     index = places if len(shape_of(places)) == len(shape) else ops.broadcast_to(ops.as_row(places), shape)
     return ops.take_along(x, index, len(shape) - 1)
 
 
-def thin_hermitian_svd(x: Value) -> tuple[Any, Any, Any]:
+def thin_hermitian_svd(x: Value) -> tuple[Value, Value, Value]:
     """The factors of symmetric (Hermitian) matrices, by eigenvalues; only the lower triangle is read."""
     w, v = ops.eigh_p.bind(x, lower=True, vectors=True, on_error=config.linalg_errors)
     order = _descending(ops.abs_p.bind(w))
@@ -357,7 +357,7 @@ def svd(
     return SVDResult(*map(finish, outs))
 
 
-def _part_of_svd(a: Any, compute_uv: bool, hermitian: bool, subset: tuple[int, int]) -> Any:
+def _part_of_svd(a: ArrayLike, compute_uv: bool, hermitian: bool, subset: tuple[int, int]) -> Any:
     out = svd(a, False, compute_uv, hermitian)
     s = out.S if compute_uv else out
     first, last = subset

@@ -277,7 +277,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 
 @implements(np.linalg.matrix_power)
-def matrix_power(a: ArrayLike, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Value:
     """Raise square matrices to an integer power.
 
     Parameters

@@ -36,7 +36,7 @@ def _accumulated(
 
 
 @implements(np.cumsum, method="cumsum")
-def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Any:
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Value:
     """Cumulative sums along an axis.
 
     Parameters
@@ -74,7 +74,7 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: 
 
 
 @implements(np.cumprod, method="cumprod")
-def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Any:
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Value | None:
     """Cumulative products along an axis; for the parameters see `cumsum`.
 
     Notes

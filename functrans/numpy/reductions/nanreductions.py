@@ -97,7 +97,7 @@ def _extremum(
     worst: float,
     a: Value,
     axis: AxisLike,
-    out: Any,
+    out: ArrayLike,
     keepdims: Any,
     initial: Value,
     where: Any,
@@ -144,7 +144,7 @@ def nanmin(
     a: ArrayLike,
     axis: AxisLike = None,
     out: None = None,
-    keepdims: Any = False,
+    keepdims: ArrayLike = False,
     initial: Scalar = None,
     where: ArrayLike = True,
 ) -> Any:
@@ -160,7 +160,7 @@ def nanmin(
 
 
 def _position(
-    function: Callable[..., Any], worst: float, a: Value, axis: AxisLike, out: Any, keepdims: Any
+    function: Callable[..., Any], worst: float, a: Value, axis: AxisLike, out: ArrayLike, keepdims: Any
 ) -> Any:
     name = f"nan{function.__name__}"
     refuse_out(name, out)
@@ -265,7 +265,7 @@ def nanvar(
     dtype: DTypeLike = None,
     out: None = None,
     ddof: float = 0,
-    keepdims: Any = False,
+    keepdims: ArrayLike = False,
     *,
     where: ArrayLike = True,
     mean: ArrayLike = NO_VALUE,
@@ -303,7 +303,7 @@ def nanstd(
     dtype: DTypeLike = None,
     out: None = None,
     ddof: float = 0,
-    keepdims: Any = False,
+    keepdims: ArrayLike = False,
     *,
     where: ArrayLike = True,
     mean: ArrayLike = NO_VALUE,

@@ -49,14 +49,14 @@ def _summed_in(dtype: np.dtype, promote_integers: bool) -> np.dtype:
     return dtype if dtype.kind in "iu" and not promote_integers else accumulator(dtype)
 
 
-def masked(x: Value, where: Any, neutral: Any, name: str) -> Any:
+def masked(x: Value, where: ArrayLike, neutral: ArrayLike, name: str) -> Value:
     """Replace `x` by a neutral element where the mask is false."""
     if given(where, True) is True:
         return x
     return ops.select_p.bind(mask_operand(where, shape_of(x), name), x, dtype_of(x).type(neutral))
 
 
-def mask_operand(where: Any, shape: tuple[int, ...], name: str) -> Any:
+def mask_operand(where: ArrayLike, shape: tuple[int, ...], name: str) -> Value:
     """Check the argument `where`: its dtype must be bool, and it must broadcast to a shape."""
     mask = operand(where, f"{name}: where")
     if dtype_of(mask) != BOOL:
@@ -68,7 +68,7 @@ def mask_operand(where: Any, shape: tuple[int, ...], name: str) -> Any:
     return mask
 
 
-def _with_initial(combine: Callable[..., Any], out: Any, initial: Value, neutral: Any = None) -> Any:
+def _with_initial(combine: Callable[..., Any], out: ArrayLike, initial: Value, neutral: Any = None) -> Any:
     if given(initial, None) is None or (neutral is not None and initial is neutral):
         return finish(out)
     dtype = dtype_of(out)  # the result's, whatever the dtype of the initial value
@@ -282,7 +282,7 @@ amax, amin = max, min
 
 
 @implements(np.ptp)
-def ptp(a: ArrayLike, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Array | None:
     """Largest minus smallest element along axes.
 
     Examples
@@ -365,7 +365,7 @@ def _position(name: str, prim: Primitive, a: Value, axis: AxisLike, keepdims: An
 
 
 @implements(np.argmax, method="argmax")
-def argmax(a: ArrayLike, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Value:
     """Index of the (first) largest element; NaN counts as largest.
 
     Parameters
@@ -396,7 +396,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, *, keepdims:
 
 
 @implements(np.argmin, method="argmin")
-def argmin(a: ArrayLike, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Value:
     """Index of the (first) smallest element; NaN counts as smallest. See `argmax`.
 
     Examples

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...core import INT64, Tracer, because, concrete, is_abstract
-from ...core.values import ArrayLike, AxisLike, Value
+from ...core.values import ArrayLike, AxisLike, ShapeLike, Value
 from ...errors import ArgumentValueError, ConcretizationTypeError, IndexOutOfBoundsError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, positive_shape, shape_of
@@ -30,7 +30,7 @@ def _numbers(x: Value, name: str, what: str) -> Any:
     return concrete(x)
 
 
-def _positions(obj: Any, name: str) -> Any:
+def _positions(obj: ArrayLike, name: str) -> Any:
     """Convert the positions of `numpy.delete` and `numpy.insert`, whose values must be known."""
     if isinstance(obj, slice):
         return obj
@@ -42,7 +42,7 @@ def _positions(obj: Any, name: str) -> Any:
     return i if i.size else i.astype(np.intp)  # an empty list becomes floats
 
 
-def _numbered(function: Any, name: str, *args: Any) -> np.ndarray:
+def _numbered(function: Any, name: str, *args: ArrayLike) -> np.ndarray:
     """Apply NumPy's function to the positions along an axis."""
     try:
         return function(*args)
@@ -53,7 +53,7 @@ def _numbered(function: Any, name: str, *args: Any) -> np.ndarray:
 
 
 @implements(np.delete)
-def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Any:
+def delete(arr: ArrayLike, obj: ArrayLike, axis: int | None = None) -> Any:
     """Remove subarrays along an axis.
 
     Parameters
@@ -92,7 +92,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Any:
 
 
 @implements(np.insert)
-def insert(arr: ArrayLike, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: ArrayLike, obj: ArrayLike, values: ArrayLike, axis: int | None = None) -> Any:
     """Insert subarrays before others along an axis.
 
     Parameters
@@ -153,7 +153,7 @@ def insert(arr: ArrayLike, obj: Any, values: Any, axis: int | None = None) -> An
     return owned(ops.move_axis(out, 0, d), arr)
 
 
-def _inserted(positions: Any, n: int) -> int:
+def _inserted(positions: ArrayLike, n: int) -> int:
     """The number of subarrays that several positions select."""
     if isinstance(positions, slice):
         return len(range(*positions.indices(n)))
@@ -175,7 +175,7 @@ def _shifted(obj: Any, n: int, count: int) -> Value:
 
 
 @implements(np.resize)
-def resize(a: ArrayLike, new_shape: Any) -> Array:
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """Fill a new shape with the elements in order, repeated as needed.
 
     Parameters

@@ -27,7 +27,7 @@ __all__ = [
 # --- joining ------------------------------------------------------------------------------------------------
 
 
-def _values(arrays: Any, name: str) -> list[Any]:
+def _values(arrays: ArrayLike, name: str) -> list[Value]:
     """Convert the arrays to join; an array instead of a sequence means the sequence of its rows."""
     if isinstance(arrays, Tracer) or (isinstance(arrays, np.ndarray) and arrays.ndim):
         arrays = [arrays[i] for i in range(len(arrays))]
@@ -39,7 +39,7 @@ def _values(arrays: Any, name: str) -> list[Any]:
     return [operand(a, name, i) for i, a in enumerate(arrays)]
 
 
-def _converted(values: list[Any], dtype: DTypeLike, casting: Any, name: str) -> list[Any]:
+def _converted(values: list[Value], dtype: DTypeLike, casting: Any, name: str) -> list[Value]:
     """Convert values to `dtype`, or to their common one, if `casting` allows it."""
     if dtype is not None:
         dtype = canonical(dtype, f"{name}: dtype")
@@ -54,7 +54,7 @@ def _converted(values: list[Any], dtype: DTypeLike, casting: Any, name: str) -> 
 
 
 def joined(
-    values: list[Any], axis: AxisLike, name: str, dtype: DTypeLike = None, casting: Any = "same_kind"
+    values: list[Value], axis: AxisLike, name: str, dtype: DTypeLike = None, casting: Any = "same_kind"
 ) -> Value:
     """Join values along an existing axis, in one dtype; flatten them if `axis` is None."""
     values = _converted(values, dtype, casting, name)
@@ -77,7 +77,7 @@ def joined(
 
 @implements(np.concatenate)
 def concatenate(
-    arrays: Any,
+    arrays: ArrayLike,
     axis: int | None = 0,
     out: None = None,
     *,
@@ -119,7 +119,12 @@ concat = concatenate
 
 @implements(np.stack)
 def stack(
-    arrays: Any, axis: int = 0, out: None = None, *, dtype: DTypeLike = None, casting: Casting = "same_kind"
+    arrays: ArrayLike,
+    axis: int = 0,
+    out: None = None,
+    *,
+    dtype: DTypeLike = None,
+    casting: Casting = "same_kind",
 ) -> Any:
     """Join arrays of one shape along a new axis.
 
@@ -143,7 +148,7 @@ def stack(
 
 
 def _piled(name: str, widen: Callable[..., Any], axis: int, doc: str, shape: tuple[int, ...]) -> Any:
-    def function(tup: Any, *, dtype: DTypeLike = None, casting: Casting = "same_kind") -> Value:
+    def function(tup: ArrayLike, *, dtype: DTypeLike = None, casting: Casting = "same_kind") -> Value:
         values = [operand(widen(v), name) for v in _values(tup, name)]
         along = 0 if name == "hstack" and len(shape_of(values[0])) == 1 else axis
         return finish(joined(values, along, name, dtype, casting))
@@ -216,7 +221,7 @@ def append(arr: ArrayLike, values: Any, axis: int | None = None) -> Any:
 _MOST_PIECES = 1 << 24
 
 
-def _cuts(name: str, n: int, indices_or_sections: Any, equal: bool) -> list[int]:
+def _cuts(name: str, n: int, indices_or_sections: ArrayLike, equal: bool) -> list[int]:
     """The bounds of the pieces."""
     if hasattr(indices_or_sections, "__len__"):
         inner = [min(max(i + n if i < 0 else i, 0), n) for i in map(operator.index, indices_or_sections)]
@@ -234,7 +239,7 @@ def _cuts(name: str, n: int, indices_or_sections: Any, equal: bool) -> list[int]
     return [i * size + min(i, extra) for i in range(sections + 1)]
 
 
-def _pieces(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Any]:
+def _pieces(name: str, ary: Value, indices_or_sections: ArrayLike, axis: int, equal: bool) -> list[Value]:
     x = array_operand(ary, name)
     shape = shape_of(x)
     d = one_axis(axis, len(shape), name)
@@ -243,7 +248,7 @@ def _pieces(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: boo
 
 
 @implements(np.split)
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(ary: ArrayLike, indices_or_sections: ArrayLike, axis: int = 0) -> list[Value]:
     """Split an array along an axis, into equal parts or at indices.
 
     Examples
@@ -256,7 +261,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 
 @implements(np.array_split)
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Like `split`, but the first parts may be longer by one.
 
     Examples
@@ -270,7 +275,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 
 def _split_along(name: str, axis: int) -> Any:
-    def function(ary: Any, indices_or_sections: Any) -> list[Any]:
+    def function(ary: ArrayLike, indices_or_sections: Any) -> list[Any]:
         ndim = len(shape_of(operand(ary, name)))
         if ndim < {"hsplit": 1, "vsplit": 2, "dsplit": 3}[name]:
             raise ShapeError(f"{name}: an array of {ndim} axes cannot be split along axis {axis}")

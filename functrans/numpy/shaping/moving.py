@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.array import Array
 from ...core import INT64, ArgumentError, ArgumentValueError, ShapeError, Tracer, concrete
 from ...core.values import ArrayLike, AxisLike, Value
 from ...primitives import ops
@@ -20,7 +21,7 @@ __all__ = ["flip", "fliplr", "flipud", "repeat", "roll", "rot90", "tile"]
 
 
 @implements(np.flip)
-def flip(m: Any, axis: AxisLike = None) -> Any:
+def flip(m: ArrayLike, axis: AxisLike = None) -> Any:
     """Reverse the elements along all axes, or along some.
 
     Examples
@@ -37,7 +38,7 @@ def flip(m: Any, axis: AxisLike = None) -> Any:
 
 
 @implements(np.fliplr)
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """Reverse the order of columns (axis 1).
 
     Examples
@@ -52,7 +53,7 @@ def fliplr(m: Any) -> Any:
 
 
 @implements(np.flipud)
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Any:
     """Reverse the order of rows (axis 0).
 
     Examples
@@ -66,7 +67,7 @@ def flipud(m: Any) -> Any:
     return flip(m, _axis_of("flipud", m, 0))
 
 
-def _axis_of(name: str, m: Any, axis: int) -> int:
+def _axis_of(name: str, m: Value, axis: int) -> int:
     shape = shape_of(operand(m, name))
     if len(shape) <= axis:
         raise ShapeError(f"{name}: expected at least {axis + 1} axes, got shape {shape}")
@@ -74,7 +75,7 @@ def _axis_of(name: str, m: Any, axis: int) -> int:
 
 
 @implements(np.rot90)
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """Rotate by 90 degrees `k` times in the plane of two axes, from the first towards the second.
 
     Examples
@@ -133,7 +134,7 @@ def roll(a: ArrayLike, shift: ArrayLike, axis: AxisLike = None) -> Any:
     return owned(x, a)
 
 
-def _rolled(x: Value, shift: Any, axis: int) -> Value:
+def _rolled(x: Value, shift: ArrayLike, axis: int) -> Value:
     shape = shape_of(x)
     n = shape[axis]
     if isinstance(shift, Tracer):
@@ -149,7 +150,7 @@ def _rolled(x: Value, shift: Any, axis: int) -> Value:
 
 
 @implements(np.tile)
-def tile(A: ArrayLike, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: ArrayLike) -> Any:
     """Repeat an array along each axis.
 
     Examples
@@ -238,7 +239,7 @@ def _each_repeated(x: Value, count: int, d: int) -> Value:
     return ops.reshape_p.bind(spaced, shape=(*shape[:d], shape[d] * count, *shape[d + 1 :]))
 
 
-def _repeated(x: Any, counts: Any, d: int, total: int) -> Value:
+def _repeated(x: ArrayLike, counts: Any, d: int, total: int) -> Value:
     """Repeat elements up to `total`: position `i` gets the first whose repeats end after it."""
     shape = shape_of(x)
     if total and not shape[d]:
@@ -250,5 +251,5 @@ def _repeated(x: Any, counts: Any, d: int, total: int) -> Value:
     return _picked(x, ops.min_p.bind(places, ops.broadcast_to(np.int64(shape[d] - 1), (total,))), d)
 
 
-def _picked(x: Any, places: Any, d: int) -> Value:
+def _picked(x: ArrayLike, places: ArrayLike, d: int) -> Value:
     return ops.move_axis(ops.gather_p.bind(x, places, axes=(d,), mode="promise_in_bounds"), 0, d)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.values import ArrayLike, Value
+from ...core.values import ArrayLike, Params, Value
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of, strong
@@ -44,7 +44,7 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
 
 
 @implements(np.pad)
-def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(array: ArrayLike, pad_width: ArrayLike, mode: Any = "constant", **kwargs: Any) -> Value:
     """Pad an array before and after along each axis.
 
     Parameters
@@ -113,7 +113,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any)
     return owned(x, array)
 
 
-def _along(x: Value, d: int, width: tuple[int, int], mode: str, options: dict[str, Any], ndim: int) -> Any:
+def _along(x: Value, d: int, width: tuple[int, int], mode: str, options: Params, ndim: int) -> Value:
     if mode == "linear_ramp":
         return _ramps(x, d, width, _pairs(options.get("end_values", 0), ndim, "end_values")[d])
     if mode in _STATISTICS:
@@ -133,7 +133,7 @@ def _along(x: Value, d: int, width: tuple[int, int], mode: str, options: dict[st
 # --- what is asked for --------------------------------------------------------------------------------------
 
 
-def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+def _widths(pad_width: ArrayLike, ndim: int) -> list[tuple[int, int]]:
     if isinstance(pad_width, dict):
         given = {one_axis(d, ndim, "pad"): width for d, width in pad_width.items()}
         pad_width = [np.broadcast_to(given.get(d, 0), (2,)) for d in range(ndim)]
@@ -175,7 +175,7 @@ def _lengths(given: Any, ndim: int) -> list[tuple[int, int]]:
 # --- modes --------------------------------------------------------------------------------------------------
 
 
-def _constant(x: Any, widths: list[tuple[int, int]], constant: Any) -> Value:
+def _constant(x: ArrayLike, widths: list[tuple[int, int]], constant: ArrayLike) -> Value:
     dtype, ndim = dtype_of(x), len(widths)
     value = operand(constant, "pad")
     ops.refuse_complex(dtype_of(value), dtype, "pad")
@@ -239,7 +239,7 @@ def _odd(x: Value, d: int, width: tuple[int, int], symmetric: bool) -> Any:
     spread = [1] * len(shape_of(x))
     spread[d] = len(places)
 
-    def numbers(values: Any) -> Value:
+    def numbers(values: ArrayLike) -> Value:
         return np.asarray(values).astype(dtype_of(x)).reshape(spread)
 
     value: Any = finish(
@@ -254,7 +254,7 @@ def _by_function(x: Value, widths: list[tuple[int, int]], function: Callable[...
     padded: Any = finish(_constant(x, widths, 0))
     for d, width in enumerate(widths):
 
-        def filled(vector: Any, width: tuple[int, int] = width, d: int = d) -> Value:
+        def filled(vector: ArrayLike, width: tuple[int, int] = width, d: int = d) -> Value:
             out = function(vector, width, d, kwargs)
             if out is None:
                 raise ArgumentError(

@@ -74,7 +74,7 @@ def reshape(a: ArrayLike, shape: ShapeLike, order: Order = "C", *, copy: bool | 
     return owned(_reshaped(x, as_shape(shape, "reshape"), order, "reshape"), a)
 
 
-def _reshape_method(x: Value, *shape: Any, order: Order = "C", copy: bool | None = None) -> Any:
+def _reshape_method(x: Value, *shape: Any, order: Order = "C", copy: bool | None = None) -> Value:
     if len(shape) == 1:
         shape = shape[0]
     return owned(_reshaped(x, as_shape(shape, "reshape"), order, "reshape"), x)
@@ -159,7 +159,7 @@ def _at_least(name: str, ndim: int) -> Any:
             x = ops.reshape_p.bind(x, shape=full)
         return owned(x, a)
 
-    def function(*arys: Any) -> Any:
+    def function(*arys: ArrayLike) -> Any:
         results = tuple([widened(a, i) for i, a in enumerate(arys)])
         return results[0] if len(results) == 1 else results
 
@@ -220,7 +220,7 @@ permute_dims = transpose
 _REVERSED = [tuple(range(n))[::-1] for n in range(65)]
 
 
-def _transpose_method(x: Value, *axes: Any) -> Any:
+def _transpose_method(x: Value, *axes: Any) -> Value:
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
         axes = tuple(axes[0] or ())
     return transpose(x, axes or None)
@@ -271,7 +271,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Any:
 
 
 @implements(np.moveaxis)
-def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Any:
+def moveaxis(a: ArrayLike, source: ArrayLike, destination: ArrayLike) -> Any:
     """Move axes to other positions; the others keep their order.
 
     Examples
@@ -339,7 +339,7 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, subok: bool = False) -> Any
 
 
 @implements(np.broadcast_arrays)
-def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+def broadcast_arrays(*args: ArrayLike, subok: bool = False) -> tuple[Value, ...]:
     """Broadcast arrays to their common shape.
 
     Examples
@@ -354,7 +354,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
 
 
 @checked
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: ArrayLike) -> tuple[int, ...]:
     """The shape that arrays of these shapes broadcast to.
 
     Examples

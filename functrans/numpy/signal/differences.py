@@ -71,7 +71,7 @@ def _slab(value: Value, x: Value, axis: int) -> Value:
 
 
 @implements(*([np.trapezoid] if hasattr(np, "trapezoid") else []))
-def trapezoid(y: ArrayLike, x: ArrayLike = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: ArrayLike, x: ArrayLike = None, dx: ArrayLike = 1.0, axis: int = -1) -> Value:
     """Integrate samples by the trapezoidal rule.
 
     Parameters
@@ -114,7 +114,9 @@ def trapezoid(y: ArrayLike, x: ArrayLike = None, dx: Any = 1.0, axis: int = -1) 
 
 
 @implements(np.gradient)
-def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1) -> Any:
+def gradient(
+    f: ArrayLike, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1
+) -> Any:
     """The gradient of a function sampled on a grid: central differences, one-sided at the edges.
 
     Parameters
@@ -190,7 +192,7 @@ def _distances(given: Sequence[Any], extents: Sequence[int]) -> list[Any]:
     return [_distance(operand(h, "gradient", i + 1), n) for i, (h, n) in enumerate(zip(given, extents))]
 
 
-def _distance(h: Any, n: int) -> Any:
+def _distance(h: ArrayLike, n: int) -> Any:
     shape = shape_of(h)
     if not shape:
         return h
@@ -207,7 +209,7 @@ def _distance(h: Any, n: int) -> Any:
     return steps
 
 
-def _slopes(x: Value, h: Any, d: int, order: int) -> Value:
+def _slopes(x: Value, h: ArrayLike, d: int, order: int) -> Value:
     """Slopes along one axis; `h` is the distance, or all of them."""
     shape = shape_of(x)
     n = shape[d]
@@ -251,7 +253,7 @@ def _edge(y0: Value, y1: Any, y2: Any, a: Value, b: Value) -> Value:
 
 
 @implements(np.ediff1d)
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
+def ediff1d(ary: ArrayLike, to_end: ArrayLike = None, to_begin: Any = None) -> Array:
     """Differences of neighbours in the flattened array.
 
     Parameters

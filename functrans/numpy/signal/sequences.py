@@ -9,7 +9,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...core import BOOL, FLOAT64, INT64, ArgumentValueError, DtypeError, ShapeError, Tracer
-from ...core.values import ArrayLike, Index, Value
+from ...core.values import ArrayLike, DTypeLike, Index, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of
 from ..dispatch import array_operand, implements, in_one_dtype, staging
@@ -62,7 +62,7 @@ def _slid(name: str, x: Value, y: Value, mode: str) -> Value:
     return ops.reshape_p.bind(out, shape=(n - m + 1 + builtins.sum(padding),))
 
 
-def _reversed(x: Any) -> Any:
+def _reversed(x: ArrayLike) -> Any:
     return ops.rev_p.bind(x, dimensions=(0,))
 
 
@@ -71,7 +71,9 @@ def _conjugate(x: Value) -> Value:
 
 
 @implements(np.convolve)
-def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, preferred_element_type: Any = None) -> Array:
+def convolve(
+    a: ArrayLike, v: ArrayLike, mode: str = "full", *, preferred_element_type: DTypeLike = None
+) -> Array:
     """The convolution of two vectors: ``out[n] = sum_k a[k] v[n - k]``.
 
     Parameters
@@ -116,7 +118,9 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, preferred_elemen
 
 
 @implements(np.correlate)
-def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, preferred_element_type: Any = None) -> Any:
+def correlate(
+    a: ArrayLike, v: ArrayLike, mode: str = "valid", *, preferred_element_type: DTypeLike = None
+) -> Any:
     """The cross-correlation of two vectors: ``out[k] = sum_n a[n + k] conj(v[n])``; see `convolve`.
 
     Examples
@@ -139,7 +143,9 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, preferred_elem
 
 
 @implements(np.interp)
-def interp(x: ArrayLike, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Array:
+def interp(
+    x: ArrayLike, xp: Any, fp: Any, left: ArrayLike = None, right: ArrayLike = None, period: Any = None
+) -> Array:
     """Linear interpolation between samples.
 
     Parameters
@@ -218,7 +224,7 @@ def _outside(given: Any, sample: Any, to: np.dtype) -> Value:
     return sample if given is None else ops.convert(array_operand(given, "interp"), to)
 
 
-def _between(at: Any, places: Any, samples: Value, n: int) -> Value:
+def _between(at: Any, places: ArrayLike, samples: Value, n: int) -> Value:
     """Interpolate between the samples on either side; equal samples yield that number, also if infinite."""
     after = ops.searchsorted_p.bind(places, at, side="right")
     after = ops.clamp_p.bind(np.int64(1), after, np.int64(n - 1))
@@ -245,7 +251,7 @@ def _between(at: Any, places: Any, samples: Value, n: int) -> Value:
     return ops.select_p.bind(settled, y0, out)
 
 
-def _periodic(at: Any, places: Any, samples: Any, period: Any) -> tuple[Any, Any, Any]:
+def _periodic(at: Any, places: ArrayLike, samples: Any, period: Any) -> tuple[Any, Any, Any]:
     """Reduce all to one period, sort the samples, and repeat one at each end."""
     span = array_operand(period, "interp: period")
     if not isinstance(span, Tracer) and span == 0:
@@ -258,7 +264,7 @@ def _periodic(at: Any, places: Any, samples: Any, period: Any) -> tuple[Any, Any
         ops.gather_p.bind(v, order, axes=(0,), mode="promise_in_bounds") for v in (places, samples)
     )
 
-    def ends(values: Any, shift: Any) -> Value:
+    def ends(values: ArrayLike, shift: Any) -> Value:
         first, last = ops.slice_along(values, 0, 0, 1), ops.slice_along(values, 0, n - 1, n)
         if shift is not None:
             first, last = ops.add_p.bind(first, shift), ops.sub_p.bind(last, shift)
@@ -334,7 +340,7 @@ def _whole_periods(steps: Any, span: Any, discont: Any) -> Value:
     return _where(near, 0, ufuncs.subtract(within, steps))
 
 
-def _where(condition: Any, number: Any, otherwise: Any) -> Value:
+def _where(condition: Any, number: ArrayLike, otherwise: Any) -> Value:
     """Select a number (cast to the dtype of `otherwise`) where the condition is true."""
     value = operand(otherwise, "unwrap")
     number = ops.convert_element_type_p.bind(operand(number, "unwrap"), dtype=dtype_of(value))

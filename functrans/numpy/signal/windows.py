@@ -98,7 +98,7 @@ def i0(x: ArrayLike) -> Any:
 # --- windows ------------------------------------------------------------------------------------------------
 
 
-def _steps(M: Any) -> Any:
+def _steps(M: ArrayLike) -> Any:
     """``1 - M, 3 - M, ..., M - 1``, or None if the window is trivial."""
     count = operator.index(M)
     if count < 2:
@@ -111,7 +111,7 @@ def _trivial(M: Any) -> Value:
     return ones(max(operator.index(M), 0))
 
 
-def _cosines(M: Any, *weights: float) -> Value:
+def _cosines(M: ArrayLike, *weights: float) -> Value:
     n = _steps(M)
     if n is None:
         return _trivial(M)

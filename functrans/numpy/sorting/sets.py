@@ -60,7 +60,7 @@ def _distinct(x: Value, equal_nan: bool) -> Value:
 class _Groups:
     """Rows along the first axis in sorted order, and where groups of equal ones begin."""
 
-    def __init__(self, x: Any, equal_nan: bool):
+    def __init__(self, x: ArrayLike, equal_nan: bool):
         shape = shape_of(x)
         self.n = n = shape[0]
         width = prod(shape[1:])
@@ -118,7 +118,7 @@ def _unique_known(x: Value, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
 
 @implements(np.unique)
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -304,7 +304,7 @@ def isin(
     return finish(_occurs(x, others, invert))
 
 
-def _occurs(x: Any, others: Any, invert: bool) -> Value:
+def _occurs(x: ArrayLike, others: ArrayLike, invert: bool) -> Value:
     n = shape_of(others)[0]
     if not n:
         return ops.full(shape_of(x), invert, BOOL)
@@ -319,18 +319,18 @@ def _occurs(x: Any, others: Any, invert: bool) -> Value:
 # --- of two sets --------------------------------------------------------------------------------------------
 
 
-def _two(ar1: Any, ar2: Any, name: str) -> list[Any]:
+def _two(ar1: ArrayLike, ar2: ArrayLike, name: str) -> list[Any]:
     return common(ops.flat(array_operand(ar1, name)), ops.flat(array_operand(ar2, name, 1)))
 
 
-def _require(name: str, size: Any, *values: Value) -> None:
+def _require(name: str, size: ArrayLike, *values: Value) -> None:
     """Without a size, raise an error unless all values are known."""
     for x in values:
         if size is None and concrete(x) is None:
             need_size(name, x)
 
 
-def _picked(x: Any, mask: Any, size: Any, fill_value: Any, name: str) -> Value:
+def _picked(x: ArrayLike, mask: ArrayLike, size: ArrayLike, fill_value: ArrayLike, name: str) -> Value:
     """Select elements of a one-dimensional array by a mask; by default, fill with the first of them."""
     if size is None:
         return _rows(x, np.flatnonzero(concrete(mask)))
@@ -344,7 +344,7 @@ def _picked(x: Any, mask: Any, size: Any, fill_value: Any, name: str) -> Value:
 
 
 @implements(np.union1d)
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: ArrayLike = None) -> Any:
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = None) -> Any:
     """The distinct elements of both arrays, in sorted order; for `size` and `fill_value` see `unique`.
 
     Examples
@@ -371,8 +371,8 @@ def _marked(x: Value, assume_unique: bool) -> tuple[Any, Any, Any]:
 
 @implements(np.intersect1d)
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
@@ -422,7 +422,12 @@ def intersect1d(
 
 @implements(np.setdiff1d)
 def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: ArrayLike = None
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike = None,
 ) -> Any:
     """The distinct elements of `ar1` that do not occur in `ar2`, sorted (unless `assume_unique`).
 
@@ -446,7 +451,12 @@ def setdiff1d(
 
 @implements(np.setxor1d)
 def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: ArrayLike = None
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike = None,
 ) -> Any:
     """The distinct elements that occur in just one of the arrays, sorted; for `size` and `fill_value` see `unique`.
 

@@ -132,7 +132,7 @@ def argsort(
 
 
 @implements(np.lexsort)
-def lexsort(keys: Any, axis: int = -1) -> Array:
+def lexsort(keys: ArrayLike, axis: int = -1) -> Array:
     """The indices that sort by several keys: by the last one first, ties by the one before it, and so on.
 
     Parameters
@@ -364,7 +364,7 @@ def _direction(values: np.ndarray) -> int:
 
 
 @implements(np.digitize)
-def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The index of the bin of each element.
 
     Parameters

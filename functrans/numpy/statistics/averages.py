@@ -43,7 +43,7 @@ def _number(shape: tuple[int, ...], axis: AxisLike, name: str) -> int:
     return prod([shape[d] for d in axes])
 
 
-def _count(x: Value, axis: AxisLike, keepdims: bool, where: Any, name: str) -> Value:
+def _count(x: Value, axis: AxisLike, keepdims: bool, where: ArrayLike, name: str) -> Value:
     """The number of elements of each mean: a number of the real dtype of `x`, or with a mask an array."""
     shape = shape_of(x)
     real = real_dtype(dtype_of(x))
@@ -53,7 +53,7 @@ def _count(x: Value, axis: AxisLike, keepdims: bool, where: Any, name: str) -> V
     return ops.convert(reduced(ops.reduce_sum_p, ops.convert(mask, INT64), axis, keepdims, name), real)
 
 
-def _mean(x: Value, axis: AxisLike, keepdims: bool, where: Any, name: str) -> Value:
+def _mean(x: Value, axis: AxisLike, keepdims: bool, where: ArrayLike, name: str) -> Value:
     total = reduced(ops.reduce_sum_p, masked(x, where, 0, name), axis, keepdims, name)
     if where is True:
         return ops.div_p.bind(total, literal(float(_number(shape_of(x), axis, name)), x))
@@ -100,7 +100,7 @@ def mean(
 
 
 def _variance(
-    x: Value, axis: AxisLike, ddof: Any, keepdims: bool, where: Any, mean: Value, name: str
+    x: Value, axis: AxisLike, ddof: ArrayLike, keepdims: bool, where: ArrayLike, mean: Value, name: str
 ) -> Value:
     center = (
         _mean(x, axis, True, where, name)
@@ -118,7 +118,7 @@ def _variance(
     return ops.div_p.bind(total, ops.max_p.bind(divisor, real.type(0)))
 
 
-def degrees_less(ddof: Any, correction: Any, name: str) -> Any:
+def degrees_less(ddof: ArrayLike, correction: Any, name: str) -> Any:
     """The correction of the number of elements, passed by either name."""
     if correction is None:
         return ddof
@@ -278,7 +278,7 @@ def average(
     return (finish(out), finish(total)) if returned else finish(out)
 
 
-def _observations(m: Any, y: Value, rowvar: bool, dtype: DTypeLike, name: str) -> Any:
+def _observations(m: ArrayLike, y: Value, rowvar: bool, dtype: DTypeLike, name: str) -> Any:
     """Arrange the variables as rows, in the dtype to compute in."""
     arrays = [array_operand(m, name, 0)] + ([] if y is None else [array_operand(y, name, 1)])
     for x in arrays:
@@ -315,7 +315,7 @@ def _weights(w: Any, count: int, name: str, integer: bool) -> Any:
 
 @implements(np.cov)
 def cov(
-    m: Any,
+    m: ArrayLike,
     y: ArrayLike = None,
     rowvar: bool = True,
     bias: bool = False,

@@ -22,7 +22,7 @@ from ..sorting.sorting import places
 # --- bincount -------------------------------------------------------------------------------------------------
 
 
-def _tally(at: Any, length: int, weights: Any) -> Value:
+def _tally(at: ArrayLike, length: int, weights: ArrayLike) -> Value:
     """Sum weights (or ones) by index; indices beyond the length are dropped."""
     ones = ops.full(shape_of(at), 1, INT64) if weights is None else weights
     return ops.scatter_add_p.bind(ops.full((length,), 0, dtype_of(ones)), ones, at, axes=(0,), mode="drop")
@@ -157,7 +157,7 @@ def _number_of_bins(x: Value, bins: str, given: Any, weights: Value, name: str) 
         raise ArgumentValueError(f"{name}: {error}") from None
 
 
-def _equal_edges(x: Value, count: int, given: Any, own: bool, name: str) -> Value:
+def _equal_edges(x: Value, count: int, given: ArrayLike, own: bool, name: str) -> Value:
     """Edges of bins of equal widths, as ``np.linspace`` places them; in the dtype of the data if `own`."""
     if count < 1:
         raise ArgumentValueError(f"{name}: bins must be positive, got {count}")
@@ -183,7 +183,9 @@ def _equal_edges(x: Value, count: int, given: Any, own: bool, name: str) -> Valu
     return edges
 
 
-def _edges(x: Any, bins: Any, given: Any, weights: Any, name: str, own: bool = True) -> Any:
+def _edges(
+    x: ArrayLike, bins: ArrayLike, given: ArrayLike, weights: ArrayLike, name: str, own: bool = True
+) -> Any:
     """The edges that `bins` describes."""
     if isinstance(bins, str):
         bins = _number_of_bins(x, bins, given, weights, name)
@@ -205,7 +207,7 @@ def _edges(x: Any, bins: Any, given: Any, weights: Any, name: str, own: bool = T
     return value
 
 
-def _bin_of(x: Any, edges: Any) -> Value:
+def _bin_of(x: ArrayLike, edges: ArrayLike) -> Value:
     """The index of each element's bin, the last one including its right edge; -1 outside all bins."""
     n = shape_of(edges)[0]
     edges, x = common(edges, x)
@@ -243,7 +245,9 @@ def _weights_of(weights: Value, a: Value, name: str) -> Any:
 
 
 @implements(np.histogram_bin_edges)
-def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike = None) -> Any:
+def histogram_bin_edges(
+    a: ArrayLike, bins: ArrayLike = 10, range: Any = None, weights: ArrayLike = None
+) -> Any:
     """The edges of the bins of `histogram`.
 
     Examples
@@ -261,7 +265,11 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights
 
 @implements(np.histogram)
 def histogram(
-    a: ArrayLike, bins: Any = 10, range: Any = None, density: bool | None = None, weights: ArrayLike = None
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: ArrayLike = None,
 ) -> tuple[Any, Any]:
     """Count the elements in each bin.
 
@@ -325,7 +333,7 @@ def histogram(
     return finish(counts), finish(edges.copy() if isinstance(edges, np.ndarray) else edges)
 
 
-def _columns(sample: Any, name: str) -> list[Any]:
+def _columns(sample: ArrayLike, name: str) -> list[Any]:
     """Read the coordinates of points from an array of points or a list of coordinates."""
     if isinstance(sample, (Tracer, np.ndarray)):
         x = array_operand(sample, name)
@@ -351,7 +359,11 @@ range_ = range
 
 @implements(np.histogramdd)
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: ArrayLike = None
+    sample: ArrayLike,
+    bins: ArrayLike = 10,
+    range: ArrayLike = None,
+    density: bool | None = None,
+    weights: ArrayLike = None,
 ) -> tuple[Any, list[Any]]:
     """Count the points in each box of a grid.
 
@@ -405,7 +417,7 @@ def histogramdd(
 
 
 def _boxes(
-    columns: list[Any], bins: Sequence[Any], ranges: Sequence[Any], weights: Value
+    columns: list[Any], bins: Sequence[ArrayLike], ranges: Sequence[Any], weights: Value
 ) -> tuple[Any, list[Any]]:
     edges = []
     for x, b, r in zip(columns, bins, ranges):
@@ -433,7 +445,7 @@ def _boxes(
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
-    bins: Any = 10,
+    bins: ArrayLike = 10,
     range: Any = None,
     density: bool | None = None,
     weights: ArrayLike = None,

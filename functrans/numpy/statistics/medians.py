@@ -42,12 +42,12 @@ def axes_last(x: Value, axes: tuple[int, ...]) -> Value:
     return ops.reshape_p.bind(x, shape=(*[shape[d] for d in remaining], prod([shape[d] for d in axes])))
 
 
-def sorted_lanes(x: Value) -> Any:
+def sorted_lanes(x: Value) -> Value:
     """Sort each row."""
     return ops.sort_p.bind(x, dimension=len(shape_of(x)) - 1, num_keys=1)[0]
 
 
-def last_element(x: Value) -> Any:
+def last_element(x: Value) -> Value:
     """The last element of each row."""
     shape = shape_of(x)
     return ops.element_along(x, len(shape) - 1, shape[-1] - 1)
@@ -59,7 +59,7 @@ def count_numbers(x: Value) -> Value:
     return ops.reduce_sum_p.bind(ones, axes=(len(shape_of(x)) - 1,))
 
 
-def pick(x: Value, index: Index, lead: int) -> Any:
+def pick(x: Value, index: Index, lead: int) -> Value:
     """Take elements of rows. An index has `lead` axes in front, then those of the rows, or none."""
     shape = shape_of(x)
     last = len(shape) - 1
@@ -70,14 +70,14 @@ def pick(x: Value, index: Index, lead: int) -> Any:
     return ops.gather_p.bind(x, *rows, index, axes=tuple(range(last + 1)), mode="promise_in_bounds")
 
 
-def spread_lead(value: Value, lead: tuple[int, ...]) -> Any:
+def spread_lead(value: Value, lead: tuple[int, ...]) -> Value:
     """Repeat a value for each row along leading axes."""
     shape = shape_of(value)
     axes = tuple(range(len(lead), len(lead) + len(shape)))
     return ops.broadcast_in_dim_p.bind(value, shape=lead + shape, broadcast_dimensions=axes)
 
 
-def _median(name: str, a: Value, axis: AxisLike, out: Any, keepdims: Any, skip: bool) -> Value:
+def _median(name: str, a: Value, axis: AxisLike, out: ArrayLike, keepdims: Any, skip: bool) -> Value:
     refuse_out(name, out)
     x = array_operand(a, name)
     if dtype_of(x).kind in "biu":
@@ -113,7 +113,7 @@ def median(
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Value:
     """The median: the middle one of the sorted numbers, or the mean of the two in the middle.
 
     Parameters
@@ -150,8 +150,8 @@ def nanmedian(
     axis: AxisLike = None,
     out: None = None,
     overwrite_input: bool = False,
-    keepdims: Any = NO_VALUE,
-) -> Any:
+    keepdims: ArrayLike = NO_VALUE,
+) -> Value:
     """`median` ignoring NaN; NaN if all elements are NaN.
 
     Examples

@@ -33,7 +33,7 @@ def _step_up(index: Index, stays: Any) -> Value:
     return np.where((index == low) & stays, low, low + 1)
 
 
-def _fraction(rest: Any, index: Index) -> Value:
+def _fraction(rest: Value, index: Index) -> Value:
     return rest
 
 
@@ -69,7 +69,7 @@ METHODS = {
 # --- quantiles --------------------------------------------------------------------------------------------------
 
 
-def _clipped(place: Any, n: Any) -> Value:
+def _clipped(place: ArrayLike, n: ArrayLike) -> Value:
     """Convert a position to an index of one of `n` elements, or 0 if `n` is 0."""
     i = ops.convert(place, INT64) if isinstance(place, Tracer) else _whole(place)
     top = np.int64(max(n - 1, 0)) if type(n) is int else ops.sub_p.bind(n, np.int64(1))
@@ -77,11 +77,11 @@ def _clipped(place: Any, n: Any) -> Value:
 
 
 @quietly
-def _whole(place: Any) -> np.ndarray:
+def _whole(place: Value) -> np.ndarray:
     return np.asarray(np.nan_to_num(np.asarray(place), nan=-1.0)).astype(np.int64)
 
 
-def _interpolated(x: Value, q: Any, n: Any, method: Method, weak: bool) -> Value:
+def _interpolated(x: Value, q: ArrayLike, n: ArrayLike, method: Method, weak: bool) -> Value:
     """Quantiles of the first `n` elements of sorted rows."""
     rank = len(shape_of(q))
     count = n if type(n) is int else ops.convert(n, dtype_of(q))
@@ -144,7 +144,7 @@ def _weighted(x: Value, weights: Value, q: Value, skip: bool) -> Any:
     return ordered, ops.reshape_p.bind(picked, shape=shape_of(q) + shape[:-1])
 
 
-def _checked_q(q: Any, name: str, scale: int) -> tuple[Any, bool]:
+def _checked_q(q: ArrayLike, name: str, scale: int) -> tuple[Any, bool]:
     """The fractions, and whether they were a Python number, which does not affect the dtype."""
     weak = type(q) in (int, float) or (isinstance(q, Tracer) and q.weak_type)
     value = operand(q, f"{name}: q")
@@ -197,7 +197,7 @@ def _quantile(
     a: Value,
     q: Value,
     axis: AxisLike,
-    out: Any,
+    out: ArrayLike,
     method: str,
     keepdims: Any,
     weights: Value,
@@ -311,7 +311,7 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: ArrayLike = None,
-) -> Any:
+) -> Value | None:
     """Percentiles: `quantile` with `q` between 0 and 100.
 
     Examples
@@ -357,7 +357,7 @@ def nanpercentile(
     keepdims: Any = NO_VALUE,
     *,
     weights: ArrayLike = None,
-) -> Any:
+) -> Value:
     """`percentile` ignoring NaN; NaN if all elements are NaN.
 
     Examples

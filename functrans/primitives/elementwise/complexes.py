@@ -6,8 +6,6 @@ and real numbers pair with the real part.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...core import Primitive, complex_dtype, real_dtype
@@ -58,7 +56,7 @@ conj_p: Primitive = elementwise(
 )
 
 
-def _complex(x: Value, y: Value) -> Any:
+def _complex(x: Value, y: Value) -> Value:
     dtype = complex_dtype(np.result_type(x, y))
     out = np.empty(broadcast_shapes("complex", np.shape(x), np.shape(y)), dtype)
     out.real = x

@@ -25,7 +25,7 @@ from ...core import (
     is_inexact,
 )
 from ...core.autocast import autocasting
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Value
 from ...runtime.module_getattr import lazy_import
 from ..axes import broadcast_shapes
 from ..families import literal
@@ -57,7 +57,7 @@ from .rounding import copysign_p, is_finite_p, is_inf_p, is_nan_p, nextafter_p, 
 autocast = lazy_import("functrans.primitives.autocast")
 
 
-def constant(value: Any, x: Any, *others: Any) -> Value:
+def constant(value: ArrayLike, x: ArrayLike, *others: Any) -> Value:
     """Return a constant in the shape that the operands broadcast to."""
     return broadcast_to(value, broadcast_shapes("broadcast", shape_of(x), *map(shape_of, others)))
 
@@ -67,7 +67,7 @@ def unchanged(x: Value) -> Value:
     return x.copy() if type(x) is np.ndarray else x
 
 
-def square(x: Value) -> Any:
+def square(x: Value) -> Value:
     """``x * x``."""
     return integer_pow_p.bind(x, y=2)
 
@@ -112,17 +112,17 @@ def scaled(factor: float) -> Any:
 # --- tests --------------------------------------------------------------------------------------------------
 
 
-def is_finite(x: Any) -> Value:
+def is_finite(x: ArrayLike) -> Value:
     """Whether a number is neither NaN nor infinite; true for all integers."""
     return is_finite_p.bind(x) if is_inexact(dtype_of(x)) else constant(np.True_, x)
 
 
-def is_inf(x: Any) -> Value:
+def is_inf(x: ArrayLike) -> Value:
     """Whether a number is infinite; false for all integers."""
     return is_inf_p.bind(x) if is_inexact(dtype_of(x)) else constant(np.False_, x)
 
 
-def is_nan(x: Any) -> Any:
+def is_nan(x: ArrayLike) -> Any:
     """Whether a number is NaN; false for all integers."""
     return is_nan_p.bind(x) if is_inexact(dtype_of(x)) else constant(np.False_, x)
 
@@ -165,7 +165,7 @@ def fmin(x: Value, y: Value) -> Value:
     return _without_nan(x, y, min_p)
 
 
-def _without_nan(x: Value, y: Value, prim: Any) -> Value:
+def _without_nan(x: Value, y: Value, prim: Primitive) -> Value:
     if not is_inexact(dtype_of(x)):
         return prim.bind(x, y)
     rest = select_p.bind(is_nan_p.bind(y), x, prim.bind(x, y))
@@ -186,7 +186,7 @@ def spacing(x: Value) -> Value:
     return abs_p.bind(step) if dtype_of(x) == FLOAT16 else step
 
 
-def ldexp(x: Value, n: Any) -> Value:
+def ldexp(x: Value, n: Value) -> Value:
     """``x * 2**n`` for integers `n`: exact, by multiplying with one power of two per binary digit of `n`."""
     double = dtype_of(x) == FLOAT64
     digits, bound = (9, 2200) if double else (6, 300)  # beyond the bound every result is 0 or infinite
@@ -194,7 +194,7 @@ def ldexp(x: Value, n: Any) -> Value:
     down = lt_p.bind(n, literal(0, n))
     size = abs_p.bind(n)
 
-    def step(x: Value, taken: Any, power: int) -> Any:
+    def step(x: Value, taken: Value, power: int) -> Value:
         factor = select_p.bind(down, literal(2.0**-power, x), literal(2.0**power, x))
         return mul_p.bind(x, select_p.bind(taken, factor, literal(1.0, x)))
 
@@ -272,7 +272,7 @@ def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
     general = binary(ufunc, pow_p.bind, "")
     general_operator = binary_operator(ufunc, pow_p.bind)
 
-    def by_integer(x: Value, y: Value, keep_weak: bool) -> Any:
+    def by_integer(x: Value, y: Value, keep_weak: bool) -> Value | None:
         n = _integer_exponent(y)
         if n is None:
             return None
@@ -280,7 +280,7 @@ def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
         weak = keep_weak and keys[0] in WEAK_DTYPES and keys[1] in WEAK_DTYPES
         return _power_by_integer(x, n, resolved(ufunc, keys)[0], weak)
 
-    def function(x: Value, y: Value, /, **options: Any) -> Any:
+    def function(x: Value, y: Value, /, **options: Param) -> Any:
         if options:
             return general(x, y, **options)
         x = operand(x, ufunc.__name__)
@@ -289,7 +289,7 @@ def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
         power = by_integer(x, y, keep_weak=False)
         return general(x, y) if power is None else finish(power)
 
-    def apply(x: Any, y: Any) -> Any:
+    def apply(x: Value, y: Any) -> Value:
         if autocasting.used:
             x, y = autocast.adjusted(ufunc.__name__, x, y)
         if isinstance(x, Tracer):
@@ -339,7 +339,7 @@ def _compared(prim: Primitive, ufunc: np.ufunc) -> Body:
 def _beyond(compare: Body, ufunc: np.ufunc) -> Body:
     """Extend a comparison to Python integers out of the other operand's range, where the outcome is certain."""
 
-    def function(x: Value, y: Any, /, **options: Any) -> Any:
+    def function(x: Value, y: ArrayLike, /, **options: Param) -> Any:
         try:
             return compare(x, y, **options)
         except OverflowError:
@@ -381,7 +381,7 @@ def _equality(ufunc: np.ufunc, prim: Primitive, outcome: np.bool_) -> Body:
 
     reflected = f"__{prim.name}__"
 
-    def apply(x: Any, y: Any) -> Any:
+    def apply(x: ArrayLike, y: ArrayLike) -> Any:
         result = compare(x, y)
         if result is NotImplemented and not hasattr(y, "__array_ufunc__"):
             result = taken_over(reflected, x, y)

@@ -10,7 +10,7 @@ from ...core.debug_nans import describe, has_nan
 from ...core.dtypes import is_inexact
 from ...core.kernel import Indexed, IndexEmitter, Reshape
 from ...core.primitive import Effect, Primitive
-from ...core.values import Value
+from ...core.values import Param, Tangent, Value
 from ...errors import NaNError
 from ...errors.source import Source, replayed
 from ...passes.rewriter import identity
@@ -18,11 +18,11 @@ from ...runtime.context import run_with
 from ..series import of_linear
 
 
-def _identity(x: Value, **params: Any) -> Value:
+def _identity(x: Value, **params: Param) -> Value:
     return x
 
 
-def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _barrier_jvp(primals: Sequence[Value], tangents: Sequence[Tangent]) -> tuple[Value, Tangent]:
     (t,) = tangents
     ans = barrier_p.bind(*primals)
     return ans, Zero(ans) if type(t) is Zero else barrier_p.bind(t)
@@ -42,7 +42,7 @@ barrier_p: Primitive = Primitive(
 )
 
 
-def _name_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> tuple[Any, Any]:
+def _name_jvp(primals: Sequence[Value], tangents: Sequence[Tangent], *, name: str) -> tuple[Value, Tangent]:
     (t,) = tangents
     ans = name_p.bind(*primals, name=name)
     return ans, Zero(ans) if type(t) is Zero else name_p.bind(t, name=name)
@@ -85,13 +85,13 @@ def _check(x: Value, *, what: str) -> Value:
     return x
 
 
-def _check_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, what: str) -> tuple[Any, Any]:
+def _check_jvp(primals: Sequence[Value], tangents: Sequence[Tangent], *, what: str) -> tuple[Value, Tangent]:
     (t,) = tangents
     ans = check_nans_p.bind(*primals, what=what)
     return ans, Zero(ans) if type(t) is Zero else check_nans_p.bind(t, what=f"the derivative of {what}")
 
 
-def _check_kernel(k: IndexEmitter, index: Any, x: Any, *, out: Aval, what: str) -> Any:
+def _check_kernel(k: IndexEmitter, index: Value, x: Value, *, out: Aval, what: str) -> Any:
     value = x[index]
     k.fail_if(value.ne(value))
     return value

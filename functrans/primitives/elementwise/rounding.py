@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core import BOOL, Primitive, is_float
 from ...core.kernel import IndexEmitter, ScalarEmitter
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ..families import elementwise, literal
 from ..structure.linear import Rule
 from .arithmetic import divides, eq_p, mul_p, neg_p, select_p
@@ -61,7 +61,7 @@ def _safe_divisor(k: IndexEmitter, y: Any) -> tuple[Any, Any, Any]:
     return k.where(zero | minus, k.const(1, y.dtype), y), zero, minus
 
 
-def _floor_divide_kernel(k: IndexEmitter, x: Any, y: Any) -> Any:
+def _floor_divide_kernel(k: IndexEmitter, x: ArrayLike, y: ArrayLike) -> Any:
     if is_float(x.dtype):
         return _floor_divide_float(k, x, y)
     one, none = k.const(1, x.dtype), k.const(0, x.dtype)
@@ -74,7 +74,7 @@ def _floor_divide_kernel(k: IndexEmitter, x: Any, y: Any) -> Any:
     return k.where(zero, none, k.where(minus, -x, k.where(down, quotient - one, quotient)))
 
 
-def _floor_divide_float(k: IndexEmitter, x: Any, y: Any) -> Any:
+def _floor_divide_float(k: IndexEmitter, x: ArrayLike, y: ArrayLike) -> Any:
     zero = k.const(0, x.dtype)
     rest = k.call("fmod", x, y)
     quotient = (x - rest) / y
@@ -199,7 +199,7 @@ nextafter_p: Primitive = elementwise(
 # --- NaN and infinity ---------------------------------------------------------------------------------------
 
 
-def _is_finite_kernel(k: ScalarEmitter, x: Any) -> Any:
+def _is_finite_kernel(k: ScalarEmitter, x: ArrayLike) -> Any:
     if x.dtype.kind == "c":
         return _is_finite_kernel(k, k.call("real", x)) & _is_finite_kernel(k, k.call("imag", x))
     return k.call("abs", x) < np.inf

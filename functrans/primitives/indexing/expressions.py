@@ -16,7 +16,7 @@ import numpy as np
 from ... import errors
 from ...arrays.array import unwrap
 from ...core import INT64, Tracer, because, is_abstract, operators
-from ...core.values import Index, Value
+from ...core.values import ArrayLike, Index, Value
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import mul_p
 from ..structure.linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p
@@ -257,7 +257,7 @@ class _Reader:
             self.index.append(i % n)
             self.take(i % n, i % n + 1, 1)
 
-    def array(self, a: Any) -> None:
+    def array(self, a: ArrayLike) -> None:
         n = self.shape[self.axis]
         self.original.append(self.axis)
         self.index.append((0, n, 1))
@@ -340,7 +340,7 @@ def _slice_indices(entry: slice, n: int) -> tuple[int, int, int]:
         raise errors.InvalidIndexError("slice step cannot be zero") from None
 
 
-def _common_shape(indices: Sequence[Any]) -> tuple[int, ...]:
+def _common_shape(indices: Sequence[Value]) -> tuple[int, ...]:
     shapes = [shape_of(i) for i in indices]
     try:
         return broadcast_shapes("index", *shapes)
@@ -368,7 +368,7 @@ def take_view(x: Value, plan: Plan) -> Value:
     return x if shape_of(x) == plan.view else reshape_p.bind(x, shape=plan.view)
 
 
-def take(x: Any, plan: Plan, fill_value: Any = None) -> Value:
+def take(x: ArrayLike, plan: Plan, fill_value: ArrayLike = None) -> Value:
     """Return the elements that an expression selects."""
     out = take_view(x, plan)
     if not plan.axes:

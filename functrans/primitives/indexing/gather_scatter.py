@@ -23,7 +23,7 @@ from ...core.dtypes import INT64
 from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Pointwise
 from ...core.primitive import Linear, Primitive
-from ...core.values import Index, Value
+from ...core.values import ArrayLike, Index, Param, Tangent, Value
 from ...errors import ShapeError
 from ...passes.rewind import Back, variables
 from ...passes.toolkit import new_equation
@@ -72,8 +72,8 @@ def scatter_impl(ufunc: np.ufunc | None) -> Rule:
 
     def impl(
         x: Value,
-        updates: Any,
-        *indices: Any,
+        updates: ArrayLike,
+        *indices: ArrayLike,
         axes: tuple[int, ...],
         mode: str,
         unique_indices: bool = False,
@@ -138,8 +138,13 @@ def scatter_batch(prim: Callable[[], Primitive]) -> Rule:
     """Batch a scatter: a full slice takes the batch axis, or the lane number indexes it."""
 
     def batch(
-        size: int, args: Sequence[Any], dims: Sequence[int | None], *, axes: tuple[int, ...], **params: Any
-    ) -> tuple[Any, int]:
+        size: int,
+        args: Sequence[Value],
+        dims: Sequence[int | None],
+        *,
+        axes: tuple[int, ...],
+        **params: Param,
+    ) -> tuple[Value, int]:
         x = batched_first(size, args[0], dims[0])
         updates = batched_first(size, args[1], dims[1])
         axes = tuple([a + 1 for a in axes])
@@ -210,7 +215,7 @@ def scatter_kernel(combination: Primitive | None) -> Block:
                 k.store(out, target, value if combine is None else combine(k, k.load(out, target), value))
 
     def written(
-        x: Any, updates: Any, index: Index, *others: Any, axes: tuple[int, ...], **params: Any
+        x: ArrayLike, updates: ArrayLike, index: Index, *others: Any, axes: tuple[int, ...], **params: Param
     ) -> Any:
         rest = iter(range(index.aval.ndim, updates.aval.ndim))
         return tuple([None if d in axes else next(rest) for d in range(x.aval.ndim)])
@@ -222,13 +227,13 @@ def scatter_kernel(combination: Primitive | None) -> Block:
 
 
 def _gather_abstract(
-    x: Aval, *indices: Aval, axes: tuple[int, ...], mode: str, fill_value: Any = None
+    x: Aval, *indices: Aval, axes: tuple[int, ...], mode: str, fill_value: ArrayLike = None
 ) -> Aval:
     return Aval(index_shapes.indexed_shape("gather", x, indices, axes, mode), x.dtype)
 
 
 def _gather_impl(
-    x: Any, *indices: Any, axes: tuple[int, ...], mode: str, fill_value: Any = None
+    x: ArrayLike, *indices: ArrayLike, axes: tuple[int, ...], mode: str, fill_value: Any = None
 ) -> np.ndarray:
     if mode == "raise":
         try:
@@ -254,8 +259,8 @@ def _take(x: np.ndarray, indices: Sequence[Any], axes: tuple[int, ...]) -> np.nd
 
 
 def _gather_transpose(
-    ct: Any, x: Linear, *indices: Any, axes: tuple[int, ...], mode: str, fill_value: Any = None
-) -> list[Any]:
+    ct: Value, x: Linear, *indices: Value, axes: tuple[int, ...], mode: str, fill_value: Any = None
+) -> list[Value | None]:
     back = scatter_add_p.bind(zeros(x.aval), ct, *indices, axes=axes, mode=mode)
     return [back, *[None] * len(indices)]
 
@@ -264,17 +269,17 @@ def _gather_accumulate(
     ct: Value,
     totals: Sequence[Any],
     x: Linear,
-    *indices: Any,
+    *indices: ArrayLike,
     axes: tuple[int, ...],
     mode: str,
-    fill_value: Any = None,
+    fill_value: ArrayLike = None,
 ) -> list[Any]:
     return [scatter_add_p.bind(totals[0], ct, *indices, axes=axes, mode=mode), *[None] * len(indices)]
 
 
 def _gather_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, axes: tuple[int, ...], **params: Any
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, axes: tuple[int, ...], **params: Param
+) -> tuple[Value, int]:
     x, d = args[0], dims[0]
     if all(e is None for e in dims[1:]):
         assert d is not None
@@ -318,7 +323,9 @@ def _gather_kernel(
     )
 
 
-def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _gather_jvp(
+    primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param
+) -> tuple[Value, Tangent]:
     ans = gather_p.bind(*primals, **params)
     t = tangents[0]
     if type(t) is Zero:
@@ -346,7 +353,9 @@ gather_p: Primitive = Primitive(
 # --- scatter ------------------------------------------------------------------------------------------------
 
 
-def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], mode: str, fill_value: Any = 0) -> Any:
+def gathered(
+    x: Value, indices: Sequence[Value], axes: tuple[int, ...], mode: str, fill_value: Any = 0
+) -> Value:
     """Return the elements at a scatter's indices, and `fill_value` where the scatter drops the update."""
     fill = {"fill_value": fill_value} if mode in ("fill", "drop") else {}
     return gather_p.bind(x, *indices, axes=axes, mode=mode, **fill)
@@ -359,7 +368,7 @@ def _as_rows(condition: Value, shape: tuple[int, ...]) -> Value:
     )
 
 
-def _is_last(shape: tuple[int, ...], indices: Sequence[Any], axes: tuple[int, ...], mode: str) -> Value:
+def _is_last(shape: tuple[int, ...], indices: Sequence[Value], axes: tuple[int, ...], mode: str) -> Value:
     """Return for each index whether its update wins, as the last at its position."""
     common, extents = shape_of(indices[0]), tuple([shape[d] for d in axes])
     count, every = prod(common), tuple(range(len(axes)))
@@ -383,11 +392,11 @@ def _scatter_transpose(
     ct: Value,
     x: Any,
     updates: Any,
-    *indices: Any,
+    *indices: Value,
     axes: tuple[int, ...],
     mode: str,
     unique_indices: bool = False,
-) -> list[Any]:
+) -> list[Value | None]:
     """The cotangent is read before zeros are written, so that these can overwrite it in place."""
     cts: list[Any] = [None] * (2 + len(indices))
     common = shape_of(indices[0])
@@ -422,14 +431,14 @@ scatter_p: Primitive = Primitive(
 
 
 def _scatter_add_transpose(
-    ct: Any,
+    ct: Value,
     x: Any,
     updates: Any,
-    *indices: Any,
+    *indices: Value,
     axes: tuple[int, ...],
     mode: str,
     unique_indices: bool = False,
-) -> list[Any]:
+) -> list[Value | None]:
     back = gathered(ct, indices, axes, mode) if type(updates) is Linear else None
     return [ct if type(x) is Linear else None, back, *[None] * len(indices)]
 

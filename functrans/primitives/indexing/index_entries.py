@@ -12,7 +12,7 @@ from ...arrays.array import unwrap
 from ...arrays.protocols import is_jax_array
 from ...arrays.traced_parts import has_tracer, holds_tracers
 from ...core import INT64, Tracer, dtype_kind
-from ...core.values import Index, Value
+from ...core.values import ArrayLike, Index, Value
 from ..elementwise.arithmetic import convert
 from ..structure.linear import reshape_p, shape_of
 from ..structure.shape import concatenate_p
@@ -105,7 +105,7 @@ def _mask(a: np.ndarray) -> Mask:
     return Mask(np.nonzero(a) if a.ndim else (np.zeros(int(a), INT64),), a.shape)
 
 
-def _from_sequence(e: Any) -> Any:
+def _from_sequence(e: ArrayLike) -> Any:
     """Convert a nested list to an index array; traced elements are stacked."""
     if is_jax_array(e):
         e = unwrap(e.__jax_array__())
@@ -125,7 +125,7 @@ def _from_sequence(e: Any) -> Any:
     )
 
 
-def _plain_indices(e: Any) -> np.ndarray:
+def _plain_indices(e: Value) -> np.ndarray:
     a = np.asarray(e)
     if a.dtype.kind == "O":  # elements with __index__
         return index_array(e)

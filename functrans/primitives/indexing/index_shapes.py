@@ -22,7 +22,7 @@ from ...core import (
     is_inexact,
 )
 from ...core.kernel import IndexEmitter
-from ...core.values import Value
+from ...core.values import Param, Params, Value
 from ..elementwise.arithmetic import convert, ge_p, lt_p, select_p
 from ..elementwise.bits import and_p
 from ..structure.linear import batched_first, shape_of
@@ -79,8 +79,8 @@ def with_leading(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def batched_indices(
-    size: int, indices: Sequence[Any], dims: Sequence[int | None], shared_lane: bool
-) -> list[Any]:
+    size: int, indices: Sequence[Value], dims: Sequence[int | None], shared_lane: bool
+) -> list[Value]:
     """Return index arrays with the batch axis first, preceded by an array of lane numbers if each lane indexes its own
     operand.
     """
@@ -121,7 +121,7 @@ class GatherScatterMode(enum.StrEnum):
         return GatherScatterMode(checked_mode("fill" if mode is None else mode).replace("drop", "fill"))
 
 
-def checked_mode(mode: Any) -> str:
+def checked_mode(mode: str) -> str:
     """Return the mode as a str.
 
     Raises
@@ -134,7 +134,7 @@ def checked_mode(mode: Any) -> str:
     return str(mode)
 
 
-def negative_outside(i: Any, mode: str) -> Value:
+def negative_outside(i: Value, mode: str) -> Value:
     """Signed integers, as indices of which negative ones do not count from the end.
 
     They become the largest integer, which is outside of any array, and 0 where a mode clips. A mode that wraps leaves
@@ -157,12 +157,12 @@ def negative_outside(i: Any, mode: str) -> Value:
     return select_p.bind(lt_p.bind(wide, np.int64(0)), np.int64(outside), wide)
 
 
-def raises(*, mode: str, **params: Any) -> Effect:
+def raises(*, mode: str, **params: Param) -> Effect:
     """Return the effects of a gather or scatter."""
     return Effect.RAISE if mode == "raise" else Effect.NONE
 
 
-def guard(categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+def guard(categories: Sequence[str], args: Sequence[Value], params: Params) -> tuple[Any, Any]:
     """The slot ``guard`` of gathers and scatters: an index may be out of bounds, where it would otherwise raise."""
     axes = params["axes"]
     if params["mode"] != "raise" or "index" not in categories:
@@ -177,7 +177,7 @@ def guard(categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]
 
 
 def resolve(
-    indices: Sequence[Any], shape: tuple[int, ...], axes: tuple[int, ...], mode: str
+    indices: Sequence[Value], shape: tuple[int, ...], axes: tuple[int, ...], mode: str
 ) -> tuple[list[Any], np.ndarray | None]:
     """Return indices moved into bounds, and a mask of those that were in bounds (None: all).
 

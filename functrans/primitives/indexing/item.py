@@ -48,8 +48,8 @@ def _batched(index: Index, size: int) -> Index:
 
 
 def _getitem_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int], *, index: Index, shape: tuple[int, ...]
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int], *, index: Index, shape: tuple[int, ...]
+) -> tuple[Value, int]:
     x = move_axis(args[0], dims[0], 0)
     return getitem_p.bind(x, index=_batched(index, size), shape=(size, *shape)), 0
 
@@ -73,8 +73,8 @@ def _putitem_impl(x: Value, *, index: Index, shape: tuple[int, ...]) -> np.ndarr
 
 
 def _putitem_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int], *, index: Index, shape: tuple[int, ...]
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int], *, index: Index, shape: tuple[int, ...]
+) -> tuple[Value, int]:
     x = move_axis(args[0], dims[0], 0)
     return putitem_p.bind(x, index=_batched(index, size), shape=(size, *shape)), 0
 
@@ -89,7 +89,7 @@ def _putitem_kernel(
         k.store(out, _at(index, where), k.load(x, where))
 
 
-def _putitem_transpose(ct: Value, x: Linear, *, index: Index, shape: tuple[int, ...]) -> list[Any]:
+def _putitem_transpose(ct: Value, x: Linear, *, index: Index, shape: tuple[int, ...]) -> list[Value | None]:
     return [getitem_p.bind(ct, index=index, shape=x.aval.shape)]
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import INT64, IndexOutOfBoundsError
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ..elementwise.arithmetic import clamp_p, convert, ge_p, le_p, lt_p, select_p
 from ..elementwise.bits import and_p
 from ..structure.linear import add_p, broadcast_in_dim_p, reshape_p, shape_of, transpose_p
@@ -84,7 +84,7 @@ class PlacedWindows(NamedTuple):
         return tuple([source[p] if p in source else next(outer) for p in range(count)])
 
 
-def index_arrays(windows: PlacedWindows, starts: Any, mode: str) -> tuple[list[Any], str]:
+def index_arrays(windows: PlacedWindows, starts: ArrayLike, mode: str) -> tuple[list[Any], str]:
     """Return the index arrays, and the mode for the canonical gather or scatter.
 
     Mode "clip" moves a window until it fits. Modes "fill" and "drop" leave out a whole window if it does not fit, and
@@ -108,7 +108,7 @@ def index_arrays(windows: PlacedWindows, starts: Any, mode: str) -> tuple[list[A
     return arrays, "promise_in_bounds" if inside else mode
 
 
-def _column(starts: Any, i: int) -> Value:
+def _column(starts: Value, i: int) -> Value:
     """Return one column of the start indices, as int64."""
     shape = shape_of(starts)
     if shape[-1] != 1:
@@ -121,7 +121,7 @@ def _column(starts: Any, i: int) -> Value:
     return convert(reshape_p.bind(starts, shape=shape[:-1]), INT64)
 
 
-def _start(start: Any, n: int, size: int, mode: str) -> Value:
+def _start(start: Value, n: int, size: int, mode: str) -> Value:
     """Return adjusted starts, with which the canonical gather treats elements out of bounds as `mode` says."""
     zero, last = np.int64(0), np.int64(n - size)
     if mode in ("clip", "promise_in_bounds"):
@@ -137,7 +137,7 @@ def _start(start: Any, n: int, size: int, mode: str) -> Value:
     return start
 
 
-def _spread(x: Any, common: tuple[int, ...]) -> Value:
+def _spread(x: ArrayLike, common: tuple[int, ...]) -> Value:
     shape = shape_of(x)
     if shape == common:
         return x

@@ -13,7 +13,7 @@ from ...core.dtypes import INT64
 from ...core.kernel import Block, BlockEmitter, Buffer
 from ...core.primitive import Primitive
 from ...core.trace import Tracer, eval_trace, tracing
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Params, Tangent, Value
 from ...errors import ShapeError
 from ..elementwise.arithmetic import (
     Pair,
@@ -96,14 +96,14 @@ class SortedUpdates(NamedTuple):
         return scatter_p.bind(empty, x, self.order, axes=(0,), mode="promise_in_bounds", unique_indices=True)
 
 
-def sorted_updates(places: Any) -> SortedUpdates:
+def sorted_updates(places: ArrayLike) -> SortedUpdates:
     """Sort updates by the positions that `flat_places` gives."""
     places = reshape_p.bind(places, shape=(prod(shape_of(places)),))
     order = argsort(places, 0)
     return SortedUpdates(order, gathered(places, [order], (0,), "promise_in_bounds"))
 
 
-def ranks(places: Any) -> Value:
+def ranks(places: ArrayLike) -> Value:
     """Return for each update the number of earlier ones at the same position."""
     updates = sorted_updates(places)
     position = iota(shape_of(updates.places), 0)
@@ -115,7 +115,7 @@ def ranks(places: Any) -> Value:
 # --- products of all but one --------------------------------------------------------------------------------
 
 
-def products_of_others(updates: Value, places: Any, size: int) -> Value:
+def products_of_others(updates: Value, places: ArrayLike, size: int) -> Value:
     """Return for each update the product of all others at its position; there are `size` positions.
 
     It does not divide, so zeros are safe in derivatives of any order.
@@ -153,7 +153,7 @@ def _others_kernel(
                 k.store(product, [place, *index], before * k.load(rows, [i, *index]))
 
 
-def _others_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, size: int) -> tuple[Any, Any]:
+def _others_jvp(primals: Sequence[Any], tangents: Sequence[Tangent], *, size: int) -> tuple[Any, Any]:
     (rows, places), t = primals, tangents[0]
     ans = others_at_p.bind(rows, places, size=size)
     return (ans, Zero(ans)) if type(t) is Zero else (ans, _doubled(rows, t, places)[1])
@@ -174,7 +174,7 @@ def _others_batch(
     return reshape_p.bind(others_at_p.bind(rows, places, size=lanes * size), shape=shape), 0
 
 
-def _doubled(rows: Any, t: Any, places: Any) -> Pair:
+def _doubled(rows: ArrayLike, t: ArrayLike, places: ArrayLike) -> Pair:
     """Return the products of others and their tangents by products alone. Each of ``2 log2(n)`` passes doubles the
     number of factors in a product.
     """
@@ -186,7 +186,7 @@ def _doubled(rows: Any, t: Any, places: Any) -> Pair:
     return updates.restored(value), updates.restored(tangent)
 
 
-def _before(rows: Pair, places: Any) -> Pair:
+def _before(rows: Pair, places: ArrayLike) -> Pair:
     """Return for each row the product of the earlier rows at the same position."""
     n = shape_of(places)[0]
     product = _shifted(rows, places, 1)
@@ -201,7 +201,7 @@ def _reversed(x: Pair) -> Pair:
     return rev_p.bind(x[0], dimensions=(0,)), rev_p.bind(x[1], dimensions=(0,))
 
 
-def _shifted(rows: Pair, places: Any, distance: int) -> Pair:
+def _shifted(rows: Pair, places: ArrayLike, distance: int) -> Pair:
     """Return the row `distance` before each one; where that has another position, 1 with tangent 0."""
     shape = shape_of(rows[0])
     config = ((distance, -distance, 0), *[(0, 0, 0)] * (len(shape) - 1))
@@ -215,13 +215,13 @@ def _shifted(rows: Pair, places: Any, distance: int) -> Pair:
     return value, tangent
 
 
-def _joins(places: Any, distance: int) -> Value:
+def _joins(places: ArrayLike, distance: int) -> Value:
     """Return whether the element `distance` before each one exists and is equal."""
     earlier = pad_p.bind(places, np.int64(-2), padding_config=((distance, -distance, 0),))
     return eq_p.bind(places, earlier)
 
 
-def _others_impl(rows: Any, places: Any, *, size: int) -> np.ndarray:
+def _others_impl(rows: ArrayLike, places: ArrayLike, *, size: int) -> np.ndarray:
     return np.asarray(tracing(eval_trace, _doubled, rows, np.zeros_like(rows), places)[0])
 
 
@@ -237,14 +237,14 @@ others_at_p: Primitive = Primitive(
 )
 
 
-def _distinct(x: Value, indices: Sequence[Any], params: dict[str, Any]) -> bool:
+def _distinct(x: Value, indices: Sequence[Any], params: Params) -> bool:
     """Whether it is known that no two updates have the same position."""
     if params.get("unique_indices") or prod(shape_of(indices[0])) <= 1:
         return True
     return all_different(shape_of(x), indices, params["axes"], params["mode"])
 
 
-def _others(x: Value, updates: Value, indices: Sequence[Any], params: dict[str, Any]) -> Any:
+def _others(x: Value, updates: Value, indices: Sequence[Any], params: Params) -> Any:
     """Return the factor of each update's tangent: the product of everything else at its position."""
     axes, mode = params["axes"], params["mode"]
     if _distinct(x, indices, params):
@@ -254,7 +254,7 @@ def _others(x: Value, updates: Value, indices: Sequence[Any], params: dict[str, 
     return mul_p.bind(gathered(x, indices, axes, mode), products_of_others(updates, places, size))
 
 
-def _scatter_mul_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _scatter_mul_jvp(primals: Sequence[Any], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Any]:
     x, updates, *indices = primals
     t_x, t_u = tangents[:2]
     ans = scatter_mul_p.bind(x, updates, *indices, **params)
@@ -266,7 +266,9 @@ def _scatter_mul_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: 
     return ans, t
 
 
-def _scatter_mul_transpose(ct: Value, x: Value, updates: Value, *indices: Any, **params: Any) -> list[Any]:
+def _scatter_mul_transpose(
+    ct: Value, x: Value, updates: Value, *indices: ArrayLike, **params: Param
+) -> list[Any]:
     return [scatter_mul_p.bind(ct, updates, *indices, **params), None, *[None] * len(indices)]
 
 
@@ -285,7 +287,7 @@ scatter_mul_p: Primitive = Primitive(
 )
 
 
-def _scatter_div_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _scatter_div_jvp(primals: Sequence[Any], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Any]:
     """A divisor contributes ``-result / divisor``, whatever the order of the divisors at a position."""
     x, updates, *indices = primals
     t_x, t_u = tangents[:2]
@@ -300,7 +302,9 @@ def _scatter_div_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: 
     return ans, t
 
 
-def _scatter_div_transpose(ct: Value, x: Value, updates: Value, *indices: Any, **params: Any) -> list[Any]:
+def _scatter_div_transpose(
+    ct: Value, x: Value, updates: Value, *indices: ArrayLike, **params: Param
+) -> list[Any]:
     return [scatter_div_p.bind(ct, updates, *indices, **params), None, *[None] * len(indices)]
 
 
@@ -327,7 +331,7 @@ def _extremal_jvp(prim: Callable[[], Primitive], combine: Primitive) -> Rule:
     rule = combine.jvp
     assert rule is not None
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Any]:
         x, updates, *indices = primals
         ans = prim().bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Aval, Block, BlockEmitter, Buffer, Effect, LinAlgError, Linear, Primitive, Zero, is_float
-from ...core.values import Value
+from ...core.values import ArrayLike, Tangent, Value
 from ..axes import same_dtype
 from ..elementwise.arithmetic import mul_p, neg_p, sub_p
 from ..elementwise.complexes import conj_p
@@ -57,15 +57,15 @@ def _abstract(factor: Aval, t: Aval, *, back: bool) -> Aval:
     return t.strong()
 
 
-def _left(factor: Any, x: Value, transpose: bool = False) -> Value:
+def _left(factor: Value, x: Value, transpose: bool = False) -> Value:
     return solve(factor, x, left_side=True, lower=True, transpose_a=transpose)
 
 
-def _right(factor: Any, x: Value, transpose: bool = False) -> Value:
+def _right(factor: Value, x: Value, transpose: bool = False) -> Value:
     return solve(factor, x, left_side=False, lower=True, transpose_a=transpose)
 
 
-def _impl(factor: Any, t: Value, *, back: bool) -> np.ndarray:
+def _impl(factor: ArrayLike, t: Value, *, back: bool) -> np.ndarray:
     factor = np.tril(factor)
     if back:
         inner = halved(np.swapaxes(factor, -1, -2) @ np.tril(t))
@@ -73,7 +73,7 @@ def _impl(factor: Any, t: Value, *, back: bool) -> np.ndarray:
     return factor @ halved(_left(factor, _right(factor, _mirrored(t), True)))
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, back: bool) -> tuple[Any, Any]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Tangent], *, back: bool) -> tuple[Value, Tangent]:
     (factor, t), (e, t_t) = primals, tangents
     ans = cholesky_slope_p.bind(factor, t, back=back)
     out = None if type(t_t) is Zero else cholesky_slope_p.bind(factor, t_t, back=back)
@@ -83,7 +83,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, back: bool) -> tupl
     return ans, Zero(ans) if out is None else out
 
 
-def _moved(factor: Any, t: Value, e: Any) -> Value:
+def _moved(factor: Value, t: Value, e: Value) -> Value:
     """The derivative of ``L phi(M)``, ``M = L^-1 S L^-T``, in L: ``M' = -(F M + M F^T)`` where ``F = L^-1 L'``."""
     m = _left(factor, _right(factor, _mirrored(t), True))
     f = matrix_product(_left(factor, e), m)
@@ -91,7 +91,7 @@ def _moved(factor: Any, t: Value, e: Any) -> Value:
     return add_p.bind(matrix_product(e, halved(m)), matrix_product(factor, halved(change)))
 
 
-def _moved_back(factor: Any, ct: Value, e: Any) -> Value:
+def _moved_back(factor: Value, ct: Value, e: Value) -> Value:
     """The derivative of ``S = L^-T phi(L^T C) L^-1`` in L, folded."""
     ct = triangle(ct, lower=True)
     inner = halved(matrix_product(matrix_transpose(factor), ct))
@@ -102,12 +102,12 @@ def _moved_back(factor: Any, ct: Value, e: Any) -> Value:
     return _folded(sub_p.bind(out, _right(factor, matrix_product(s, e))))
 
 
-def _transpose(ct: Value, factor: Any, t: Value, *, back: bool) -> list[Any]:
+def _transpose(ct: Value, factor: ArrayLike, t: Value, *, back: bool) -> list[Tangent]:
     assert type(factor) is not Linear, "cholesky_slope is not linear in the factor"
     return [None, cholesky_slope_p.bind(factor, ct, back=not back)]
 
 
-def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None], *, back: bool) -> tuple[Any, int]:
+def _batch(size: int, args: Sequence[Value], dims: Sequence[int | None], *, back: bool) -> tuple[Value, int]:
     factor, t = [batched_first(size, x, d) for x, d in zip(args, dims)]
     return cholesky_slope_p.bind(factor, t, back=back), 0
 
@@ -115,7 +115,7 @@ def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None], *, back: 
 # --- kernels ------------------------------------------------------------------------------------------------
 
 
-def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, back: bool) -> None:
+def _kernel(k: BlockEmitter, operands: ArrayLike, results: Sequence[Buffer], *, back: bool) -> None:
     (factor, _), (out,) = operands, results
     *batch, n, _ = out.shape
     k.copy(out, operands[1])
@@ -146,7 +146,7 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, back: 
 
 
 def _back_block(
-    k: BlockEmitter, factor: Buffer, out: Buffer, b: Sequence[Any], j: Any, width: Any, square: Buffer
+    k: BlockEmitter, factor: Buffer, out: Buffer, b: Sequence[Any], j: ArrayLike, width: Any, square: Buffer
 ) -> None:
     """Process the rows of one block from j on: ``[R D]`` of the factor with ``[B C]`` below, and the same of `out`."""
     n = out.shape[-1]
@@ -154,7 +154,7 @@ def _back_block(
     rows = -after + n
     start = offset_of(b, out.shape)
 
-    def at(x: Buffer, i: Any, column: Any) -> tuple[Buffer, Any]:
+    def at(x: Buffer, i: ArrayLike, column: Any) -> tuple[Buffer, Any]:
         return x, i * n + column + start
 
     # BLAS is column-major: it sees all matrices transposed.
@@ -176,7 +176,7 @@ def _back_block(
 
 
 def _back_rows(
-    k: BlockEmitter, factor: Buffer, out: Buffer, b: Sequence[Any], first: Any, width: Any
+    k: BlockEmitter, factor: Buffer, out: Buffer, b: Sequence[Any], first: ArrayLike, width: Any
 ) -> None:
     """Process a diagonal block, row by row from the last."""
     after = first + width
@@ -218,7 +218,7 @@ def _cholesky_abstract(x: Aval, *, on_error: str) -> Aval:
 
 
 @not_of_low("cholesky")
-def _cholesky_impl(x: Any, *, on_error: str) -> np.ndarray:
+def _cholesky_impl(x: ArrayLike, *, on_error: str) -> np.ndarray:
     try:
         return np.linalg.cholesky(x)
     except np.linalg.LinAlgError:
@@ -267,7 +267,9 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: 
     return factor, matrix_product(factor, halved(inner))
 
 
-def _cholesky_batch(size: int, args: Sequence[Any], dims: Sequence[int], *, on_error: str) -> tuple[Any, int]:
+def _cholesky_batch(
+    size: int, args: Sequence[Value], dims: Sequence[int], *, on_error: str
+) -> tuple[Value, int]:
     return cholesky_p.bind(move_axis(args[0], dims[0], 0), on_error=on_error), 0
 
 

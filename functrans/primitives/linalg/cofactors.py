@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import INT32, INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Zero, quietly, real_dtype
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ..elementwise.arithmetic import (
     convert_element_type_p,
     eq_p,
@@ -149,7 +149,7 @@ def _joined(b: _Blocks) -> Value:
     return concatenate_p.bind(*rows, dimension=rank - 2)
 
 
-def _product(*factors: Any) -> Value:
+def _product(*factors: Value) -> Value:
     return reduce(matrix_product, factors)
 
 
@@ -157,7 +157,7 @@ def _sum(*terms: Any) -> Value:
     return reduce(add_p.bind, terms)
 
 
-def _gaps(r: Any) -> Any:
+def _gaps(r: Value) -> Any:
     """Return 1 where the leading block of a triangular factor has a zero diagonal up to rounding, else 0."""
     n, dtype = shape_of(r)[-1], dtype_of(r)
     size = abs_p.bind(diagonal_of(r))
@@ -171,7 +171,7 @@ def _gaps(r: Any) -> Any:
     return _blocks(gaps).head
 
 
-def _bordered_slope(b: Any, f: Any, r: Any) -> Value:
+def _bordered_slope(b: ArrayLike, f: Any, r: ArrayLike) -> Value:
     """The tangent of the cofactors of a matrix whose leading block is regular.
 
     The adjugate is ``d [[s B11^-1 + X J Y, -X J], [-J Y, J]]``, where d = det B11, X = B11^-1 B12, Y = B21 B11^-1,
@@ -352,7 +352,7 @@ def _small_slope(a: Value, t: Value) -> Value:
     )
 
 
-def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
+def _batch(size: int, args: Sequence[Value], dims: Sequence[int | None]) -> tuple[Value, int]:
     return cofactors_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)]), 0
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, Aval, Primitive, Zero, aval_of, complex_dtype, is_float, is_inexact, real_dtype
-from ...core.values import Value
+from ...core.values import Param, Tangent, Value
 from ...errors import LinAlgError, NoRuleError
 from ...runtime.libraries import scipy
 from ..structure.linear import batched_first
@@ -31,7 +31,7 @@ def _decomposition(
     """A primitive that calls `function` for each matrix, and has no derivative."""
     this: list[Primitive] = []
 
-    def impl(*arrays: Value, on_error: str, **params: Any) -> tuple[np.ndarray, ...]:
+    def impl(*arrays: Value, on_error: str, **params: Param) -> tuple[np.ndarray, ...]:
         avals = abstract(*map(aval_of, arrays), on_error=on_error, **params)
         outs = tuple([np.zeros(a.shape, a.dtype) for a in avals])
         for place in np.ndindex(arrays[0].shape[:-2]) if arrays[0].size else ():
@@ -51,13 +51,13 @@ def _decomposition(
                 out[place] = part if results is not None or is_inexact(out.dtype) else 0
         return outs
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Any]:
         if any(type(t) is not Zero for t in tangents):
             raise NoRuleError(_NO_DERIVATIVE.format(name=name))
         outs = this[0].bind(*primals, **params)
         return outs, tuple([Zero(out) for out in outs])
 
-    def batch(size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def batch(size: int, args: Sequence[Any], dims: Sequence[Any], **params: Param) -> tuple[Any, Any]:
         outs = this[0].bind(*[batched_first(size, x, d) for x, d in zip(args, dims)], **params)
         return outs, (0,) * len(outs)
 
@@ -90,7 +90,7 @@ def _schur_abstract(x: Aval, *, output: str, sort: Any, on_error: str) -> tuple[
     return (form, form, Aval(x.shape[:-2], INT64))
 
 
-def _schur(x: np.ndarray, *, output: str, sort: Any) -> tuple[Any, ...]:
+def _schur(x: np.ndarray, *, output: str, sort: Any) -> tuple[Value, ...]:
     if sort is None:
         return (*scipy.linalg.schur(x, output=output, check_finite=False), 0)
     return tuple(scipy.linalg.schur(x, output=output, sort=sort, check_finite=False))
@@ -121,7 +121,7 @@ def _hessenberg_abstract(x: Aval, *, on_error: str) -> tuple[Aval, Aval]:
     return x, Aval((*x.shape[:-2], max(x.shape[-1] - 1, 0)), x.dtype)
 
 
-def _hessenberg(x: np.ndarray) -> tuple[Any, Any]:
+def _hessenberg(x: np.ndarray) -> tuple[Value, Value]:
     form, taus, _ = scipy.linalg.get_lapack_funcs("gehrd", (x,))(x, lo=0, hi=len(x) - 1)
     return form, taus[: len(x) - 1]
 

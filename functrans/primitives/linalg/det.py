@@ -24,7 +24,7 @@ from ...core import (
     quietly,
     real_dtype,
 )
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ..elementwise.arithmetic import mul_p, stop_gradient_p
 from ..elementwise.complexes import complex_p, imag_p, real_p
 from ..families import literal
@@ -74,12 +74,12 @@ def _det_abstract(a: Aval, *factors: Aval) -> Aval:
 
 
 @not_of_low("det")
-def _det_impl(a: Value, *factors: Any) -> np.ndarray:
+def _det_impl(a: Value, *factors: Value) -> np.ndarray:
     return _det_of_factors(a, *factors) if factors else np.linalg.det(a)
 
 
 @quietly
-def _det_of_factors(a: Value, lu: Any, pivots: Any, permutation: Any) -> np.ndarray:
+def _det_of_factors(a: Value, lu: Value, pivots: Any, permutation: Any) -> np.ndarray:
     out = np.multiply.reduce(np.diagonal(lu, axis1=-2, axis2=-1), -1) * parity_of(pivots).astype(a.dtype)
     reliable = np.isfinite(out) & (out != 0)
     if reliable.all():
@@ -88,7 +88,7 @@ def _det_of_factors(a: Value, lu: Any, pivots: Any, permutation: Any) -> np.ndar
     return np.where(reliable, out, sign * np.exp(size))
 
 
-def _factors(a: Value, given: Sequence[Any]) -> Sequence[Any]:
+def _factors(a: Value, given: Sequence[Any]) -> Sequence[Value]:
     return given if given else lu_p.bind(stop_gradient_p.bind(a))
 
 
@@ -104,7 +104,7 @@ def _det_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]
     return ans, reduce_sum_p.bind(terms, axes=(rank - 2, rank - 1))
 
 
-def _det_batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
+def _det_batch(size: int, args: Sequence[Value], dims: Sequence[int | None]) -> tuple[Value, int]:
     return det_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)]), 0
 
 
@@ -185,7 +185,7 @@ def _slogdet_abstract(a: Aval, *factors: Aval) -> tuple[Aval, Aval]:
 
 @not_of_low("slogdet")
 @quietly
-def _slogdet_impl(a: Value, *factors: Any) -> tuple[np.ndarray, np.ndarray]:
+def _slogdet_impl(a: Value, *factors: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     if not factors:
         sign, size = np.linalg.slogdet(a)
         return sign, size
@@ -215,7 +215,7 @@ def _slogdet_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, 
     return (sign, size), (turn, real_p.bind(trace))
 
 
-def _slogdet_batch(size: int, args: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, Any]:
+def _slogdet_batch(size: int, args: Sequence[Value], dims: Sequence[int | None]) -> tuple[Any, Any]:
     return slogdet_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)]), (0, 0)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Aval, Primitive, Zero, aval_of, complex_dtype, real_dtype
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Value
 from ..elementwise.arithmetic import div_p, eq_p, le_p, mul_p, neg_p, select_p, stop_gradient_p
 from ..elementwise.complexes import abs_p, complex_p, imag_p
 from ..reductions.reduce import argmax_p, reduce_max_p
@@ -29,7 +29,7 @@ def _abstract(x: Aval, *, vectors: bool, on_error: str) -> tuple[Aval, ...]:
 
 
 @not_of_low("eig")
-def _impl(x: Any, *, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
+def _impl(x: ArrayLike, *, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
     avals = _abstract(aval_of(x), vectors=vectors, on_error=on_error)
 
     def function(a: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -61,7 +61,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, vectors: bool, on_e
     return (w, v), (slope, _normalised(v, turned))
 
 
-def _certain(gaps: Any, pivots: Any) -> Value:
+def _certain(gaps: Value, pivots: Value) -> Value:
     """Return 1, but NaN for multiple eigenvalues without a full set of eigenvectors.
 
     Their derivative is infinite. The inverse of the eigenvectors, singular up to rounding, would give arbitrary values.
@@ -77,7 +77,7 @@ def _certain(gaps: Any, pivots: Any) -> Value:
     return select_p.bind(column, add_p.bind(tied, one), one)
 
 
-def _spread(x: Any, shape: tuple[int, ...]) -> Value:
+def _spread(x: ArrayLike, shape: tuple[int, ...]) -> Value:
     own = shape_of(x)
     axes = tuple(range(len(shape) - len(own), len(shape)))
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=axes)
@@ -102,7 +102,7 @@ def _normalised(v: Value, t: Value) -> Value:
     return add_p.bind(t, mul_p.bind(v, spectral.as_row(factor)))
 
 
-def _batch(size: int, args: Sequence[Any], dims: Sequence[int], **params: Any) -> tuple[Any, Any]:
+def _batch(size: int, args: Sequence[Value], dims: Sequence[int], **params: Param) -> tuple[Any, Any]:
     outs = eig_p.bind(batched_first(size, args[0], dims[0]), **params)
     return outs, (0,) * len(outs)
 

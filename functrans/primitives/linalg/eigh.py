@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT32, Aval, Block, BlockEmitter, Buffer, Primitive, Zero, aval_of, real_dtype
+from ...core.values import ArrayLike, Param, Value
 from ..elementwise.arithmetic import mul_p
 from ..structure.linear import batched_first, dtype_of, shape_of
 from ..structure.shape import lanes
@@ -45,7 +46,7 @@ def _abstract(
 
 @not_of_low("eigh")
 def _impl(
-    x: Any, *, lower: bool, vectors: bool, on_error: str, columns: Columns = None
+    x: ArrayLike, *, lower: bool, vectors: bool, on_error: str, columns: Columns = None
 ) -> tuple[np.ndarray, ...]:
     uplo: typing.Literal["L", "U"] = "L" if lower else "U"
 
@@ -88,7 +89,7 @@ def _jvp(
     return (w, given), (slope, matrix_product(v, mul_p.bind(gaps, inner)))
 
 
-def _batch(size: int, args: Sequence[Any], dims: Sequence[int], **params: Any) -> tuple[Any, Any]:
+def _batch(size: int, args: Sequence[Value], dims: Sequence[int], **params: Param) -> tuple[Any, Any]:
     outs = eigh_p.bind(batched_first(size, args[0], dims[0]), **params)
     return outs, (0,) * len(outs)
 

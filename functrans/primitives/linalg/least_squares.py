@@ -11,7 +11,7 @@ from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import FLOAT64, INT32, real_dtype
 from ...core.kernel import Block, BlockEmitter, Buffer, Scalar
 from ...core.primitive import Primitive
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Tangent, Value
 from ...errors import LinAlgError
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
@@ -63,7 +63,7 @@ def _pinv_abstract(a: Aval, rtol: Aval, *, on_error: str) -> Aval:
 
 
 @not_of_low("pinv")
-def _pinv_impl(a: Any, rtol: Any, *, on_error: str) -> np.ndarray:
+def _pinv_impl(a: ArrayLike, rtol: ArrayLike, *, on_error: str) -> np.ndarray:
     rtol = np.asarray(rtol)
 
     def function(a: np.ndarray, rtol: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -74,7 +74,9 @@ def _pinv_impl(a: Any, rtol: Any, *, on_error: str) -> np.ndarray:
     return spectral.matrix_by_matrix("pinv", _PROBLEM, function, (a, rtol), (aval,), on_error)[0]
 
 
-def _pinv_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str) -> tuple[Any, Any]:
+def _pinv_jvp(
+    primals: Sequence[Value], tangents: Sequence[Tangent], *, on_error: str
+) -> tuple[Value, Tangent]:
     a, rtol = primals
     t = tangents[0]
     p = pinv_p.bind(a, rtol, on_error=on_error)
@@ -98,7 +100,9 @@ def _pinv_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str)
     return p, sub_p.bind(add_p.bind(rows, columns), first)
 
 
-def _pinv_batch(size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, int]:
+def _pinv_batch(
+    size: int, args: Sequence[Value], dims: Sequence[int | None], **params: Param
+) -> tuple[Value, int]:
     return pinv_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)], **params), 0
 
 
@@ -168,7 +172,7 @@ def _lstsq_abstract(a: Aval, b: Aval, rtol: Aval, *, on_error: str) -> tuple[Ava
 
 
 @not_of_low("lstsq")
-def _lstsq_impl(a: Any, b: Any, rtol: Any, *, on_error: str) -> tuple[np.ndarray, ...]:
+def _lstsq_impl(a: ArrayLike, b: ArrayLike, rtol: ArrayLike, *, on_error: str) -> tuple[np.ndarray, ...]:
     rtol = np.asarray(rtol)
 
     def function(a: np.ndarray, b: np.ndarray, rtol: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -181,7 +185,7 @@ def _lstsq_impl(a: Any, b: Any, rtol: Any, *, on_error: str) -> tuple[np.ndarray
     return spectral.matrix_by_matrix("lstsq", _PROBLEM, function, (a, b, rtol), avals, on_error)
 
 
-def _lstsq_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str) -> tuple[Any, Any]:
+def _lstsq_jvp(primals: Sequence[Any], tangents: Sequence[Tangent], *, on_error: str) -> tuple[Any, Any]:
     a, b, rtol = primals
     t_a, t_b = tangents[:2]
     x, s, rank = lstsq_p.bind(a, b, rtol, on_error=on_error)
@@ -202,7 +206,7 @@ def _lstsq_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str
     return (x, s, rank), (t_x, _slope_of_values(a, t_a, on_error), Zero(rank))
 
 
-def _slope_of_values(a: Value, t: Value, on_error: str) -> Any:
+def _slope_of_values(a: Value, t: Value, on_error: str) -> Value:
     """Return the tangents of the singular values."""
     u, _, vh = svd_p.bind(a, full_matrices=False, vectors=True, on_error=on_error)
     return spectral.real_part(
@@ -211,7 +215,7 @@ def _slope_of_values(a: Value, t: Value, on_error: str) -> Any:
 
 
 def _lstsq_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    size: int, args: Sequence[Value], dims: Sequence[int | None], **params: Param
 ) -> tuple[Any, tuple[int, ...]]:
     return lstsq_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)], **params), (0, 0, 0)
 

@@ -19,7 +19,7 @@ from ...core import (
     Zero,
     is_float,
 )
-from ...core.values import Value
+from ...core.values import ArrayLike, Tangent, Value
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import sub_p
 from ..indexing.gather_scatter import gather_p
@@ -75,7 +75,7 @@ def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     return outs, (tangent, Zero(pivots), Zero(permutation))
 
 
-def _slope(lu: Any, t: Value, m: int, n: int) -> Value:
+def _slope(lu: ArrayLike, t: Value, m: int, n: int) -> Value:
     """Return the tangent of both factors, packed like them.
 
     With ``X = L1^-1 A1' U1^-1`` for the leading square blocks, ``L1' = L1 tril(X, -1)`` and ``U1' = triu(X) U1`` (Giles
@@ -114,7 +114,7 @@ def columns_taken(x: Value, order: Any) -> Value:
     return matrix_transpose(rows_taken(matrix_transpose(x), order))
 
 
-def rows_taken(x: Value, permutation: Any) -> Value:
+def rows_taken(x: Value, permutation: Value) -> Value:
     """Permute the rows of matrices, each batch element by a different permutation."""
     *batch, n, _ = shape_of(x)
     shape = (*batch, n)
@@ -123,7 +123,7 @@ def rows_taken(x: Value, permutation: Any) -> Value:
     return gather_p.bind(x, *places, permutation, axes=axes, mode="promise_in_bounds")
 
 
-def _lu_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[Any, Any]:
+def _lu_batch(size: int, args: Sequence[Value], dims: Sequence[int]) -> tuple[Any, Any]:
     return lu_p.bind(move_axis(args[0], dims[0], 0)), (0, 0, 0)
 
 
@@ -218,16 +218,22 @@ def _permutation_abstract(pivots: Aval, *, size: int) -> Aval:
     return Aval((*pivots.shape[:-1], size), INT32)
 
 
-def _permutation_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, size: int) -> tuple[Any, Any]:
+def _permutation_jvp(
+    primals: Sequence[Value], tangents: Sequence[Tangent], *, size: int
+) -> tuple[Value, Tangent]:
     ans = permutation_p.bind(*primals, size=size)
     return ans, Zero(ans)
 
 
-def _permutation_batch(lanes: int, args: Sequence[Any], dims: Sequence[int], *, size: int) -> tuple[Any, int]:
+def _permutation_batch(
+    lanes: int, args: Sequence[Value], dims: Sequence[int], *, size: int
+) -> tuple[Value, int]:
     return permutation_p.bind(move_axis(args[0], dims[0], 0), size=size), 0
 
 
-def _permutation_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, size: int) -> None:
+def _permutation_kernel(
+    k: BlockEmitter, operands: ArrayLike, results: Sequence[Buffer], *, size: int
+) -> None:
     (pivots,), (out,) = operands, results
     *batch, count = pivots.shape
     with lanes(k, batch) as b:

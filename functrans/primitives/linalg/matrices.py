@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core import LOW, BlockEmitter, Buffer, DtypeError, LinAlgError, is_inexact, is_low
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Params, Value
 from ..elementwise.arithmetic import ge_p, gt_p, mul_p, select_p
 from ..elementwise.complexes import conj_p
 from ..families import literal
@@ -31,7 +31,7 @@ def symmetrized(x: Value) -> Value:
     return mul_p.bind(literal(0.5, x), add_p.bind(x, matrix_transpose(x, conjugate=True)))
 
 
-def matrix_product(x: Any, y: Any) -> Value:
+def matrix_product(x: ArrayLike, y: ArrayLike) -> Value:
     """Return ``x @ y`` for arrays with equal batch axes."""
     n = len(shape_of(x))
     batch = tuple(range(n - 2))
@@ -55,7 +55,7 @@ def check_matrix(name: str, a: Any) -> None:
         )
 
 
-def nan_instead(categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+def nan_instead(categories: Sequence[str], args: Sequence[Value], params: Params) -> tuple[Any, Any]:
     """The slot ``guard`` of decompositions: where NaN is an error, they return it instead of raising."""
     if "nan" in categories and params["on_error"] == "raise":
         params = {**params, "on_error": "nan"}
@@ -90,7 +90,7 @@ def not_of_low(name: str) -> Callable[[Rule], Rule]:
     """Let an implementation refuse float16 and bfloat16: NumPy would compute that of bfloat16 in float64."""
 
     def decorator(impl: Rule) -> Rule:
-        def checked(*arrays: Value, **params: Any) -> Any:
+        def checked(*arrays: Value, **params: Param) -> Any:
             if arrays[0].dtype.char in LOW:
                 check_kind(name, arrays[0].dtype)
             return impl(*arrays, **params)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT32, Atom, Aval, Block, BlockEmitter, Buffer, Eqn, Primitive, Zero, real_dtype
-from ...core.values import Value
+from ...core.values import ArrayLike, Tangent, Value
 from ...errors import LinAlgError
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import eq_p, mul_p, neg_p, select_p, sub_p
@@ -44,7 +44,7 @@ def with_unit_diagonal(x: Value) -> Value:
     return add_p.bind(triangle(x, lower=True, strict=True), eye(m, n, 0, dtype_of(x)))
 
 
-def compact(vectors: Any, taus: Any) -> tuple[Any, Any]:
+def compact(vectors: Value, taus: Value) -> tuple[Value, Value]:
     """Return V and T of ``H1 H2 ... Hk = I - V T V^H`` (Schreiber and Van Loan 1989)."""
     v = with_unit_diagonal(vectors)
     # T^-1 = D^-1 + triu(V^H V, 1); in a form that allows zeros among the taus.
@@ -55,7 +55,7 @@ def compact(vectors: Any, taus: Any) -> tuple[Any, Any]:
     return v, solve(inner, scale, left_side=False, lower=False, unit_diagonal=True)
 
 
-def householder_product(vectors: Any, taus: Any) -> Value:
+def householder_product(vectors: Value, taus: Value) -> Value:
     """Return the first n columns of ``H1 H2 ... Hk``; the vectors are below the diagonal of an (m, n) matrix."""
     m, n = shape_of(vectors)[-2:]
     k = shape_of(taus)[-1]
@@ -124,7 +124,7 @@ def reflected(k: BlockEmitter, a: Buffer, b: Sequence[Any], work: Buffer, taus: 
     k.extern("geqrf", m, n, work, max(m, 1), taus, memory, memory.shape[0], info)
 
 
-def _geqrf_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
+def _geqrf_kernel(k: BlockEmitter, operands: ArrayLike, results: Sequence[Buffer]) -> None:
     (a,), (out, taus) = operands, results
     *batch, m, n = a.shape
     work, memory = k.scratch((n, m), a.dtype), k.scratch((_BLOCK * max(n, 1),), a.dtype)
@@ -137,7 +137,7 @@ def _geqrf_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> 
             k.store(taus, [*b, i], k.load(some, [i]))
 
 
-def _geqrf_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _geqrf_jvp(primals: Sequence[Any], tangents: Sequence[Tangent]) -> tuple[Any, Any]:
     h, taus = geqrf_p.bind(*primals)
     t = tangents[0]
     if type(t) is Zero:
@@ -158,7 +158,7 @@ def _geqrf_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, An
     return (h, taus), (add_p.bind(t_h, t_r), diagonal_of(t_w))
 
 
-def slopes(q: Value, r: Any, x: Value, t: Value) -> tuple[Any, Any]:
+def slopes(q: Value, r: Value, x: Value, t: Value) -> tuple[Value, Value]:
     """Return the tangents of q and r in ``x = q r``, where q has k = min(m, n) columns. Only the upper triangle of r is
     read.
 
@@ -193,7 +193,7 @@ def _as_columns(x: Value) -> Value:
     return reshape_p.bind(x, shape=(*shape_of(x), 1))
 
 
-def _geqrf_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[Any, Any]:
+def _geqrf_batch(size: int, args: Sequence[Value], dims: Sequence[int]) -> tuple[Any, Any]:
     return geqrf_p.bind(move_axis(args[0], dims[0], 0)), (0, 0)
 
 
@@ -251,7 +251,7 @@ def _complement_slope(x: Value, t_q: Any) -> Value:
     return neg_p.bind(add_p.bind(out, matrix_product(matrix_product(v, t), t_below)))
 
 
-def _qr_batch(size: int, args: Sequence[Any], dims: Sequence[int], *, full: bool) -> tuple[Any, Any]:
+def _qr_batch(size: int, args: Sequence[Value], dims: Sequence[int], *, full: bool) -> tuple[Any, Any]:
     return qr_p.bind(move_axis(args[0], dims[0], 0), full=full), (0, 0)
 
 
@@ -360,12 +360,12 @@ def _impl(x: Value) -> np.ndarray:
     return out
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Tangent]) -> tuple[Value, Tangent]:
     ans = column_order_p.bind(*primals)
     return ans, Zero(ans)
 
 
-def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
+def _kernel(k: BlockEmitter, operands: ArrayLike, results: Sequence[Buffer]) -> None:
     (a,), (out,) = operands, results
     *batch, m, n = a.shape
     work, taus = k.scratch((n, m), a.dtype), k.scratch((max(min(m, n), 1),), a.dtype)

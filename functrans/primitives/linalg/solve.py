@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT32, Aval, Block, BlockEmitter, Buffer, Effect, Linear, Primitive, Zero
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Params, Tangent, Value
 from ...errors import LinAlgError, NoRuleError
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, stop_gradient_p, sub_p
@@ -52,14 +52,14 @@ def _zero_pivots(lu: np.ndarray) -> np.ndarray:
     return (np.diagonal(lu, axis1=-2, axis2=-1) == 0).any(-1)
 
 
-def _lu_solve_abstract(a: Aval, lu: Aval, permutation: Aval, b: Aval, **params: Any) -> Aval:
+def _lu_solve_abstract(a: Aval, lu: Aval, permutation: Aval, b: Aval, **params: Param) -> Aval:
     check_system("lu_solve", a, b)
     return b.strong()
 
 
 @not_of_low("lu_solve")
 def _lu_solve_impl(
-    a: Value, lu: Any, permutation: Any, b: Value, *, transpose: bool, on_error: str, name: str
+    a: Value, lu: ArrayLike, permutation: ArrayLike, b: Value, *, transpose: bool, on_error: str, name: str
 ) -> np.ndarray:
     bad = _zero_pivots(lu) if on_error != "ignore" else None
     if bad is not None and on_error == "raise" and bad.any():
@@ -84,8 +84,8 @@ def _lu_solve_impl(
 
 def lu_solve(
     a: Value,
-    lu: Any,
-    permutation: Any,
+    lu: Value,
+    permutation: Value,
     b: Value,
     *,
     transpose: bool = False,
@@ -97,8 +97,8 @@ def lu_solve(
 
 
 def _lu_solve_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, transpose: bool, **params: Any
-) -> tuple[Any, Any]:
+    primals: Sequence[Value], tangents: Sequence[Tangent], *, transpose: bool, **params: Param
+) -> tuple[Value, Tangent]:
     a, lu, permutation, b = primals
     t_a, _, _, t_b = tangents
     ans = lu_solve_p.bind(a, lu, permutation, b, transpose=transpose, **params)
@@ -108,7 +108,7 @@ def _lu_solve_jvp(
     return ans, lu_solve(a, lu, permutation, right, transpose=transpose)
 
 
-def _moved(t_a: Any, t_b: Any, ans: Value, transpose: bool = False) -> Any:
+def _moved(t_a: Tangent, t_b: Tangent, ans: Value, transpose: bool = False) -> Any:
     """Return ``B' - op(A') X``, or None if both tangents are zero."""
     right = None if type(t_b) is Zero else t_b
     if type(t_a) is Zero:
@@ -130,7 +130,7 @@ def _solution_taylor(
 
 
 def _lu_solve_taylor(
-    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: Params
 ) -> Iterator[Any]:
     a, lu, permutation, b = operands
     transpose = params["transpose"]
@@ -139,7 +139,7 @@ def _lu_solve_taylor(
 
 
 def _solve_taylor(
-    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: Params
 ) -> Iterator[Any]:
     a, b = operands
     lu, _, permutation = lu_p.bind(a[0])
@@ -147,21 +147,21 @@ def _solve_taylor(
 
 
 def _lu_solve_transpose(
-    ct: Value, a: Value, lu: Any, permutation: Any, b: Value, *, transpose: bool, **params: Any
+    ct: Value, a: Value, lu: ArrayLike, permutation: ArrayLike, b: Value, *, transpose: bool, **params: Param
 ) -> Any:
     assert type(lu) is not Linear, "lu_solve is not linear in the matrix"
     return [None, None, None, lu_solve(a, lu, permutation, ct, transpose=not transpose)]
 
 
 def _lu_solve_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int | None], **params: Param
+) -> tuple[Value, int]:
     return batch_of_systems(lu_solve_p, size, args, dims, **params)
 
 
 def batch_of_systems(
-    prim: Primitive, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-) -> tuple[Any, int]:
+    prim: Primitive, size: int, args: Sequence[Value], dims: Sequence[int | None], **params: Param
+) -> tuple[Value, int]:
     """Batch a solver whose last operand is the right-hand side."""
     *matrix, b = args
     if any(d is not None for d in dims[:-1]):
@@ -257,8 +257,8 @@ def _solve_impl(a: Value, b: Value, *, on_error: str, name: str) -> np.ndarray:
 
 
 def _solve_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str, name: str
-) -> tuple[Any, Any]:
+    primals: Sequence[Value], tangents: Sequence[Tangent], *, on_error: str, name: str
+) -> tuple[Value, Tangent]:
     a, b = primals
     lu, _, permutation = lu_p.bind(stop_gradient_p.bind(a))
     ans = lu_solve(a, lu, permutation, b, on_error=on_error, name=name)
@@ -267,7 +267,7 @@ def _solve_jvp(
     return ans, Zero(ans) if right is None else lu_solve(a, lu, permutation, right)
 
 
-def _solve_transpose(ct: Value, a: Any, b: Value, **params: Any) -> list[Any]:
+def _solve_transpose(ct: Value, a: ArrayLike, b: Value, **params: Param) -> list[Tangent]:
     """Transpose in the right-hand side, for programs that are linear in it alone, as in `linear_transpose`."""
     if type(a) is Linear:
         raise NoRuleError("solve is linear in the right-hand side, not in the matrix")
@@ -275,8 +275,8 @@ def _solve_transpose(ct: Value, a: Any, b: Value, **params: Any) -> list[Any]:
 
 
 def _solve_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int | None], **params: Param
+) -> tuple[Value, int]:
     return batch_of_systems(solve_p, size, args, dims, **params)
 
 

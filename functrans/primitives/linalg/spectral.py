@@ -22,7 +22,7 @@ from ...core import (
     Scalar,
     is_inexact,
 )
-from ...core.values import Value
+from ...core.values import Param, Value
 from ...errors import LinAlgError
 from ..elementwise.arithmetic import convert_element_type_p, div_p, le_p, mul_p, select_p, sub_p
 from ..elementwise.complexes import abs_p, conj_p, real_p
@@ -32,7 +32,7 @@ from ..structure.shape import diagonal_mask
 from .matrices import matrix_transpose, triangle
 
 
-def may_raise(*, on_error: str, **params: Any) -> Effect:
+def may_raise(*, on_error: str, **params: Param) -> Effect:
     """Return the effects of a decomposition."""
     return Effect.RAISE if on_error == "raise" else Effect.NONE
 
@@ -122,7 +122,7 @@ def real_part(x: Value) -> Value:
     return real_p.bind(x) if dtype_of(x).kind == "c" else x
 
 
-def cast(x: Value, dtype: np.dtype) -> Any:
+def cast(x: Value, dtype: np.dtype) -> Value:
     """Cast `x` to another dtype of the same precision (real to complex)."""
     return x if dtype_of(x) == dtype else convert_element_type_p.bind(x, dtype=dtype)
 
@@ -140,7 +140,7 @@ def as_column(x: Value) -> Value:
     return broadcast_in_dim_p.bind(x, shape=(*shape, 1), broadcast_dimensions=tuple(range(len(shape))))
 
 
-def column_products(u: Any, v: Value) -> Value:
+def column_products(u: Value, v: Value) -> Value:
     """Return the inner products ``u[:, j]^H v[:, j]`` of columns."""
     u = conj_p.bind(u) if dtype_of(u).kind == "c" else u
     return reduce_sum_p.bind(mul_p.bind(u, v), axes=(len(shape_of(u)) - 2,))
@@ -157,7 +157,7 @@ def negligible(w: Value, order: int) -> Value:
     return as_column(mul_p.bind(real.type(order * np.finfo(real).eps), largest))
 
 
-def safe_reciprocal(x: Value, least: Any, otherwise: Any) -> Value:
+def safe_reciprocal(x: Value, least: Value, otherwise: Value) -> Value:
     """Return ``1 / x``, and `otherwise` where ``|x| <= least``."""
     one = dtype_of(x).type(1)
     small = le_p.bind(abs_p.bind(x), least)

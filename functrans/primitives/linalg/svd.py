@@ -11,7 +11,7 @@ from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import INT32, real_dtype
 from ...core.kernel import Block, BlockEmitter, Buffer, Local, Scalar
 from ...core.primitive import Primitive
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Value
 from ..elementwise.arithmetic import mul_p, sub_p
 from ..structure.linear import add_p, batched_first, dtype_of, shape_of
 from ..structure.shape import concatenate_p, lanes, slice_p
@@ -31,7 +31,7 @@ def _abstract(x: Aval, *, full_matrices: bool, vectors: bool, on_error: str) -> 
 
 
 @not_of_low("svd")
-def _impl(x: Any, *, full_matrices: bool, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
+def _impl(x: ArrayLike, *, full_matrices: bool, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
     def function(a: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(np.linalg.svd(a, full_matrices)) if vectors else (np.linalg.svd(a, compute_uv=False),)
 
@@ -81,7 +81,7 @@ def _jvp(
     return (u, s, vh), (t_u, slope, matrix_transpose(t_v, conjugate=True))
 
 
-def _parts(inner: Any, s: Any, order: int) -> tuple[Any, Any]:
+def _parts(inner: Value, s: Value, order: int) -> tuple[Value, Value]:
     """Return the two parts of the rotations within the span of the thin factors, from ``U^H A' V``.
 
     With its Hermitian part H and skew part K (each doubled), ``U^H U'`` and ``V^H V'`` are
@@ -100,12 +100,12 @@ def _parts(inner: Any, s: Any, order: int) -> tuple[Any, Any]:
     return even, odd
 
 
-def _inverse(s: Any, order: int) -> Any:
+def _inverse(s: Value, order: int) -> Value:
     """Return ``1 / s``, and NaN where `s` is zero up to rounding."""
     return spectral.safe_reciprocal(s, spectral.negligible(s, order), dtype_of(s).type(np.nan))
 
 
-def _outside(u: Any, x: Value) -> Value:
+def _outside(u: Value, x: Value) -> Value:
     """Return the part of the columns of `x` that is orthogonal to those of `u`."""
     return sub_p.bind(x, matrix_product(u, matrix_product(matrix_transpose(u, conjugate=True), x)))
 
@@ -116,7 +116,7 @@ def _columns(x: Value, start: int, stop: int) -> Value:
     return slice_p.bind(x, start_indices=first, limit_indices=last, strides=(1,) * len(shape))
 
 
-def _completed(u: Any, t_thin: Any) -> Value:
+def _completed(u: Value, t_thin: Any) -> Value:
     """Return the tangent of an orthogonal matrix from that of its first columns; the others move minimally."""
     rank, size = shape_of(t_thin)[-1], shape_of(u)[-1]
     if rank == size:
@@ -128,7 +128,7 @@ def _completed(u: Any, t_thin: Any) -> Value:
     return concatenate_p.bind(t_thin, sub_p.bind(zero, t_rest), dimension=len(shape_of(u)) - 1)
 
 
-def _batch(size: int, args: Sequence[Any], dims: Sequence[int], **params: Any) -> tuple[Any, Any]:
+def _batch(size: int, args: Sequence[Value], dims: Sequence[int], **params: Param) -> tuple[Any, Any]:
     outs = svd_p.bind(batched_first(size, args[0], dims[0]), **params)
     return outs, (0,) * len(outs)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ...core import Aval, LinAlgError, Linear, Primitive, Zero, complex_dtype
-from ...core.values import Value
+from ...core.values import ArrayLike, Tangent, Value
 from ...runtime.libraries import scipy
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
@@ -53,7 +52,9 @@ def solve_sylvester(a: Value, b: Value, q: Value) -> Value:
     return sylvester_p.bind(a, b, q, rtol=float(order * np.finfo(dtype_of(a)).eps))
 
 
-def _sylvester_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, rtol: float) -> tuple[Any, Any]:
+def _sylvester_jvp(
+    primals: Sequence[Value], tangents: Sequence[Tangent], *, rtol: float
+) -> tuple[Value, Tangent]:
     a, b, q = primals
     t_a, t_b, t_q = tangents
     x = sylvester_p.bind(a, b, q, rtol=rtol)
@@ -68,7 +69,7 @@ def _sylvester_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, rtol: flo
     return x, Zero(x) if right is None else sylvester_p.bind(a, b, right, rtol=rtol)
 
 
-def _sylvester_transpose(ct: Value, a: Any, b: Any, q: Value, *, rtol: float) -> list[Any]:
+def _sylvester_transpose(ct: Value, a: ArrayLike, b: ArrayLike, q: Value, *, rtol: float) -> list[Tangent]:
     assert type(a) is not Linear, "the solution is not linear in a"
     assert type(b) is not Linear, "the solution is not linear in b"
     return [None, None, sylvester_p.bind(matrix_transpose(a), matrix_transpose(b), ct, rtol=rtol)]
@@ -108,7 +109,7 @@ def _sqrtm_impl(x: Value) -> np.ndarray:
         ) from None
 
 
-def _sqrtm_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _sqrtm_jvp(primals: Sequence[Value], tangents: Sequence[Tangent]) -> tuple[Value, Tangent]:
     root = sqrtm_p.bind(*primals)
     t = tangents[0]
     if type(t) is Zero:

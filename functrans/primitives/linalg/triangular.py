@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Aval, Block, BlockEmitter, Buffer, Effect, LinAlgError, Linear, Primitive, Zero
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Params, Tangent, Value
 from ...runtime.libraries import scipy
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
@@ -44,7 +44,7 @@ def solve(
     )
 
 
-def _solve_abstract(a: Aval, b: Aval, *, left_side: bool, **params: Any) -> Aval:
+def _solve_abstract(a: Aval, b: Aval, *, left_side: bool, **params: Param) -> Aval:
     dtype = same_dtype("triangular_solve", (a, b))
     matrices.check_square("triangular_solve", a)
     matrices.check_kind("triangular_solve", dtype)
@@ -54,7 +54,7 @@ def _solve_abstract(a: Aval, b: Aval, *, left_side: bool, **params: Any) -> Aval
 
 @not_of_low("triangular_solve")
 def _solve_impl(
-    a: Any,
+    a: ArrayLike,
     b: Value,
     *,
     left_side: bool,
@@ -89,7 +89,9 @@ def _check_diagonal(a: np.ndarray) -> None:
         raise LinAlgError(f"solve_triangular: singular matrix: diagonal element {row}{where} is zero")
 
 
-def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _solve_jvp(
+    primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param
+) -> tuple[Value, Tangent]:
     a, b = primals
     t_a, t_b = tangents
     ans = triangular_solve_p.bind(a, b, **params)
@@ -99,7 +101,7 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -
     return ans, triangular_solve_p.bind(a, right, **{**params, "check": False})
 
 
-def _moved(t_a: Any, t_b: Any, ans: Value, params: dict[str, Any]) -> Value:
+def _moved(t_a: Value, t_b: Tangent, ans: Value, params: Params) -> Value:
     """Return ``B' - op(A') X``; elements outside the triangle are not read."""
     t_a = matrices.triangle(t_a, params["lower"], strict=params["unit_diagonal"])
     if params["transpose_a"]:
@@ -111,7 +113,7 @@ def _moved(t_a: Any, t_b: Any, ans: Value, params: dict[str, Any]) -> Value:
 
 
 def _solve_taylor(
-    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: Params
 ) -> Iterator[Any]:
     """``op(A) X = B`` gives ``op(A[0]) X[k] = B[k] - op(A[1]) X[k-1] - ... - op(A[k]) X[0]``."""
     a, b = operands
@@ -123,20 +125,22 @@ def _solve_taylor(
         yield Zero(out[0]) if type(right) is Zero else prim.bind(a[0], right, **{**params, "check": False})
 
 
-def _guard(categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+def _guard(categories: Sequence[str], args: Sequence[Value], params: Params) -> tuple[Any, Any]:
     """Where NaN is an error, a singular matrix gives it instead of raising."""
     return [], {**params, "check": False} if "nan" in categories else params
 
 
-def _solve_transpose(ct: Value, a: Any, b: Value, *, transpose_a: bool, **params: Any) -> list[Any]:
+def _solve_transpose(
+    ct: Value, a: ArrayLike, b: Value, *, transpose_a: bool, **params: Param
+) -> list[Tangent]:
     assert type(a) is not Linear, "triangular_solve is not linear in the matrix"
     back = {**params, "transpose_a": not transpose_a, "check": False}
     return [None, triangular_solve_p.bind(a, ct, **back)]
 
 
 def _solve_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, left_side: bool, **params: Any
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, left_side: bool, **params: Param
+) -> tuple[Value, int]:
     a, b = args
     if dims[0] is not None:
         a, b = batched_first(size, a, dims[0]), batched_first(size, b, dims[1])

@@ -20,7 +20,7 @@ from ...core import (
     is_float,
     quietly,
 )
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Tangent, Value
 from ...errors import DtypeError, ShapeError
 from ...runtime.libraries import scipy
 from ..axes import same_dtype
@@ -47,7 +47,7 @@ def _abstract(dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:
 
 @not_of_low("tridiagonal_solve")
 @quietly
-def _impl(dl: Any, d: Any, du: Any, b: Value) -> np.ndarray:
+def _impl(dl: Any, d: Value, du: Any, b: Value) -> np.ndarray:
     out = np.array(b, order="C")
     n = d.shape[-1]
     if not b.size:
@@ -61,7 +61,7 @@ def _impl(dl: Any, d: Any, du: Any, b: Value) -> np.ndarray:
     return out
 
 
-def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
+def _kernel(k: BlockEmitter, operands: ArrayLike, results: Sequence[Buffer]) -> None:
     lower, main, upper, right = operands
     (x,) = results
     *batch, n, columns = right.shape
@@ -91,7 +91,7 @@ def _kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -> None:
 
 
 def _eliminate(
-    k: BlockEmitter, factor: tuple[Buffer, ...], below: Any, x: Buffer, b: Sequence[Any], i: Any
+    k: BlockEmitter, factor: tuple[Buffer, ...], below: Any, x: Buffer, b: Sequence[Any], i: ArrayLike
 ) -> None:
     """Eliminate the element `below` the diagonal of column `i`, after an exchange if it is the larger one."""
     p, q, _ = factor
@@ -112,12 +112,12 @@ def _eliminate(
         k.store(x, [*b, i + 1, c], k.where(exchange, first, second) - multiplier * top)
 
 
-def _at_most(k: BlockEmitter, i: Any, n: int) -> Any:
+def _at_most(k: BlockEmitter, i: ArrayLike, n: int) -> Any:
     """The index, or the last one: what stands there is multiplied by 0."""
     return k.where(i < n, i, i * 0 + (n - 1))
 
 
-def tridiagonal_product(dl: Any, d: Any, du: Any, x: Value) -> Value:
+def tridiagonal_product(dl: Value, d: Value, du: Value, x: Value) -> Value:
     """The product of tridiagonal matrices, as their diagonals, and `x`, shape (..., n, k)."""
     total = mul_p.bind(as_column(d), x)
     total = add_p.bind(total, mul_p.bind(as_column(dl), _shifted(x, 1, len(shape_of(x)) - 2)))
@@ -135,7 +135,7 @@ def _shifted(x: Value, by: int, axis: int) -> Value:
     return concatenate_p.bind(*((gap, kept) if by > 0 else (kept, gap)), dimension=axis)
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Tangent]) -> tuple[Value, Tangent]:
     *diagonals, _ = primals
     *moved, right = tangents
     x = tridiagonal_solve_p.bind(*primals)
@@ -147,7 +147,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     return x, Zero(x) if total is None else tridiagonal_solve_p.bind(*diagonals, total)
 
 
-def _transpose(ct: Value, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
+def _transpose(ct: Value, dl: Any, d: ArrayLike, du: Any, b: ArrayLike) -> list[Tangent]:
     assert type(b) is Linear, "the solution is linear in b only"
     axis = len(shape_of(d)) - 1
     return [None, None, None, tridiagonal_solve_p.bind(_shifted(du, 1, axis), d, _shifted(dl, -1, axis), ct)]
@@ -187,7 +187,7 @@ def _eigh_abstract(d: Aval, e: Aval, *, vectors: bool, on_error: str) -> tuple[A
 
 
 @not_of_low("eigh_tridiagonal")
-def _eigh_impl(d: Any, e: Any, *, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
+def _eigh_impl(d: Value, e: Value, *, vectors: bool, on_error: str) -> tuple[np.ndarray, ...]:
     avals = _eigh_abstract(aval_of(d), aval_of(e), vectors=vectors, on_error=on_error)
     outs = tuple([np.full(a.shape, np.nan, a.dtype) for a in avals])
     for place in np.ndindex(d.shape[:-1]):
@@ -227,7 +227,7 @@ def _eigh_jvp(
     return (w, v), (slope, matrix_product(v, inner))
 
 
-def _eigh_batch(size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _eigh_batch(size: int, args: Sequence[Value], dims: Sequence[Any], **params: Param) -> tuple[Any, Any]:
     outs = eigh_tridiagonal_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)], **params)
     return outs, (0,) * len(outs)
 

@@ -27,7 +27,7 @@ from ...core import (
     dtype_kind,
     refused_keys,
 )
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Tangent, Value
 from ...passes.rewriter import Rewriter
 from ..axes import check_axes, same_dtype
 from ..families import mul_p, of_product
@@ -104,7 +104,7 @@ def _plan(x_ndim: int, y_ndim: int, dimension_numbers: DimensionNumbers) -> _Dot
     )
 
 
-def _dot_impl(x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> Value:
+def _dot_impl(x: ArrayLike, y: ArrayLike, *, dimension_numbers: DimensionNumbers) -> Value:
     if x.dtype.kind == "V":  # bfloat16 comes as float32
         raise refused_keys("a matrix product")
     plan = _plan(x.ndim, y.ndim, dimension_numbers)
@@ -134,7 +134,7 @@ def _merged(a: np.ndarray, batch: int, first: int) -> np.ndarray:
 # --- derivatives --------------------------------------------------------------------------------------------
 
 
-def _dot_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _dot_jvp(primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param) -> tuple[Value, Tangent]:
     x, y = primals
     s, t = tangents
     ans = dot_general_p.bind(x, y, **params)
@@ -179,7 +179,7 @@ def _back(ndim: int, other_ndim: int, dimension_numbers: DimensionNumbers, opera
     return _Back(dims, None if order == tuple(range(ndim)) else order)
 
 
-def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> list[Any]:
+def _dot_transpose(ct: Value, x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> list[Value | None]:
     cts: list[Any] = [None, None]
     for i, (a, other) in enumerate(((x, y), (y, x))):
         if type(a) is Linear:
@@ -198,8 +198,8 @@ def _shifted(axes: Axes, d: int) -> Axes:
 
 
 def _dot_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, dimension_numbers: DimensionNumbers
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, dimension_numbers: DimensionNumbers
+) -> tuple[Value, int]:
     x, y = args
     d, e = dims
     (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core import ShapeError, Tracer, aval_of, canonical, operators, promote
 from ...core.autocast import autocasting, without
-from ...core.values import Value
+from ...core.values import ArrayLike, AxisLike, DTypeLike, Param, Value
 from ...runtime.module_getattr import lazy_import
 from ..axes import broadcast_shapes, one_axis
 from ..elementwise.arithmetic import mul_p
@@ -121,7 +121,7 @@ def _prepare(x: Value, how: _Prepared) -> Value:
     return x if how.shape is None else reshape_p.bind(x, shape=how.shape)
 
 
-def _spread(x: Any, labels: Labels, out: Labels) -> Value:
+def _spread(x: ArrayLike, labels: Labels, out: Labels) -> Value:
     """Put axes in the order of `out`, with extent 1 where the operand has none (leading ones are omitted)."""
     order = _places(labels, [a for a in out if a in labels])
     if order != tuple(range(len(order))):
@@ -136,7 +136,7 @@ def _spread(x: Any, labels: Labels, out: Labels) -> Value:
 # --- matmul and its family ----------------------------------------------------------------------------------
 
 
-def pair(x: Value, y: Value, name: str, preferred_element_type: Any = None) -> tuple[Any, Any]:
+def pair(x: Value, y: Value, name: str, preferred_element_type: DTypeLike = None) -> tuple[Value, Value]:
     """Return two operands in their common dtype. Python numbers count as float64, int64, ..., as in NumPy, where only
     ufuncs have weak numbers.
 
@@ -171,7 +171,7 @@ class _Signature(NamedTuple):
 def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> Callable[..., Any]:
     name = ufunc.__name__
 
-    def function(x1: Any, x2: Any, /, **options: Any) -> Any:
+    def function(x1: ArrayLike, x2: ArrayLike, /, **options: Param) -> Any:
         if options:
             jax_keywords.take_keywords(f"numpy.{name}", options)
             preferred = options.pop("preferred_element_type", None)
@@ -191,7 +191,7 @@ def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> C
     return function
 
 
-def _axis_last(x: Value, axis: Any, name: str, position: int) -> Value:
+def _axis_last(x: Value, axis: AxisLike, name: str, position: int) -> Value:
     x = operand(x, name, position)
     ndim = len(shape_of(x))
     return move_axis(x, one_axis(axis, ndim, name), ndim - 1) if ndim else x
@@ -313,7 +313,7 @@ if hasattr(np, "matvec"):  # NumPy 2.2
     )
 
 
-def _matmul_operator(x: Value, y: Value) -> Any:
+def _matmul_operator(x: Value, y: Value) -> Value | None:
     if autocasting.used:
         x, y = autocast.adjusted("matmul", x, y)
     if not isinstance(x, Tracer):

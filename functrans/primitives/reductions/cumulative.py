@@ -30,7 +30,7 @@ from ...core import (
     is_inexact,
     refused_keys,
 )
-from ...core.values import Value
+from ...core.values import ArrayLike, Params, Tangent, Value
 from ...errors import DtypeError, ShapeError
 from ..axes import check_axes, same_dtype
 from ..elementwise.arithmetic import Pair, max_p, min_p, mul_p, share_p, sub_p
@@ -64,7 +64,7 @@ def _check(name: str, x: Aval, axis: int, kinds: str) -> Aval:
 
 
 def _batch(prim: Callable[[], Primitive]) -> Rule:
-    def batch(size: int, args: Sequence[Any], dims: Sequence[int], *, axis: int, reverse: bool) -> Any:
+    def batch(size: int, args: Sequence[Value], dims: Sequence[int], *, axis: int, reverse: bool) -> Any:
         d = dims[0]
         return prim().bind(*args, axis=axis + (axis >= d), reverse=reverse), d
 
@@ -89,7 +89,7 @@ _BLOCK = 1024
 
 
 def _sum_in_blocks(
-    k: BlockEmitter, x: Any, out: Buffer, before: list[Any], after: list[Any], reverse: bool
+    k: BlockEmitter, x: ArrayLike, out: Buffer, before: list[Any], after: list[Any], reverse: bool
 ) -> None:
     """Sum within each block, on top of the total of the blocks before. A block's sum joins the total with compensation,
     so the error does not grow with the number of elements.
@@ -201,7 +201,9 @@ def _recurrence_impl(a: Value, b: Value, *, axis: int, reverse: bool) -> np.ndar
     return out
 
 
-def _recurrence_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> Pair:
+def _recurrence_jvp(
+    primals: Sequence[Value], tangents: Sequence[Tangent], *, axis: int, reverse: bool
+) -> Pair:
     (a, b), (s, t) = primals, tangents
     ans = recurrence_p.bind(a, b, axis=axis, reverse=reverse)
     if type(s) is Zero and type(t) is Zero:
@@ -214,7 +216,7 @@ def _recurrence_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: in
 
 
 def _recurrence_taylor(
-    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: Params
 ) -> Iterator[Any]:
     """``y[k]`` has the terms ``b[k]`` and those of all ``a[j] y[k-j]`` for j > 0, with the factors ``a[0]``."""
     a, b = operands
@@ -226,15 +228,15 @@ def _recurrence_taylor(
         yield Zero(out[0]) if type(terms) is Zero else recurrence_p.bind(a[0], terms, **params)
 
 
-def _recurrence_transpose(ct: Value, a: Any, b: Value, *, axis: int, reverse: bool) -> list[Any]:
+def _recurrence_transpose(ct: Value, a: ArrayLike, b: Value, *, axis: int, reverse: bool) -> list[Tangent]:
     assert type(a) is not Linear, "a recurrence is not linear in its factors"
     # The factor that leads from one term to the next also leads back.
     return [None, recurrence_p.bind(shifted(a, 0, axis, not reverse), ct, axis=axis, reverse=not reverse)]
 
 
 def _recurrence_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, axis: int, reverse: bool
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, axis: int, reverse: bool
+) -> tuple[Value, int]:
     a, b = (batched_first(size, x, d) for x, d in zip(args, dims))
     return recurrence_p.bind(a, b, axis=axis + 1, reverse=reverse), 0
 
@@ -272,7 +274,7 @@ cumsum_p: Primitive = Primitive(
 def _fold(name: str, kinds: str, impl: Rule, derivative: Rule, step: Step) -> Primitive:
     """Make a fold; ``derivative(x, y, t, axis, reverse)`` returns the factors and terms of its tangent's recurrence."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> Pair:
+    def jvp(primals: Sequence[Value], tangents: Sequence[Tangent], *, axis: int, reverse: bool) -> Pair:
         (x,), (t,) = primals, tangents
         ans = prim.bind(x, axis=axis, reverse=reverse)
         if type(t) is Zero or not shape_of(x)[axis]:

@@ -19,7 +19,7 @@ from ...core.dtypes import BOOL, INT64, KEY, refused_keys
 from ...core.ir import Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Reduction, Scalar
 from ...core.primitive import Primitive
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ...errors import DtypeError, ShapeError
 from ...passes.rewriter import Rewriter
 from ..axes import reduced_shape
@@ -62,7 +62,7 @@ def _abstract(name: str, kinds: str, out: np.dtype | None = None, identity: bool
 
 
 def _no_jvp(prim: Callable[[], Primitive]) -> Rule:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Value], tangents: Sequence[Value], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
         ans = prim().bind(*primals, axes=axes)
         return ans, Zero(ans)
 
@@ -72,7 +72,7 @@ def _no_jvp(prim: Callable[[], Primitive]) -> Rule:
 # --- prod ---------------------------------------------------------------------------------------------------
 
 
-def _others_impl(x: Any) -> np.ndarray:
+def _others_impl(x: ArrayLike) -> np.ndarray:
     """Return for each element the product of those before it times the product of those after it."""
     n = len(x)
     out = np.ones_like(x)
@@ -123,7 +123,7 @@ def _others_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Pair:
     return (ans, Zero(ans)) if type(t) is Zero else (ans, _others_of((x, t))[1])
 
 
-def _others_batch(size: int, args: Sequence[Any], dims: Sequence[int]) -> tuple[Any, int]:
+def _others_batch(size: int, args: Sequence[Value], dims: Sequence[int]) -> tuple[Value, int]:
     return others_p.bind(move_axis(args[0], dims[0], 1)), 1
 
 

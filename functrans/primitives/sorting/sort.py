@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Scalar, Zero, is_inexact
-from ...core.values import Index, Value
+from ...core.values import ArrayLike, Index, Tangent, Value
 from ...errors import ArgumentValueError, ShapeError
 from ..axes import check_axes, same_dtype
 from ..indexing.gather_scatter import gather_p
@@ -28,7 +28,7 @@ def take_along(x: Value, index: Index, dimension: int) -> Value:
     return gather_p.bind(x, *places, axes=tuple(range(len(shape))), mode="promise_in_bounds")
 
 
-def argsort(x: Any, dimension: int) -> Any:
+def argsort(x: Value, dimension: int) -> Value:
     """Return the stable order of the elements along an axis, as int64."""
     return sort_p.bind(x, iota(shape_of(x), dimension), dimension=dimension, num_keys=1)[1]
 
@@ -47,7 +47,7 @@ def _sort_abstract(*avals: Aval, dimension: int, num_keys: int) -> tuple[Aval, .
     return tuple([a.strong() for a in avals])
 
 
-def _sort_impl(*xs: Any, dimension: int, num_keys: int) -> tuple[np.ndarray, ...]:
+def _sort_impl(*xs: ArrayLike, dimension: int, num_keys: int) -> tuple[np.ndarray, ...]:
     if len(xs) == 1:
         return (_sorted(xs[0], dimension),)
     if num_keys == 1:
@@ -68,7 +68,7 @@ def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _sort_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, dimension: int, num_keys: int
+    primals: Sequence[Any], tangents: Sequence[Tangent], *, dimension: int, num_keys: int
 ) -> tuple[Any, Any]:
     if all(type(t) is Zero for t in tangents):
         outs = sort_p.bind(*primals, dimension=dimension, num_keys=num_keys)
@@ -82,7 +82,7 @@ def _sort_jvp(
 
 
 def _sort_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, dimension: int, num_keys: int
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, dimension: int, num_keys: int
 ) -> tuple[Any, Any]:
     moved = [batched_first(size, x, d) for x, d in zip(args, dims)]
     outs = sort_p.bind(*moved, dimension=dimension + 1, num_keys=num_keys)
@@ -107,7 +107,7 @@ sort_p: Primitive = Primitive(
 _LISTED = 32
 
 
-def top_k(x: Any, k: int) -> tuple[Any, Any]:
+def top_k(x: Value, k: int) -> tuple[Value, Value]:
     """Return the `k` largest elements along the last axis in descending order, and their indices. NaN counts as
     largest; of equal elements the first comes first.
     """
@@ -138,14 +138,14 @@ def _top_k_impl(x: Value, *, k: int) -> tuple[np.ndarray, np.ndarray]:
     return np.take_along_axis(x, places, -1), places
 
 
-def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int) -> tuple[Any, Any]:
+def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Tangent], *, k: int) -> tuple[Any, Any]:
     values, places = top_k_p.bind(*primals, k=k)
     t = tangents[0]
     moved = Zero(values) if type(t) is Zero else take_along(t, places, len(shape_of(t)) - 1)
     return (values, places), (moved, Zero(places))
 
 
-def _top_k_batch(size: int, args: Sequence[Any], dims: Sequence[int], *, k: int) -> tuple[Any, Any]:
+def _top_k_batch(size: int, args: Sequence[Value], dims: Sequence[int], *, k: int) -> tuple[Any, Any]:
     return top_k_p.bind(batched_first(size, args[0], dims[0]), k=k), (0, 0)
 
 
@@ -215,14 +215,14 @@ def _search_impl(a: Value, v: Value, *, side: Any) -> np.ndarray:
     return out
 
 
-def _search_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, side: str) -> tuple[Any, Zero]:
+def _search_jvp(primals: Sequence[Value], tangents: Sequence[Tangent], *, side: str) -> tuple[Any, Zero]:
     ans = searchsorted_p.bind(*primals, side=side)
     return ans, Zero(ans)
 
 
 def _search_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, side: str
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, side: str
+) -> tuple[Value, int]:
     (a, v), (d, e) = args, dims
     if d is None:
         assert e is not None

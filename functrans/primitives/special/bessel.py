@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, Primitive, quietly
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import div_p, gt_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.complexes import abs_p
@@ -81,7 +81,7 @@ def _far_slope(v: Value, x: Value, *, kind: str, m: int) -> Any:
     return np.asarray(np.where((x < 0) & (m % 2 > 0), -out, out)).astype(dtype)[()]
 
 
-def _far_slope_kernel(k: Any, v: Any, x: Any, *, kind: str, m: int) -> Any:
+def _far_slope_kernel(k: ArrayLike, v: ArrayLike, x: ArrayLike, *, kind: str, m: int) -> Any:
     dtype, v, x = x.dtype, k.cast(v, FLOAT64), k.cast(x, FLOAT64)
     sign, factor = _factor(kind, m)
     y = k.const(1.0, FLOAT64) / k.call("max", k.call("abs", x), k.const(_FAR, FLOAT64))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, Primitive, quietly
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import convert, div_p, ge_p, max_p, min_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.exp_log import exp_p, integer_pow_p
@@ -60,7 +60,7 @@ def _erfcx(x: Value, *, m: int) -> Value:
     return np.asarray(out).astype(dtype_of(x))[()]
 
 
-def _erfcx_kernel(k: Any, x: Any, *, m: int) -> Any:
+def _erfcx_kernel(k: ArrayLike, x: ArrayLike, *, m: int) -> Any:
     if m == 0:
         return k.call("erfcx", x)
     wide = k.cast(x, FLOAT64)
@@ -140,7 +140,7 @@ def _dawsn(x: Value, *, m: int) -> Value:
     return np.asarray(out).astype(dtype_of(x))[()]
 
 
-def _dawsn_kernel(k: Any, x: Any, *, m: int) -> Any:
+def _dawsn_kernel(k: ArrayLike, x: ArrayLike, *, m: int) -> Any:
     if m == 0:
         return k.call("dawsn", x)
     wide = k.cast(x, FLOAT64)
@@ -185,17 +185,17 @@ log_ndtr_complex_p: Primitive = of_scipy_complex(
 )
 
 
-def _wofz_slope(ans: Any, z: Any) -> Value:
+def _wofz_slope(ans: Value, z: Value) -> Value:
     return sub_p.bind(convert(2j / _ROOT_PI, dtype_of(z)), scaled(2.0, mul_p.bind(z, ans)))
 
 
 wofz_p: Primitive = of_scipy_complex("wofz", _wofz_slope)
 
 
-def part_of(name: str, part: int, factor: Any) -> Primitive:
+def part_of(name: str, part: int, factor: ArrayLike) -> Primitive:
     """One of several results of SciPy's function."""
 
-    def impl(x: Value) -> Any:
+    def impl(x: Value) -> Value:
         return np.asarray(getattr(scipy.special, name)(np.asarray(x, np.float64))[part]).astype(dtype_of(x))[
             ()
         ]
@@ -214,13 +214,13 @@ fresnel_s_p: Primitive = part_of("fresnel", 0, lambda ans, x: sin_p.bind(_quarte
 fresnel_c_p: Primitive = part_of("fresnel", 1, lambda ans, x: cos_p.bind(_quarter_turns(x)))
 
 
-def _owens_t_in_h(ans: Value, h: Any, a: Value) -> Value:
+def _owens_t_in_h(ans: Value, h: Value, a: Value) -> Value:
     root = math.sqrt(0.5)
     bell = bell_p.bind(scaled(root, h), m=0)
     return scaled(-0.5 / math.sqrt(2 * math.pi), mul_p.bind(bell, erf_p.bind(scaled(root, mul_p.bind(a, h)))))
 
 
-def _owens_t_in_a(ans: Value, h: Any, a: Value) -> Value:
+def _owens_t_in_a(ans: Value, h: Value, a: Value) -> Value:
     spread = add_p.bind(literal(1.0, a), integer_pow_p.bind(a, y=2))
     power = scaled(-0.5, mul_p.bind(integer_pow_p.bind(h, y=2), spread))
     return div_p.bind(scaled(0.5 / math.pi, exp_p.bind(power)), spread)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core import FLOAT64, Primitive, quietly
 from ...core.kernel import IndexEmitter
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import div_p, eq_p, max_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.exp_log import exp_p, integer_pow_p, log1p_p, log_p, pow_p
@@ -42,7 +42,7 @@ wrightomega_p: Primitive = of_scipy(
 
 
 @quietly
-def _expn(n: Any, x: Value, *, below: int) -> Any:
+def _expn(n: Value, x: Value, *, below: int) -> Any:
     dtype = np.result_type(n, x)
     n, x = np.trunc(np.asarray(n, np.float64)) - below, np.asarray(x, np.float64)
     out = scipy.special.expn(n, x)
@@ -53,7 +53,7 @@ def _expn(n: Any, x: Value, *, below: int) -> Any:
     return np.asarray(out).astype(dtype)[()]
 
 
-def _expn_kernel(k: IndexEmitter, n: Any, x: Any, *, below: int) -> Any:
+def _expn_kernel(k: IndexEmitter, n: ArrayLike, x: ArrayLike, *, below: int) -> Any:
     dtype = x.dtype
     n, x = k.call("trunc", k.cast(n, FLOAT64)) - float(below), k.cast(x, FLOAT64)
     out = k.call("expn", n, x)
@@ -141,7 +141,7 @@ def _quotient(x: Value, *, of: str, m: int) -> Any:
     return np.asarray(out).astype(dtype_of(x))[()]
 
 
-def _quotient_kernel(k: Any, x: Any, *, of: str, m: int) -> Any:
+def _quotient_kernel(k: ArrayLike, x: ArrayLike, *, of: str, m: int) -> Any:
     wide = k.cast(x, FLOAT64)
     close = k.call("abs", wide) < _QUOTIENTS[of][1](m)
     far = _from_recurrence(k.call, k.where(close, k.const(1.0, FLOAT64), wide), of, m)

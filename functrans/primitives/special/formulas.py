@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core import FUNCTIONS, quietly
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ...runtime.libraries import scipy
 from .functions import positive_gap, positive_polygamma
 
@@ -46,11 +46,11 @@ DROP = 37.5
 class FormulaArithmetic(Protocol):
     """What a formula computes with, besides the operators of its numbers."""
 
-    def where(self, condition: Any, x: Any, y: Any) -> Any:
+    def where(self, condition: Any, x: ArrayLike, y: ArrayLike) -> Any:
         """`x` where the condition holds, else `y`; both are computed."""
         ...
 
-    def equal(self, x: Any, y: Any) -> Any:
+    def equal(self, x: ArrayLike, y: ArrayLike) -> Any:
         """Whether they are equal."""
         ...
 
@@ -73,7 +73,7 @@ class _OnArrays:
     where = staticmethod(np.where)
     equal = staticmethod(np.equal)
 
-    def call(self, name: str, *args: Value) -> Any:
+    def call(self, name: str, *args: Value) -> Value:
         return _function(name)(*args)
 
     def polynomial(self, x: Value, coefficients: Sequence[float]) -> Any:
@@ -83,7 +83,9 @@ class _OnArrays:
             result = result * x + c
         return result
 
-    def sums(self, tables: Sequence[Sequence[float]], terms: Callable[..., Sequence[Any]], when: Any) -> list:
+    def sums(
+        self, tables: Sequence[Sequence[float]], terms: Callable[..., Sequence[Any]], when: Value
+    ) -> list:
         return [np.sum(t, axis=-1, keepdims=True) for t in terms(*map(np.array, tables))]
 
 
@@ -103,7 +105,7 @@ def on_arrays(formula: Callable[..., Any]) -> Callable[..., Any]:
     """A formula as a function of arrays that broadcast, of any float dtype."""
 
     @quietly
-    def evaluated(*args: Value) -> Any:
+    def evaluated(*args: Value) -> Value:
         dtype = np.result_type(*args)
         rows = np.broadcast_arrays(*[np.asarray(x, np.float64) for x in args])
         shape, flat = rows[0].shape, [x.reshape(-1, 1) for x in rows]
@@ -125,7 +127,7 @@ _LARGE = 10.0
 _EXP_SERIES = tuple([1 / math.factorial(n + 2) for n in range(16)])
 
 
-def _stirling_error(f: FormulaArithmetic, a: Any) -> Any:
+def _stirling_error(f: FormulaArithmetic, a: ArrayLike) -> Any:
     """``lgamma(a) - (a - 1/2) log(a) + a - log(2 pi) / 2`` for positive `a`."""
     large = f.where(a > _LARGE, a, _LARGE)
     small = f.where(a > _LARGE, 1.0, a)
@@ -134,7 +136,7 @@ def _stirling_error(f: FormulaArithmetic, a: Any) -> Any:
     return f.where(a > _LARGE, series, exact)
 
 
-def _log_less_digamma(f: FormulaArithmetic, a: Any) -> Any:
+def _log_less_digamma(f: FormulaArithmetic, a: ArrayLike) -> Any:
     """``log(a) - digamma(a)`` for positive `a`, accurate for large `a`."""
     large = f.where(a > _LARGE, a, _LARGE)
     small = f.where(a > _LARGE, 1.0, a)
@@ -142,7 +144,7 @@ def _log_less_digamma(f: FormulaArithmetic, a: Any) -> Any:
     return f.where(a > _LARGE, series, f.call("log", small) - f.call("digamma", small))
 
 
-def _deviance(f: FormulaArithmetic, x: Any, m: Any) -> Any:
+def _deviance(f: FormulaArithmetic, x: ArrayLike, m: ArrayLike) -> Any:
     """``x / m - 1 - log(x / m)`` without cancellation, for positive numbers: the logarithm is 2 atanh (DLMF 4.6.2)."""
     r = (x - m) / (x + m)
     square = r * r
@@ -152,7 +154,7 @@ def _deviance(f: FormulaArithmetic, x: Any, m: Any) -> Any:
     return f.where(near, r * ((x - m) / m - 2.0 * square * series), ratio - 1.0 - f.call("log", ratio))
 
 
-def _exp_rest(f: FormulaArithmetic, x: Value) -> Any:
+def _exp_rest(f: FormulaArithmetic, x: Value) -> Value:
     """``exp(x) - 1 - x`` without cancellation."""
     near = (x < 0.6) & (x > -0.6)
     return f.where(near, x * x * f.polynomial(x, _EXP_SERIES), f.call("expm1", x) - x)
@@ -161,7 +163,7 @@ def _exp_rest(f: FormulaArithmetic, x: Value) -> Any:
 # --- incomplete gamma function -------------------------------------------------------------------------------
 
 
-def gamma_density(f: FormulaArithmetic, a: Any, x: Any) -> Any:
+def gamma_density(f: FormulaArithmetic, a: ArrayLike, x: ArrayLike) -> Any:
     """``x**(a - 1) exp(-x) / gamma(a)``; for large `a` from the saddle point, since powers would cancel.
 
     References
@@ -178,7 +180,7 @@ def gamma_density(f: FormulaArithmetic, a: Any, x: Any) -> Any:
     return f.where(f.equal(x, math.inf), 0.0, out)
 
 
-def _drop_gamma(f: FormulaArithmetic, a: Value, x: Value, sign: Any, rate: Value) -> Any:
+def _drop_gamma(f: FormulaArithmetic, a: Value, x: Value, sign: Value, rate: Value) -> Value:
     """A little more than the `s` at which ``rate s + x (exp(sign s) - 1 - sign s)``, a convex function, is `DROP`."""
     q = DROP - 2.0 * rate
     root = f.call("sqrt", q * q + 8.0 * DROP * a)
@@ -191,14 +193,14 @@ def _drop_gamma(f: FormulaArithmetic, a: Value, x: Value, sign: Any, rate: Value
     return s
 
 
-def _polygamma(f: FormulaArithmetic, a: Value, m: int) -> Any:
+def _polygamma(f: FormulaArithmetic, a: Value, m: int) -> Value:
     """The polygamma function of order `m`, for positive `a`."""
     if m == 0:
         return f.call("digamma", a)
     return positive_polygamma(a / a, a, m) * (1.0 if m % 2 else -1.0)
 
 
-def _gamma_far(f: FormulaArithmetic, a: Value, x: Value, order: int, when: Any) -> Any:
+def _gamma_far(f: FormulaArithmetic, a: Value, x: Value, order: int, when: ArrayLike) -> Any:
     """`_gamma_quantile_slope` for ``x > 1.5``: the integral over the side on which it does not change sign.
 
     With ``t = x exp(s)`` above (and ``x exp(-s)`` below), it is x times the integral of ``s + c`` (of ``s - c``), where
@@ -214,7 +216,7 @@ def _gamma_far(f: FormulaArithmetic, a: Value, x: Value, order: int, when: Any) 
     # Leibniz' rule: the derivatives of c are minus polygamma.
     lower = [-sign * _polygamma(f, a, k) * float(math.comb(order, k)) for k in range(1, order + 1)]
 
-    def terms(u: Any, w: Value) -> list[Any]:
+    def terms(u: Value, w: Value) -> list[Value]:
         s = end * u
         powers = [1.0, *itertools.accumulate([sign * s] * order, operator.mul)]
         value = (s + sign * c) * powers[order]
@@ -227,7 +229,7 @@ def _gamma_far(f: FormulaArithmetic, a: Value, x: Value, order: int, when: Any) 
     return f.where(x > 1e150, c, out) if order == 0 else out
 
 
-def _gamma_near(f: FormulaArithmetic, a: Value, x: Value, order: int, when: Any) -> Value:
+def _gamma_near(f: FormulaArithmetic, a: Value, x: Value, order: int, when: Value) -> Value:
     """`_gamma_quantile_slope` for ``x <= 1.5``: the integral from 0 to x, of which the leading term is subtracted.
 
     So nothing cancels as `a` vanishes, where the result grows as 1 / a. With I(j) the integral of
@@ -236,7 +238,7 @@ def _gamma_near(f: FormulaArithmetic, a: Value, x: Value, order: int, when: Any)
     """
     end = DROP / (a + 1.0)
 
-    def terms(u: Any, w: Value) -> list[Any]:
+    def terms(u: Value, w: Value) -> list[Value]:
         s = end * u
         g = w * f.call("exp", -(a * s)) * f.call("expm1", -(x * f.call("exp", -s)))
         return list(itertools.accumulate([s] * (order + 1), operator.mul, initial=g))
@@ -254,7 +256,7 @@ def _gamma_near(f: FormulaArithmetic, a: Value, x: Value, order: int, when: Any)
     return x * f.call("exp", x) * total
 
 
-def _gamma_quantile_slope(order: int, f: FormulaArithmetic, a: Any, x: Any) -> Any:
+def _gamma_quantile_slope(order: int, f: FormulaArithmetic, a: ArrayLike, x: ArrayLike) -> Any:
     """The derivative in `a` of the quantile `x` at a fixed probability, and its partial derivative of `order` in `a`.
 
     It is minus the derivative of the incomplete gamma function P(a, x) in `a` over the density: the integral of
@@ -273,7 +275,7 @@ def _gamma_quantile_slope(order: int, f: FormulaArithmetic, a: Any, x: Any) -> A
 # --- incomplete beta function --------------------------------------------------------------------------------
 
 
-def beta_density(f: FormulaArithmetic, a: Any, b: Any, x: Any) -> Any:
+def beta_density(f: FormulaArithmetic, a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Any:
     """``x**(a - 1) (1 - x)**(b - 1) / beta(a, b)``, from the saddle point as `gamma_density`."""
     y, total = 1.0 - x, a + b
     spread = a * _deviance(f, x, a / total) + b * _deviance(f, y, b / total)
@@ -289,7 +291,7 @@ def _digamma_gap(f: FormulaArithmetic, a: Value, b: Value) -> Value:
     return positive_gap(a / a, lambda x: f.call("log1p", x), a, b, 0)
 
 
-def _drop_beta(f: FormulaArithmetic, total: Any, a: Value, p: Any, q: Value, sign: Any) -> Any:
+def _drop_beta(f: FormulaArithmetic, total: ArrayLike, a: Value, p: ArrayLike, q: Value, sign: Any) -> Any:
     """A little more than the `s` at which the weight in `_beta_integral` has fallen to ``exp(-DROP)``."""
     # At 0 the logarithm falls at this rate, and its second derivative then decays at most as exp(-s).
     rate = sign * (total * p - a)
@@ -304,7 +306,7 @@ def _drop_beta(f: FormulaArithmetic, total: Any, a: Value, p: Any, q: Value, sig
     return s
 
 
-def _beta_integral(f: FormulaArithmetic, a: Value, b: Value, x: Value, y: Value, c: Any) -> Value:
+def _beta_integral(f: FormulaArithmetic, a: Value, b: Value, x: Value, y: Value, c: ArrayLike) -> Value:
     """The integral of ``log(t / x) + c`` from x to 1, or of its negative from 0 to x, whichever has ``c`` positive.
 
     The weight is ``t**(a - 1) (1 - t)**(b - 1)`` over its value at x times x y. As a function of
@@ -318,7 +320,7 @@ def _beta_integral(f: FormulaArithmetic, a: Value, b: Value, x: Value, y: Value,
     total = a + b
     end = _drop_beta(f, total, shape, p, q, sign)
 
-    def terms(u: Any, w: Value) -> list[Any]:
+    def terms(u: Value, w: Value) -> list[Any]:
         s = end * u
         growth = f.call("log1p", p * f.call("expm1", sign * s))
         weight = f.call("exp", shape * (sign * s) - total * growth)
@@ -328,7 +330,7 @@ def _beta_integral(f: FormulaArithmetic, a: Value, b: Value, x: Value, y: Value,
     return end * integral
 
 
-def _beta_slope(f: FormulaArithmetic, a: Value, b: Value, x: Any, y: Any) -> Any:
+def _beta_slope(f: FormulaArithmetic, a: Value, b: Value, x: ArrayLike, y: ArrayLike) -> Any:
     """Minus the derivative in `a` of the incomplete beta function, over the density times x y.
 
     By recurrence (DLMF 8.17.20, 8.17.21, differentiated) `a` or `b` is increased by one, whichever gives a sum of
@@ -351,7 +353,7 @@ def _beta_slope(f: FormulaArithmetic, a: Value, b: Value, x: Any, y: Any) -> Any
     return f.where(more_a, (x * (a + b) * out + (above - log)) / a, out)
 
 
-def _in_domain(f: FormulaArithmetic, a: Any, b: Any, x: Any, y: Any) -> Any:
+def _in_domain(f: FormulaArithmetic, a: ArrayLike, b: ArrayLike, x: ArrayLike, y: ArrayLike) -> Any:
     """`_beta_slope`, NaN outside the domain."""
     inside = (a > 0.0) & (b > 0.0) & (x > 0.0) & (y > 0.0)
     one = f.where(inside, a, 1.0), f.where(inside, b, 1.0), f.where(inside, x, 0.5), f.where(inside, y, 0.5)
@@ -371,12 +373,12 @@ def beta_slope_b(f: FormulaArithmetic, a: Value, b: Value, x: Value) -> Any:
 # --- repeated integrals of erfc ------------------------------------------------------------------------------
 
 
-def erfcx_moment(f: FormulaArithmetic, x: Value, m: Any) -> Value:
+def erfcx_moment(f: FormulaArithmetic, x: Value, m: Value) -> Value:
     """The integral of ``t**m exp(-t**2 - 2 x t)`` over positive t, for ``x >= -1``: DLMF 7.18.2 without its factor."""
     fall = DROP + 6.0 * m
     end = fall / (x + f.call("sqrt", x * x + fall))
 
-    def terms(u: Any, w: Value) -> list[Any]:
+    def terms(u: Value, w: Value) -> list[Any]:
         t = end * u
         return [w * f.call("exp", m * f.call("log", t) - t * (t + 2.0 * x))]
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core import NoRuleError, Primitive, is_float
-from ...core.values import Value
+from ...core.values import Param, Value
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import mul_p, neg_p
 from ..elementwise.exp_log import exp_p, integer_pow_p
@@ -35,7 +35,7 @@ def refused(what: str) -> Rule:
 def in_double(function: str) -> Rule:
     """SciPy's function computed in double precision, as kernels do: some of SciPy's single precision is poor."""
 
-    def impl(*operands: Value, **params: Any) -> Any:
+    def impl(*operands: Value, **params: Param) -> Value:
         routine = getattr(scipy.special, function)
         dtype = np.result_type(*operands)
         if dtype.itemsize == (8 if is_float(dtype) else 16):
@@ -91,7 +91,7 @@ ndtri_p = elementwise(
 # --- Hurwitz's zeta: DLMF 25.11.17 ---------------------------------------------------------------------------
 
 
-def _zeta(s: Any, q: Value) -> Any:
+def _zeta(s: Value, q: Value) -> Any:
     out = scipy.special.zeta(s, q)
     return out.astype(np.result_type(s, q), copy=False) if isinstance(out, np.ndarray) else out
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core import FLOAT64, Primitive, quietly
 from ...core.kernel import IndexEmitter
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ...runtime.libraries import scipy
 from ..elementwise.arithmetic import div_p, ge_p, mul_p, neg_p, select_p, sub_p
 from ..elementwise.complexes import abs_p
@@ -68,7 +68,7 @@ digamma_p: Primitive = _real(
 
 
 @quietly
-def _xdivy(x: Any, y: Any) -> Any:
+def _xdivy(x: ArrayLike, y: ArrayLike) -> Any:
     return np.where((x == 0) & (y == y), x, x / y)[()]
 
 
@@ -117,7 +117,7 @@ xlog1py_p: Primitive = elementwise(
 )
 
 
-def _entr_kernel(k: IndexEmitter, x: Any) -> Any:
+def _entr_kernel(k: IndexEmitter, x: ArrayLike) -> Any:
     zero, low = k.const(0, x.dtype), k.const(-math.inf, x.dtype)
     return k.where(x.eq(0.0), zero, k.where(x < 0.0, low, -x * k.call("log", x)))
 
@@ -178,7 +178,7 @@ def _sign(m: int) -> float:
     return 1.0 if m % 2 else -1.0
 
 
-def positive_polygamma(one: Any, x: Value, m: int) -> Value:
+def positive_polygamma(one: Value, x: Value, m: int) -> Value:
     """``m! zeta(m + 1, x)`` for ``x > 0``: 10 steps, then the asymptotic series (DLMF 5.15.8)."""
     total = multiplied(one / x, m + 1)
     for step in range(1, _SHIFT):
@@ -194,7 +194,7 @@ def positive_polygamma(one: Any, x: Value, m: int) -> Value:
     return (total + series) * math.gamma(m + 1)
 
 
-def _polygamma_kernel(k: Any, x: Any, *, m: int) -> Any:
+def _polygamma_kernel(k: ArrayLike, x: ArrayLike, *, m: int) -> Any:
     if m == 1:
         return k.call("trigamma", x)
     wide = k.cast(x, FLOAT64)
@@ -246,7 +246,7 @@ def positive_gap(one: Any, log1p: Rule, a: Value, b: Value, m: int) -> Value:
 
 
 @quietly
-def _polygamma_gap(a: Value, b: Value, *, m: int) -> Any:
+def _polygamma_gap(a: Value, b: Value, *, m: int) -> Value:
     dtype = np.result_type(a, b)
     a, b = (np.asarray(x, np.float64) for x in (a, b))
     value = positive_gap(1.0, np.log1p, a, b, m)
@@ -294,7 +294,7 @@ def _name(n: int, scaled: bool) -> str:
     return f"i{n if n in (0, 1) else 'v'}{'e' if scaled else ''}"
 
 
-def _bessel_i(x: Value, *, n: int, scaled: bool) -> Any:
+def _bessel_i(x: Value, *, n: int, scaled: bool) -> Value:
     function = getattr(scipy.special, _name(n, scaled))
     # SciPy's orders are floats; its float32 loop would round them, too.
     return function(x) if n in (0, 1) else function(np.asarray(x).dtype.type(n), x)
@@ -315,7 +315,7 @@ def _series(n: int, m: int) -> tuple[float, ...]:
     return tuple(coefficients)
 
 
-def _far_sum(y: Value, root: Any, n: int, m: int) -> Value:
+def _far_sum(y: Value, root: Value, n: int, m: int) -> Value:
     """The series at ``y = 1 / abs(x)``, for arrays and kernel scalars."""
     *rest, total = _series(n, m)
     value = y * total + rest.pop()
@@ -324,14 +324,14 @@ def _far_sum(y: Value, root: Any, n: int, m: int) -> Value:
     return value * root * multiplied(y, m)
 
 
-def _far_slope(x: Value, *, n: int, m: int) -> Any:
+def _far_slope(x: Value, *, n: int, m: int) -> Value:
     y = 1 / np.maximum(np.abs(np.asarray(x, np.float64)), _FAR)
     value = _far_sum(y, np.sqrt(y), n, m)
     value = np.copysign(1.0, x) * value if (n + m) % 2 else value
     return np.asarray(value, np.asarray(x).dtype)[()]
 
 
-def _far_slope_kernel(k: Any, x: Any, *, n: int, m: int) -> Any:
+def _far_slope_kernel(k: ArrayLike, x: ArrayLike, *, n: int, m: int) -> Any:
     one = k.const(1, FLOAT64)
     y = one / k.call("max", k.cast(k.call("abs", x), FLOAT64), k.const(_FAR, FLOAT64))
     value = k.cast(_far_sum(y, k.call("sqrt", y), n, m), x.dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core import Primitive, aval_of, concrete
 from ...core.kernel import IndexEmitter
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ..elementwise.arithmetic import (
     eq_p,
     ge_p,
@@ -66,7 +66,7 @@ loggamma_complex_p: Primitive = of_scipy_complex("loggamma", lambda ans, z: psi_
 loggamma_p: Primitive = of_scipy("loggamma", lambda ans, x: digamma_p.bind(x))
 
 
-def _gammasgn_kernel(k: IndexEmitter, x: Any) -> Any:
+def _gammasgn_kernel(k: IndexEmitter, x: ArrayLike) -> Any:
     half = k.call("floor", x) * 0.5
     one = k.const(1.0, x.dtype)
     sign = k.where(k.call("floor", half).eq(half), one, -one)
@@ -97,11 +97,11 @@ def _above(x: Value) -> Value:
     return add_p.bind(x, literal(1.0, x))
 
 
-def _binom_in_n(ans: Any, n: Any, k: IndexEmitter) -> Any:
+def _binom_in_n(ans: Value, n: Value, k: IndexEmitter) -> Any:
     return neg_p.bind(mul_p.bind(ans, polygamma_gap_p.bind(_above(sub_p.bind(n, k)), k, m=0)))
 
 
-def _binom_in_k(ans: Any, n: Any, k: Any) -> Any:
+def _binom_in_k(ans: Value, n: Value, k: Value) -> Any:
     gap = sub_p.bind(digamma_p.bind(_above(sub_p.bind(n, k))), digamma_p.bind(_above(k)))
     return mul_p.bind(ans, gap)
 
@@ -115,7 +115,7 @@ binom_p: Primitive = of_scipy("binom", _binom_in_n, _binom_in_k)
 _MOST_ORDERS = 16
 
 
-def polygamma_of(orders: Any, x: Any) -> Any:
+def polygamma_of(orders: Any, x: ArrayLike) -> Any:
     """The derivatives of the digamma function of each order of an array, whole numbers of the dtype of `x`.
 
     Both have one shape. NaN where an order is negative or no whole number.

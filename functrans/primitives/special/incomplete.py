@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ...core import Primitive
 from ...core.values import Value
@@ -101,7 +100,7 @@ gammaincc_p = of_scipy(
 )
 
 
-def _quantile_in_a(ans: Value, a: Value, p: Any) -> Value:
+def _quantile_in_a(ans: Value, a: Value, p: Value) -> Value:
     return gamma_quantile_slope_p.bind(a, ans, order=0)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...core import FLOAT64, Primitive, complex_dtype, quietly
@@ -18,7 +16,7 @@ from ..structure.linear import add_p, dtype_of
 
 
 @quietly
-def _values(n: Any, m: Any, theta: Value, phi: Value) -> Any:
+def _values(n: Value, m: Value, theta: Value, phi: Value) -> Value:
     dtype = complex_dtype(np.result_type(n, m, theta, phi))
     degree, order = [np.asarray(x).astype(np.int64) for x in (n, m)]
     polar, azimuth = [np.asarray(x, FLOAT64) for x in (theta, phi)]
@@ -29,7 +27,7 @@ def _values(n: Any, m: Any, theta: Value, phi: Value) -> Any:
     return np.asarray(out).astype(dtype)[()]
 
 
-def _neighbour(n: Any, m: Any, theta: Value, phi: Value, by: float) -> Value:
+def _neighbour(n: Value, m: Value, theta: Value, phi: Value, by: float) -> Value:
     """``exp(-i by phi)`` times the harmonic of order ``m + by``, and the root by which the ladder scales it."""
     step = literal(by, m)
     scaled = mul_p.bind(m, step)
@@ -39,14 +37,14 @@ def _neighbour(n: Any, m: Any, theta: Value, phi: Value, by: float) -> Value:
     return mul_p.bind(convert(root, dtype_of(harmonic)), mul_p.bind(turn, harmonic))
 
 
-def _in_theta(t: Value, ans: Value, n: Any, m: Any, theta: Value, phi: Value) -> Value:
+def _in_theta(t: Value, ans: Value, n: Value, m: Value, theta: Value, phi: Value) -> Value:
     """Half the difference of what the two ladder operators give, which has no pole at the poles."""
     above, below = (_neighbour(n, m, theta, phi, by) for by in (1.0, -1.0))
     slope = mul_p.bind(convert(literal(0.5, theta), dtype_of(ans)), sub_p.bind(above, below))
     return mul_p.bind(convert(t, dtype_of(ans)), slope)
 
 
-def _in_phi(t: Value, ans: Value, n: Any, m: Any, theta: Value, phi: Value) -> Value:
+def _in_phi(t: Value, ans: Value, n: Value, m: Value, theta: Value, phi: Value) -> Value:
     return mul_p.bind(convert(t, dtype_of(ans)), mul_p.bind(complex_p.bind(literal(0.0, m), m), ans))
 
 

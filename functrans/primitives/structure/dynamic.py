@@ -14,7 +14,7 @@ import numpy as np
 from ...core import INT64, Along, Aval, Block, BlockEmitter, Buffer, Indexed, Linear, Primitive, Shifted
 from ...core.ir import Atom, Eqn, Literal
 from ...core.kernel import IndexEmitter
-from ...core.values import Value
+from ...core.values import Params, Value
 from ...errors import DtypeError, ShapeError
 from ...passes.rewind import Back, variables
 from ...passes.rewriter import Rewriter
@@ -62,7 +62,7 @@ def _guard_starts(
     return failures
 
 
-def _clamped(starts: Sequence[Any], shape: Sequence[int], sizes: Sequence[int]) -> tuple[slice, ...]:
+def _clamped(starts: Sequence[Value], shape: Sequence[int], sizes: Sequence[int]) -> tuple[slice, ...]:
     places = [min(max(int(s), 0), n - m) for s, n, m in zip(starts, shape, sizes)]
     return tuple([slice(i, i + m) for i, m in zip(places, sizes)])
 
@@ -100,13 +100,15 @@ def _dynamic_slice_abstract(x: Aval, *starts: Aval, slice_sizes: tuple[int, ...]
     return Aval(slice_sizes, x.dtype)
 
 
-def _dynamic_slice_transpose(ct: Value, x: Linear, *starts: Any, slice_sizes: tuple[int, ...]) -> list[Any]:
+def _dynamic_slice_transpose(
+    ct: Value, x: Linear, *starts: Value, slice_sizes: tuple[int, ...]
+) -> list[Value | None]:
     back = dynamic_update_slice_p.bind(zeros(x.aval), ct, *starts)
     return [back, *[None] * len(starts)]
 
 
 def _dynamic_slice_accumulate(
-    ct: Value, totals: Sequence[Any], x: Linear, *starts: Any, slice_sizes: tuple[int, ...]
+    ct: Value, totals: Sequence[Any], x: Linear, *starts: Value, slice_sizes: tuple[int, ...]
 ) -> list[Any]:
     here = dynamic_slice_p.bind(totals[0], *starts, slice_sizes=slice_sizes)
     total = dynamic_update_slice_p.bind(totals[0], add_p.bind(here, ct), *starts)
@@ -160,7 +162,7 @@ def _dynamic_slice_simplify(rw: Rewriter, eqn: Eqn) -> Eqn | None:
 
 
 def _dynamic_slice_guard(
-    categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]
+    categories: Sequence[str], args: Sequence[Value], params: Params
 ) -> tuple[list[Any], dict[str, Any]]:
     x, *starts = args
     return _guard_starts("dynamic_slice", categories, shape_of(x), params["slice_sizes"], starts), params
@@ -193,13 +195,13 @@ def _dynamic_update_slice_abstract(x: Aval, update: Aval, *starts: Aval) -> Aval
     return x.strong()
 
 
-def _dynamic_update_slice_impl(x: Value, update: Any, *starts: Any) -> np.ndarray:
+def _dynamic_update_slice_impl(x: Value, update: Value, *starts: Value) -> np.ndarray:
     out = np.array(x, order="C")
     out[_clamped(starts, out.shape, np.shape(update))] = update
     return out
 
 
-def _dynamic_update_slice_transpose(ct: Value, x: Any, update: Any, *starts: Any) -> list[Any]:
+def _dynamic_update_slice_transpose(ct: Value, x: Any, update: Any, *starts: Value) -> list[Value | None]:
     cts: list[Any] = [None] * (2 + len(starts))
     shape = update.aval.shape if type(update) is Linear else shape_of(update)
     if type(update) is Linear:  # read first, so that the zeros can overwrite the cotangent in place
@@ -286,7 +288,7 @@ def _written(x: Any, update: Any, *starts: Any) -> tuple[Along, ...]:
 
 
 def _dynamic_update_slice_guard(
-    categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]
+    categories: Sequence[str], args: Sequence[Value], params: Params
 ) -> tuple[list[Any], dict[str, Any]]:
     x, update, *starts = args
     return _guard_starts("dynamic_update_slice", categories, shape_of(x), shape_of(update), starts), params

@@ -17,7 +17,7 @@ from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Scalar, ScalarEmitter
 from ...core.primitive import Linear, Primitive
 from ...core.trace import current_trace, eval_trace
-from ...core.values import ShapeLike, Value
+from ...core.values import ArrayLike, Param, ShapeLike, Tangent, Value
 from ...errors import ArgumentValueError, DtypeError, ShapeError
 from ...passes.rewriter import Rewriter
 from ..axes import MOVED, check_axes, same_dtype
@@ -45,7 +45,7 @@ PaddingConfig = tuple[tuple[int, int, int], ...]
 def jointly_linear_jvp(prim: Rule, operands: int | None = None) -> Rule:
     """Return the jvp of an operation that is jointly linear in its first `operands` (by default in all)."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Any]:
         ans = prim().bind(*primals, **params)
         linear = tangents[:operands]
         if all(type(t) is Zero for t in linear):
@@ -93,7 +93,7 @@ def _concatenate_abstract(*avals: Aval, dimension: int) -> Aval:
     return Aval((*before, sum(a.shape[dimension] for a in avals), *after), dtype)
 
 
-def _concatenate_transpose(ct: Any, *args: Any, dimension: int) -> list[Any]:
+def _concatenate_transpose(ct: Value, *args: Any, dimension: int) -> list[Value | None]:
     cts: list[Any] = []
     start = 0
     for a in args:
@@ -119,7 +119,7 @@ def element_along(x: Value, axis: int, i: int) -> Value:
     return reshape_p.bind(slice_along(x, axis, i, i + 1), shape=shape[:axis] + shape[axis + 1 :])
 
 
-def neighbours(x: Value, axis: int) -> tuple[Any, Any]:
+def neighbours(x: Value, axis: int) -> tuple[Value, Value]:
     """Return all elements along one axis but the first, and all but the last."""
     n = shape_of(x)[axis]
     count = max(n - 1, 0)
@@ -127,8 +127,8 @@ def neighbours(x: Value, axis: int) -> tuple[Any, Any]:
 
 
 def _concatenate_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, dimension: int
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, dimension: int
+) -> tuple[Value, int]:
     moved = [batched_first(size, x, d) for x, d in zip(args, dims)]
     return concatenate_p.bind(*moved, dimension=dimension + 1), 0
 
@@ -196,7 +196,7 @@ def _pad_impl(x: Value, value: Value, *, padding_config: PaddingConfig) -> np.nd
     return out
 
 
-def _pad_transpose(ct: Value, x: Any, value: Any, *, padding_config: PaddingConfig) -> list[Any]:
+def _pad_transpose(ct: Value, x: Any, value: ArrayLike, *, padding_config: PaddingConfig) -> list[Tangent]:
     zero = dtype_of(ct).type(0)
     cropped = pad_p.bind(ct, zero, padding_config=tuple([(-lo, -hi, 0) for lo, hi, _ in padding_config]))
     shape = shape_of(cropped)
@@ -216,8 +216,8 @@ def _pad_transpose(ct: Value, x: Any, value: Any, *, padding_config: PaddingConf
 
 
 def _pad_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], *, padding_config: PaddingConfig
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int | None], *, padding_config: PaddingConfig
+) -> tuple[Value, int]:
     x, value = args
     config = ((0, 0, 0), *padding_config)
     x = batched_first(size, x, dims[0])
@@ -231,7 +231,7 @@ def _pad_batch(
 
 
 def _pad_kernel(
-    k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, padding_config: PaddingConfig
+    k: BlockEmitter, operands: ArrayLike, results: Sequence[Buffer], *, padding_config: PaddingConfig
 ) -> None:
     x, value = operands
     out = results[0]
@@ -307,8 +307,8 @@ def _rev_abstract(x: Aval, *, dimensions: tuple[int, ...]) -> Aval:
 
 
 def _rev_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int], *, dimensions: tuple[int, ...]
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int], *, dimensions: tuple[int, ...]
+) -> tuple[Value, int]:
     d = dims[0]
     return rev_p.bind(args[0], dimensions=tuple([i + (i >= d) for i in dimensions])), d
 
@@ -349,7 +349,7 @@ def _slice_abstract(
 
 def _slice_transpose(
     ct: Value, x: Linear, *, start_indices: tuple[int, ...], limit_indices: Any, strides: tuple[int, ...]
-) -> list[Any]:
+) -> list[Value | None]:
     config = []
     for n, m, start, step in zip(x.aval.shape, shape_of(ct), start_indices, strides):
         covered = (m - 1) * step + 1 if m else 0
@@ -359,13 +359,13 @@ def _slice_transpose(
 
 def _slice_batch(
     size: int,
-    args: Sequence[Any],
+    args: Sequence[Value],
     dims: Sequence[int],
     *,
     start_indices: tuple[int, ...],
     limit_indices: tuple[int, ...],
     strides: tuple[int, ...],
-) -> tuple[Any, int]:
+) -> tuple[Value, int]:
     x = move_axis(args[0], dims[0], 0)
     return slice_p.bind(
         x, start_indices=(0, *start_indices), limit_indices=(size, *limit_indices), strides=(1, *strides)
@@ -422,7 +422,7 @@ def iota(shape: tuple[int, ...], dimension: int, dtype: np.dtype = INT64) -> Val
     return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension)
 
 
-def full(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
+def full(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype) -> Any:
     """Return an array filled with a number (of any kind, possibly traced) cast to `dtype`."""
     if current_trace.get() is eval_trace and not hasattr(value, "aval"):
         return np.full(shape, value, dtype)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ...core import ArgumentValueError, Aval, Block, Linear, Primitive, ShapeError, Zero
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Tangent, Value
 from ..axes import same_dtype
 from ..families import of_product
 from ..structure.linear import add_p, move_axis, reshape_p, shape_of, transpose_p
@@ -39,7 +39,7 @@ class _Params(NamedTuple):
 # --- types --------------------------------------------------------------------------------------------------
 
 
-def _abstract(x: Aval, w: Aval, **params: Any) -> Aval:
+def _abstract(x: Aval, w: Aval, **params: Param) -> Aval:
     p = _Params(**params)
     dtype = same_dtype("conv", (x, w), "iufc")
     rank = x.ndim - 3
@@ -66,7 +66,7 @@ def _positions(x: Ints, w: Ints, p: _Params) -> Ints:
 # --- NumPy --------------------------------------------------------------------------------------------------
 
 
-def _impl(x: Any, w: Value, **params: Any) -> np.ndarray:
+def _impl(x: ArrayLike, w: Value, **params: Param) -> np.ndarray:
     p = _Params(**params)
     n, g, i = x.shape[:3]
     o, window = w.shape[1], w.shape[3:]
@@ -93,7 +93,7 @@ def _impl(x: Any, w: Value, **params: Any) -> np.ndarray:
 # --- derivatives --------------------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param) -> tuple[Value, Tangent]:
     (x, w), (s, t) = primals, tangents
     ans = conv_p.bind(x, w, **params)
     if type(s) is Zero:
@@ -109,7 +109,7 @@ def _exchanged(x: Value, i: int, j: int) -> Value:
     return transpose_p.bind(x, permutation=tuple(order))
 
 
-def _transpose(ct: Any, x: Any, w: Any, **params: Any) -> list[Any]:
+def _transpose(ct: Value, x: Any, w: Any, **params: Param) -> list[Value | None]:
     p = _Params(**params)
     if type(x) is Linear:
         return [_transpose_lhs(ct, x.aval.shape, w, p), None]
@@ -156,7 +156,9 @@ def _merged(x: Value, dim: int, axis: int) -> Value:
     return reshape_p.bind(x, shape=(*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
 
-def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, int]:
+def _batch(
+    size: int, args: Sequence[Value], dims: Sequence[int | None], **params: Param
+) -> tuple[Value, int]:
     """Lanes become examples, output channels, or (if both operands are batched) groups."""
     (x, w), (d, e) = args, dims
     if e is None:
@@ -172,7 +174,7 @@ def _batch(size: int, args: Sequence[Any], dims: Sequence[int | None], **params:
     return reshape_p.bind(out, shape=split), place
 
 
-def _cost(x: Aval, w: Aval, **params: Any) -> int:
+def _cost(x: Aval, w: Aval, **params: Param) -> int:
     """As for a product of matrices."""
     out = _abstract(x, w, **params)
     return out.size * prod(w.shape[2:]) * out.dtype.itemsize // 16

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from ...core import is_inexact
 from ...core.kernel import BlockEmitter, Buffer, Scalar
+from ...core.values import ArrayLike
 from ..structure.shape import lanes, loops
 from .window_geometry import Padding, covered, fill, place
 
@@ -286,7 +287,9 @@ def _under_long_windows(k: BlockEmitter, plan: _ConvExtents, row: _Rows) -> None
 # --- BLAS ---------------------------------------------------------------------------------------------------
 
 
-def _by_columns(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, plan: _ConvExtents) -> None:
+def _by_columns(
+    k: BlockEmitter, source: _PaddedOperand, w: ArrayLike, out: Buffer, plan: _ConvExtents
+) -> None:
     weights = _weights(k, w)
     padded = k.scratch((plan.i, *plan.under), out.dtype)
     source.prepare(k, padded)
@@ -321,7 +324,9 @@ def _flat(index: Index, extents: Sequence[int]) -> Any:
     return total
 
 
-def _by_windows(k: BlockEmitter, source: _PaddedOperand, w: Any, out: Buffer, plan: _ConvExtents) -> None:
+def _by_windows(
+    k: BlockEmitter, source: _PaddedOperand, w: ArrayLike, out: Buffer, plan: _ConvExtents
+) -> None:
     weights = _weights(k, w)
     padded = k.scratch((plan.n, *plan.under), out.dtype)
     source.prepare(k, padded)

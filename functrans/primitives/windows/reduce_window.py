@@ -28,7 +28,7 @@ from ...core import (
     Zero,
     dtype_kind,
 )
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Tangent, Value
 from ...errors import ArgumentValueError, DtypeError
 from ..elementwise.arithmetic import Pair, dual_product, max_p, min_p, mul_p, sub_p
 from ..indexing.gather_scatter import gather_p
@@ -82,7 +82,7 @@ class Windows(NamedTuple):
         return [i * s + j * d for i, s, j, d in zip(p, self.window_strides, tap, self.window_dilation)]
 
 
-def neutral(fold: str, dtype: np.dtype) -> Any:
+def neutral(fold: str, dtype: np.dtype) -> Value:
     """Return the neutral element of a fold."""
     if fold in ("sum", "prod"):
         return dtype.type(fold == "prod")
@@ -92,7 +92,7 @@ def neutral(fold: str, dtype: np.dtype) -> Any:
 
 
 def _abstract(name: str, kinds: str, out: np.dtype | None = None) -> Rule:
-    def abstract(x: Aval, **params: Any) -> Aval:
+    def abstract(x: Aval, **params: Param) -> Aval:
         w = Windows(**params)
         if dtype_kind(x.dtype) not in kinds:
             raise DtypeError(
@@ -117,7 +117,7 @@ def _one_axis_more(w: Windows) -> Windows:
 
 
 def _batch(prim: Callable[[], Primitive]) -> Rule:
-    def batch(size: int, args: Sequence[Any], dims: Sequence[int], **params: Any) -> tuple[Any, int]:
+    def batch(size: int, args: Sequence[Value], dims: Sequence[int], **params: Param) -> tuple[Value, int]:
         more = _one_axis_more(Windows(**params))
         return prim().bind(move_axis(args[0], dims[0], 0), **more._asdict()), 0
 
@@ -127,7 +127,7 @@ def _batch(prim: Callable[[], Primitive]) -> Rule:
 # --- NumPy --------------------------------------------------------------------------------------------------
 
 
-def _views(x: np.ndarray, filler: Any, w: Windows) -> np.ndarray:
+def _views(x: np.ndarray, filler: ArrayLike, w: Windows) -> np.ndarray:
     """Return all windows as a view of the padded operand: axes of positions, then axes of elements."""
     count = w.places(x.shape)
     if not prod(count):
@@ -139,7 +139,7 @@ def _views(x: np.ndarray, filler: Any, w: Windows) -> np.ndarray:
 
 
 def _impl(fold: str, ufunc: np.ufunc) -> Rule:
-    def impl(x: Any, **params: Any) -> np.ndarray:
+    def impl(x: ArrayLike, **params: Param) -> np.ndarray:
         w = Windows(**params)
         axes = tuple(range(x.ndim, 2 * x.ndim))
         views = _views(x, neutral(fold, x.dtype), w)
@@ -153,7 +153,7 @@ def _impl(fold: str, ufunc: np.ufunc) -> Rule:
 Step = Callable[[Any, Scalar, Scalar], Scalar]
 
 
-def _reader(k: BlockEmitter, x: Any, w: Windows, out: Buffer, filler: Any) -> Callable[..., Scalar]:
+def _reader(k: BlockEmitter, x: Any, w: Windows, out: Buffer, filler: Value) -> Callable[..., Scalar]:
     """Return a reader of the padded operand. It computes elements of disjoint windows, and reads others from memory."""
     apart = all(
         s >= n and d == 1 for n, s, d in zip(w.window_dimensions, w.window_strides, w.window_dilation)
@@ -177,7 +177,7 @@ def _reader(k: BlockEmitter, x: Any, w: Windows, out: Buffer, filler: Any) -> Ca
 
 
 def _kernel(fold: str, step: Step) -> Block:
-    def emit(k: BlockEmitter, operands: Any, results: Sequence[Buffer], **params: Any) -> None:
+    def emit(k: BlockEmitter, operands: Any, results: Sequence[Buffer], **params: Param) -> None:
         w, (out,) = Windows(**params), results
         if not prod(out.shape):
             return
@@ -205,7 +205,7 @@ def _kernel(fold: str, step: Step) -> Block:
 # --- sum ----------------------------------------------------------------------------------------------------
 
 
-def _sum_transpose(ct: Value, x: Linear, **params: Any) -> list[Any]:
+def _sum_transpose(ct: Value, x: Linear, **params: Param) -> list[Value | None]:
     """Sum the cotangent, dilated by the strides, over the windows that contain an element."""
     w = Windows(**params)
     padding = []
@@ -247,7 +247,7 @@ def under_windows(x: Value, filler: Any, w: Windows) -> list[Any]:
     return elements
 
 
-def _prod_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Pair:
+def _prod_jvp(primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param) -> Pair:
     (x,), (t,) = primals, tangents
     ans = reduce_window_prod_p.bind(x, **params)
     if type(t) is Zero or not prod(shape_of(ans)):
@@ -275,7 +275,7 @@ reduce_window_prod_p: Primitive = Primitive(
 # --- max and min --------------------------------------------------------------------------------------------
 
 
-def _position_impl(x: Any, *, largest: bool, **params: Any) -> np.ndarray:
+def _position_impl(x: ArrayLike, *, largest: bool, **params: Param) -> np.ndarray:
     w = Windows(**params)
     views = _views(x, neutral("max" if largest else "min", x.dtype), w)
     count = w.places(x.shape)
@@ -288,7 +288,7 @@ def _position_impl(x: Any, *, largest: bool, **params: Any) -> np.ndarray:
 
 
 def _position_kernel(
-    k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, largest: bool, **params: Any
+    k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, largest: bool, **params: Param
 ) -> None:
     w, (x,), (out,) = Windows(**params), operands, results
     if not prod(out.shape):
@@ -329,8 +329,8 @@ def _position_kernel(
 
 
 def _position_batch(
-    size: int, args: Sequence[Any], dims: Sequence[int], *, largest: bool, **params: Any
-) -> tuple[Any, int]:
+    size: int, args: Sequence[Value], dims: Sequence[int], *, largest: bool, **params: Param
+) -> tuple[Value, int]:
     w = Windows(**params)
     x = move_axis(args[0], dims[0], 0)
     positions = window_position_p.bind(x, largest=largest, **_one_axis_more(w)._asdict())
@@ -355,7 +355,7 @@ def _without_tangent(ans: Value) -> Pair:
 
 
 def _extremum(name: str, fold: str, ufunc: np.ufunc, step: Primitive) -> Primitive:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Pair:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Param) -> Pair:
         (x,), (t,) = primals, tangents
         ans = prim.bind(x, **params)
         if type(t) is Zero or not prod(shape_of(ans)):

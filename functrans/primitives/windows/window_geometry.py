@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.kernel import BlockEmitter, Buffer, Scalar
+from ...core.values import ArrayLike
 from ..structure.shape import elements_within, loops
 
 Padding = tuple[tuple[int, int], ...]
@@ -31,7 +32,7 @@ def covered(windows: int, window: int, stride: int, dilation: int) -> int:
     return (windows - 1) * stride + dilated(window, dilation) if windows and window else 0
 
 
-def padded_array(x: np.ndarray, filler: Any, placed: Placed) -> np.ndarray:
+def padded_array(x: np.ndarray, filler: ArrayLike, placed: Placed) -> np.ndarray:
     """Return a new C-contiguous array with `x` dilated, padded and cropped."""
     extents = [max(dilated(n, base) + low + high, 0) for n, (base, low, high) in zip(x.shape, placed)]
     out = np.full(extents, filler, x.dtype)

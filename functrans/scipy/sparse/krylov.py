@@ -9,18 +9,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import numpy as fnp
+from ...core.values import ArrayLike
 from ...lax.while_loops import fori_loop, while_loop
 
 Product = Callable[[Any], Any]
 Solved = tuple[Any, Any, Any]
 
 
-def square(x: Any) -> Any:
+def square(x: ArrayLike) -> Any:
     """The square of a vector's norm; real."""
     return fnp.sum(x.real * x.real + x.imag * x.imag) if x.dtype.kind == "c" else fnp.sum(x * x)
 
 
-def cg(a: Product, m: Product, b: Any, x: Any, limit: Any, most: int) -> Solved:
+def cg(a: Product, m: Product, b: ArrayLike, x: ArrayLike, limit: Any, most: int) -> Solved:
     """Conjugate gradients.
 
     Parameters
@@ -51,7 +52,7 @@ def cg(a: Product, m: Product, b: Any, x: Any, limit: Any, most: int) -> Solved:
     return x, k, rest
 
 
-def bicgstab(a: Product, m: Product, b: Any, x: Any, limit: Any, most: int) -> Solved:
+def bicgstab(a: Product, m: Product, b: ArrayLike, x: ArrayLike, limit: Any, most: int) -> Solved:
     """Stabilized biconjugate gradients; see `cg` for the arguments."""
 
     def step(state: Any) -> Any:
@@ -79,7 +80,7 @@ def bicgstab(a: Product, m: Product, b: Any, x: Any, limit: Any, most: int) -> S
     return x, k, rest
 
 
-def gmres(a: Product, m: Product, b: Any, x: Any, limit: Any, most: int, restart: int) -> Solved:
+def gmres(a: Product, m: Product, b: ArrayLike, x: ArrayLike, limit: Any, most: int, restart: int) -> Solved:
     """Generalized minimal residuals with right preconditioning, restarted after `restart` steps.
 
     `most` counts starts.
@@ -97,7 +98,7 @@ def gmres(a: Product, m: Product, b: Any, x: Any, limit: Any, most: int, restart
     return x, k, rest
 
 
-def _minimal(a: Product, m: Product, r: Any, rest: Any, limit: Any, size: int) -> Any:
+def _minimal(a: Product, m: Product, r: ArrayLike, rest: ArrayLike, limit: Any, size: int) -> Any:
     """The vector of a Krylov space whose image is nearest to `r`, before preconditioning."""
     dtype, beta = r.dtype, fnp.sqrt(rest)
     basis = fnp.zeros((size + 1, *r.shape), dtype).at[0].set(r / beta)
@@ -110,7 +111,7 @@ def _minimal(a: Product, m: Product, r: Any, rest: Any, limit: Any, size: int) -
         length = fnp.sqrt(square(w))
         basis = basis.at[k + 1].set(fnp.where(length > 0, w / fnp.where(length > 0, length, 1.0), 0.0))
 
-        def rotate(i: Any, h: Any) -> Any:
+        def rotate(i: ArrayLike, h: ArrayLike) -> Any:
             top, below = h[i], h[i + 1]
             h = h.at[i].set(cosines[i] * top + sines[i] * below)
             return h.at[i + 1].set(-fnp.conj(sines[i]) * top + cosines[i] * below)
@@ -132,7 +133,7 @@ def _minimal(a: Product, m: Product, r: Any, rest: Any, limit: Any, size: int) -
     return _back_substituted(triangle, known) @ basis[:size]
 
 
-def _orthogonalized(basis: Any, w: Any) -> tuple[Any, Any]:
+def _orthogonalized(basis: Any, w: ArrayLike) -> tuple[Any, Any]:
     """`w` without its components in the basis (rows not yet set are zero), and these. Twice, for rounding errors."""
     total = fnp.zeros(basis.shape[0], basis.dtype)
     for _ in range(2):
@@ -141,7 +142,7 @@ def _orthogonalized(basis: Any, w: Any) -> tuple[Any, Any]:
     return w, total
 
 
-def _rotation(x: Any, y: Any) -> tuple[Any, Any, Any]:
+def _rotation(x: ArrayLike, y: ArrayLike) -> tuple[Any, Any, Any]:
     """Cosine and sine of the rotation that turns (x, y), y >= 0 real, to (top, 0); and top."""
     size = fnp.abs(x)
     whole = fnp.hypot(size, y)
@@ -150,11 +151,11 @@ def _rotation(x: Any, y: Any) -> tuple[Any, Any, Any]:
     return fnp.where(whole > 0, size / safe, 1.0), phase * (y / safe), phase * whole
 
 
-def _back_substituted(triangle: Any, right: Any) -> Any:
+def _back_substituted(triangle: Any, right: ArrayLike) -> Any:
     """The solution of an upper triangular system; zero where the diagonal is."""
     size = right.shape[0]
 
-    def step(j: Any, y: Any) -> Any:
+    def step(j: ArrayLike, y: ArrayLike) -> Any:
         i = size - 1 - j
         pivot = triangle[i, i]
         rest = right[i] - fnp.sum(triangle[i] * y)

@@ -13,6 +13,7 @@ from typing import Any
 from ... import numpy as fnp
 from ...arrays.arguments import one_of
 from ...core import ArgumentValueError, boundary, is_float
+from ...core.values import ArrayLike
 from ...frontend.checked import checked
 from ...lax.elementwise import stop_gradient
 from ...lax.solving import custom_linear_solve
@@ -80,7 +81,7 @@ _DOC = """{summary}
     """
 
 
-def _unchanged(x: Any) -> Any:
+def _unchanged(x: ArrayLike) -> Any:
     return x
 
 
@@ -88,10 +89,10 @@ def _solved(
     name: str,
     method: Callable[..., Any],
     A: Any,
-    b: Any,
-    x0: Any,
-    tol: Any,
-    atol: Any,
+    b: ArrayLike,
+    x0: ArrayLike,
+    tol: ArrayLike,
+    atol: ArrayLike,
     maxiter: int | None,
     M: Any,
     symmetric: bool,
@@ -135,8 +136,8 @@ def _in_steps(name: str, method: Callable[..., Any], symmetric: bool, **text: st
 
     def function(
         A: Any,
-        b: Any,
-        x0: Any = None,
+        b: ArrayLike,
+        x0: ArrayLike = None,
         *,
         tol: float = 1e-5,
         atol: float = 0.0,
@@ -150,8 +151,8 @@ def _in_steps(name: str, method: Callable[..., Any], symmetric: bool, **text: st
 
 def _gmres(
     A: Any,
-    b: Any,
-    x0: Any = None,
+    b: ArrayLike,
+    x0: ArrayLike = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,

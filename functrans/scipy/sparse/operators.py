@@ -12,6 +12,7 @@ from ... import numpy as fnp
 from ...api.derivatives import linear_transpose
 from ...arrays.arguments import shown
 from ...core import ArgumentError, LinAlgError, ShapeError, Tracer
+from ...core.values import ArrayLike, PyTree
 from ...flatten_util import ravel_pytree
 from ...frontend.pytree import tree_structure
 from ...lax.solution import SolutionSpec
@@ -20,7 +21,7 @@ from ...ops import segment_sum
 from ...primitives.ops import shape_of
 
 
-def matvec_of(matrix: Any, where: str) -> Callable[[Any], Any]:
+def matvec_of(matrix: ArrayLike, where: str) -> Callable[[Any], Any]:
     """The product with a matrix, as a function of a vector or tree.
 
     Raises
@@ -47,7 +48,7 @@ def matvec_of(matrix: Any, where: str) -> Callable[[Any], Any]:
     )
 
 
-def in_dtype_of(matrix: Any, b: Any) -> Any:
+def in_dtype_of(matrix: ArrayLike, b: ArrayLike) -> Any:
     """A right-hand side in the common dtype with a matrix; a tree, or that of a function, is returned as it is."""
     dtype = getattr(matrix, "dtype", None)
     if dtype is None or not isinstance(b, np.ndarray | Tracer):
@@ -60,7 +61,7 @@ def _check_square(shape: tuple[int, ...], where: str) -> None:
         raise LinAlgError(f"{where} must be a square matrix, got shape {shape}")
 
 
-def _sparse(matrix: Any, where: str) -> Callable[[Any], Any]:
+def _sparse(matrix: ArrayLike, where: str) -> Callable[[Any], Any]:
     """The product with a sparse matrix: one pass over its elements.
 
     Rows of similar lengths are filled up to one length with zeros, so that their sums need no scatter.
@@ -107,7 +108,7 @@ class Vectors:
         """The number of unknowns."""
         return sum(a.size for a in self.spec.avals)
 
-    def flat(self, tree: Any) -> Any:
+    def flat(self, tree: PyTree) -> Any:
         """A tree as a vector."""
         return ravel_pytree(tree)[0]
 
@@ -115,7 +116,7 @@ class Vectors:
         """A function of trees as one of vectors."""
         return lambda x: self.flat(function(self.unravel(x)))
 
-    def transposed(self, matrix: Any, where: str) -> Callable[[Any], Any]:
+    def transposed(self, matrix: ArrayLike, where: str) -> Callable[[Any], Any]:
         """The product with the transpose of a preconditioner."""
         if isinstance(matrix, np.ndarray | Tracer):
             return lambda x: fnp.swapaxes(matrix, 0, 1) @ x
@@ -123,12 +124,12 @@ class Vectors:
             return _sparse(matrix.T, where)
         function = matvec_of(matrix, where)
 
-        def product(x: Any) -> Any:
+        def product(x: ArrayLike) -> Any:
             return linear_transpose(function, x)(x)[0]
 
         return product
 
-    def guess(self, name: str, x0: Any) -> Any:
+    def guess(self, name: str, x0: ArrayLike) -> Any:
         """A tree like `b`.
 
         Raises

@@ -9,18 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from ... import numpy as fnp
-from ...core.values import Value
+from ...arrays.array import Array
+from ...core.values import ArrayLike, Value
 
 #: Squared angles (or sines) below which four terms of a series are exact to rounding.
 _SMALL = 1e-3
 
 
-def parts(q: Value) -> tuple[Any, ...]:
+def parts(q: Value) -> tuple[Value, ...]:
     """The elements along the last axis."""
     return tuple([q[..., i] for i in range(q.shape[-1])])
 
 
-def joined(*elements: Any) -> Value:
+def joined(*elements: ArrayLike) -> Value:
     """The inverse of `parts`."""
     return fnp.stack(fnp.broadcast_arrays(*elements), -1)
 
@@ -30,7 +31,7 @@ def normalized(q: Value) -> Value:
     return q / fnp.sqrt(fnp.sum(q * q, -1, keepdims=True))
 
 
-def product(p: Any, q: Any) -> tuple[Any, ...]:
+def product(p: ArrayLike, q: ArrayLike) -> tuple[Any, ...]:
     """The parts of the quaternion of the rotation by `q`, then by `p`, both in parts."""
     a, b, c, d = p
     x, y, z, w = q
@@ -42,7 +43,7 @@ def product(p: Any, q: Any) -> tuple[Any, ...]:
     )
 
 
-def inverse(q: Any) -> Any:
+def inverse(q: ArrayLike) -> Any:
     """The conjugate."""
     return q * fnp.asarray([-1.0, -1.0, -1.0, 1.0], q.dtype)
 
@@ -74,7 +75,7 @@ def matrix(q: Value) -> Value:
     return fnp.reshape(elements, (*elements.shape[:-1], 3, 3))
 
 
-def of_matrix(m: Any) -> Any:
+def of_matrix(m: ArrayLike) -> Value:
     """The quaternion of an orthogonal matrix, from its largest part (Shepperd, J. Guidance 1, 1978)."""
     e = [[m[..., i, j] for j in range(3)] for i in range(3)]
     a, b, c = e[0][0], e[1][1], e[2][2]
@@ -125,18 +126,18 @@ def rotvec(q: Value) -> Value:
     return scale[..., None] * v
 
 
-def magnitude(q: Value) -> Any:
+def magnitude(q: Value) -> Array:
     """The angle, from 0 to pi."""
     return 2.0 * fnp.arctan2(fnp.linalg.norm(q[..., :3], axis=-1), fnp.absolute(q[..., 3]))
 
 
-def of_mrp(p: Any) -> Value:
+def of_mrp(p: ArrayLike) -> Value:
     """The quaternion of modified Rodrigues parameters: the axis times the tangent of a quarter of the angle."""
     square = fnp.sum(p * p, -1, keepdims=True) + 1
     return fnp.concatenate([2 * p, 2 - square], -1) / square
 
 
-def mrp(q: Any) -> Value:
+def mrp(q: ArrayLike) -> Value:
     """The inverse of `of_mrp`, of a length of at most 1."""
     w = q[..., 3:]
     return q[..., :3] * (fnp.where(w < 0, -1.0, 1.0) / (1 + fnp.absolute(w))).astype(q.dtype)

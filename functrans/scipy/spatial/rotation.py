@@ -11,8 +11,9 @@ import numpy as np
 
 from ... import numpy as fnp
 from ... import random
+from ...arrays.array import Array
 from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete, is_float
-from ...core.values import DTypeLike, Value
+from ...core.values import ArrayLike, DTypeLike, Value
 from ...frontend.checked import checked
 from ...frontend.pytree.register import register_pytree_node_class
 from ...numpy.dispatch import array_operand
@@ -56,7 +57,7 @@ class Rotation:
     __array_ufunc__ = None  # NumPy leaves `*` to this class
 
     @checked
-    def __init__(self, quat: Any, normalize: bool = True, copy: bool = True, scalar_first: bool = False):
+    def __init__(self, quat: Value, normalize: bool = True, copy: bool = True, scalar_first: bool = False):
         q = _rows(quat, "Rotation: quat", (4,))
         known = concrete(ops.operand(q, "Rotation")) if normalize else None
         if known is not None and np.any(np.all(np.asarray(known) == 0, -1)):
@@ -81,7 +82,7 @@ class Rotation:
 
     @classmethod
     @checked
-    def from_quat(cls, quat: Any, *, scalar_first: bool = False) -> Rotation:
+    def from_quat(cls, quat: Value, *, scalar_first: bool = False) -> Rotation:
         """Rotations of quaternions, shape (..., 4), which are normalized.
 
         Examples
@@ -94,7 +95,7 @@ class Rotation:
 
     @classmethod
     @checked
-    def from_matrix(cls, matrix: Any, *, assume_valid: bool = True) -> Rotation:
+    def from_matrix(cls, matrix: Value, *, assume_valid: bool = True) -> Rotation:
         """Rotations of orthogonal matrices with determinant 1, shape (..., 3, 3).
 
         As in JAX, other matrices are not made orthogonal first.
@@ -109,7 +110,7 @@ class Rotation:
 
     @classmethod
     @checked
-    def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
+    def from_rotvec(cls, rotvec: Value, degrees: bool = False) -> Rotation:
         """Rotations about vectors, shape (..., 3), by their length.
 
         Examples
@@ -122,7 +123,7 @@ class Rotation:
         return _raw(quaternions.of_rotvec(fnp.deg2rad(v) if degrees else v))
 
     @classmethod
-    def from_mrp(cls, mrp: Any) -> Rotation:
+    def from_mrp(cls, mrp: Value) -> Rotation:
         """Rotations of modified Rodrigues parameters, shape (..., 3): the axis times the tangent of angle / 4.
 
         Examples
@@ -213,22 +214,22 @@ class Rotation:
     # --- representing ---------------------------------------------------------------------------------------
 
     @checked
-    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
+    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Value:
         """The unit quaternions, shape (..., 4), as they are or with a positive scalar part (`canonical`)."""
         q = quaternions.canonical(self.quat) if canonical else self.quat
         return fnp.roll(q, 1, -1) if scalar_first else q
 
-    def as_matrix(self) -> Any:
+    def as_matrix(self) -> Value:
         """The orthogonal matrices, shape (..., 3, 3)."""
         return quaternions.matrix(self.quat)
 
     @checked
-    def as_rotvec(self, degrees: bool = False) -> Any:
+    def as_rotvec(self, degrees: bool = False) -> Value:
         """The axes times the angles, which are at most half a turn, shape (..., 3)."""
         v = quaternions.rotvec(self.quat)
         return fnp.rad2deg(v) if degrees else v
 
-    def as_mrp(self) -> Any:
+    def as_mrp(self) -> Value:
         """The modified Rodrigues parameters, of a length of at most 1, shape (..., 3)."""
         return quaternions.mrp(self.quat)
 
@@ -246,7 +247,7 @@ class Rotation:
         angles = quaternions.euler(axes, intrinsic, self.quat)
         return fnp.rad2deg(angles) if degrees else angles
 
-    def magnitude(self) -> Any:
+    def magnitude(self) -> Array:
         """The angles, from 0 to pi, shape (...)."""
         return quaternions.magnitude(self.quat)
 
@@ -279,11 +280,11 @@ class Rotation:
         both = quaternions.product(quaternions.parts(self.quat), quaternions.parts(other.quat))
         return _raw(quaternions.normalized(quaternions.joined(*both)))
 
-    def __pow__(self, n: Any) -> Rotation:
+    def __pow__(self, n: ArrayLike) -> Rotation:
         """The rotation by `n` times the angle; `n` may be any real number."""
         return Rotation.from_rotvec(self.as_rotvec() * n)
 
-    def mean(self, weights: Any = None) -> Rotation:
+    def mean(self, weights: ArrayLike = None) -> Rotation:
         """The mean of an array of rotations: that with the least sum of squared distances of matrices.
 
         Parameters
@@ -312,7 +313,7 @@ class Rotation:
         _, vectors = fnp.linalg.eigh((w[:, None] * q).T @ q)
         return _raw(vectors[:, -1])
 
-    def approx_equal(self, other: Rotation, atol: Any = None, degrees: bool = False) -> Any:
+    def approx_equal(self, other: Rotation, atol: ArrayLike = None, degrees: bool = False) -> Any:
         """Whether the angle between rotations is less than `atol`, by default 1e-8 radians; shape (...)."""
         limit = 1e-8 if atol is None else fnp.deg2rad(atol) if degrees else atol
         return (other * self.inv()).magnitude() < limit
@@ -345,7 +346,7 @@ class Rotation:
         return (self[i] for i in range(len(self)))
 
 
-def _raw(quat: Any) -> Rotation:
+def _raw(quat: ArrayLike) -> Rotation:
     """A rotation of unit quaternions."""
     self = object.__new__(Rotation)
     self.quat = quat

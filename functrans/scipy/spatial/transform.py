@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import numpy as fnp
 from ...core import ArgumentError, ArgumentValueError, ShapeError, concrete
+from ...core.values import ArrayLike
 from ...frontend.checked import checked
 from ...frontend.pytree.register import register_pytree_node_class
 from ...primitives import ops
@@ -62,7 +63,7 @@ class Slerp:
     """
 
     @checked
-    def __init__(self, times: Any, rotations: Any):
+    def __init__(self, times: ArrayLike, rotations: Any):
         if not isinstance(rotations, Rotation):
             raise ArgumentError(f"Slerp: rotations must be a Rotation, got {rotations!r}")
         if len(rotations.shape) != 1 or len(rotations) < 2:
@@ -82,7 +83,7 @@ class Slerp:
         self.rotvecs = (self.rotations.inv() * rotations[1:]).as_rotvec()
 
     @classmethod
-    def init(cls, times: Any, rotations: Any) -> Slerp:
+    def init(cls, times: ArrayLike, rotations: Any) -> Slerp:
         """``Slerp(times, rotations)``, under JAX's name."""
         return cls(times, rotations)
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, Primitive, is_float, is_inexact
-from ...core.values import Value
+from ...core.values import ArrayLike, Param, Value
 from ...numpy.dispatch import array_operand
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, shape_of
 
 
-def real_float(x: Value, name: str, position: int = 0) -> Any:
+def real_float(x: Value, name: str, position: int = 0) -> Value:
     """A value of a float dtype; float64 for integers."""
     value = array_operand(x, name, position)
     if dtype_of(value).kind == "c":
@@ -23,20 +23,20 @@ def real_float(x: Value, name: str, position: int = 0) -> Any:
     return value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64)
 
 
-def inexact_operand(x: Value, name: str, position: int = 0) -> Any:
+def inexact_operand(x: Value, name: str, position: int = 0) -> Value:
     """A value of a float or complex dtype; float64 for integers."""
     value = array_operand(x, name, position)
     return value if is_inexact(dtype_of(value)) else ops.convert(value, FLOAT64)
 
 
-def of_parameters(name: str, prim: Primitive, *given: Any, **params: Any) -> Value:
+def of_parameters(name: str, prim: Primitive, *given: ArrayLike, **params: Param) -> Value:
     """A primitive of real numbers, in their common dtype."""
     values = common(*[real_float(x, name, i) for i, x in enumerate(given)])
     ops.broadcast_shapes(name, *map(shape_of, values))
     return finish(prim.bind(*values, **params))
 
 
-def count_of(n: Any, name: str, argument: str) -> int:
+def count_of(n: ArrayLike, name: str, argument: str) -> int:
     """A known integer from 0 to the largest of C's."""
     try:
         count = operator.index(n)
@@ -64,7 +64,7 @@ def by_kind(real_p: Primitive, complex_p: Primitive) -> Callable[..., Any]:
 def of_floats(body: Callable[..., Any]) -> Callable[..., Any]:
     """`body` of operands in the dtype of the last: SciPy's orders may be integers."""
 
-    def converted(*operands: Any) -> Value:
+    def converted(*operands: ArrayLike) -> Value:
         dtype = dtype_of(operands[-1])
         known = [np.int64(x) if type(x) is int else x for x in operands]  # raises OverflowError
         return body(*[x if dtype_of(x) == dtype else ops.convert(x, dtype) for x in known])

@@ -224,8 +224,13 @@ ellipe = unary(
 
 @checked
 def sph_harm_y(
-    n: Any, m: Any, theta: ArrayLike, phi: ArrayLike, diff_n: int | None = None, n_max: int | None = None
-) -> Any:
+    n: ArrayLike,
+    m: ArrayLike,
+    theta: ArrayLike,
+    phi: ArrayLike,
+    diff_n: int | None = None,
+    n_max: int | None = None,
+) -> Value:
     """Spherical harmonics.
 
     Parameters

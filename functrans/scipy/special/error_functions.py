@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import scipy.special as sp
 
@@ -102,7 +101,7 @@ owens_t = binary(
 
 
 @checked
-def fresnel(z: ArrayLike) -> tuple[Any, Any]:
+def fresnel(z: ArrayLike) -> tuple[Value, Value]:
     """Fresnel's integrals: of ``sin(pi t**2 / 2)`` and ``cos(pi t**2 / 2)`` from 0 to `z`.
 
     Parameters

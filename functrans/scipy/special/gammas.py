@@ -105,7 +105,7 @@ betainccinv = ternary(
 
 
 @checked
-def polygamma(n: Any, x: ArrayLike) -> Array:
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """Derivative of order `n` of the digamma function.
 
     Parameters
@@ -229,7 +229,7 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
 
 
 @checked
-def factorial(n: Any, exact: bool = False) -> Array:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """``gamma(n + 1)``, and 0 for negative numbers.
 
     Parameters
@@ -264,7 +264,7 @@ def factorial(n: Any, exact: bool = False) -> Array:
 
 
 @checked
-def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Array:
+def comb(N: Any, k: ArrayLike, *, exact: bool = False, repetition: bool = False) -> Array:
     """Number of ways to choose `k` of `N` things; 0 where `k` is above `N`, or one is negative.
 
     With repetition it is `binom` of ``N + k - 1`` and `k`, and 1 for ``k = 0`` of no things, as in SciPy.

@@ -213,13 +213,13 @@ exp10 = unary(
 # --- losses ----------------------------------------------------------------------------------------------------
 
 
-def _of_positive(delta: Any, value: Value) -> Value:
+def _of_positive(delta: Value, value: Value) -> Value:
     """Return a loss, infinite where `delta` is negative."""
     bad = ops.lt_p.bind(delta, literal(0.0, delta))
     return ops.select_p.bind(bad, literal(float("inf"), delta), value)
 
 
-def _huber(delta: Any, r: Any) -> Value:
+def _huber(delta: Any, r: ArrayLike) -> Value:
     size = ops.abs_p.bind(r)
     square = ops.mul_p.bind(literal(0.5, r), ops.mul_p.bind(r, r))
     rest = ops.sub_p.bind(size, ops.mul_p.bind(literal(0.5, delta), delta))
@@ -227,7 +227,7 @@ def _huber(delta: Any, r: Any) -> Value:
     return _of_positive(delta, ops.select_p.bind(inside, square, ops.mul_p.bind(delta, rest)))
 
 
-def _pseudo_huber(delta: Any, r: Any) -> Value:
+def _pseudo_huber(delta: Value, r: Value) -> Value:
     zero, one = literal(0.0, delta), literal(1.0, delta)
     none = ops.eq_p.bind(delta, zero)
     ratio = ops.div_p.bind(r, ops.select_p.bind(none, one, delta))

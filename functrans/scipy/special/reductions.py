@@ -21,7 +21,7 @@ def _axes(x: Value, axis: AxisLike, name: str) -> tuple[int, ...]:
     return axes_or_all(axis, ndim, name)
 
 
-def _keep_dims(x: Value, like: Any, axes: tuple[int, ...]) -> Value:
+def _keep_dims(x: Value, like: Value, axes: tuple[int, ...]) -> Value:
     """A reduced value with its axes restored, at extent 1."""
     return ops.reshape_p.bind(x, shape=tuple([1 if d in axes else n for d, n in enumerate(shape_of(like))]))
 
@@ -37,7 +37,7 @@ def _top(x: Value, axes: tuple[int, ...]) -> Value:
     return _keep_dims(ops.select_p.bind(ops.is_finite_p.bind(top), top, literal(0.0, top)), x, axes)
 
 
-def _below(x: Value, top: Any) -> Value:
+def _below(x: Value, top: Value) -> Value:
     """``x - top``, for a real `top`."""
     return ops.sub_p.bind(x, ops.convert(top, dtype_of(x)))
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ...primitives import special_ops
 from . import special as sp
 from .continuous import Continuous
@@ -30,7 +29,7 @@ def _beta_logpdf(x: Value, a: Value, b: Value) -> Value:
     return sp.xlog1py(b - 1, -x) + sp.xlogy(a - 1, x) - sp.betaln(a, b)
 
 
-def _small_quantile(q: Value, a: Value, b: Value) -> tuple[Any, Any]:
+def _small_quantile(q: Value, a: Value, b: Value) -> tuple[Value, Value]:
     """Whether the quantile is so small that ``x**a / (a * beta(a, b)) = q``, and that `x`."""
     log = (np.log(q) + np.log(a) + sp.betaln(a, b)) / a
     small = log + np.log(np.maximum(b, 1.0)) < -40
@@ -69,7 +68,7 @@ beta = Distribution(
 # --- F --------------------------------------------------------------------------------------------------------
 
 
-def _f_logpdf(x: Value, m: Any, n: Any) -> Value:
+def _f_logpdf(x: Value, m: Value, n: Value) -> Value:
     ratio = m * x / n
     high = ratio > 1  # the powers of a large ratio cancel
     low = np.where(high, 1.0, ratio)
@@ -79,15 +78,15 @@ def _f_logpdf(x: Value, m: Any, n: Any) -> Value:
     return np.where(high, far, powers) + np.log(m / n) - sp.betaln(0.5 * m, 0.5 * n)
 
 
-def _f_cdf(x: Value, m: Any, n: Any) -> Any:
+def _f_cdf(x: Value, m: Value, n: Value) -> Value:
     return sp.betainc(0.5 * m, 0.5 * n, m * x / (n + m * x))
 
 
-def _f_sf(x: Value, m: Any, n: Any) -> Any:
+def _f_sf(x: Value, m: Value, n: Value) -> Value:
     return sp.betainc(0.5 * n, 0.5 * m, n / (n + m * x))
 
 
-def _f_quantile(q: Value, rest: Any, m: Any, n: Any) -> Value:
+def _f_quantile(q: Value, rest: Value, m: Value, n: Value) -> Value:
     """The value with probability `q` below and `rest` above, of which the smaller is accurate."""
     low = q < rest
     a, b = np.where(low, m, n), np.where(low, n, m)
@@ -128,7 +127,7 @@ def _t_logpdf(x: Value, df: Value) -> Value:
     )
 
 
-def _t_smooth_cdf(x: Any, df: Value) -> Value:
+def _t_smooth_cdf(x: ArrayLike, df: Value) -> Value:
     """The distribution function, by functions that have derivatives in `df`."""
     inner = (x != 0) & (np.abs(x) < 1e100)
     square = np.where(inner, x * x, df)

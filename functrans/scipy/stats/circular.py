@@ -95,7 +95,7 @@ def _vonmises_ppf(q: Value, kappa: Value) -> Value:
     q, kappa = together(q, kappa)
     log_tail = np.log(np.minimum(q, 1 - q))
 
-    def halve(_: Any, ends: tuple[Any, Any]) -> tuple[Any, Any]:
+    def halve(_: object, ends: tuple[Any, Any]) -> tuple[Any, Any]:
         low, high = ends
         middle = 0.5 * (low + high)
         above = _log_tail(middle, kappa) > log_tail

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from .derived import complete, every, where
 
 Formula = Callable[..., Any]
@@ -26,7 +26,7 @@ _BEYOND = {
 }
 
 
-def positive(*shapes: Any) -> Any:
+def positive(*shapes: ArrayLike) -> Value:
     """Whether shape parameters are positive; NaN is not."""
     return every(*[a > 0 for a in shapes])
 
@@ -106,13 +106,13 @@ class Continuous:
         text = f"Standard density ``{self.density}``; `loc` shifts it, `scale` stretches it."
         return f"{text} Valid if {self.conditions} and ``scale > 0``." if self.shapes else text
 
-    def _inside(self, *shapes: Any) -> Any:
+    def _inside(self, *shapes: ArrayLike) -> Any:
         return self.inside(*shapes) if callable(self.inside) else self.inside
 
-    def _ends(self, *shapes: Any) -> tuple[Any, Any]:
+    def _ends(self, *shapes: ArrayLike) -> tuple[ArrayLike, ArrayLike]:
         return self.support(*shapes) if callable(self.support) else self.support
 
-    def evaluate(self, function: str, x: Any, shapes: Sequence[Any], loc: Any, scale: Any) -> Value:
+    def evaluate(self, function: str, x: Value, shapes: Sequence[Value], loc: Value, scale: Value) -> Value:
         """The value of a function, for operands of one floating point dtype; `loc` and `scale` may be None."""
         valid = self.valid(*shapes)
         shapes = [where(valid, a, typical) for a, typical in zip(shapes, self.example[1:])]
@@ -129,7 +129,7 @@ class Continuous:
             value = self._at(function, x, shapes, loc, scale)
         return where(valid, value, math.nan)
 
-    def _at(self, function: str, x: Value, shapes: Sequence[Any], loc: Value, scale: Value) -> Value:
+    def _at(self, function: str, x: Value, shapes: Sequence[Value], loc: Value, scale: Value) -> Value:
         z = x if loc is None else x - loc
         z = z if scale is None else z / scale
         low, high = self._ends(*shapes)
@@ -145,7 +145,9 @@ class Continuous:
         first, last = _BEYOND[function]
         return np.where(below, first, np.where(above, last, value))
 
-    def _quantile(self, function: str, q: Any, shapes: Sequence[Any], loc: Value, scale: Value) -> Value:
+    def _quantile(
+        self, function: str, q: ArrayLike, shapes: Sequence[ArrayLike], loc: Value, scale: Value
+    ) -> Value:
         def moved(z: Value) -> Value:
             if _infinite(z):
                 return z
@@ -160,6 +162,6 @@ class Continuous:
         return np.where(q == 0, moved(first), np.where(q == 1, moved(last), value))
 
 
-def _infinite(end: Any) -> bool:
+def _infinite(end: Value) -> bool:
     """Whether an end is infinite whatever the shape parameters."""
     return isinstance(end, float) and math.isinf(end)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...api.vmap import vmap
 from ...core.kernel import BlockEmitter, IndexEmitter
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ...lax.while_loops import while_loop
 from ...primitives import ops, special_ops
 from . import special as sp
@@ -22,11 +22,11 @@ from .namespaces import Distribution
 INF = math.inf
 
 
-def _is_probability(p: Any) -> Value:
+def _is_probability(p: ArrayLike) -> Value:
     return (p >= 0) & (p <= 1)
 
 
-def _log_binomial(n: Any, k: Any) -> Any:
+def _log_binomial(n: ArrayLike, k: ArrayLike) -> Any:
     """The logarithm of ``n! / (k! (n - k)!)``."""
     return -sp.betaln(n - k + 1, k + 1) - np.log1p(n)
 
@@ -43,7 +43,7 @@ def _each(function: Callable[..., Any], *operands: Value) -> Any:
 def _entropy(logpmf: Callable[..., Any], window: Callable[..., Any]) -> Callable[..., Any]:
     """The sum of ``-p * log(p)`` over the integers between the ends, outside of which it is negligible."""
 
-    def of_numbers(*shapes: Any) -> Any:
+    def of_numbers(*shapes: ArrayLike) -> Any:
         low, high = map(ops.stop_gradient_p.bind, window(*shapes))
 
         def step(state: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -58,7 +58,7 @@ def _entropy(logpmf: Callable[..., Any], window: Callable[..., Any]) -> Callable
     return lambda *shapes: _each(of_numbers, *shapes)
 
 
-def _around(mean: Value, deviation: Any, tail: Any = 0.0) -> tuple[Any, Any]:
+def _around(mean: Value, deviation: ArrayLike, tail: ArrayLike = 0.0) -> tuple[Any, Any]:
     """Ends far from the mean."""
     return np.maximum(mean - 12 * deviation - 12, 0.0), mean + 12 * deviation + 30 + tail
 
@@ -84,11 +84,11 @@ bernoulli = Distribution(
 )
 
 
-def _binom_logpmf(k: BlockEmitter, n: Any, p: Any) -> Any:
+def _binom_logpmf(k: BlockEmitter, n: ArrayLike, p: ArrayLike) -> Any:
     return _log_binomial(n, k) + sp.xlogy(k, p) + sp.xlog1py(n - k, -p)
 
 
-def _binom_window(n: Any, p: Any) -> tuple[Any, Any]:
+def _binom_window(n: ArrayLike, p: ArrayLike) -> tuple[Any, Any]:
     low, high = _around(n * p, np.sqrt(n * p * (1 - p)))
     return low, np.minimum(high, n)
 
@@ -130,11 +130,11 @@ geom = Distribution(
 )
 
 
-def _nbinom_logpmf(k: Any, n: Any, p: Any) -> Any:
+def _nbinom_logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Any:
     return n * np.log(p) + sp.xlog1py(k, -p) - sp.betaln(n, k + 1) - np.log(n + k)
 
 
-def _nbinom_window(n: Any, p: Any) -> tuple[Any, Any]:
+def _nbinom_window(n: ArrayLike, p: ArrayLike) -> tuple[Any, Any]:
     return _around(n * (1 - p) / p, np.sqrt(n * (1 - p)) / p, 50 / p)
 
 
@@ -157,7 +157,7 @@ nbinom = Distribution(
 )
 
 
-def _poisson_logpmf(k: Any, mu: Any) -> Any:
+def _poisson_logpmf(k: ArrayLike, mu: ArrayLike) -> Any:
     return sp.xlogy(k, mu) - sp.gammaln(k + 1) - mu
 
 
@@ -182,11 +182,11 @@ poisson = Distribution(
 # --- beta-binomial --------------------------------------------------------------------------------------------
 
 
-def _betabinom_logpmf(k: BlockEmitter, n: Any, a: Any, b: Any) -> Any:
+def _betabinom_logpmf(k: BlockEmitter, n: ArrayLike, a: ArrayLike, b: ArrayLike) -> Any:
     return _log_binomial(n, k) + sp.betaln(k + a, n - k + b) - sp.betaln(a, b)
 
 
-def _sum_down(k: IndexEmitter, n: Any, a: Any, b: Any) -> Any:
+def _sum_down(k: IndexEmitter, n: ArrayLike, a: ArrayLike, b: ArrayLike) -> Any:
     """The sum of the probabilities of 0 to `k` over that of `k`, of numbers: products of ratios of neighbours."""
 
     def step(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
@@ -201,7 +201,7 @@ def _sum_down(k: IndexEmitter, n: Any, a: Any, b: Any) -> Any:
 def _betabinom_log(lower: bool) -> Callable[..., Any]:
     """The logarithm of the probability up to `k`, or above it: the sum of the smaller side."""
 
-    def formula(k: Any, n: Any, a: Any, b: Any) -> Any:
+    def formula(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike) -> Any:
         k, n, a, b = together(k, np.maximum(n, 1.0), a, b)
         below = k * (a + b) < n * a
         # n - k has the same distribution with a and b exchanged.
@@ -213,7 +213,7 @@ def _betabinom_log(lower: bool) -> Callable[..., Any]:
     return formula
 
 
-def _betabinom_ppf(q: Value, n: Any, a: Value, b: Value) -> Any:
+def _betabinom_ppf(q: Value, n: ArrayLike, a: Value, b: Value) -> Any:
     """By bisection."""
     q, n, a, b = together(q, n, a, b)
     logcdf = _betabinom_log(lower=True)

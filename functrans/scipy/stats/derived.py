@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...api.derivatives import jvp
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ...custom.custom_function import custom_jvp
 from ...custom_derivatives import SymbolicZero
 from ...primitives import ops
@@ -27,13 +27,13 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     return np.where(condition, x, y)
 
 
-def together(*operands: Value) -> list[Any]:
+def together(*operands: Value) -> list[Value]:
     """The operands, broadcast to one shape."""
     shape = ops.broadcast_shapes("broadcast", *map(ops.shape_of, operands))
     return [ops.broadcast_to(x, shape) for x in operands]
 
 
-def every(*conditions: Any) -> Any:
+def every(*conditions: ArrayLike) -> Value:
     """Whether all hold, element by element."""
     result: Any = True
     for condition in conditions:
@@ -61,7 +61,7 @@ def _guarded(log: Formula, inside: Formula, then: Formula, dead: float) -> Formu
     There the logarithm may have an infinite derivative, and the product with the derivative of `then`, 0, would be NaN.
     """
 
-    def formula(x: Value, *shapes: Any) -> Value:
+    def formula(x: Value, *shapes: ArrayLike) -> Value:
         value = log(*map(ops.stop_gradient_p.bind, (x, *shapes)))
         lost = value == -math.inf
         return np.where(lost, dead, then(log(np.where(lost, inside(*shapes), x), *shapes)))
@@ -72,7 +72,7 @@ def _guarded(log: Formula, inside: Formula, then: Formula, dead: float) -> Formu
 def log_of_probability(small: Formula, large: Formula) -> Formula:
     """The logarithm of a probability, from its formula and that of its complement."""
 
-    def formula(x: Value, *shapes: Any) -> Value:
+    def formula(x: Value, *shapes: ArrayLike) -> Value:
         p, rest = small(x, *shapes), large(x, *shapes)
         low, lost = p < 0.5, p == 0
         log = np.where(lost, -math.inf, np.log(np.where(low & ~lost, p, 0.5)))
@@ -132,7 +132,7 @@ def inverse(f: Formula, of: Formula, logpdf: Formula, sign: float = 1.0) -> Form
 def _symmetric_log_of(cdf: Formula) -> Formula:
     """The logarithm of a distribution function that is that of ``-x``, too: from the smaller tail."""
 
-    def formula(x: Value, *shapes: Any) -> Value:
+    def formula(x: Value, *shapes: ArrayLike) -> Value:
         left = x < 0
         tail = cdf(np.where(left, x, -x), *shapes)
         lost = tail == 0

@@ -75,7 +75,7 @@ class Discrete:
         given = {name: f for name in _FORMULAS if (f := getattr(self, name)) is not None}
         return complete(given, self._inside)
 
-    def _inside(self, *shapes: Any) -> Value:
+    def _inside(self, *shapes: ArrayLike) -> Value:
         return self.support(*shapes)[0] if self.inside is None else self.inside(*shapes)
 
     @property
@@ -92,7 +92,7 @@ class Discrete:
             "Numbers with a fraction have probability 0. The derivative in `k` is 0."
         )
 
-    def evaluate(self, function: str, x: Any, shapes: Sequence[Any], loc: Any) -> Value:
+    def evaluate(self, function: str, x: Value, shapes: Sequence[Value], loc: Value) -> Value:
         """The value of a function, for operands of one floating point dtype; `loc` may be None."""
         valid = self.valid(*shapes)
         shapes = [where(valid, a, typical) for a, typical in zip(shapes, self.example[1:])]
@@ -106,7 +106,7 @@ class Discrete:
             valid = every(valid, x == x)
         return where(valid, value, math.nan)
 
-    def _at(self, function: str, x: Value, shapes: Sequence[Any]) -> Value:
+    def _at(self, function: str, x: Value, shapes: Sequence[Value]) -> Value:
         k = np.floor(x)
         low, high = self.support(*shapes)
         if function in ("logpmf", "pmf"):
@@ -117,7 +117,7 @@ class Discrete:
         first, last = _BEYOND[function]
         return np.where(below, first, np.where(above, last, value))
 
-    def _quantile(self, q: Any, shapes: Sequence[Any], loc: Value) -> Value:
+    def _quantile(self, q: ArrayLike, shapes: Sequence[ArrayLike], loc: Value) -> Value:
         assert self.ppf is not None
         low, high = self.support(*shapes)
         between = (q > 0) & (q < 1)

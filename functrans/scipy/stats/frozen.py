@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from ...core import ArgumentError
+from ...core.values import ArrayLike
 from ...frontend.pytree.nodes import GetAttrKey
 from ...frontend.pytree.register import register_pytree_with_keys
 from ...numpy.creation.filled import asarray
@@ -83,7 +84,7 @@ class Namespace(ModuleType):
         return FrozenDistribution(name, {n: _kept(x) for n, x in bound.arguments.items()})
 
 
-def _kept(x: Any) -> Any:
+def _kept(x: ArrayLike) -> Any:
     """A parameter that does not change with the caller's array; Python numbers, which are weak, as they are."""
     return x if x is None or type(x) in (bool, int, float) else asarray(x)
 

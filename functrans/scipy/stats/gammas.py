@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ...lax.branching import cond
 from ...primitives import ops
 from . import special as sp
@@ -77,7 +77,7 @@ def _log_probability(
     """The logarithm of `small`, computed as that of its `tail` if one of the values has lost digits."""
     log_of = log_of_probability(small, large)
 
-    def formula(x: Any, a: Any) -> Any:
+    def formula(x: ArrayLike, a: ArrayLike) -> Any:
         x, a = together(x, a)
         value = log_of(x, a)
         lost = small(*map(ops.stop_gradient_p.bind, (x, a))) < _LOST
@@ -199,7 +199,7 @@ invgamma = Distribution(
 )
 
 
-def _power(x: Any, beta: Value) -> Value:
+def _power(x: ArrayLike, beta: Value) -> Value:
     """``abs(x)**beta``, whose derivative in `beta` is 0 at 0."""
     zero = x == 0
     return np.where(zero, 0.0, np.abs(np.where(zero, 1.0, x)) ** beta)

@@ -10,7 +10,7 @@ import numpy as np
 from ... import numpy as fnp
 from ... import random
 from ...core import ArgumentError, ArgumentValueError, ShapeError
-from ...core.values import ShapeLike, Value
+from ...core.values import ArrayLike, ShapeLike, Value
 from ...frontend.checked import checked
 from ...frontend.pytree.register import register_pytree_node_class
 from ...numpy.linalg import cholesky
@@ -75,7 +75,7 @@ class gaussian_kde:
     """
 
     @checked
-    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None):
+    def __init__(self, dataset: Value, bw_method: Any = None, weights: ArrayLike = None):
         given = [dataset] if weights is None else [dataset, weights]
         data, *rest = floats("gaussian_kde", *given, broadcast=False)
         shape = shape_of(data)
@@ -98,7 +98,7 @@ class gaussian_kde:
         for name in _FIELDS:
             setattr(self, name, finish(getattr(self, name)))
 
-    def _normalised(self, weights: Any = None) -> Value:
+    def _normalised(self, weights: ArrayLike = None) -> Value:
         if weights is None:
             return np.full(self.n, 1 / self.n, ops.dtype_of(self.dataset))
         if shape_of(weights) != (self.n,):
@@ -145,7 +145,7 @@ class gaussian_kde:
         return tuple(getattr(self, name) for name in _FIELDS), None
 
     @classmethod
-    def tree_unflatten(cls, _: None, children: Any) -> gaussian_kde:
+    def tree_unflatten(cls, _: None, children: ArrayLike) -> gaussian_kde:
         """The estimate again."""
         kde = object.__new__(cls)
         for name, child in zip(_FIELDS, children):
@@ -154,7 +154,7 @@ class gaussian_kde:
 
     # --- the density
 
-    def evaluate(self, points: Any) -> Value:
+    def evaluate(self, points: Value) -> Value:
         """The density.
 
         Parameters
@@ -179,7 +179,7 @@ class gaussian_kde:
 
     __call__ = evaluate
 
-    def _points(self, name: str, points: Any) -> Any:
+    def _points(self, name: str, points: Value) -> Value:
         x, _ = floats(name, points, self.dataset, broadcast=False)
         x = np.reshape(x, (1, -1)) if not shape_of(x) else np.atleast_2d(x)
         if shape_of(x)[0] != self.d and shape_of(x) == (1, self.d):
@@ -194,13 +194,13 @@ class gaussian_kde:
     def _log_norm(self) -> Value:
         return -0.5 * self.d * LOG_TAU - np.sum(np.log(np.diagonal(self._factored)))
 
-    def _energy(self, name: str, points: Any) -> Any:
+    def _energy(self, name: str, points: Value) -> Value:
         """Half the squared distance between each point and each of the sample, in units of the bandwidth: (m, n)."""
         x = solve_triangular(self._factored, self._points(name, points), lower=True, check_finite=False)
         centres = solve_triangular(self._factored, self.dataset, lower=True, check_finite=False)
         return 0.5 * np.sum(np.square(x[:, :, None] - centres[:, None, :]), axis=0)
 
-    def resample(self, key: Any, shape: ShapeLike = ()) -> Any:
+    def resample(self, key: ArrayLike, shape: ShapeLike = ()) -> Any:
         """Points drawn from the density.
 
         Parameters
@@ -278,7 +278,7 @@ class gaussian_kde:
 _FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov", "factor", "_factored")
 
 
-def _covariance(x: Value, weights: Value, neff: Any) -> Value:
+def _covariance(x: Value, weights: Value, neff: Value) -> Value:
     """The weighted covariance of the columns, corrected for bias."""
     deviation = x - np.sum(weights * x, axis=1, keepdims=True)
     return (deviation * weights) @ deviation.T / (1 - 1 / neff)

@@ -34,7 +34,9 @@ def _namespace(name: str, summary: str, *functions: Any) -> Namespace:
 
 
 @quietly
-def multivariate_normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Value:
+def multivariate_normal_logpdf(
+    x: ArrayLike, mean: ArrayLike = None, cov: ArrayLike = 1, allow_singular: bool = False
+) -> Value:
     """Logarithm of the probability density of the multivariate normal distribution.
 
     Parameters
@@ -77,7 +79,9 @@ def multivariate_normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_sin
     return finish(_singular_logpdf(x - mean, cov) if allow_singular else _regular_logpdf(x - mean, cov))
 
 
-def multivariate_normal_pdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Value:
+def multivariate_normal_pdf(
+    x: ArrayLike, mean: ArrayLike = None, cov: ArrayLike = 1, allow_singular: bool = False
+) -> Value:
     """Probability density of the multivariate normal distribution; see `logpdf` for the arguments.
 
     Examples
@@ -90,7 +94,7 @@ def multivariate_normal_pdf(x: Any, mean: Any = None, cov: Any = 1, allow_singul
     return finish(np.exp(multivariate_normal.logpdf(x, mean, cov, allow_singular)))
 
 
-def multivariate_normal_entropy(mean: Any = None, cov: Any = 1) -> Value:
+def multivariate_normal_entropy(mean: ArrayLike = None, cov: ArrayLike = 1) -> Value:
     """Entropy of the multivariate normal distribution, in nats; see `logpdf` for the arguments.
 
     Examples
@@ -106,7 +110,7 @@ def multivariate_normal_entropy(mean: Any = None, cov: Any = 1) -> Value:
     return finish(0.5 * n * (LOG_TAU + 1) + _log_diagonal(_factor(cov)))
 
 
-def _vectors(name: str, x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any]:
+def _vectors(name: str, x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> tuple[Any, Any, Any]:
     """Operands in one dtype; points of shape (..., d), mean (d,) or (..., d), covariance (..., d, d)."""
     x, mean, cov = floats(name, x, mean, cov, broadcast=False)
     d = max(shape_of(mean)[-1] if shape_of(mean) else 1, shape_of(cov)[-1] if shape_of(cov) else 1)
@@ -142,7 +146,7 @@ def _factor(cov: Value) -> Value:
         ) from None
 
 
-def _log_diagonal(factor: Any) -> Value:
+def _log_diagonal(factor: ArrayLike) -> Value:
     return np.sum(np.log(np.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
 
 
@@ -155,7 +159,7 @@ def _regular_logpdf(deviation: Any, cov: Value) -> Value:
     )
 
 
-def _solved(factor: Any, deviation: Any) -> Any:
+def _solved(factor: ArrayLike, deviation: Any) -> Any:
     """The solutions of the triangular systems, in the last axis."""
     if len(shape_of(factor)) == 2:  # one factor, all points in one call
         rows = np.reshape(deviation, (-1, shape_of(factor)[-1]))
@@ -282,7 +286,7 @@ dirichlet = _namespace(
 
 
 @quietly
-def multinomial_logpmf(x: Value, n: Any, p: Any) -> Value:
+def multinomial_logpmf(x: Value, n: ArrayLike, p: ArrayLike) -> Value:
     """Logarithm of the probability of counts under the multinomial distribution.
 
     Parameters

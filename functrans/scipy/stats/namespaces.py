@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core import FLOAT64, DtypeError, is_float, is_low, quietly
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import common_dtype, finish, key_of, operand, shape_of, strong
@@ -51,7 +51,7 @@ class DistributionRecord(Protocol):
     def notes(self) -> str:
         """The formula of the density, and the conditions on the parameters."""
 
-    def evaluate(self, function: str, x: Any, shapes: Sequence[Any], *rest: Any) -> Any:
+    def evaluate(self, function: str, x: ArrayLike, shapes: Sequence[Any], *rest: Any) -> Any:
         """The value of a function, for operands of one floating point dtype."""
 
 
@@ -68,7 +68,7 @@ class Distribution(Namespace):
         super().__init__(record.name, f"{record.summary}\n\n{record.notes}\n", functions)
 
 
-def floats(name: str, *given: Any, broadcast: bool = True) -> list[Any]:
+def floats(name: str, *given: ArrayLike, broadcast: bool = True) -> list[Value]:
     """Operands in their common floating point dtype; integers count as float64, and Python numbers have no influence.
 
     Parameters
@@ -144,7 +144,7 @@ def _published(record: DistributionRecord, function: str) -> Callable[..., Any]:
     name = f"{record.name}.{function}"
 
     @quietly
-    def evaluate(*arguments: Any) -> Value:
+    def evaluate(*arguments: ArrayLike) -> Value:
         # A location of 0 and a scale of 1 that are Python numbers need no arithmetic.
         used = [
             i

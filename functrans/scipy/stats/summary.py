@@ -193,7 +193,7 @@ class _Moments:
     """The number of elements along an axis, their mean and central moments. Axes are kept."""
 
     @quietly
-    def __init__(self, name: str, a: Any, axis: int | None, nan_policy: str):
+    def __init__(self, name: str, a: ArrayLike, axis: int | None, nan_policy: str):
         x, self.axis, bad = _sample(name, a, axis, nan_policy)
         self.given = (a, axis)
         self.x = x if bad is not None else ops.convert(x, FLOAT64)
@@ -206,7 +206,7 @@ class _Moments:
         self.mean = self._sum(self.x) / self.n
         self.deviation = self.x - self.mean
 
-    def _sum(self, terms: Any) -> Value:
+    def _sum(self, terms: ArrayLike) -> Value:
         terms = terms if self.left_out is None else np.where(self.left_out, 0.0, terms)
         return np.sum(terms, axis=self.axis, keepdims=True)
 
