@@ -77,7 +77,11 @@ def page():
         for p in PASSES:
             if p.stage == stage:
                 cells = [f"`{p.name}`", *[text.replace("``", "`") for text in (p.doc, p.assumes)]]
-                cells += ["yes" if p.exact else "", worth.get(p.name, ""), f"`{p.where.replace('.', '/')}.py`"]
+                cells += [
+                    "yes" if p.exact else "",
+                    worth.get(p.name, ""),
+                    f"`{p.where.replace('.', '/')}.py`",
+                ]
                 parts.append(f"| {' | '.join(cells)} |")
         parts.append("")
     return "\n".join(parts)
