@@ -25,7 +25,7 @@ from ..core import (
     user_source,
 )
 from ..core.autocast import made
-from ..core.values import Value
+from ..core.values import PyTree, Value
 from ..errors import CarryTypeError
 from ..frontend.arguments import Flat, name_of, result
 from ..frontend.pytree import PyTreeDef
@@ -120,7 +120,7 @@ class LoopBody(NamedTuple):
     carried: list[Any]
     refs: list[Ref]
 
-    def put_back(self, outs: Sequence[Value], carry: int) -> list[Value]:
+    def put_back(self, outs: Sequence[PyTree], carry: int) -> list[Any]:
         """Store the last values of the refs, which follow `carry` values; return the other results."""
         count = len(self.refs)
         for ref, value in zip(self.refs, outs[carry : carry + count]):
@@ -161,7 +161,7 @@ def _sources(jaxpr: Jaxpr, fun: Callable[..., Any]) -> list[Source | None]:
     return [end if s is None or s == call else s for s in sources]
 
 
-def as_expected(x: Value, expected: Aval, casts: bool) -> Value:
+def as_expected(x: PyTree, expected: Aval, casts: bool) -> Value:
     """An output in the dtype expected of it, if it is a number of that kind, or if autocast gave it another.
 
     A carry keeps its dtype: what autocast made of it in the body is cast back.
@@ -190,7 +190,7 @@ class CarryBody(NamedTuple):
 def trace_carry(
     what: str,
     fun: Callable[..., Any],
-    init: Sequence[Value],
+    init: Sequence[PyTree],
     tree: PyTreeDef,
     trace: Callable[[list[Aval]], Body],
     of_carry: Callable[[PyTreeDef], PyTreeDef] = lambda tree: tree,
@@ -239,7 +239,7 @@ def joined(a: Aval, b: Aval) -> Aval:
     return Aval(a.shape, dtype, b.weak).over(a.vma) if dtype == b.dtype else a
 
 
-def carry_out(values: Sequence[Value], weak: Sequence[bool]) -> list[Value]:
+def carry_out(values: Sequence[PyTree], weak: Sequence[bool]) -> list[Value]:
     """The final carry for the user: a number that was weak throughout stays weak."""
     return [result(weakly(x) if w else x) for x, w in zip(values, weak)]
 

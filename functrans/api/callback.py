@@ -22,7 +22,7 @@ from ..frontend.pytree.nodes import keystr
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
-    *args: Value,
+    *args: PyTree,
     sharding: None = None,
     vmap_method: str | None = None,
     **kwargs: PyTree,
@@ -94,7 +94,7 @@ def pure_callback(
 def io_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
-    *args: Value,
+    *args: PyTree,
     sharding: None = None,
     ordered: bool = False,
     **kwargs: PyTree,

@@ -43,7 +43,7 @@ def _spread(fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def flatten_primals(
-    what: str, fun: Callable[..., Any], primals: Sequence[Value]
+    what: str, fun: Callable[..., Any], primals: Sequence[PyTree]
 ) -> tuple[list[Any], PyTreeDef]:
     """The leaves of the positional arguments as values, and the structure of their tuple."""
     check_function(what, fun)
@@ -109,7 +109,7 @@ def _fitted(x: ArrayLike, aval: Aval, what: str) -> Any:
 @boundary
 @checked
 def jvp(
-    fun: Callable[..., Any], primals: Sequence[Value], tangents: Sequence[Value], *, has_aux: bool = False
+    fun: Callable[..., Any], primals: Sequence[PyTree], tangents: Sequence[PyTree], *, has_aux: bool = False
 ) -> tuple[Any, ...]:
     """Value and directional derivative (Jacobian-vector product).
 
@@ -271,7 +271,7 @@ class VJP(_Derivative):
 @boundary
 @checked
 def vjp(
-    fun: Callable[..., Any], *primals: Value, has_aux: bool = False, retain: bool = True
+    fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, retain: bool = True
 ) -> tuple[Any, ...]:
     """The value, and the pullback from output cotangents to argument cotangents (vector-Jacobian product).
 
@@ -340,7 +340,7 @@ register_kind(Pushforward, _Form.flatten, _Form.filled)
 
 @boundary
 @checked
-def linearize(fun: Callable[..., Any], *primals: Value, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> tuple[Any, ...]:
     """The value, and the derivative there as a linear function that is cheap to apply many times.
 
     Parameters

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import ArgumentError, ArgumentValueError, Transformed
-from ..core.values import Value
+from ..core.values import PyTree
 from ..frontend.arguments import check_function, name_of
 from ..frontend.checked import checked
 
@@ -127,7 +127,7 @@ class Progress(Transformed):
                 f"the length of the loop to functrans.progress"
             )
 
-    def report(self, finished: Value) -> None:
+    def report(self, finished: PyTree) -> None:
         """Called by the loop: starts a bar at 0 and ends it at the last iteration."""
         here, n = self._here, int(finished)
         if n == 0:

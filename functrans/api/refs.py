@@ -27,7 +27,7 @@ from ..transforms.stage import Uses
 Transform = Callable[[Callable[..., Any], tuple[Any, ...]], Callable[..., Any]]
 
 
-def put_back(uses: Uses, outs: Sequence[Value]) -> list[Value]:
+def put_back(uses: Uses, outs: Sequence[PyTree]) -> list[Value]:
     """Store the last values of the refs that a function writes, the last of its results; return the others."""
     outs = list(outs)
     written = [ref for ref, w in zip(uses.refs, uses.written, strict=True) if w]
@@ -112,7 +112,7 @@ def _check_distinct(
 
 
 @checked
-def new_ref(init_val: Value, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+def new_ref(init_val: PyTree, *, memory_space: Any = None, kind: str | None = None) -> Ref:
     """Make a mutable reference.
 
     Parameters

@@ -184,7 +184,7 @@ def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
 def _refused_method(name: str, instead: str) -> Callable[..., Any]:
     generic = getattr(_ndarray, name)
 
-    def method(self: Array, *args: Value, **kwargs: Param) -> None:
+    def method(self: Array, *args: Any, **kwargs: Param) -> None:
         if not is_work_space(self):
             refuse(f"x.{name}(...)", f"{instead}. {COPY}")
         generic(_view(self, _ndarray), *unwrap_all(args), **unwrap_all(kwargs))

@@ -424,7 +424,7 @@ ppermute_p: Primitive = Primitive(
 
 
 def _index_batch(
-    size: int, args: Sequence[Value], dims: Sequence[Any], *, axis_name: Hashable
+    size: int, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Hashable
 ) -> tuple[Any, int | None]:
     if name_of_axis(size) == axis_name:
         return iota((int(size),), 0, _INT32), 0

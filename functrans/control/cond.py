@@ -210,7 +210,7 @@ def _narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
 
 def _jvp(
     primals: Sequence[Value], tangents: Sequence[Tangent], *, branches: Branches
-) -> tuple[list[Value], list[Tangent]]:
+) -> tuple[list[Any], list[Tangent]]:
     index, *args = primals
     mask = perturbed(tangents[1:])
     pushed = [jvp_jaxpr(b, mask) for b in branches]

@@ -136,7 +136,7 @@ def _impl(
 
 def _jvp(
     primals: Sequence[Value], tangents: Sequence[Tangent], **params: Param
-) -> tuple[list[Value], list[Tangent]]:
+) -> tuple[list[Any], list[Tangent]]:
     outs, series = _jet(primals, [[t] for t in tangents], **params)
     return outs, [t for (t,) in series]
 

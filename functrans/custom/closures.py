@@ -109,7 +109,7 @@ class StandInTrace(SubstitutedTrace):
         super().__init__(parent, captures, values)
         self.name = name
 
-    def process(self, prim: Primitive, args: tuple[Value, ...], params: Params) -> PyTree:
+    def process(self, prim: Primitive, args: tuple[PyTree, ...], params: Params) -> PyTree:
         if self.captured and "rule" in params:
             args, params = self._handed_on(args, params)
         values = tuple([self.lower(a) if isinstance(a, Tracer) else a for a in args])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array
-from ..core.values import Value
+from ..core.values import PyTree, Value
 from ..errors import ContextAttributeError, FunctionContractError, FunctionDefinitionError
 from ..frontend.partition import NUMBERS, is_array
 from ..frontend.pytree import tree_leaves
@@ -104,7 +104,7 @@ class Context:
 
     # --- recording ------------------------------------------------------------------------------------------
 
-    def save_for_backward(self, *values: Value) -> None:
+    def save_for_backward(self, *values: PyTree) -> None:
         """Keep arrays for ``backward``: inputs, outputs, or anything computed in between.
 
         Parameters
@@ -121,11 +121,11 @@ class Context:
         """
         self._save("save_for_backward", "saved", values)
 
-    def save_for_forward(self, *values: Value) -> None:
+    def save_for_forward(self, *values: PyTree) -> None:
         """Keep arrays for ``jvp``; as `save_for_backward`."""
         self._save("save_for_forward", "saved_forward", values)
 
-    def mark_non_differentiable(self, *outputs: Value) -> None:
+    def mark_non_differentiable(self, *outputs: PyTree) -> None:
         """Say which outputs have no derivative. Python numbers, integer and bool arrays never have one.
 
         Raises
@@ -161,7 +161,7 @@ class Context:
             )
         record.materialize = value
 
-    def mark_dirty(self, *inputs: Value, output: Any = None) -> None:
+    def mark_dirty(self, *inputs: PyTree, output: Any = None) -> None:
         """Say which inputs the call consumes: an output takes the place, and the memory, of each.
 
         Values that the user holds never change. So nothing is written by this: it lets `apply` make the argument

@@ -17,7 +17,6 @@ from .. import errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
 from ..core.trace import current_trace, eval_trace, is_abstract
-from ..core.values import Value
 from ..errors.source import last_line
 from ..frontend.arguments import check_function, given, name_of, results, returned_values
 from ..frontend.binding import RuledFunction
@@ -72,7 +71,7 @@ class Mappable(CustomRule):
         """The outputs; the rule holds for all transformations outside."""
         return bind_rule(self, values, self.functions)
 
-    def fwd(self, values: Values) -> list[Value]:
+    def fwd(self, values: Values) -> list[Any]:
         """The outputs."""
         return self.run(None, (False,) * len(values), values)[0]
 

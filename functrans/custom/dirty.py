@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays.array import Array, wrap
 from ..arrays.donation import Donation, modified
 from ..core import Consumer, FunctionContractError, Source, Tracer, aval_of, consume, user_source, warn_user
-from ..core.values import Value
+from ..core.values import PyTree, Value
 from ..runtime.config import config
 from ..transforms.linearize import Entry, TangentTrace
 
@@ -25,8 +25,8 @@ class Marks(NamedTuple):
 def replacements(
     name: str,
     marks: Marks,
-    inputs: Sequence[Value],
-    outputs: Sequence[Value],
+    inputs: Sequence[PyTree],
+    outputs: Sequence[PyTree],
     same: Mapping[int, int],
     line: Source | None,
 ) -> dict[int, int]:
@@ -137,8 +137,8 @@ def warn_of_old_values(name: str, saved: Sequence[Any], marks: Marks) -> None:
 def hand_over(
     name: str,
     dirty: Mapping[int, int],
-    arrays: Sequence[Value],
-    outs: list[Value],
+    arrays: Sequence[PyTree],
+    outs: list[PyTree],
     place: Callable[[int], str],
 ) -> None:
     """Consume the dirty arguments of a call, and put outputs in memory that the user gave for them.

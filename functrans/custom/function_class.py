@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from ..arrays.arguments import Parameters
 from ..control.callback import VMAP_METHODS
-from ..core.values import Value
+from ..core.values import PyTree, Value
 from ..errors import FunctionDefinitionError, MissingRuleError
 from ..frontend.binding import Binder
 from .closures import may_capture
@@ -183,7 +183,7 @@ class BackwardFunction(Context):
             rule = self._forward_cls.backward  # which raises
         return rule(self, *cotangents)
 
-    def apply_jvp(self, *tangents: Value) -> Value | None:
+    def apply_jvp(self, *tangents: PyTree) -> Value | None:
         """What the function's ``jvp`` returns."""
         return self._forward_cls.jvp(self, *tangents)
 

@@ -184,13 +184,13 @@ def independent(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr | None:
     return jaxpr.replace(eqns=[e for e in jaxpr.eqns if reached.isdisjoint(e.invars)])
 
 
-def is_zero(x: Value) -> bool:
+def is_zero(x: PyTree) -> bool:
     """Whether a derivative is an array of zeros, wherever the rule is applied."""
     value = _constant(x) if type(x) is StagedTracer else x
     return isinstance(value, np.ndarray | np.generic | float | complex) and not np.any(value)
 
 
-def may_be_zero(x: Value) -> bool:
+def may_be_zero(x: PyTree) -> bool:
     """Whether a derivative is zero here or not known: a rule may have made it of zeros that stood for no derivative."""
     value = concrete(x)
     return value is None or not np.any(value)

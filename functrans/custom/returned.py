@@ -38,7 +38,7 @@ from ..runtime.config import config
 from ..runtime.failures import Failure
 
 
-def sum_to_shape(x: Value, aval: Aval) -> Value:
+def sum_to_shape(x: PyTree, aval: Aval) -> Value:
     """`x` summed over the axes along which a value of type `aval` broadcasts to it; `x` itself where it does not."""
     shape, smaller = aval_of(x).shape, aval.shape
     if shape == smaller:
@@ -63,7 +63,7 @@ def gradient_given(ct: Tangent, materialize: bool = True) -> Value | None:
     return wrap(ct) if type(ct) is np.ndarray else given(ct)
 
 
-def exact(leaves: Sequence[Value], avals: Sequence[Aval], kinds: str) -> list[Any] | None:
+def exact(leaves: Sequence[PyTree], avals: Sequence[Aval], kinds: str) -> list[Any] | None:
     """The values of arrays (`Zero` for None) that need neither check nor conversion; None where one does."""
     if len(leaves) != len(avals):
         return None

@@ -19,7 +19,7 @@ from ..core.autocast import autocasting, under
 from ..core.aval import PYTHON_NUMBERS, PYTHON_SCALARS, Aval, Zero, aval_of
 from ..core.primitive import Linear
 from ..core.trace import current_trace, tracing
-from ..core.values import ArrayLike, Tangent, Value
+from ..core.values import ArrayLike, PyTree, Tangent, Value
 from ..errors import CapturedTracerError, UnexpectedTracerError
 from ..errors.source import replayed
 from ..primitives.elementwise.arithmetic import mul_p
@@ -240,7 +240,7 @@ class Applied(UserCode):
 
     # --- slots ----------------------------------------------------------------------------------------------------
 
-    def fwd(self, *operands: Value) -> list[Value]:
+    def fwd(self, *operands: PyTree) -> list[Value]:
         """The outputs."""
         return self._outputs("fwd", operands)
 

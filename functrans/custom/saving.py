@@ -15,7 +15,7 @@ import numpy as np
 from .. import errors
 from ..arrays.array import Array, read_only_copy, unwrap
 from ..core import Aval, Override, Tracer
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, PyTree, Value
 from ..frontend.arguments import given, name_of
 from ..frontend.checked import checked
 from ..frontend.partition import Outputs, is_array, own_value
@@ -199,7 +199,7 @@ class Kept:
         del self._residuals, self._known
         return residuals
 
-    def context(self, definition: Any, residuals: Sequence[Value]) -> Any:
+    def context(self, definition: Any, residuals: Sequence[PyTree]) -> Any:
         """The context as ``backward`` and ``jvp`` get it, with the values that residuals have now."""
         read: Callable[[], tuple[Any, ...]] = partial(self._read, definition.name, residuals)
         if self._once:
@@ -283,7 +283,7 @@ def _checked(x: Value, unpack: Callable[[Any], Any]) -> Any:
     return x
 
 
-def is_traced(x: Value) -> bool:
+def is_traced(x: PyTree) -> bool:
     """Whether a value is a tracer other than the stand-in of a number."""
     return isinstance(x, Tracer) and type(x) is not StandInTracer
 

@@ -24,7 +24,7 @@ from ..frontend.pytree import tree_leaves
 
 @checked
 def debug_callback(
-    callback: Callable[..., Any] | None = None, *args: Value, ordered: bool = False, **kwargs: PyTree
+    callback: Callable[..., Any] | None = None, *args: PyTree, ordered: bool = False, **kwargs: PyTree
 ) -> Any:
     """Call a Python function with values of the program, to inspect them.
 
@@ -229,7 +229,7 @@ class _Fields(string.Formatter):
         return ""
 
 
-def check_format(what: str, fmt: str, args: tuple[Value, ...], kwargs: dict[str, Any]) -> bool:
+def check_format(what: str, fmt: str, args: tuple[PyTree, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a format string has fields; raises `FormatError` if these and the arguments do not match."""
     fields = _Fields()
     try:

@@ -237,7 +237,7 @@ def _categories(chosen: Any) -> tuple[str, ...]:
 
 @boundary
 @checked
-def check(pred: Value, msg: str, *fmt_args: Value, debug: bool = False, **fmt_kwargs: Any) -> None:
+def check(pred: PyTree, msg: str, *fmt_args: PyTree, debug: bool = False, **fmt_kwargs: Any) -> None:
     """Raise a `CheckError` if a condition does not hold, also in compiled functions.
 
     Parameters

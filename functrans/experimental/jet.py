@@ -13,7 +13,7 @@ from .. import errors
 from ..api.derivatives import fit_tree, flatten_primals
 from ..api.grad import as_typed
 from ..core import Zero, aval_of, boundary
-from ..core.values import Tangent, Value
+from ..core.values import PyTree, Tangent
 from ..frontend.arguments import Flat, argument_name, name_of, result, results
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten, tree_structure, tree_unflatten
@@ -30,7 +30,7 @@ __getattr__, __dir__ = _module_attributes("functrans.experimental.jet", globals(
 @checked
 def jet(
     fun: Callable[..., Any],
-    primals: Sequence[Value],
+    primals: Sequence[PyTree],
     series: Sequence[Any],
     factorial_scaled: bool = True,
 ) -> tuple[Any, Any]:
@@ -103,7 +103,7 @@ def jet(
     return results(flat.out_tree, outs, ids), tree_unflatten(flat.out_tree, lists)
 
 
-def _terms(fun: Callable[..., Any], primals: Sequence[Value], series: Sequence[Any]) -> list[list[Any]]:
+def _terms(fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Any]) -> list[list[Any]]:
     """For each leaf of the arguments its terms, values or `Zero`."""
     if len(series) != len(primals):
         raise errors.ArgumentError(

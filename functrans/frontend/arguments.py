@@ -78,7 +78,7 @@ def argument_place(fun: Callable[..., Any], path: KeyPath) -> str:
     return f"{place}{keystr(tuple(rest[1:]))}"
 
 
-def value_of(x: Any, where: Callable[[], str]) -> Value | None:
+def value_of(x: Any, where: Callable[[], str]) -> Any:
     """A leaf as a value that flows through interpreters; a list is not a leaf but a pytree.
 
     Raises

@@ -88,7 +88,7 @@ def cond(
         if operands:
             raise ArgumentError("cond: operands are given by position or as operand=, not both")
         operands = (operand,)
-    test = value_of(pred, lambda: "cond: pred")
+    test: Any = value_of(pred, lambda: "cond: pred")
     aval = aval_of(test)
     if aval.shape:
         raise ConditionTypeError(

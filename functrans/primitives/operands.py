@@ -34,7 +34,7 @@ def key_of(x: Value) -> Key:
     return x.key() if isinstance(x, Tracer) else x.dtype
 
 
-def operand(x: Any, name: str, position: int = 0) -> Value:
+def operand(x: Any, name: str, position: int = 0) -> Any:
     """Return `x` as a value that interpreters take: ndarray, NumPy or Python number, or tracer.
 
     Parameters

@@ -164,7 +164,7 @@ def _nodes(u: ArrayLike, order: int) -> list[tuple[Any, Any]]:
     """The elements next to each position, and their weights: the B-splines that are not zero there."""
     whole = fnp.floor(u if order % 2 else u + 0.5)
     t = u - whole if order % 2 else u - whole + 0.5
-    weights = [fnp.ones_like(t)]
+    weights: list[Any] = [fnp.ones_like(t)]
     for k in range(1, order + 1):
         # The recursion of Cox and de Boor on the integers, between 0 and 1: spline i lives from i to i + k + 1.
         lower, weights = weights, []

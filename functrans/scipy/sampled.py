@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, ShapeError, Tracer, dtype_kind, is_inexact
 from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
@@ -18,7 +17,7 @@ from ..primitives.ops import finish, one_axis
 @checked
 def cumulative_trapezoid(
     y: ArrayLike, x: ArrayLike = None, dx: ArrayLike = 1.0, axis: int = -1, initial: ArrayLike = None
-) -> Array:
+) -> Any:
     """Integrals from the first sample to each other one, by the trapezoidal rule.
 
     Parameters

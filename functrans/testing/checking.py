@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..api.derivatives import jvp, vjp
-from ..core.values import Params, Value
+from ..core.values import Params, PyTree, Value
 from ..errors import ArgumentValueError
 from ..frontend.arguments import name_of
 from ..frontend.checked import checked
@@ -36,7 +36,7 @@ _BOTH = {"derivatives_are_linear", "gradients_keep_types", "hessian_is_symmetric
 @checked
 def check(
     f: Callable[..., Any],
-    *args: Value,
+    *args: PyTree,
     order: int = 2,
     modes: Iterable[str] = ("fwd", "rev"),
     laws: str | Iterable[str] = "all",

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays.array import Array
 from ..core import ArgumentValueError, Tracer
-from ..core.values import Value
+from ..core.values import PyTree, Value
 from ..custom.custom_function import CustomFunction
 from ..custom.function import Function
 from ..frontend.arguments import check_function, name_of
@@ -37,7 +37,7 @@ RULE_LAWS: dict[str, Callable[..., None]] = {
 
 def check_custom_rule(
     rule: Any,
-    *args: Value,
+    *args: PyTree,
     expected_different: bool = False,
     order: int = 2,
     laws: str | Iterable[str] = "all",

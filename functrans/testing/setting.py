@@ -81,12 +81,12 @@ class Setting:
 
     # --- the function ---------------------------------------------------------------------------------------
 
-    def flat(self, *leaves: Value) -> tuple[Any, ...]:
+    def flat(self, *leaves: PyTree) -> tuple[Any, ...]:
         """All output leaves for all input leaves."""
         values = [wrap(x) if isinstance(x, np.ndarray | np.generic) else x for x in leaves]
         return tuple(tree_leaves(self.f(*tree_unflatten(self._treedef, values))))
 
-    def smooth(self, *primals: Value) -> tuple[Value, ...]:
+    def smooth(self, *primals: PyTree) -> tuple[Value, ...]:
         """The float and complex outputs for the active leaves, the others fixed."""
         leaves: list[Any] = list(self.leaves)
         for i, x in zip(self.active, primals):
@@ -96,7 +96,7 @@ class Setting:
             self._smooth = [i for i, y in enumerate(outs) if is_inexact(aval_of(unwrap(y)).dtype)]
         return tuple([outs[i] for i in self._smooth])
 
-    def evaluate(self, primals: Sequence[Value]) -> list[np.ndarray]:
+    def evaluate(self, primals: Sequence[PyTree]) -> list[np.ndarray]:
         """`smooth` as a function of lists, for finite differences."""
         return [np.asarray(unwrap(y)) for y in run_quietly(self.smooth, *primals)]
 
@@ -112,7 +112,7 @@ class Setting:
 
     # --- directions -----------------------------------------------------------------------------------------
 
-    def like(self, values: Sequence[Value]) -> list[np.ndarray]:
+    def like(self, values: Sequence[PyTree]) -> list[np.ndarray]:
         """Normal random numbers with the shapes and dtypes of `values`."""
         return [normal(self.random, np.shape(x), np.asarray(x).dtype) for x in values]
 
@@ -164,7 +164,7 @@ def normal(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype)
     return np.asarray(x).astype(dtype)
 
 
-def pairing(xs: Sequence[Value], ys: Sequence[Value]) -> tuple[float, float]:
+def pairing(xs: Sequence[PyTree], ys: Sequence[PyTree]) -> tuple[float, float]:
     """``Re sum(x * y)`` without conjugation, and the same sum of absolute values (the scale of rounding errors)."""
     wide = [(np.asarray(x).astype(complex), np.asarray(y).astype(complex)) for x, y in zip(xs, ys)]
     total = sum(float(np.sum(x * y).real) for x, y in wide)
@@ -184,7 +184,7 @@ def _positions(wrt: Wrt, count: int) -> set[int] | None:
 
 @contextmanager
 def proving(
-    title: str, law: str, f: Callable[..., Any], args: tuple[Value, ...], rng: int, wrt: Wrt = None
+    title: str, law: str, f: Callable[..., Any], args: tuple[PyTree, ...], rng: int, wrt: Wrt = None
 ) -> Iterator[Setting]:
     """The setting of one law. Exceptions are chained; sizes are run-time parameters of kernels as far as possible."""
     name = name_of(f)

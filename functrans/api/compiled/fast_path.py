@@ -15,7 +15,7 @@ import numpy as np
 
 from ...arrays.array import Array, WeakArray, weak, wrap
 from ...core import PYTHON_SCALARS, WEAK_KEYS, BackwardState, dtype_kind
-from ...core.values import Value
+from ...core.values import PyTree, Value
 from ...frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
 from ...frontend.pytree.generated import leaf_reader
 
@@ -73,7 +73,7 @@ class Runner:
         self._tried = False
 
     def fast(
-        self, options: Any, treedef: PyTreeDef | None, leaves: Sequence[Value], guard: Callable[..., Any]
+        self, options: Any, treedef: PyTreeDef | None, leaves: Sequence[PyTree], guard: Callable[..., Any]
     ) -> FastCall | None:
         """The fast call for such arguments; None if there is none.
 

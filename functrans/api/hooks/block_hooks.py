@@ -12,7 +12,7 @@ from ...control.hooks.hooks import own_p
 from ...core.aval import aval_of
 from ...core.dtypes import is_inexact
 from ...core.trace import Tracer
-from ...core.values import Value
+from ...core.values import PyTree, Value
 from ...errors import HookError
 from ...errors.source import Source
 from ...frontend.arguments import name_of
@@ -118,7 +118,7 @@ class CotangentLayout:
         self.treedef: PyTreeDef = watched.treedef
         self.places, self.size, self.count = watched.places, watched.size, len(watched.leaves)
 
-    def tree(self, cts: Sequence[Value]) -> tuple[Value, ...]:
+    def tree(self, cts: Sequence[PyTree]) -> tuple[Value, ...]:
         """The tuple of cotangents, with None where there is none."""
         leaves: list[Any] = [None] * self.count
         for i, ct in zip(self.places, cts):

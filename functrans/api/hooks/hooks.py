@@ -12,7 +12,7 @@ from ...core.aval import aval_of
 from ...core.backward_state import BackwardState, StateAval, state_value
 from ...core.dtypes import is_inexact
 from ...core.trace import Tracer, current_trace
-from ...core.values import ArrayLike, Value
+from ...core.values import ArrayLike, PyTree, Value
 from ...custom.closures import captured_tracers
 from ...errors import ArgumentError, ArgumentValueError, HookError
 from ...errors.source import user_source
@@ -115,7 +115,7 @@ def _attached(what: str, attachment: Attachment) -> RemovableHandle:
 
 @boundary
 @checked
-def cotangent_hook(x: Value, fn: Any, name: str | None = None, /, *, mode: str = "host") -> Value:
+def cotangent_hook(x: PyTree, fn: Any, name: str | None = None, /, *, mode: str = "host") -> Value:
     """Return `x`, with a hook on the cotangent of the result.
 
     Parameters
@@ -173,7 +173,7 @@ class _RegisteredHook(Hook):
 
 @boundary
 @checked
-def register_hook(x: Value, fn: Any, name: str | None = None, /, *, mode: str = "host") -> RemovableHandle:
+def register_hook(x: PyTree, fn: Any, name: str | None = None, /, *, mode: str = "host") -> RemovableHandle:
     """Attach a hook to a value: it sees the total cotangent of all uses of `x`, even earlier ones.
 
     Parameters

@@ -167,7 +167,7 @@ class InlineHook(UserCode):
 
 def _jvp(
     primals: Sequence[Value], tangents: Sequence[Value], *, hook: InlineHook, **params: Param
-) -> tuple[Value, Tangent]:
+) -> tuple[Any, Tangent]:
     values, state = hook.split(primals)
     ts = tangents[: len(values)]
     mask = perturbed(ts)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn
 
-from ...core.values import PyTree, Value
+from ...core.values import PyTree
 from ...errors import PytreeError
 from ...runtime.context import pass_on
 from .held import CONTAINERS, Held
@@ -239,7 +239,7 @@ LEAF = PyTreeDef(None, None, ())
 Collect = Callable[[PyTreeDef, Any, list[Any]], bool]
 
 
-def _collect_subtrees(treedef: PyTreeDef, tree: PyTree, out: list[Value]) -> bool:
+def _collect_subtrees(treedef: PyTreeDef, tree: PyTree, out: list[Any]) -> bool:
     if treedef._kind is None:
         out.append(tree)
         return True
@@ -304,7 +304,7 @@ def _structure_of(tree: PyTree, path: KeyPath) -> PyTreeDef:
     return PyTreeDef(kind, aux, tuple([_structure_of(child, (*path, key)) for key, child in pairs]))
 
 
-def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: PyTree) -> list[Value]:
+def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: PyTree) -> list[Any]:
     """One value of a prefix tree for each leaf of a structure.
 
     Parameters
@@ -338,7 +338,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: PyTree) -> list[Value
     return axes
 
 
-def _collect_axes(treedef: PyTreeDef, axes: PyTree, out: list[Value]) -> bool:
+def _collect_axes(treedef: PyTreeDef, axes: PyTree, out: list[Any]) -> bool:
     kind = None if axes is None else kind_of(axes)
     if kind is None:
         out.extend([axes] * treedef.num_leaves)

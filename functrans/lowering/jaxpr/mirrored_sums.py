@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...core import Atom, Eqn, Pointwise, Var
-from ...core.values import Params, Value
+from ...core.values import Params
 from ...passes.toolkit import equation_key, new_equation, substitute
 from ...primitives.elementwise.arithmetic import (
     div_p,
@@ -83,7 +83,7 @@ def _pairs(e: Eqn) -> list[tuple[int, int]]:
     ]
 
 
-def _exchanged(values: Sequence[Value], i: int, j: int) -> tuple[Value, ...]:
+def _exchanged(values: Sequence[Any], i: int, j: int) -> tuple[Any, ...]:
     new = list(values)
     new[i], new[j] = values[j], values[i]
     return tuple(new)

@@ -179,7 +179,8 @@ def _doubled(rows: ArrayLike, t: ArrayLike, places: ArrayLike) -> Pair:
     number of factors in a product.
     """
     updates = sorted_updates(places)
-    sorted_rows = tuple([gathered(x, [updates.order], (0,), "promise_in_bounds") for x in (rows, t)])
+    first, second = [gathered(x, [updates.order], (0,), "promise_in_bounds") for x in (rows, t)]
+    sorted_rows = first, second
     ahead = _before(sorted_rows, updates.places)
     after = _before(_reversed(sorted_rows), rev_p.bind(updates.places, dimensions=(0,)))
     value, tangent = dual_product(ahead, _reversed(after))

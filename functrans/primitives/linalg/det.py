@@ -74,7 +74,7 @@ def _det_abstract(a: Aval, *factors: Aval) -> Aval:
 
 
 @not_of_low("det")
-def _det_impl(a: Value, *factors: Value) -> np.ndarray:
+def _det_impl(a: Value, *factors: Any) -> np.ndarray:
     return _det_of_factors(a, *factors) if factors else np.linalg.det(a)
 
 

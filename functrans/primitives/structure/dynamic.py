@@ -201,7 +201,7 @@ def _dynamic_update_slice_impl(x: Value, update: Value, *starts: Value) -> np.nd
     return out
 
 
-def _dynamic_update_slice_transpose(ct: Value, x: Any, update: Any, *starts: Value) -> list[Value | None]:
+def _dynamic_update_slice_transpose(ct: Value, x: Any, update: Any, *starts: Any) -> list[Value | None]:
     cts: list[Any] = [None] * (2 + len(starts))
     shape = update.aval.shape if type(update) is Linear else shape_of(update)
     if type(update) is Linear:  # read first, so that the zeros can overwrite the cotangent in place

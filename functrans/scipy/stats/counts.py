@@ -31,7 +31,7 @@ def _log_binomial(n: ArrayLike, k: ArrayLike) -> Any:
     return -sp.betaln(n - k + 1, k + 1) - np.log1p(n)
 
 
-def _each(function: Callable[..., Any], *operands: Value) -> Any:
+def _each(function: Callable[..., Any], *operands: ArrayLike) -> Any:
     """A function of numbers of each element of the operands, which are broadcast; loops run as long as each needs."""
     arrays = together(*operands)
     shape = np.shape(arrays[0])

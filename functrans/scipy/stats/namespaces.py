@@ -68,7 +68,7 @@ class Distribution(Namespace):
         super().__init__(record.name, f"{record.summary}\n\n{record.notes}\n", functions)
 
 
-def floats(name: str, *given: ArrayLike, broadcast: bool = True) -> list[Value]:
+def floats(name: str, *given: ArrayLike, broadcast: bool = True) -> list[Any]:
     """Operands in their common floating point dtype; integers count as float64, and Python numbers have no influence.
 
     Parameters
