@@ -30,16 +30,17 @@ Array([2., 2.])
 If you suspect an optimisation, `python -m functrans.bisect script.py` runs a script with more and more of them, and
 names the first that changes what it prints.
 
-The column *worth* is what `python -m benchmarks passes` measured: in how many of {count} programs a pass changes the
+{measured}To add one, add its record to `runtime/passes.py`, and test `config.runs(RECORD)` where it begins. `tests/properties`
+runs random programs without it. *Exact* ones change no bit of a result; the others change its rounding.
+
+![The stages and their optimisations](passes.svg)
+"""
+MEASURED = """The column *worth* is what `python -m benchmarks passes` measured: in how many of {count} programs a pass changes the
 kernels, and over these the time of a call without it, divided by that with all passes, as a geometric mean and, in
 brackets, for the program that loses most. Numbers below 1 are programs that are faster without; within 5% they are
 noise. `benchmarks/README.md` has the names of these programs, and compile times. Measured on one core of an {machine},
 {date}.
 
-To add one, add its record to `runtime/passes.py`, and test `config.runs(RECORD)` where it begins. `tests/properties`
-runs random programs without it. *Exact* ones change no bit of a result; the others change its rounding.
-
-![The stages and their optimisations](passes.svg)
 """
 STYLE = """
 .card { fill: #ffffff; stroke: #d0d7de } text { fill: #1f2328 } .pass { fill: #e3eef9; stroke: #57606a }
@@ -52,23 +53,23 @@ WIDTH, LEFT, ROW, LETTER = 800, 110, 34, 8
 
 
 def measured():
-    """The last recorded run of the benchmark: its entry, and the worth of each pass in a few words."""
-    lines = HISTORY.read_text().splitlines()
-    entry = [e for e in map(json.loads, lines) if e["command"] == "passes"][-1]
-    (_, *rows) = entry["tables"][0]
-    worth = {
+    """What the last recorded run of the benchmark says, and the worth of each pass in a few words."""
+    entries = [e for e in map(json.loads, HISTORY.read_text().splitlines()) if e["command"] == "passes"]
+    if not entries:
+        return "What each is worth is measured by `python -m benchmarks passes`.\n\n", {}
+    (_, *rows) = entries[-1]["tables"][0]
+    machine = entries[-1]["machine"].split(", core")[0]
+    text = MEASURED.format(count=max(int(row[1]) for row in rows), machine=machine, date=entries[-1]["date"])
+    return text, {
         name: f"{changes}: {mean} ({worst})" if changes != "0" else "0"
         for name, changes, mean, _, worst, _ in rows
     }
-    return entry, worth
 
 
 def page():
     """The text of the page."""
-    entry, worth = measured()
-    count = max(int(row[1]) for row in entry["tables"][0][1:])
-    machine = entry["machine"].split(", core")[0]
-    parts = [HEAD.format(count=count, machine=machine, date=entry["date"])]
+    text, worth = measured()
+    parts = [HEAD.format(measured=text)]
     for stage, doc in STAGES.items():
         parts.append(
             f"## {stage.capitalize()}\n\n{doc}\n\n| name | what it does | assumes | exact | worth | module |"
