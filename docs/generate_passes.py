@@ -28,20 +28,20 @@ Array([2., 2.])
 `FUNCTRANS_WITHOUT=fusion,read_back` does the same for a process. With all of them off a program is slow, and right.
 
 If you suspect an optimisation, `python -m functrans.bisect script.py` runs a script with more and more of them, and
-names the first that changes what it prints.
+names the first that changes what it prints. {measured}
 
-{measured}To add one, add its record to `runtime/passes.py`, and test `config.runs(RECORD)` where it begins. `tests/properties`
+To add one, add its record to `runtime/passes.py`, and test `config.runs(RECORD)` where it begins. `tests/properties`
 runs random programs without it. *Exact* ones change no bit of a result; the others change its rounding.
 
 ![The stages and their optimisations](passes.svg)
 """
-MEASURED = """The column *worth* is what `python -m benchmarks passes` measured: in how many of {count} programs a pass changes the
+MEASURED = """
+
+The column *worth* is what `python -m benchmarks passes` measured: in how many of {count} programs a pass changes the
 kernels, and over these the time of a call without it, divided by that with all passes, as a geometric mean and, in
 brackets, for the program that loses most. Numbers below 1 are programs that are faster without; within 5% they are
 noise. `benchmarks/README.md` has the names of these programs, and compile times. Measured on one core of an {machine},
-{date}.
-
-"""
+{date}."""
 STYLE = """
 .card { fill: #ffffff; stroke: #d0d7de } text { fill: #1f2328 } .pass { fill: #e3eef9; stroke: #57606a }
 .other { fill: #fdf1dc; stroke: #57606a } .arrow { stroke: #57606a; fill: none } .note { fill: #57606a }
@@ -56,7 +56,7 @@ def measured():
     """What the last recorded run of the benchmark says, and the worth of each pass in a few words."""
     entries = [e for e in map(json.loads, HISTORY.read_text().splitlines()) if e["command"] == "passes"]
     if not entries:
-        return "What each is worth is measured by `python -m benchmarks passes`.\n\n", {}
+        return "What each is worth is\nmeasured by `python -m benchmarks passes`.", {}
     (_, *rows) = entries[-1]["tables"][0]
     machine = entries[-1]["machine"].split(", core")[0]
     text = MEASURED.format(count=max(int(row[1]) for row in rows), machine=machine, date=entries[-1]["date"])
