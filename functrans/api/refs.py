@@ -13,7 +13,7 @@ from typing import Any
 from ..arrays.array import unwrap, wrap
 from ..arrays.ref import Ref, own_value, refs_among, refused
 from ..core import Aval, aval_of, canonical
-from ..core.values import PyTree, Value
+from ..core.values import PyTree
 from ..errors import ArgumentError, RefError
 from ..frontend.arguments import argument_place, name_of
 from ..frontend.checked import checked
@@ -27,7 +27,7 @@ from ..transforms.stage import Uses
 Transform = Callable[[Callable[..., Any], tuple[Any, ...]], Callable[..., Any]]
 
 
-def put_back(uses: Uses, outs: Sequence[PyTree]) -> list[Value]:
+def put_back(uses: Uses, outs: Sequence[PyTree]) -> list[Any]:
     """Store the last values of the refs that a function writes, the last of its results; return the others."""
     outs = list(outs)
     written = [ref for ref, w in zip(uses.refs, uses.written, strict=True) if w]
