@@ -173,7 +173,7 @@ def variables_read(eqns: Iterable[Eqn], outvars: Iterable[Atom] = ()) -> dict[Va
     return read
 
 
-def extract(jaxpr: Jaxpr, eqns: Sequence[Eqn], outvars: Sequence[Var]) -> Jaxpr:
+def extract(jaxpr: Jaxpr, eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> Jaxpr:
     """Some equations of a jaxpr as a separate jaxpr; its inputs are what they read and do not define."""
     defined = {v for e in eqns for v in e.outvars}
     invars = [v for v in variables_read(eqns) if v not in defined]
