@@ -44,3 +44,17 @@ def test_x86_has_what_is_reported(machine):
     old = machine("nehalem", "x86_64", {"sse4.2": True, "fma": False})
     assert not old.fma
     assert not old.half
+
+
+def test_features_that_numba_is_told(machine, monkeypatch):
+    machine("haswell", "x86_64", {"avx2": True, "fma": True})
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", "+avx2,-fma,+f16c")
+    monkeypatch.setenv("NUMBA_CPU_NAME", "x86-64-v4")
+    told = processor.processor.__wrapped__()
+    assert (told.name, told.flags) == ("x86-64-v4", "+avx2,-fma,+f16c")
+    assert told.features == {"avx2", "f16c"}
+    monkeypatch.delenv("NUMBA_CPU_FEATURES")
+    assert processor.processor.__wrapped__() == processor.processor("x86-64-v4")
+    monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
+    generic = processor.processor.__wrapped__()
+    assert (generic.name, generic.flags, generic.features) == ("generic", "", frozenset())

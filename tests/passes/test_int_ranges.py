@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans import lax
 from functrans.core.aval import Aval
 from functrans.core.ir import Var
 from functrans.passes.int_ranges import (
@@ -198,6 +199,7 @@ def facts_of_one(f, a=(0, 3), b=(-2, 2)):
         (lambda a, b: 2 * a - 3, (-3, 3), ("a", 2, (-3, -3))),
         (lambda a, b: 3 - 2 * a, (-3, 3), ("a", -2, (3, 3))),
         (lambda a, b: 5 + a, (5, 8), ("a", 1, (5, 5))),
+        (lambda a, b: lax.optimization_barrier(a), (0, 3), ("a", 1, (0, 0))),
         (lambda a, b: (a << 2) + 1, (1, 13), None),
         (lambda a, b: -((a + 1) * 3), (-12, -3), ("a", -3, (-3, -3))),
         (lambda a, b: a + b, (-2, 5), ("a", 1, (-2, 2))),

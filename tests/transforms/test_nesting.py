@@ -7,6 +7,8 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans.experimental import checkify
+from functrans.experimental.jet import jet
 
 X = np.array([0.4, -0.9, 1.7])
 
@@ -236,3 +238,28 @@ def test_eager_differentiation_leaves_user_loops_and_recursion_alone():
 
     np.testing.assert_allclose(ft.grad(power)(1.1, 7), 7 * 1.1**6)
     np.testing.assert_allclose(ft.grad(newton)(2.0), 0.5 / np.sqrt(2.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda f: ft.jvp(f, (1.0,), (1.0,)),
+        lambda f: ft.vmap(f)(np.ones(2)),
+        lambda f: checkify.checkify(f)(1.0),
+        lambda f: jet(f, (1.0,), ((1.0, 0.0),)),
+    ],
+    ids=["jvp", "vmap", "checkify", "jet"],
+)
+def test_what_contains_a_tangent_of_reverse_mode_is_symbolic(of):
+    seen = []
+
+    def f(x):
+        seen.append(x.is_symbolic)
+        return x * x
+
+    of(f)
+    assert not any(seen)
+    seen.clear()
+    ft.vjp(lambda y: (of(lambda x: f(x * y)), y)[1], 2.0)
+    assert all(seen)
+    assert seen

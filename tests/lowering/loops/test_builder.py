@@ -47,7 +47,8 @@ def test_integers_fold_and_floats_do_not():
     assert (n * 3 + 1 - 2).operand == ir.Extent(59)
     assert (i + 0).operand is i.operand
     assert (i * 1).operand is i.operand
-    assert (i * 0).operand == ir.Extent(0)
+    assert (i * 0).operand == (b.extent(0) * i).operand == ir.Extent(0)
+    assert (b.extent(1) * i).operand is (b.extent(0) + i).operand is (i - 0).operand is i.operand
     assert (-n).operand == ir.Extent(-20)
     assert b.call("idiv", b.extent(-7), b.extent(2)).operand == ir.Extent(-3)
     assert b.call("irem", b.extent(-7), b.extent(2)).operand == ir.Extent(-1)
