@@ -162,3 +162,16 @@ def test_inner_loops_without_iterations_leave_no_records(count):
     value, grad = ft.jit(ft.value_and_grad(f))(x, count)
     np.testing.assert_allclose(value, c, rtol=1e-14)
     np.testing.assert_allclose(grad, dc, rtol=1e-13)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows_without_the_compiler(reverse):
+    x = np.array([0.5, -2.0, 3.0, 1.5])
+    with ft.disable_jit():
+        last, rows = lax.scan(lambda c, a: (c + a, c * a), 1.0, x, reverse=reverse)
+        slopes = ft.grad(lambda x: lax.scan(lambda c, a: (c + a * a * a, c), 0.0, x, reverse=reverse)[0])(x)
+    order = x[::-1] if reverse else x
+    expected = order * (1.0 + np.cumsum(order) - order)
+    np.testing.assert_allclose(rows, expected[::-1] if reverse else expected, rtol=1e-14)
+    np.testing.assert_allclose(last, 1.0 + np.sum(x), rtol=1e-14)
+    np.testing.assert_allclose(slopes, 3.0 * x * x, rtol=1e-14)

@@ -77,6 +77,20 @@ def in_inner_loops(x, w):
     return fnp.sum(y * w) + s
 
 
+def again_and_again(x, w):
+    """Inner loops, in both directions, write the same elements several times: what comes back last counts."""
+
+    def body(i, state):
+        y, s = state
+        write = lambda y, j: (y.at[(i + j) % 2].set(w[j] * y[(i + j + 1) % 2] + s), None)
+        y = lax.scan(write, y, fnp.arange(5), reverse=True)[0]
+        y = lax.scan(write, y, fnp.arange(3))[0]
+        return y, s + 0.1 * whole(y, x)
+
+    y, s = lax.fori_loop(0, STEPS, body, (fnp.ones(N), 0.5))
+    return fnp.sum(y * w) + s
+
+
 def waiting(x, w):
     """A loop of unknown length."""
 
@@ -115,6 +129,7 @@ PROGRAMS: list[Callable[..., Any]] = [
     several_writes,
     under_a_branch,
     in_inner_loops,
+    again_and_again,
     waiting,
     permuted,
     in_chunks,
