@@ -6,6 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.core.evaluation import evaluate
 
 
 def text_of(f, *args):
@@ -167,9 +168,12 @@ def test_inner_loops_without_iterations_leave_no_records(count):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_rows_without_the_compiler(reverse):
     x = np.array([0.5, -2.0, 3.0, 1.5])
+    run = lambda x: lax.scan(lambda c, a: (c + a, c * a), 1.0, x, reverse=reverse)
+    cubes = lambda x: lax.scan(lambda c, a: (c + a * a * a, c), 0.0, x, reverse=reverse)[0]
+    both, slope = ft.make_jaxpr(run)(x), ft.make_jaxpr(ft.grad(cubes))(x)
     with ft.disable_jit():
-        last, rows = lax.scan(lambda c, a: (c + a, c * a), 1.0, x, reverse=reverse)
-        slopes = ft.grad(lambda x: lax.scan(lambda c, a: (c + a * a * a, c), 0.0, x, reverse=reverse)[0])(x)
+        last, rows = evaluate(both, [x])
+        (slopes,) = evaluate(slope, [x])
     order = x[::-1] if reverse else x
     expected = order * (1.0 + np.cumsum(order) - order)
     np.testing.assert_allclose(rows, expected[::-1] if reverse else expected, rtol=1e-14)

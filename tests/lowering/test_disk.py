@@ -185,15 +185,6 @@ assert disk.put("{OTHER}", bytes(50), 1 << 30)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_what_cannot_be_named_is_not_stored(disk, monkeypatch):
-    def refused(*args, **kwargs):
-        raise PermissionError("not here")
-
-    monkeypatch.setattr(os, "replace", refused)
-    assert disk.put(KEY, DATA, LIMIT) is False
-    assert names(disk) == []
-
-
 def test_a_directory_to_read_only(disk):
     disk.put(KEY, DATA, LIMIT)
     file_of(disk).chmod(0o400)
@@ -201,6 +192,15 @@ def test_a_directory_to_read_only(disk):
     assert Disk(disk.path).get(KEY) == DATA
     assert not disk.put(OTHER, DATA, LIMIT)
     os.chmod(disk.path, 0o700)
+
+
+def test_what_cannot_be_named_is_not_stored(disk, monkeypatch):
+    def refused(*args, **kwargs):
+        raise PermissionError("not here")
+
+    monkeypatch.setattr(os, "replace", refused)
+    assert disk.put(KEY, DATA, LIMIT) is False
+    assert names(disk) == []
 
 
 def test_what_killed_processes_left_is_removed_later(disk):

@@ -208,26 +208,3 @@ def test_equal_questions_have_equal_answers():
             ]
         assert (step_of(jaxpr, i, 0), step_of(jaxpr, j, 1)) == (3, -1)
     assert Literal(np.int64(3)).aval.dtype == INT64
-
-
-CONSECUTIVE = {
-    "from zero": (lambda: fnp.arange(6), 0),
-    "shifted": (lambda: fnp.arange(6) + 3 - 5, -2),
-    "a part": (lambda: (fnp.arange(9) + 2)[3:7], 5),
-    "in rows": (lambda: fnp.arange(2, 14).reshape(3, 4), 2),
-    "every second": (lambda: fnp.arange(9)[2::2], None),
-    "a part of rows": (lambda: fnp.arange(12).reshape(3, 4)[:, 1:3], None),
-    "from a number": (lambda: 9 - fnp.arange(6), None),
-    "multiples": (lambda: 2 * fnp.arange(6), None),
-    "floats": (lambda: fnp.arange(6.0), None),
-}
-
-
-@pytest.mark.parametrize("name", CONSECUTIVE)
-def test_consecutive_integers_by_their_equations_and_by_their_numbers(name):
-    make, first = CONSECUTIVE[name]
-    staged = []
-    ft.make_jaxpr(lambda: staged.append(first_of_consecutive(make())))()
-    known = first_of_consecutive(np.asarray(make()))
-    assert staged == [first]
-    assert known == first
