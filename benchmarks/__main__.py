@@ -32,6 +32,7 @@ COMMANDS = {
     "distributed": "collectives on two processes, beside mpi4py's own",
     "batch": "further batch sizes: traces and compiles",
     "taylor": "derivatives of high order by Taylor mode",
+    "libraries": "libraries of JAX's, unmodified, on functrans and on JAX",
     "record": "run others, and append their tables to the history",
 }
 
@@ -52,14 +53,16 @@ def main() -> int:
                 "commands", nargs="*", default=["run"], metavar="command", help="default: run"
             )
         command.add_argument("--repeats", type=int, help="samples of each measurement (default: its own)")
-        if name in ("compile", "run", "loops", "passes", "research", "threads", "growth"):
+        if name in ("compile", "run", "loops", "passes", "research", "threads", "growth", "libraries"):
             command.add_argument("--only", default="", help="only the workloads with this text in their name")
+        if name == "libraries":
+            command.add_argument("--jax", required=True, metavar="PYTHON", help="of an environment with JAX")
         if name == "compile":
             command.add_argument("--long", action="store_true", help="also the 500-op programs (a minute)")
     options = parser.parse_args()
     if options.repeats is not None and options.repeats < 1:
         parser.error(f"--repeats must be at least 1, got {options.repeats}")
-    if options.command not in ("distributed", "passes", "record"):
+    if options.command not in ("distributed", "libraries", "passes", "record"):
         require("jax", "autograd")
     if options.command == "record":
         unknown = set(options.commands) - (COMMANDS.keys() - {"record"})

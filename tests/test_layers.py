@@ -53,6 +53,9 @@ ROOMS = {
         "checkpoint_policies",
         "custom_batching",
         "custom_derivatives",
+        "extend",
+        "jax_modules",
+        "as_jax",
     ],
     10: ["__init__"],
 }

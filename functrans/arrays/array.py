@@ -40,6 +40,7 @@ from ..core import (
 from ..core.autocast import casts_here
 from ..core.low_precision import as_dtype
 from ..core.values import ArrayLike, DTypeLike, Index, Param, Value
+from ..runtime.config import config
 from ..runtime.unusual import unusual
 from . import refusals
 from .protocols import is_jax_array, taken_over
@@ -270,6 +271,10 @@ class Array(np.ndarray, metaclass=_ArrayType):
         except (IndexError, MemoryError) as error:
             if holds_tracers(index):
                 return operators.operator["getitem"](self, index)
+            if (
+                kind is not int and config.index_errors == "clamp"
+            ):  # by an integer, Python's iteration finds the end
+                return wrap(operators.operator["getitem"](plain, index))
             raise refusals.refused(error, "getitem", operators.operator["getitem"], plain, index) from None
         return part if _flags(self).writeable else wrap(part)
 

@@ -28,7 +28,25 @@ def _is_precision(x: Any) -> bool:
     )
 
 
-DEVICE = _one_of("'cpu', the only device,", lambda x: isinstance(x, str) and x == "cpu")
+def _is_place(x: Any) -> bool:
+    """Whether it is the CPU, or a sharding over a mesh whose ranks have the whole array."""
+    check_whole = getattr(x, "check_whole", None)
+    if check_whole is not None:
+        check_whole("sharding")
+        return True
+    return isinstance(x, str) and x == "cpu"
+
+
+def _are_places(x: Any) -> bool:
+    if isinstance(x, tuple | list):
+        return all(map(_are_places, x))
+    if isinstance(x, dict):
+        return all(map(_are_places, x.values()))
+    return x is None or _is_place(x)
+
+
+DEVICE = _one_of("'cpu', the only device,", _is_place)
+_PLACES = _one_of("'cpu', the only device, tuples or dicts of such", _are_places)
 _PRECISION = _one_of("a string, a lax.Precision, a pair of them", _is_precision)
 _ACCURACY = _one_of(
     "a lax.Tolerance, a lax.AccuracyMode", lambda x: not isinstance(x, str | int | float | list)
@@ -52,7 +70,7 @@ _ROWS: list[tuple[str, Any, str]] = [
         lax.broadcast_in_dim lax.broadcasted_iota lax.dot lax.dot_general lax.empty lax.reduce_sum lax.reshape""",
     ),
     ("sharding", DEVICE, "lax.full lax.full_like"),
-    ("in_shardings out_shardings", DEVICE, "jit"),
+    ("in_shardings out_shardings", _PLACES, "jit"),
     ("device backend", DEVICE, "jit"),
     ("inline keep_unused", FLAG, "jit"),
     ("compiler_options", _OPTIONS, "jit"),

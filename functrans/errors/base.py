@@ -169,3 +169,32 @@ class MissingLibraryError(FunctransError, ImportError):
 
     Install it, as the message says.
     """
+
+
+class JaxImportedError(FunctransError, ImportError):
+    """JAX itself was imported before `functrans.as_jax`, which stands for it.
+
+    >>> import sys, types
+    >>> from unittest import mock
+    >>> from functrans.jax_modules import finder
+    >>> with mock.patch.object(sys, "meta_path", []), mock.patch.dict("sys.modules", jax=types.ModuleType("jax")):
+    ...     finder.install()
+    Traceback (most recent call last):
+    ...
+    functrans.errors.JaxImportedError: functrans.as_jax: JAX itself was imported before...
+
+    Import `functrans.as_jax` first, or run ``python -m functrans.as_jax script.py``.
+    """
+
+
+class NoJaxModuleError(FunctransError, ModuleNotFoundError):
+    """`functrans.as_jax` has no such module of JAX, or the module not such a name.
+
+    >>> from functrans.jax_modules import finder
+    >>> finder.JaxFinder().find_spec("jax.experimental.pallas")
+    Traceback (most recent call last):
+    ...
+    functrans.errors.NoJaxModuleError: jax.experimental.pallas does not exist in functrans...
+
+    The message says what to use instead.
+    """

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..control import cond, scan, while_loop
 from ..core import Primitive
-from ..primitives import ops
+from ..primitives import ops, special_ops
 
 #: JAX's names of primitives that have another name here and the same operands and parameters.
 _NAMES = {
@@ -30,7 +30,7 @@ def primitive(name: str) -> Primitive | None:
     """The primitive of this name, ``sin_p``; None if there is none."""
     if not name.endswith("_p"):
         return None
-    for module in (ops, cond, scan, while_loop):
+    for module in (ops, special_ops, cond, scan, while_loop):
         found: Any = getattr(module, _NAMES.get(name, name), None)
         if isinstance(found, Primitive):
             return found

@@ -134,6 +134,13 @@ class Config:
         "What a failed decomposition does: raise `numpy.linalg.LinAlgError`, or fill its result with NaN.",
         choices=("raise", "nan"),
     )
+    index_errors = Option(
+        "raise",
+        "What an index out of bounds does where no ``mode=`` says it: raise `IndexOutOfBoundsError`, or, as in JAX, "
+        "read the nearest element and write nothing (`take` and `take_along_axis` give NaN). `functrans.as_jax` sets "
+        "``'clamp'``.",
+        choices=("raise", "clamp"),
+    )
     backend = Option(
         "llvm",
         "How kernels are generated: as native code, or as readable Python source.",

@@ -191,7 +191,7 @@ class AtIndex:
     ) -> Any:
         """Read the elements. `fill_value` defaults to NaN, the lowest signed or highest unsigned integer, or True."""
         x = unwrap(self._x)
-        plan = _plan(x, _index(self._index, mode, wrap_negative_indices), mode)
+        plan = _plan(x, _index(self._index, mode, wrap_negative_indices), mode, "clip")
         if fill_value is not None:
             ops.refuse_complex(np.result_type(fill_value), dtype_of(x), "x.at[...].get: fill_value")
         fill = None if fill_value is None or fill_value != fill_value else fill_value
@@ -297,11 +297,11 @@ def _not_negative(part: Any, mode: str | None) -> Any:
     if part is None or part is Ellipsis or isinstance(part, slice):
         return part
     i = unwrap(part) if isinstance(part, np.ndarray | np.generic | Tracer) else np.asarray(part)
-    return ops.negative_outside(i, mode or "raise") if dtype_of(i).kind == "i" else part
+    return ops.negative_outside(i, mode or ops.default_mode("drop")) if dtype_of(i).kind == "i" else part
 
 
-def _plan(x: Value, index: Index, mode: str | None) -> ops.Plan:
-    mode = "raise" if mode is None else ops.checked_mode(mode)
+def _plan(x: Value, index: Index, mode: str | None, default: str = "drop") -> ops.Plan:
+    mode = ops.default_mode(default) if mode is None else ops.checked_mode(mode)
     # A user's promise must not endanger memory: reads outside the array are clipped.
     mode = "clip" if mode == "promise_in_bounds" else mode
     return ops.plan_index(unwrap(index), shape_of(x), mode, is_abstract(x))

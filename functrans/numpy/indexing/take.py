@@ -85,6 +85,7 @@ def take(
     refuse_out("take", out)
     if mode not in ("raise", "wrap", "clip", "fill"):
         raise ArgumentValueError(f"take: mode must be 'raise', 'wrap', 'clip' or 'fill', got {mode!r}")
+    mode = ops.default_mode("fill") if mode == "raise" else mode
     x = array_operand(a, "take")
     i = _index_array(indices, "take")
     x, d = along(x if shape_of(x) else ops.flat(x), axis, "take")
@@ -137,7 +138,7 @@ def take_along_axis(
     if len(shape) != len(others):
         raise ShapeError(f"take_along_axis: shapes {shape} and {others} must have the same number of axes")
     d = one_axis(axis, len(shape), "take_along_axis")
-    mode = mode or "raise"
+    mode = ops.default_mode("fill") if mode in (None, "raise") else mode
     if wrap_negative_indices is False and i.dtype.kind == "i":
         i = ops.negative_outside(i, mode)
     common = ops.broadcast_shapes("take_along_axis", (*shape[:d], 1, *shape[d + 1 :]), others)

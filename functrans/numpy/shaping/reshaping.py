@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -140,7 +141,7 @@ def expand_dims(a: ArrayLike, axis: AxisLike) -> Any:
     (1, 2, 3, 1)
     """
     x = array_operand(a, "expand_dims")
-    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    count = len(axis) if isinstance(axis, Sequence) else 1
     axes = many_axes(axis, len(shape_of(x)) + count, "expand_dims")
     rest = iter(shape_of(x))
     shape = tuple([1 if d in axes else next(rest) for d in range(len(shape_of(x)) + count)])

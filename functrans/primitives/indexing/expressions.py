@@ -23,7 +23,7 @@ from ..structure.linear import add_p, broadcast_to, reshape_p, shape_of, transpo
 from ..structure.shape import iota, rev_p, slice_p
 from .gather_scatter import gather_p
 from .index_entries import Mask, entries_of, with_ellipsis
-from .index_shapes import check_bounds, rest_of
+from .index_shapes import check_bounds, default_mode, rest_of
 from .item import getitem_p
 
 
@@ -392,10 +392,10 @@ def getitem(x: Value, index: Index) -> Value:
         If a boolean mask is traced.
     """
     x = unwrap(x)
-    staged = is_abstract(x)
+    staged, mode = is_abstract(x), default_mode("clip")
     if type(index) is np.ndarray and index.dtype.kind in "iu" and index.ndim and not staged and shape_of(x):
-        return gather_p.bind(x, index, axes=(0,), mode="raise")
-    return take(x, plan_index(index, shape_of(x), staged=staged))
+        return gather_p.bind(x, index, axes=(0,), mode=mode)
+    return take(x, plan_index(index, shape_of(x), mode, staged))
 
 
 operators.operator["getitem"] = getitem

@@ -23,10 +23,18 @@ from ...core import (
 )
 from ...core.kernel import IndexEmitter
 from ...core.values import Param, Params, Value
+from ...runtime.config import Config, config
 from ..elementwise.arithmetic import convert, ge_p, lt_p, select_p
 from ..elementwise.bits import and_p
 from ..structure.linear import batched_first, shape_of
 from ..structure.shape import iota
+
+_index_errors = Config.index_errors
+
+
+def default_mode(otherwise: str) -> str:
+    """The mode of an expression that names none: ``"raise"``, or `otherwise` if ``config.index_errors`` says so."""
+    return otherwise if _index_errors.ever_changed and config.index_errors == "clamp" else "raise"
 
 
 def rest_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,0 +1,121 @@
+"""`functrans.as_jax`: in processes of their own, since what it does lasts as long as the process."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from functrans import errors
+from functrans.jax_modules import finder
+from functrans.jax_modules.names import MISSING, MODULES
+
+#: Names in the table whose objects come with optional libraries.
+OPTIONAL = "ml_dtypes"
+
+
+def run(*arguments, text=None):
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, input=text, timeout=300
+    )
+
+
+PROGRAM = """
+import importlib.metadata, sys
+import jax, jax.numpy as jnp, jaxlib
+import jax.scipy.stats.norm as norm
+from jax import lax, random
+from jax.experimental import checkify
+from jax.extend.core import Primitive
+import functrans
+
+assert jax.__functrans__ is functrans and jax.grad is functrans.grad and jnp.sin is functrans.numpy.sin
+assert jax.__version__ == jaxlib.__version__ == importlib.metadata.version("jax")
+assert isinstance(jnp.ones(3), jax.Array) and not hasattr(jax, "no_such_name")
+assert float(jax.grad(lambda x: norm.logpdf(x) + lax.exp(x))(0.0)) == 1.0
+assert "vmap" in dir(jax) and importlib.metadata.version("numpy")
+assert sys.argv[1:] == ["a", "b"] and __name__ == "__main__"
+for module, name in [("jax", "no_such_name"), ("jax.lax", "sinn")]:
+    try:
+        exec(f"from {module} import {name}")
+    except ImportError as error:
+        print(error)
+try:
+    jax.lax.sinn
+except AttributeError as error:
+    print(error)
+try:
+    import jax.experimental.pallas
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+def test_a_script_imports_jax(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(PROGRAM)
+    done = run("-m", "functrans.as_jax", str(script), "a", "b")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("  ")]
+    assert lines[0].startswith("jax.no_such_name does not exist in functrans.")
+    assert lines[1] == lines[2] == "jax.lax.sinn does not exist in functrans. Nearest: sin, sinh, sign"
+    assert lines[3].startswith(
+        "jax.experimental.pallas does not exist in functrans. functrans has no kernels"
+    )
+
+
+def test_modules_and_programs_run_with_their_arguments(tmp_path):
+    done = run(
+        "-m", "functrans.as_jax", "-c", "import jax, sys; print(jax.__functrans__.__name__, sys.argv)", "x"
+    )
+    assert done.stdout == "functrans ['-c', 'x']\n", done.stderr
+    (tmp_path / "test_it.py").write_text("import jax\ndef test_it():\n    assert jax.__functrans__\n")
+    done = run("-m", "functrans.as_jax", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path))
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    assert run("-m", "functrans.as_jax").stderr.startswith("usage:")
+
+
+def test_pytest_takes_it_as_a_plugin(tmp_path):
+    (tmp_path / "test_it.py").write_text("import jax\ndef test_it():\n    assert jax.__functrans__\n")
+    done = run("-m", "pytest", "-q", "-p", "functrans.as_jax", "-p", "no:cacheprovider", str(tmp_path))
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_every_name_of_the_table_has_an_object():
+    program = """
+import functrans.as_jax, importlib
+from functrans.jax_modules.names import MODULES
+for module, row in MODULES.items():
+    imported = importlib.import_module(module)
+    for name, place in row.names.items():
+        if not place.startswith("ml_dtypes"):
+            getattr(imported, name)
+    dir(imported)
+    imported.__doc__
+"""
+    done = run("-c", program)
+    assert done.returncode == 0, done.stderr
+
+
+def test_jax_itself_is_refused_if_it_was_imported(monkeypatch):
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    monkeypatch.setitem(sys.modules, "jax", np)
+    with pytest.raises(errors.JaxImportedError, match=r"before the first import of jax.*as_jax script.py"):
+        finder.install()
+    assert not any(isinstance(f, finder.JaxFinder) for f in sys.meta_path)
+
+
+def test_other_modules_are_left_to_others():
+    found = finder.JaxFinder()
+    assert found.find_spec("numpy") is None
+    assert found.find_spec("jaxopt") is None
+    assert list(found.find_distributions(type("Context", (), {"name": "numpy"}))) == []
+
+
+def test_cures_are_of_what_does_not_exist():
+    assert not {name for name in MISSING if name in MODULES}
+
+
+def test_importing_functrans_does_nothing():
+    done = run("-c", "import functrans, sys; assert not any('jax' in m for m in sys.modules); import jax")
+    assert "No module named 'jax'" in done.stderr or done.returncode == 0
