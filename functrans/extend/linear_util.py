@@ -90,13 +90,13 @@ def _applied(fun: Call, aux: _Aux | None, static: tuple[Any, ...], f: Call) -> C
     def called(*args: Any, **kwargs: Any) -> Any:
         if aux is None:
             return fun(f, *static, *args, **kwargs)
-        stored = _Store(aux)
+        stored = _AuxStore(aux)
         return fun(f, stored, *static, *args, **kwargs)
 
     return called
 
 
-class _Store:
+class _AuxStore:
     """Where a transformation of the newer kind stores what it returns besides the result."""
 
     def __init__(self, aux: _Aux):
@@ -140,7 +140,7 @@ def transformation_with_aux2(fun: Call) -> Call:
     return around
 
 
-def _flattened(f: Call, store: _Store, in_tree: PyTreeDef, with_kwargs: bool, *leaves: Any) -> list[Any]:
+def _flattened(f: Call, store: _AuxStore, in_tree: PyTreeDef, with_kwargs: bool, *leaves: Any) -> list[Any]:
     given = tree_unflatten(in_tree, leaves)
     args, kwargs = given if with_kwargs else (given, {})
     outs, out_tree = tree_flatten(f(*args, **kwargs))

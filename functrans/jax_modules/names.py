@@ -14,7 +14,7 @@ VERSION = "0.10.2"
 VERSION_INFO = tuple(map(int, VERSION.split(".")))
 
 
-class Row(NamedTuple):
+class JaxNames(NamedTuple):
     """What a module of JAX has.
 
     Attributes
@@ -32,9 +32,9 @@ class Row(NamedTuple):
     constants: Mapping[str, Any] = {}
 
 
-def _same(*names: str) -> dict[str, Row]:
+def _same(*names: str) -> dict[str, JaxNames]:
     """Modules that have the same name in functrans."""
-    return {f"jax.{name}": Row((f"functrans.{name}",)) for name in names}
+    return {f"jax.{name}": JaxNames((f"functrans.{name}",)) for name in names}
 
 
 def _at(module: str, names: str) -> dict[str, str]:
@@ -46,14 +46,14 @@ _VERSIONS = {"__version__": VERSION, "__version_info__": VERSION_INFO}
 _EXTEND = "functrans.extend"
 _PRIVATE = "functrans.jax_modules.private"
 
-MODULES: dict[str, Row] = {
-    "jax": Row(
+MODULES: dict[str, JaxNames] = {
+    "jax": JaxNames(
         ("functrans", "functrans.sharding"),
         {"__functrans__": "functrans", "pmap": f"{_PRIVATE}:pmap"},
         _VERSIONS,
     ),
-    "jax.version": Row((), {}, _VERSIONS),
-    "jax.core": Row(
+    "jax.version": JaxNames((), {}, _VERSIONS),
+    "jax.core": JaxNames(
         ("functrans.extend.core",),
         {
             **_at(
@@ -110,10 +110,10 @@ MODULES: dict[str, Row] = {
         "tree_util",
         "typing",
     ),
-    "jax.custom_derivatives": Row(
+    "jax.custom_derivatives": JaxNames(
         ("functrans.custom_derivatives",), _at(_PRIVATE, "custom_jvp_call_p custom_vjp_call_p")
     ),
-    "jax.numpy": Row(
+    "jax.numpy": JaxNames(
         ("functrans.numpy",),
         _at(
             "ml_dtypes",
@@ -123,9 +123,11 @@ MODULES: dict[str, Row] = {
             ),
         ),
     ),
-    "jax.lax": Row(("functrans.lax",), _at(_PRIVATE, "rsqrt_p stop_gradient_p")),
-    "jax.sharding": Row(("functrans.sharding",), _at(_PRIVATE, "AbstractMesh get_abstract_mesh reshard")),
-    "jax.stages": Row(
+    "jax.lax": JaxNames(("functrans.lax",), _at(_PRIVATE, "rsqrt_p stop_gradient_p")),
+    "jax.sharding": JaxNames(
+        ("functrans.sharding",), _at(_PRIVATE, "AbstractMesh get_abstract_mesh reshard")
+    ),
+    "jax.stages": JaxNames(
         (),
         {
             "Compiled": "functrans.api.compiled.lowered:Compiled",
@@ -136,37 +138,37 @@ MODULES: dict[str, Row] = {
             "ArgInfo": "functrans:ShapeDtypeStruct",
         },
     ),
-    "jax.api_util": Row(
+    "jax.api_util": JaxNames(
         (),
         {
             **_at(f"{_EXTEND}.linear_util", "debug_info flatten_fun flatten_fun_nokwargs"),
             "safe_map": f"{_PRIVATE}:safe_map",
         },
     ),
-    "jax.dlpack": Row((), {"from_dlpack": "functrans.numpy:from_dlpack"}),
-    "jax.extend": Row(),
-    "jax.extend.backend": Row((), {}),
-    "jax.extend.core": Row((f"{_EXTEND}.core",), {"Effect": f"{_PRIVATE}:JaxEffect"}),
-    "jax.extend.core.primitives": Row(
+    "jax.dlpack": JaxNames((), {"from_dlpack": "functrans.numpy:from_dlpack"}),
+    "jax.extend": JaxNames(),
+    "jax.extend.backend": JaxNames((), {}),
+    "jax.extend.core": JaxNames((f"{_EXTEND}.core",), {"Effect": f"{_PRIVATE}:JaxEffect"}),
+    "jax.extend.core.primitives": JaxNames(
         (),
         {
             "jit_p": f"{_EXTEND}.core:jit_p",
             **_at(_PRIVATE, "call_p closed_call_p"),
         },
     ),
-    "jax.extend.linear_util": Row((f"{_EXTEND}.linear_util",)),
-    "jax.extend.random": Row((), {}),
-    "jax.extend.source_info_util": Row((), _at(_PRIVATE, "register_exclusion")),
-    "jax.interpreters": Row(),
-    "jax.interpreters.ad": Row((f"{_EXTEND}.ad",)),
-    "jax.interpreters.batching": Row((f"{_EXTEND}.batching",)),
-    "jax.interpreters.mlir": Row((f"{_EXTEND}.mlir",)),
-    "jax.interpreters.partial_eval": Row((f"{_EXTEND}.partial_eval",)),
-    "jax.interpreters.pxla": Row(),
-    "jax.interpreters.xla": Row(
+    "jax.extend.linear_util": JaxNames((f"{_EXTEND}.linear_util",)),
+    "jax.extend.random": JaxNames((), {}),
+    "jax.extend.source_info_util": JaxNames((), _at(_PRIVATE, "register_exclusion")),
+    "jax.interpreters": JaxNames(),
+    "jax.interpreters.ad": JaxNames((f"{_EXTEND}.ad",)),
+    "jax.interpreters.batching": JaxNames((f"{_EXTEND}.batching",)),
+    "jax.interpreters.mlir": JaxNames((f"{_EXTEND}.mlir",)),
+    "jax.interpreters.partial_eval": JaxNames((f"{_EXTEND}.partial_eval",)),
+    "jax.interpreters.pxla": JaxNames(),
+    "jax.interpreters.xla": JaxNames(
         (), dict.fromkeys(("canonicalize_dtype_handlers", "pytype_aval_mappings"), f"{_PRIVATE}:array_types")
     ),
-    "jax.experimental": Row(
+    "jax.experimental": JaxNames(
         ("functrans.experimental",),
         {
             "enable_x64": "functrans:enable_x64",
@@ -174,24 +176,26 @@ MODULES: dict[str, Row] = {
             "shard_map": "functrans:shard_map",
         },
     ),
-    "jax.experimental.checkify": Row(("functrans.experimental.checkify",), {"ErrorCategory": "builtins:str"}),
-    "jax.experimental.layout": Row((), _at(_PRIVATE, "Format")),
-    "jax.experimental.hijax": Row((f"{_EXTEND}.hijax",)),
-    "jax.experimental.shard_map": Row((), {"shard_map": "functrans:shard_map"}),
-    "jax.experimental.sparse": Row((), _at(_PRIVATE, "BCOO")),
-    "jax.lib": Row(),
-    "jax.monitoring": Row(
+    "jax.experimental.checkify": JaxNames(
+        ("functrans.experimental.checkify",), {"ErrorCategory": "builtins:str"}
+    ),
+    "jax.experimental.layout": JaxNames((), _at(_PRIVATE, "Format")),
+    "jax.experimental.hijax": JaxNames((f"{_EXTEND}.hijax",)),
+    "jax.experimental.shard_map": JaxNames((), {"shard_map": "functrans:shard_map"}),
+    "jax.experimental.sparse": JaxNames((), _at(_PRIVATE, "BCOO")),
+    "jax.lib": JaxNames(),
+    "jax.monitoring": JaxNames(
         (),
         {
             "record_event": f"{_PRIVATE}:record_event",
             "record_event_duration_secs": f"{_PRIVATE}:record_event",
         },
     ),
-    "jax.profiler": Row(
+    "jax.profiler": JaxNames(
         (), dict.fromkeys(("StepTraceAnnotation", "TraceAnnotation", "trace"), f"{_PRIVATE}:trace_annotation")
     ),
     **{
-        f"jax.scipy.stats.{name}": Row((f"functrans.scipy.stats:{name}",))
+        f"jax.scipy.stats.{name}": JaxNames((f"functrans.scipy.stats:{name}",))
         for name in (
             "bernoulli",
             "beta",
@@ -222,39 +226,39 @@ MODULES: dict[str, Row] = {
         )
     },
     # --- what is private in JAX, and its libraries use --------------------------------------------------------
-    "jax._src": Row(),
-    "jax._src.ad_util": Row((), _at(_PRIVATE, "stop_gradient_p")),
-    "jax._src.checkify": Row(
+    "jax._src": JaxNames(),
+    "jax._src.ad_util": JaxNames((), _at(_PRIVATE, "stop_gradient_p")),
+    "jax._src.checkify": JaxNames(
         ("functrans.experimental.checkify",),
         {
             "JaxException": f"{_PRIVATE}:JaxException",
             "Out": "typing:Any",
         },
     ),
-    "jax._src.compiler": Row(),
-    "jax._src.core": Row(("functrans.extend.core",)),
-    "jax._src.dispatch": Row((), _at(_PRIVATE, "wait_for_tokens")),
-    "jax._src.dtypes": Row(
+    "jax._src.compiler": JaxNames(),
+    "jax._src.core": JaxNames(("functrans.extend.core",)),
+    "jax._src.dispatch": JaxNames((), _at(_PRIVATE, "wait_for_tokens")),
+    "jax._src.dtypes": JaxNames(
         ("functrans.dtypes",),
         {
             **_at(_PRIVATE, "ExtendedDType supports_inf to_complex_dtype"),
             "DType": "numpy:dtype",
         },
     ),
-    "jax._src.flatten_util": Row(("functrans.flatten_util",)),
-    "jax._src.literals": Row((), {"LiteralArray": f"{_PRIVATE}:LiteralArray"}),
-    "jax._src.state": Row(),
-    "jax._src.state.types": Row((), {"AbstractRef": f"{_PRIVATE}:AbstractRef"}),
-    "jax._src.traceback_util": Row(
+    "jax._src.flatten_util": JaxNames(("functrans.flatten_util",)),
+    "jax._src.literals": JaxNames((), {"LiteralArray": f"{_PRIVATE}:LiteralArray"}),
+    "jax._src.state": JaxNames(),
+    "jax._src.state.types": JaxNames((), {"AbstractRef": f"{_PRIVATE}:AbstractRef"}),
+    "jax._src.traceback_util": JaxNames(
         (),
         {
             **_at(_PRIVATE, "api_boundary include_frame register_exclusion"),
             "_exclude_paths": f"{_PRIVATE}:exclude_paths",
         },
     ),
-    "jax._src.tree_util": Row(("functrans.tree_util",), {"_registry": f"{_PRIVATE}:registry"}),
-    "jax._src.xla_bridge": Row(),
-    "jaxlib": Row((), {}, _VERSIONS),
+    "jax._src.tree_util": JaxNames(("functrans.tree_util",), {"_registry": f"{_PRIVATE}:registry"}),
+    "jax._src.xla_bridge": JaxNames(),
+    "jaxlib": JaxNames((), {}, _VERSIONS),
 }
 
 #: What to use instead of modules and names that do not exist, besides the nearest names.
