@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import PYTHON_NUMBERS, Tracer, is_held, is_inexact, is_low, operators
+from ..core import PYTHON_NUMBERS, Tracer, is_held, is_inexact, is_low, operators, promotes_as_jax
 from ..core.autocast import casts_here
 from ..core.casts import cast, numpy_agrees
 from ..core.debug_nans import looks_for_faults
@@ -44,10 +44,13 @@ _SUMS = frozenset(("sum", "prod", "mean", "std", "var", "cumsum", "cumprod", "do
 
 
 def _by_functrans(called: str, *operands: Any) -> bool:
-    """Whether functrans computes an operator, not NumPy: for autocast, to look for NaN and infinities, and for float16
-    and bfloat16, beside which Python numbers are not weak in ml_dtypes, and of which NumPy has slow products.
+    """Whether functrans computes an operator, not NumPy: for autocast, to look for NaN and infinities, to promote as
+    JAX does, and for float16 and bfloat16, beside which Python numbers are not weak in ml_dtypes, and of which NumPy
+    has slow products.
     """
     asked = casts_here(called) or looks_for_faults()
+    if not asked and len(operands) > 1 and promotes_as_jax():
+        asked = len({x.dtype for x in operands if isinstance(x, _ndarray | np.generic | Tracer)}) > 1
     if asked and all(type(x) in _KNOWN or isinstance(x, np.generic | Tracer) for x in operands):
         return True
     return any(is_low(x.dtype) for x in operands if isinstance(x, _ndarray | np.generic))

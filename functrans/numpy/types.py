@@ -20,6 +20,8 @@ from ..core import (
     dtype_kind,
     names_bfloat16,
     operators,
+    promote,
+    promotes_as_jax,
 )
 from ..core.low_precision import finfo as core_finfo
 from ..core.low_precision import low_dtype
@@ -273,6 +275,8 @@ def promote_types(type1: Any, type2: Any) -> np.dtype:
     >>> fnp.promote_types("float16", "int16")
     dtype('float32')
     """
+    if promotes_as_jax():
+        return promote([(canonical(x, "promote_types"), False) for x in (type1, type2)])[0]
     return np.promote_types(_known(type1), _known(type2))
 
 

@@ -22,9 +22,12 @@ from ..core.dtypes import (
     KEY,
     canonical,
     check_supported,
+    is_inexact,
+    is_integer,
     loop_dtypes,
     memory_dtype,
     promote,
+    promotes_as_jax,
     resolve_ufunc,
 )
 from ..core.operators import operators
@@ -113,29 +116,43 @@ def _common_plan(keys: tuple[Key, ...]) -> tuple[Cast, ...]:
 _dtypes, _ranks = Config.numpy_dtype_promotion, Config.numpy_rank_promotion
 
 
-def check_promotion(name: str, keys: tuple[Key, ...], values: Sequence[Value]) -> None:
-    """Refuse what ``config.numpy_dtype_promotion`` and ``config.numpy_rank_promotion`` do not allow."""
-    if config.numpy_dtype_promotion == "strict":
-        strong = {k for k in keys if k not in WEAK_DTYPES}
-        if strong and strong != {common_dtype(keys)[0]}:
-            raise DtypeError(
-                f"{name}: no promotion from {', '.join(map(_key_name, keys))} with numpy_dtype_promotion='strict'; "
-                "convert the arguments with .astype"
-            )
-    ranks = {len(shape_of(x)) for x in values} - {0}
-    if len(ranks) > 1 and config.numpy_rank_promotion != "allow":
+def operands_for(
+    name: str, keys: tuple[Key, ...], values: Sequence[Any], ranks: bool = True
+) -> tuple[tuple[Key, ...], Any]:
+    """The operands and their keys under ``config.numpy_dtype_promotion``: ``"jax"`` casts integers beside floats.
+
+    Raises
+    ------
+    DtypeError, ShapeError
+        For what that option, or ``config.numpy_rank_promotion``, does not allow.
+    """
+    strong = {k for k in keys if k not in WEAK_DTYPES}
+    if config.numpy_dtype_promotion == "strict" and strong and strong != {common_dtype(keys)[0]}:
+        raise DtypeError(
+            f"{name}: no promotion from {', '.join(map(_key_name, keys))} with numpy_dtype_promotion='strict'; "
+            "convert the arguments with .astype"
+        )
+    if len(strong) > 1 and name != "ldexp" and promotes_as_jax() and any(map(is_inexact, strong)):
+        to = promote([(k, False) for k in strong])[0]
+        values = [
+            convert_element_type_p.bind(x, dtype=to, weak=False) if k in strong and is_integer(k) else x
+            for k, x in zip(keys, values)
+        ]
+        keys = tuple(map(key_of, values))
+    if ranks and len({len(shape_of(x)) for x in values} - {0}) > 1 and config.numpy_rank_promotion != "allow":
         shapes = " and ".join([str(shape_of(x)) for x in values])
         message = f"{name}: operands of shapes {shapes} have different ranks; reshape one of them"
         if config.numpy_rank_promotion == "raise":
             raise ShapeError(f"{message} (numpy_rank_promotion='raise')")
         warn_user(message)
+    return keys, values
 
 
 def common(*values: ArrayLike) -> list[Value]:
     """Cast the values to the dtype that ``np.result_type`` gives, on which Python numbers have no influence."""
     keys = tuple(map(key_of, values))
     if _dtypes.ever_changed:
-        check_promotion("a function of several arrays", keys, ())
+        keys, values = operands_for("a function of several arrays", keys, values, ranks=False)
     plan = _common_plan(keys)
     return [x if cast is None else cast(x) for x, cast in zip(values, plan)]
 
@@ -313,7 +330,7 @@ def binary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] |
             x, y = autocast.adjusted(called, x, y)
         key = (key_of(x), key_of(y))
         if _dtypes.ever_changed or _ranks.ever_changed:
-            check_promotion(called, key, (x, y))
+            key, (x, y) = operands_for(called, key, (x, y))
         try:
             cast_x, cast_y = plans[key]
         except KeyError:
@@ -357,7 +374,7 @@ def _of_many(ufunc: np.ufunc, body: Body) -> Body:
             values = autocast.adjusted(ufunc.__name__, *values)
         keys = tuple(map(key_of, values))
         if _dtypes.ever_changed or _ranks.ever_changed:
-            check_promotion(ufunc.__name__, keys, values)
+            keys, values = operands_for(ufunc.__name__, keys, values)
         casts = plan(keys)
         try:
             return finish(body(*[x if cast is None else cast(x) for x, cast in zip(values, casts)]))
@@ -385,7 +402,7 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
             x, y = autocast.adjusted(called, x, y)
         key = (key_of(x), key_of(y))
         if _dtypes.ever_changed or _ranks.ever_changed:
-            check_promotion(called, key, (x, y))
+            key, (x, y) = operands_for(called, key, (x, y))
         try:
             cast_x, cast_y = plans[key]
         except KeyError:

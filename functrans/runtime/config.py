@@ -251,9 +251,11 @@ class Config:
     )
     numpy_dtype_promotion = Option(
         "standard",
-        "Whether arithmetic promotes arrays of different dtypes as NumPy does, or raises `DtypeError`. Python numbers "
-        "are allowed if they do not change the dtype.",
-        choices=("standard", "strict"),
+        "Whether arithmetic promotes arrays of different dtypes as NumPy does, as JAX does (beside floating-point "
+        "arrays integers have no influence: float32 with int64 is float32), or raises `DtypeError`, where Python "
+        "numbers are allowed if they do not change the dtype. `functrans.as_jax` sets ``'jax'``.",
+        choices=("standard", "jax", "strict"),
+        watches_operators=True,
     )
     numpy_rank_promotion = Option(
         "allow",
