@@ -304,6 +304,10 @@ class Array(np.ndarray, metaclass=_ArrayType):
         """The devices that hold the array: the CPU."""
         return {CPU}
 
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the first element; nobody may write there."""
+        return int(_view(self, _ndarray).ctypes.data)
+
     def block_until_ready(self) -> Any:
         """The array itself, which is ready when the call that computed it returns."""
         return self

@@ -269,6 +269,12 @@ class Config:
         fixed="functrans always has 64-bit types. For single precision, make the arguments float32 (dtype=float32, "
         "x.astype(float32)): what is computed from them is float32, too",
     )
+    num_cpu_devices = Option(
+        1,
+        "Always 1: the CPU is one device, and each process of a mesh another.",
+        fixed="functrans has one device in a process: see functrans.make_mesh for several processes",
+        traced=False,
+    )
     default_matmul_precision = Option(
         "", "Accepted, without effect: on a CPU, products have the precision of their dtype."
     )

@@ -103,3 +103,12 @@ def test_types_with_state_are_refused():
         extend.hijax.HiPrimitive("new").bind(1.0)
     with pytest.raises(errors.NoRuleError, match="not a value with state"):
         extend.hijax.cur_qdd(1.0)
+
+
+def test_what_libraries_ask_of_arrays_programs_and_options():
+    x = fnp.arange(3.0)
+    assert x.unsafe_buffer_pointer() == np.asarray(x).__array_interface__["data"][0]
+    assert ft.jit(lambda x: 2 * x).lower(x).compile(compiler_options={"any": 1})(x)[2] == 4.0
+    ft.config.update("jax_num_cpu_devices", 1)
+    with pytest.raises(errors.ConfigError, match="one device in a process"):
+        ft.config.update("jax_num_cpu_devices", 2)

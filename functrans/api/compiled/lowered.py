@@ -128,8 +128,8 @@ class Lowered(_Inspected):
         texts.check_dialect(self._called(), dialect, compiled=False)
         return str(self.jaxpr) if dialect == "jaxpr" else self._program.as_text(dialect)
 
-    def compile(self) -> Compiled:
-        """Compile now; returns a callable that takes arguments of exactly these types."""
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+        """Compile now; returns a callable that takes arguments of exactly these types. Options have no effect."""
         donating(self.jaxpr, self._traced.donated).compile()
         return Compiled(self._traced, self._in_tree)
 
