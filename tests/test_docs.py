@@ -217,6 +217,13 @@ def test_chart_is_current():
     assert script.CHART.read_text() == script.chart(script.last_run()), "run python docs/generate_chart.py"
 
 
+def test_pictures_of_programs_are_current():
+    script = script_of_docs("generate_pictures")
+    for name in script.PICTURES:
+        found = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        assert found == script.text_of(name), f"{name}: run python docs/generate_pictures.py"
+
+
 def test_page_of_passes_is_current():
     script = script_of_docs("generate_passes")
     assert script.PAGE.read_text() == script.page(), "run python docs/generate_passes.py"

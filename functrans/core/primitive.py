@@ -22,7 +22,7 @@ slot           call                                                        retur
 ``narrow``     ``(eqn, needed, strict)``, of several outputs               an Eqn for the `needed` ones, or None
 ``simplify``   ``(rewriter, eqn)``, see `functrans.passes.rewriter`          an Atom, an Eqn, or None
 ``transposed`` ``(turn, eqn)``: `turn` transposes the output of `eqn`      an Eqn for the output of `turn`, or None
-``cost``       ``(*avals, **params)``; else counted from `kernel`          int: its cost, in additions
+``cost``       ``(*avals, **params)``; else counted from `kernel`          a `Workload`
 ``into``       ``(arrays, outs, **params)``, memory of the outputs          None: it has written the outputs
 ``again``      ``(params)``, for a second run in the backward pass         its params
 ``vary``       ``(axes, params)``, the axes of a mesh of each operand      the axes they must have, and params
@@ -66,7 +66,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from ..errors import NoRuleError
 from ..errors.source import Source
@@ -201,6 +201,24 @@ def _in_package(file: str) -> str:
     return os.path.relpath(file, root) if file.startswith(root) else file
 
 
+class Workload(NamedTuple):
+    """What an equation does, as its record knows it.
+
+    Attributes
+    ----------
+    flops : int
+        Operations on numbers. A product and the sum that it is added to are two.
+    transcendentals : int
+        Functions of a maths library.
+    additions : int, optional
+        The time that it takes, in additions of vectors of float64; by default it follows from the other two.
+    """
+
+    flops: int = 0
+    transcendentals: int = 0
+    additions: int | None = None
+
+
 @dataclass(frozen=True)
 class CallRules:
     """How to treat an equation that stands for a jaxpr, whose equations replace it in a kernel.
@@ -244,7 +262,7 @@ class Primitive:
     multiple_results: bool = False
     call: CallRules | None = None
     weak: bool = False  # the output is weak (a Python scalar) if every operand is
-    cost: Callable[..., int] | None = None
+    cost: Callable[..., Workload] | None = None
     moves_data: bool = False
     tests_equality: bool = False
     in_float32: bool = False

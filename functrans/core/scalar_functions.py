@@ -36,6 +36,8 @@ class ScalarFunction:
         Its name in C's library, for complex doubles.
     cost : int
         The cost of one call, in additions.
+    instruction : bool
+        Whether it is an operation of the processor, not a mathematical function.
     """
 
     operands: int = 1
@@ -45,6 +47,7 @@ class ScalarFunction:
     part: int | None = None
     complex: str = ""
     cost: int = CALL
+    instruction: bool = False
 
 
 def _c(libm: str, complex: str = "", operands: int = 1, cost: int = CALL) -> ScalarFunction:
@@ -52,7 +55,7 @@ def _c(libm: str, complex: str = "", operands: int = 1, cost: int = CALL) -> Sca
 
 
 def _instruction(operands: int = 1, *, numpy: bool = True, cost: int = 1) -> ScalarFunction:
-    return ScalarFunction(operands, numpy=numpy, cost=cost)
+    return ScalarFunction(operands, numpy=numpy, cost=cost, instruction=True)
 
 
 def _special(name: str, operands: int = 1, libm: str = "", part: int | None = None) -> ScalarFunction:

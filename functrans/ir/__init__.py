@@ -15,6 +15,7 @@ Examples
 """
 
 from ..core import Aval, Effect, Eqn, Jaxpr, Literal, Primitive, Var
+from ..passes.cost_analysis import Cost, cost_analysis, costs
 from ..runtime.module_getattr import module_attributes as _module_attributes
 from .builder import Builder
 from .draw import draw, to_dot, to_svg
@@ -37,6 +38,7 @@ __all__ = [
     "Any",
     "Aval",
     "Builder",
+    "Cost",
     "Effect",
     "Eqn",
     "Interpreter",
@@ -50,6 +52,8 @@ __all__ = [
     "Transformer",
     "Var",
     "as_function",
+    "cost_analysis",
+    "costs",
     "draw",
     "eliminate_common_subexpressions",
     "eliminate_dead_code",

@@ -1,7 +1,7 @@
-"""What an equation costs, in additions of one vectorized number: counted by running its kernel rule.
+"""What an equation does, from its record: its operations (`work`), and its time in additions of one vectorized number.
 
-Rules of the kind `Pointwise` run on scalars that only count; the others' costs follow from the number of elements, or
-from the record's slot ``cost``.
+Rules of the kind `Pointwise` run on scalars that only count; the work of the others follows from the number of
+elements, or from the record's slot ``cost``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Aval
-from ..core.dtypes import is_low, register_dtype
+from ..core.dtypes import is_inexact, is_low, register_dtype
 from ..core.ir import Eqn, Jaxpr, subjaxprs
-from ..core.kernel import Indexed, Pointwise, Reduction, Reshape
-from ..core.primitive import Primitive
-from ..core.scalar_functions import COSTS, OPERATIONS, result_dtype
+from ..core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
+from ..core.primitive import Primitive, Workload
+from ..core.scalar_functions import CALL, COSTS, FUNCTIONS, OPERATIONS, result_dtype
 from ..core.values import ArrayLike, Params
 
 _INT64 = np.dtype(np.int64)
@@ -87,10 +87,12 @@ class _CountedOperand:
 
 
 class CountingEmitter:
-    """An `IndexEmitter` that adds up costs."""
+    """An `IndexEmitter` that adds up costs; the parts of calls are in `functions` and `instructions`."""
 
     def __init__(self) -> None:
         self.cost = 0
+        self.functions = 0
+        self.instructions = 0
 
     def operation(self, op: str, *args: Any, dtype: np.dtype | None = None) -> CountedScalar:
         """Count one operation on scalars and Python numbers."""
@@ -110,6 +112,10 @@ class CountingEmitter:
         """A function of `scalar_functions.FUNCTIONS`."""
         if OPERATIONS.get(name) != len(args):
             raise TypeError(f"kernel rule: {name!r} is not a function of {len(args)} operands")
+        if FUNCTIONS[name].instruction:
+            self.instructions += COSTS[name]
+        else:
+            self.functions += COSTS[name]
         return self.operation(name, *args)
 
     def cast(self, x: CountedScalar, dtype: np.dtype) -> CountedScalar:
@@ -142,22 +148,35 @@ class CountingEmitter:
 
 def element_cost(eqn: Eqn) -> int:
     """The cost of one element of the result of an elementwise equation."""
+    return _element(eqn)[0]
+
+
+def _element(eqn: Eqn) -> tuple[int, bool]:
+    """The cost of one element of the result of an elementwise equation, and whether it is a transcendental function."""
     dtypes = tuple([a.aval.dtype for a in eqn.invars])
-    if eqn.params:
-        return _count_pointwise(eqn.primitive, dtypes, eqn.params)
-    return _element_cost(eqn.primitive, dtypes)
+    if not eqn.params:
+        return _counted_once(eqn.primitive, dtypes)
+    counter = _count_pointwise(eqn.primitive, dtypes, eqn.params)
+    return counter.cost, _is_transcendental(counter, dtypes)
 
 
 @lru_cache(maxsize=1024)
-def _element_cost(prim: Primitive, dtypes: tuple[np.dtype, ...]) -> int:
-    return _count_pointwise(prim, dtypes, {})
+def _counted_once(prim: Primitive, dtypes: tuple[np.dtype, ...]) -> tuple[int, bool]:
+    counter = _count_pointwise(prim, dtypes, {})
+    return counter.cost, _is_transcendental(counter, dtypes)
 
 
-def _count_pointwise(prim: Primitive, dtypes: Sequence[np.dtype], params: Params) -> int:
+def _is_transcendental(counter: CountingEmitter, dtypes: Sequence[np.dtype]) -> bool:
+    """Whether a rule calls a function of a maths library, or is a formula that takes as long as one."""
+    own = counter.cost - counter.functions - counter.instructions
+    return counter.functions > 0 or (own >= 2 * CALL and all(is_inexact(d) for d in dtypes))
+
+
+def _count_pointwise(prim: Primitive, dtypes: Sequence[np.dtype], params: Params) -> CountingEmitter:
     counter = CountingEmitter()
     assert type(prim.kernel) is Pointwise
     prim.kernel.emit(counter, *[CountedScalar(counter, register_dtype(d)) for d in dtypes], **params)
-    return counter.cost
+    return counter
 
 
 def count_indexed(counter: CountingEmitter, eqn: Eqn) -> None:
@@ -169,25 +188,49 @@ def count_indexed(counter: CountingEmitter, eqn: Eqn) -> None:
     rule.emit(counter, index, *operands, out=out, **eqn.params)
 
 
-def cost(eqn: Eqn) -> int:
-    """The cost of an equation, in additions of float64."""
+def work(eqn: Eqn) -> Workload:
+    """What an equation without bodies does, from its record or its family."""
     prim = eqn.primitive
     kind = type(prim.kernel)
     if kind is Pointwise:
-        return _scaled(element_cost(eqn), eqn.outvars[0].aval)
+        out = eqn.outvars[0].aval
+        each, transcendental = _element(eqn)
+        additions = _scaled(each, out)
+        return (
+            Workload(0, out.size, additions)
+            if transcendental
+            else Workload(out.size * (each > 0), 0, additions)
+        )
     if prim.cost is not None:
         return prim.cost(*[a.aval for a in eqn.invars], **eqn.params)
     if kind is Reshape:
-        return 0
+        return Workload(additions=0)
     if kind is Reduction:  # which writes nothing
-        return _scaled(1, eqn.invars[0].aval) // 4
+        x = eqn.invars[0].aval
+        return Workload(x.size, 0, _scaled(1, x) // 4)
     if kind is Indexed:
-        return _scaled(2, eqn.outvars[0].aval)
+        return Workload(additions=_scaled(2, eqn.outvars[0].aval))
+    if prim.factors is not None:  # elementwise: by NumPy or SciPy, or by a loop of its own
+        n = eqn.outvars[0].aval.size
+        return Workload(n) if kind is Block else Workload(0, n)
+    return Workload()
+
+
+def cost(eqn: Eqn) -> int:
+    """The time of an equation, in additions of float64."""
+    if type(eqn.primitive.kernel) is Pointwise:
+        return _scaled(element_cost(eqn), eqn.outvars[0].aval)
     bodies = list(subjaxprs(eqn.params))
     if bodies:
-        repeats = eqn.params.get("length", 1 if prim.is_call or "branches" in eqn.params else ITERATIONS)
+        known = 1 if eqn.primitive.call is not None or "branches" in eqn.params else ITERATIONS
+        repeats = eqn.params.get("length", known)
         return (ITERATIONS if repeats is None else repeats) * sum(map(total_cost, bodies))
-    return UNKNOWN * sum(prod(a.aval.shape) for a in (*eqn.invars, *eqn.outvars))
+    done = work(eqn)
+    if done.additions is not None:
+        return done.additions
+    # A call of LAPACK or of NumPy: nothing for the operations of small arrays, which take less than the call.
+    elements = sum(prod(a.aval.shape) for a in (*eqn.invars, *eqn.outvars))
+    return max(UNKNOWN * elements, (done.flops + CALL * done.transcendentals) // 4)
 
 
 def is_arithmetic(eqn: Eqn) -> bool:

@@ -13,11 +13,12 @@ the ends of an axis count half as much in one direction, which the transpose mak
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log2, prod
 from typing import Any
 
 import numpy as np
 
-from ..core import Aval, Linear, Primitive, complex_dtype, dtype_kind, is_inexact, real_dtype
+from ..core import Aval, Linear, Primitive, Workload, complex_dtype, dtype_kind, is_inexact, real_dtype
 from ..core.values import ArrayLike, Param, Value
 from ..errors import ArgumentValueError, DtypeError, ShapeError
 from ..runtime.libraries import scipy
@@ -101,6 +102,13 @@ def _batch(
     return fft_p.bind(x, kind=kind, axes=tuple([d + 1 for d in axes]), lengths=lengths, norm=norm), 0
 
 
+def _work(x: Aval, axes: Sequence[int], lengths: Sequence[int], real: bool) -> Workload:
+    """Cooley and Tukey's count: 5 n log2(n) for a transform of n complex numbers, half of it for one of real ones."""
+    n = prod(lengths)
+    transforms = x.size // max(prod([x.shape[d] for d in axes]), 1)
+    return Workload(int(transforms * 5 * n * log2(n)) // (2 if real else 1) if n else 0)
+
+
 fft_p: Primitive = Primitive(
     "fft",
     _abstract,
@@ -109,6 +117,7 @@ fft_p: Primitive = Primitive(
     linear=True,
     transpose=_transpose,
     batch=_batch,
+    cost=lambda x, *, kind, axes, lengths, **params: _work(x, axes, lengths, kind in ("rfft", "irfft")),
 )
 
 
@@ -185,4 +194,5 @@ dct_p: Primitive = Primitive(
     linear=True,
     transpose=_dct_transpose,
     batch=_dct_batch,
+    cost=lambda x, *, axes, **params: _work(x, axes, [x.shape[d] for d in axes], True),
 )

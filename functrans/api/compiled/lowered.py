@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ...lowering.run.memory import MemoryAnalysis
 
 pictures = lazy_import("functrans.passes.pictures.picture")
+analysis = lazy_import("functrans.passes.cost_analysis")
 texts = lazy_import("functrans.lowering.run.texts")
 notebook.html = lambda jaxpr: pictures.html_of(pictures.Drawn(jaxpr))
 
@@ -128,6 +129,24 @@ class Lowered(_Inspected):
         texts.check_dialect(self._called(), dialect, compiled=False)
         return str(self.jaxpr) if dialect == "jaxpr" else self._program.as_text(dialect)
 
+    def cost_analysis(self) -> dict[str, int]:
+        """The cost of the traced program; see `functrans.ir.cost_analysis`.
+
+        Returns
+        -------
+        dict
+            ``"flops"``, ``"transcendentals"``, ``"bytes accessed"`` and ``"unknown loops"``.
+
+        Examples
+        --------
+        >>> import functrans as ft
+        >>> x = ft.ShapeDtypeStruct((100, 100), "float64")
+        >>> ft.jit(lambda x: x @ x).lower(x).cost_analysis()["flops"]
+        2000000
+        """
+        cost: dict[str, int] = analysis.cost_analysis(self.jaxpr)
+        return cost
+
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compile now; returns a callable that takes arguments of exactly these types. Options have no effect."""
         donating(self.jaxpr, self._traced.donated).compile()
@@ -175,6 +194,26 @@ class Compiled(_Inspected):
         texts.check_dialect(self._called(), dialect, compiled=True)
         text: str = self._program.as_text(dialect)
         return text
+
+    def cost_analysis(self) -> dict[str, int]:
+        """The cost of the simplified program; see `functrans.ir.cost_analysis`.
+
+        Returns
+        -------
+        dict
+            ``"flops"``, ``"transcendentals"``, ``"bytes accessed"`` and ``"unknown loops"``. The bytes are those of the
+            inputs and outputs of kernels and host calls only: values inside a kernel need no memory.
+
+        Examples
+        --------
+        >>> import functrans as ft, functrans.numpy as fnp
+        >>> x = ft.ShapeDtypeStruct((1000,), "float64")
+        >>> ft.jit(lambda x: fnp.exp(x) * x + 1.0).lower(x).compile().cost_analysis()["bytes accessed"]
+        16000
+        """
+        program = self._program
+        cost: dict[str, int] = analysis.cost_analysis(program.simplified)
+        return cost | {"bytes accessed": program.bytes_accessed()}
 
     def memory_analysis(self) -> MemoryAnalysis:
         """The memory that a call takes, in bytes.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Atom, Aval, Block, BlockEmitter, Buffer, Eqn, Literal, Primitive, Scalar, Var
+from ...core import Atom, Aval, Block, BlockEmitter, Buffer, Eqn, Literal, Primitive, Scalar, Var, Workload
 from ...passes.toolkit import new_equation
 from ...primitives.indexing.gather_scatter import scatter_add_p
 from ...primitives.structure.dynamic import dynamic_slice_p, dynamic_update_slice_p
@@ -73,6 +73,7 @@ sum_of_windows_p = Primitive(
     lambda *xs, starts, shape: Aval(shape, xs[0].dtype),
     _sum_impl,
     kernel=Block(_sum_kernel, streamed_from=0),
+    cost=lambda *xs, **params: Workload(sum([x.size for x in xs])),
 )
 
 

@@ -37,7 +37,7 @@ class MemoryAnalysis(NamedTuple):
 
 def nbytes(atoms: Iterable[Any]) -> int:
     """The bytes of values."""
-    return sum(a.aval.size * getattr(a.aval.dtype, "itemsize", 8) for a in atoms)
+    return sum([a.aval.size * a.aval.dtype.itemsize for a in atoms])
 
 
 def memory_analysis(jaxpr: Jaxpr, steps: Sequence[Step], donated: Collection[int]) -> MemoryAnalysis:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core import Workload
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import INT64
 from ...core.ir import Atom, Eqn
@@ -454,6 +455,7 @@ scatter_add_p: Primitive = Primitive(
     transpose=_scatter_add_transpose,
     batch=scatter_batch(lambda: scatter_add_p),
     kernel=scatter_kernel(add_p),
+    cost=lambda x, updates, *indices, **params: Workload(updates.size),
     effects=index_shapes.raises,
     guard=index_shapes.guard,
 )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core import Workload
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import INT64
 from ...core.kernel import Block, BlockEmitter, Buffer
@@ -235,6 +236,7 @@ others_at_p: Primitive = Primitive(
     jvp=_others_jvp,
     batch=_others_batch,
     kernel=Block(_others_kernel),
+    cost=lambda rows, places, **params: Workload(3 * rows.size),
 )
 
 
@@ -283,6 +285,7 @@ scatter_mul_p: Primitive = Primitive(
     transpose=_scatter_mul_transpose,
     batch=scatter_batch(lambda: scatter_mul_p),
     kernel=scatter_kernel(mul_p),
+    cost=lambda x, updates, *indices, **params: Workload(updates.size),
     effects=raises,
     guard=guard,
 )
@@ -319,6 +322,7 @@ scatter_div_p: Primitive = Primitive(
     transpose=_scatter_div_transpose,
     batch=scatter_batch(lambda: scatter_div_p),
     kernel=scatter_kernel(div_p),
+    cost=lambda x, updates, *indices, **params: Workload(updates.size),
     effects=raises,
     guard=guard,
 )
@@ -362,6 +366,7 @@ def _extremal(name: str, ufunc: np.ufunc, combine: Primitive) -> Primitive:
         rewind=scatter_rewind,
         batch=scatter_batch(lambda: prim),
         kernel=scatter_kernel(combine),
+        cost=lambda x, updates, *indices, **params: Workload(updates.size),
         effects=raises,
         guard=guard,
     )

@@ -22,6 +22,7 @@ from .matrices import (
     nan_instead,
     not_of_low,
     offset_of,
+    per_matrix,
     triangle,
 )
 from .triangular import solve, triangular_solve_p
@@ -205,6 +206,7 @@ cholesky_slope_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     kernel=Block(_kernel, reuse=1),
+    cost=per_matrix(lambda m, n: 3 * n**3),
 )
 
 
@@ -301,4 +303,5 @@ cholesky_p: Primitive = Primitive(
     kernel=Block(_cholesky_kernel, reuse=0),
     effects=lambda *, on_error: Effect.RAISE if on_error == "raise" else Effect.NONE,
     guard=nan_instead,
+    cost=per_matrix(lambda m, n: n**3 / 3),
 )

@@ -34,6 +34,7 @@ from .matrices import (
     elements,
     matrix_product,
     matrix_transpose,
+    per_matrix,
     rows_of,
     small_cofactors,
     substitute,
@@ -359,5 +360,11 @@ def _batch(size: int, args: Sequence[Value], dims: Sequence[int | None]) -> tupl
 #: Of a matrix and its factors: ``det(A) A^-T``, a polynomial in A. A tiny value replaces a zero pivot (backward stable:
 #: the result is exact for a matrix that close). Of a small matrix alone: the polynomial itself.
 cofactors_p: Primitive = Primitive(
-    "cofactors", _abstract, _impl, jvp=_jvp, batch=_batch, kernel=Block(_kernel)
+    "cofactors",
+    _abstract,
+    _impl,
+    jvp=_jvp,
+    batch=_batch,
+    kernel=Block(_kernel),
+    cost=per_matrix(lambda m, n: 2 * n**3),
 )

@@ -16,7 +16,7 @@ from ...errors import LinAlgError, NoRuleError
 from ...runtime.libraries import scipy
 from ..structure.linear import batched_first
 from . import spectral
-from .matrices import check_kind, check_square, not_of_low
+from .matrices import check_kind, check_square, not_of_low, per_matrix
 
 _NO_DERIVATIVE = (
     "{name} has no derivative: the basis that LAPACK chooses is not a smooth function of the matrix. Differentiate "
@@ -26,9 +26,12 @@ _NO_DERIVATIVE = (
 
 
 def _decomposition(
-    name: str, abstract: Callable[..., tuple[Aval, ...]], function: Callable[..., Any]
+    name: str,
+    abstract: Callable[..., tuple[Aval, ...]],
+    function: Callable[..., Any],
+    flops: Callable[[int, int], float],
 ) -> Primitive:
-    """A primitive that calls `function` for each matrix, and has no derivative."""
+    """A primitive that calls `function` for each matrix, in so many operations, and has no derivative."""
     this: list[Primitive] = []
 
     def impl(*arrays: Value, on_error: str, **params: Param) -> tuple[np.ndarray, ...]:
@@ -70,6 +73,7 @@ def _decomposition(
             batch=batch,
             effects=spectral.may_raise,
             multiple_results=True,
+            cost=per_matrix(flops),
         )
     )
     return this[0]
@@ -97,7 +101,7 @@ def _schur(x: np.ndarray, *, output: str, sort: Any) -> tuple[Value, ...]:
 
 
 #: The form, the vectors, and how many eigenvalues `sort` moved to the front.
-schur_p = _decomposition("schur", _schur_abstract, _schur)
+schur_p = _decomposition("schur", _schur_abstract, _schur, lambda m, n: 25 * n**3)
 
 
 def _complex_form_abstract(t: Aval, z: Aval, *, on_error: str) -> tuple[Aval, Aval]:
@@ -110,7 +114,10 @@ def _complex_form_abstract(t: Aval, z: Aval, *, on_error: str) -> tuple[Aval, Av
 
 
 complex_schur_p = _decomposition(
-    "rsf2csf", _complex_form_abstract, lambda t, z: scipy.linalg.rsf2csf(t, z, check_finite=False)
+    "rsf2csf",
+    _complex_form_abstract,
+    lambda t, z: scipy.linalg.rsf2csf(t, z, check_finite=False),
+    lambda m, n: 10 * n**3,
 )
 
 # --- Hessenberg ---------------------------------------------------------------------------------------------
@@ -126,7 +133,7 @@ def _hessenberg(x: np.ndarray) -> tuple[Value, Value]:
     return form, taus[: len(x) - 1]
 
 
-hessenberg_p = _decomposition("hessenberg", _hessenberg_abstract, _hessenberg)
+hessenberg_p = _decomposition("hessenberg", _hessenberg_abstract, _hessenberg, lambda m, n: 10 * n**3 / 3)
 
 # --- tridiagonal --------------------------------------------------------------------------------------------
 
@@ -145,4 +152,4 @@ def _tridiagonal(x: np.ndarray, *, lower: bool) -> tuple[Any, ...]:
     return form, d, e, taus
 
 
-tridiagonal_p = _decomposition("tridiagonal", _tridiagonal_abstract, _tridiagonal)
+tridiagonal_p = _decomposition("tridiagonal", _tridiagonal_abstract, _tridiagonal, lambda m, n: 4 * n**3 / 3)

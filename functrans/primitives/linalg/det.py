@@ -32,7 +32,16 @@ from ..structure.linear import batched_first, reduce_sum_p, shape_of
 from ..structure.shape import lanes
 from .cofactors import cofactors_p
 from .lu import factored, lu_p
-from .matrices import LARGEST, check_kind, check_square, diagonal_of, elements, not_of_low, small_determinant
+from .matrices import (
+    LARGEST,
+    check_kind,
+    check_square,
+    diagonal_of,
+    elements,
+    not_of_low,
+    per_matrix,
+    small_determinant,
+)
 from .solve import lu_solve
 
 
@@ -170,7 +179,13 @@ def _pivot(k: BlockEmitter, factors: Any, i: Any) -> Any:
 
 
 det_p: Primitive = Primitive(
-    "det", _det_abstract, _det_impl, jvp=_det_jvp, batch=_det_batch, kernel=Block(_det_kernel)
+    "det",
+    _det_abstract,
+    _det_impl,
+    jvp=_det_jvp,
+    batch=_det_batch,
+    kernel=Block(_det_kernel),
+    cost=per_matrix(lambda m, n: 2 * n**3 / 3),
 )
 
 
@@ -244,4 +259,5 @@ slogdet_p: Primitive = Primitive(
     batch=_slogdet_batch,
     kernel=Block(_slogdet_kernel),
     multiple_results=True,
+    cost=per_matrix(lambda m, n: 2 * n**3 / 3),
 )

@@ -16,7 +16,15 @@ from ..structure.linear import add_p, batched_first, broadcast_in_dim_p, dtype_o
 from ..structure.shape import diagonal_mask, iota
 from . import spectral
 from .lu import lu_p
-from .matrices import check_kind, check_square, diagonal_of, matrix_product, nan_instead, not_of_low
+from .matrices import (
+    check_kind,
+    check_square,
+    diagonal_of,
+    matrix_product,
+    nan_instead,
+    not_of_low,
+    per_matrix,
+)
 from .solve import lu_solve
 
 
@@ -117,4 +125,5 @@ eig_p: Primitive = Primitive(
     guard=nan_instead,
     multiple_results=True,
     narrow=spectral.values_alone(0),
+    cost=per_matrix(lambda m, n: 25 * n**3, values=lambda m, n: 10 * n**3),
 )

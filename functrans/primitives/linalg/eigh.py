@@ -22,6 +22,7 @@ from .matrices import (
     matrix_transpose,
     nan_instead,
     not_of_low,
+    per_matrix,
 )
 
 Columns = tuple[int, int] | None
@@ -159,4 +160,5 @@ eigh_p: Primitive = Primitive(
     guard=nan_instead,
     multiple_results=True,
     narrow=spectral.values_alone(0),
+    cost=per_matrix(lambda m, n: 9 * n**3, values=lambda m, n: 4 * n**3 / 3),
 )

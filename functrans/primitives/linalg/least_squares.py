@@ -26,6 +26,8 @@ from .matrices import (
     matrix_transpose,
     nan_instead,
     not_of_low,
+    per_matrix,
+    singular_vectors,
 )
 from .svd import Workspace, svd_p
 
@@ -154,6 +156,7 @@ pinv_p: Primitive = Primitive(
     kernel=Block(_pinv_kernel),
     effects=spectral.may_raise,
     guard=nan_instead,
+    cost=per_matrix(singular_vectors),
 )
 
 
@@ -271,4 +274,5 @@ lstsq_p: Primitive = Primitive(
     effects=spectral.may_raise,
     guard=nan_instead,
     multiple_results=True,
+    cost=per_matrix(singular_vectors),
 )

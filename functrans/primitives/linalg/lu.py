@@ -26,7 +26,7 @@ from ..indexing.gather_scatter import gather_p
 from ..structure.linear import add_p, dtype_of, move_axis, shape_of
 from ..structure.shape import concatenate_p, eye, iota, lanes, slice_along
 from .cholesky import solve as solve_triangular
-from .matrices import check_kind, elements, matrix_product, matrix_transpose, not_of_low, triangle
+from .matrices import check_kind, elements, matrix_product, matrix_transpose, not_of_low, per_matrix, triangle
 
 # --- lu -----------------------------------------------------------------------------------------------------
 
@@ -203,6 +203,7 @@ lu_p: Primitive = Primitive(
     batch=_lu_batch,
     kernel=Block(_lu_kernel),
     multiple_results=True,
+    cost=per_matrix(lambda m, n: max(m, n) * min(m, n) ** 2 - min(m, n) ** 3 / 3),
 )
 
 

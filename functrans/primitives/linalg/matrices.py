@@ -5,11 +5,12 @@ formulas for the determinants and cofactors of small matrices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ...core import LOW, BlockEmitter, Buffer, DtypeError, LinAlgError, is_inexact, is_low
+from ...core import LOW, Aval, BlockEmitter, Buffer, DtypeError, LinAlgError, Workload, is_inexact, is_low
 from ...core.values import ArrayLike, Param, Params, Value
 from ..elementwise.arithmetic import ge_p, gt_p, mul_p, select_p
 from ..elementwise.complexes import conj_p
@@ -251,3 +252,40 @@ def elements(k: BlockEmitter, a: Buffer, batch: Sequence[Any]) -> list[list[Any]
     """Load the elements of the matrix at a batch index."""
     m, n = a.shape[-2:]
     return [[k.load(a, [*batch, i, j]) for j in range(n)] for i in range(m)]
+
+
+# --- what a decomposition costs -----------------------------------------------------------------------------
+
+
+def per_matrix(
+    flops: Callable[[int, int], float], values: Callable[[int, int], float] | None = None
+) -> Callable[..., Workload]:
+    """The slot `cost` of what treats each matrix of the first operand: ``flops(rows, columns)`` for one.
+
+    Without `vectors`, a parameter, it is `values`. Counts are those of LAPACK Working Note 41.
+    """
+
+    def cost(a: Aval, *others: Aval, **params: Any) -> Workload:
+        *batch, m, n = a.shape
+        count = flops if values is None or params.get("vectors", True) else values
+        return Workload(prod(batch) * int(count(m, n)))
+
+    return cost
+
+
+def triangle_of(m: int, n: int) -> float:
+    """The operations of a QR decomposition without its orthogonal factor."""
+    k = min(m, n)
+    return 2 * max(m, n) * k**2 - 2 * k**3 / 3
+
+
+def singular_values(m: int, n: int) -> float:
+    """The operations of a decomposition into singular values."""
+    k = min(m, n)
+    return 4 * max(m, n) * k**2 - 4 * k**3 / 3
+
+
+def singular_vectors(m: int, n: int) -> float:
+    """The operations of a decomposition into singular values and vectors."""
+    k = min(m, n)
+    return 6 * max(m, n) * k**2 + 20 * k**3

@@ -27,8 +27,10 @@ from .matrices import (
     diagonal_of,
     matrix_product,
     not_of_low,
+    per_matrix,
     rows_of,
     triangle,
+    triangle_of,
 )
 
 
@@ -205,6 +207,7 @@ geqrf_p: Primitive = Primitive(
     batch=_geqrf_batch,
     kernel=Block(_geqrf_kernel),
     multiple_results=True,
+    cost=per_matrix(triangle_of),
 )
 
 
@@ -295,6 +298,7 @@ qr_p: Primitive = Primitive(
     kernel=Block(_qr_kernel),
     multiple_results=True,
     narrow=_qr_narrow,
+    cost=per_matrix(lambda m, n: 2 * triangle_of(m, n)),
 )
 
 
@@ -338,6 +342,7 @@ qr_triangle_p: Primitive = Primitive(
     jvp=_triangle_jvp,
     batch=lambda size, args, dims: (qr_triangle_p.bind(move_axis(args[0], dims[0], 0)), 0),
     kernel=Block(_triangle_kernel),
+    cost=per_matrix(triangle_of),
 )
 
 
@@ -391,4 +396,5 @@ column_order_p: Primitive = Primitive(
     jvp=_jvp,
     batch=lambda size, args, dims: (column_order_p.bind(move_axis(args[0], dims[0], 0)), 0),
     kernel=Block(_kernel),
+    cost=per_matrix(triangle_of),
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import INT32, Aval, Block, BlockEmitter, Buffer, Effect, Linear, Primitive, Zero
+from ...core import INT32, Aval, Block, BlockEmitter, Buffer, Effect, Linear, Primitive, Workload, Zero
 from ...core.values import ArrayLike, Param, Params, Tangent, Value
 from ...errors import LinAlgError, NoRuleError
 from ..axes import same_dtype
@@ -229,6 +229,7 @@ lu_solve_p: Primitive = Primitive(
     kernel=Block(_lu_solve_kernel),
     effects=lambda *, on_error, **params: Effect.RAISE if on_error == "raise" else Effect.NONE,
     guard=nan_instead,
+    cost=lambda a, lu, permutation, b, **params: Workload(2 * b.size * a.shape[-1]),
 )
 
 
@@ -316,4 +317,5 @@ solve_p: Primitive = Primitive(
     kernel=Block(_solve_kernel, reuse=1),
     effects=lambda *, on_error, **params: Effect.RAISE if on_error == "raise" else Effect.NONE,
     guard=nan_instead,
+    cost=lambda a, b, **params: Workload(a.size * a.shape[-1] * 2 // 3 + 2 * b.size * a.shape[-1]),
 )

@@ -16,7 +16,17 @@ from ..elementwise.arithmetic import mul_p, sub_p
 from ..structure.linear import add_p, batched_first, dtype_of, shape_of
 from ..structure.shape import concatenate_p, lanes, slice_p
 from . import spectral
-from .matrices import check_kind, check_matrix, matrix_product, matrix_transpose, nan_instead, not_of_low
+from .matrices import (
+    check_kind,
+    check_matrix,
+    matrix_product,
+    matrix_transpose,
+    nan_instead,
+    not_of_low,
+    per_matrix,
+    singular_values,
+    singular_vectors,
+)
 
 
 def _abstract(x: Aval, *, full_matrices: bool, vectors: bool, on_error: str) -> tuple[Aval, ...]:
@@ -255,6 +265,7 @@ svd_p: Primitive = Primitive(
     guard=nan_instead,
     multiple_results=True,
     narrow=spectral.values_alone(1),
+    cost=per_matrix(singular_vectors, values=singular_values),
 )
 
 
@@ -324,4 +335,5 @@ polar_p: Primitive = Primitive(
     kernel=Block(_polar_kernel),
     effects=spectral.may_raise,
     guard=nan_instead,
+    cost=per_matrix(singular_vectors),
 )

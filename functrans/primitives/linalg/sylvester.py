@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...core import Aval, LinAlgError, Linear, Primitive, Zero, complex_dtype
+from ...core import Aval, LinAlgError, Linear, Primitive, Workload, Zero, complex_dtype
 from ...core.values import ArrayLike, Tangent, Value
 from ...runtime.libraries import scipy
 from ..axes import same_dtype
 from ..elementwise.arithmetic import neg_p, sub_p
 from ..structure.linear import batched_first, dtype_of, shape_of
-from .matrices import check_kind, check_square, matrix_product, matrix_transpose, not_of_low
+from .matrices import check_kind, check_square, matrix_product, matrix_transpose, not_of_low, per_matrix
 from .spectral import cast
 
 # --- sylvester ----------------------------------------------------------------------------------------------
@@ -85,6 +85,7 @@ sylvester_p: Primitive = Primitive(
         sylvester_p.bind(*[batched_first(size, x, d) for x, d in zip(args, dims)], **params),
         0,
     ),
+    cost=lambda a, b, q, **params: Workload(25 * (a.size * a.shape[-1] + b.size * b.shape[-1])),
 )
 
 # --- sqrtm --------------------------------------------------------------------------------------------------
@@ -126,4 +127,5 @@ sqrtm_p: Primitive = Primitive(
     _sqrtm_impl,
     jvp=_sqrtm_jvp,
     batch=lambda size, args, dims: (sqrtm_p.bind(batched_first(size, args[0], dims[0])), 0),
+    cost=per_matrix(lambda m, n: 25 * n**3),
 )

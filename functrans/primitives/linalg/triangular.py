@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import Aval, Block, BlockEmitter, Buffer, Effect, LinAlgError, Linear, Primitive, Zero
+from ...core import Aval, Block, BlockEmitter, Buffer, Effect, LinAlgError, Linear, Primitive, Workload, Zero
 from ...core.values import ArrayLike, Param, Params, Tangent, Value
 from ...runtime.libraries import scipy
 from ..axes import same_dtype
@@ -209,4 +209,5 @@ triangular_solve_p: Primitive = Primitive(
     kernel=Block(_solve_kernel, reuse=1),
     effects=lambda *, check, **params: Effect.RAISE if check else Effect.NONE,
     guard=_guard,
+    cost=lambda a, b, **params: Workload(b.size * a.shape[-1]),
 )

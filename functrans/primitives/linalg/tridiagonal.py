@@ -15,6 +15,7 @@ from ...core import (
     LinAlgError,
     Linear,
     Primitive,
+    Workload,
     Zero,
     aval_of,
     is_float,
@@ -165,6 +166,7 @@ tridiagonal_solve_p: Primitive = Primitive(
         0,
     ),
     kernel=Block(_kernel),
+    cost=lambda dl, d, du, b: Workload(8 * b.size),
 )
 
 
@@ -242,4 +244,5 @@ eigh_tridiagonal_p: Primitive = Primitive(
     effects=may_raise,
     multiple_results=True,
     narrow=values_alone(0),
+    cost=lambda d, e, *, vectors, **params: Workload(d.size * (d.shape[-1] * (12 if vectors else 3))),
 )

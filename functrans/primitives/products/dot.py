@@ -23,6 +23,7 @@ from ...core import (
     Literal,
     Primitive,
     ShapeError,
+    Workload,
     Zero,
     dtype_kind,
     refused_keys,
@@ -323,10 +324,11 @@ def _dot_transposed(turn: Eqn, dot: Eqn) -> Eqn | None:
     return turn.replace(primitive=dot_general_p, invars=[y, x], params=params)
 
 
-def _dot_cost(x: Aval, y: Aval, *, dimension_numbers: DimensionNumbers) -> int:
+def _dot_cost(x: Aval, y: Aval, *, dimension_numbers: DimensionNumbers) -> Workload:
     """BLAS takes half an addition for a multiplication and the addition of its result."""
     out = _dot_abstract(x, y, dimension_numbers=dimension_numbers)
-    return out.size * prod(x.shape[d] for d in dimension_numbers[0][0]) * out.dtype.itemsize // 16
+    products = out.size * prod(x.shape[d] for d in dimension_numbers[0][0])
+    return Workload(2 * products, additions=products * out.dtype.itemsize // 16)
 
 
 dot_general_p: Primitive = Primitive(

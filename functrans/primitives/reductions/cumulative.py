@@ -25,6 +25,7 @@ from ...core import (
     Pointwise,
     Primitive,
     Scalar,
+    Workload,
     Zero,
     dtype_kind,
     is_inexact,
@@ -252,6 +253,7 @@ recurrence_p: Primitive = Primitive(
     transpose=_recurrence_transpose,
     batch=_recurrence_batch,
     kernel=_kernel(lambda k, a, b: b, lambda k, y, a, b: a * y + b),
+    cost=lambda a, b, **params: Workload(2 * b.size),
 )
 
 # --- cumsum -------------------------------------------------------------------------------------------------
@@ -266,13 +268,17 @@ cumsum_p: Primitive = Primitive(
     transpose=lambda ct, x, *, axis, reverse: [cumsum_p.bind(ct, axis=axis, reverse=not reverse)],
     batch=_batch(lambda: cumsum_p),
     kernel=_kernel(lambda k, x: x, lambda k, y, x: y + x, blocks=True),
+    cost=lambda x, **params: Workload(x.size),
 )
 
 # --- cumprod, cummax, cummin, cumlogsumexp --------------------------------------------------------------------
 
 
-def _fold(name: str, kinds: str, impl: Rule, derivative: Rule, step: Step) -> Primitive:
-    """Make a fold; ``derivative(x, y, t, axis, reverse)`` returns the factors and terms of its tangent's recurrence."""
+def _fold(name: str, kinds: str, impl: Rule, derivative: Rule, step: Step, functions: int = 0) -> Primitive:
+    """Make a fold, with so many `functions` of a maths library in each step.
+
+    ``derivative(x, y, t, axis, reverse)`` returns the factors and terms of its tangent's recurrence.
+    """
 
     def jvp(primals: Sequence[Value], tangents: Sequence[Tangent], *, axis: int, reverse: bool) -> Pair:
         (x,), (t,) = primals, tangents
@@ -290,6 +296,7 @@ def _fold(name: str, kinds: str, impl: Rule, derivative: Rule, step: Step) -> Pr
         jvp=jvp,
         batch=_batch(lambda: prim),
         kernel=_kernel(lambda k, x: x, step),
+        cost=lambda x, **params: Workload(x.size, functions * x.size),
     )
     return prim
 
@@ -332,4 +339,5 @@ cumlogsumexp_p = _fold(
     _accumulated(np.logaddexp),
     _logsumexp_derivative,
     _pointwise(logaddexp_p),
+    2,
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Scalar, Zero, is_inexact
+from ...core import INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Scalar, Workload, Zero, is_inexact
 from ...core.values import ArrayLike, Index, Tangent, Value
 from ...errors import ArgumentValueError, ShapeError
 from ..axes import check_axes, same_dtype
@@ -98,6 +98,7 @@ sort_p: Primitive = Primitive(
     kernel=Block(sort_kernel, streamed_from=0),
     multiple_results=True,
     moves_data=True,
+    cost=lambda x, *more, dimension, **params: Workload(x.size * x.shape[dimension].bit_length()),
 )
 
 
@@ -190,6 +191,7 @@ top_k_p: Primitive = Primitive(
     kernel=Block(_top_k_kernel, streamed_from=0),
     multiple_results=True,
     moves_data=True,
+    cost=lambda x, *, k: Workload(x.size * k.bit_length()),
 )
 
 
@@ -265,4 +267,5 @@ searchsorted_p: Primitive = Primitive(
     jvp=_search_jvp,
     batch=_search_batch,
     kernel=Block(_search_kernel, streamed_from=1),
+    cost=lambda a, v, **params: Workload(v.size * a.shape[-1].bit_length()),
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core import Workload
 from ...core.aval import Aval, Zero
 from ...core.dtypes import INT64
 from ...core.ir import Atom, Eqn
@@ -153,7 +154,7 @@ concatenate_p: Primitive = Primitive(
     batch=_concatenate_batch,
     kernel=Block(_concatenate_kernel, streamed_from=0),
     moves_data=True,
-    cost=lambda *avals, **params: _concatenate_abstract(*avals, **params).size,
+    cost=lambda *avals, **params: Workload(additions=_concatenate_abstract(*avals, **params).size),
 )
 
 
@@ -269,7 +270,7 @@ pad_p: Primitive = Primitive(
     batch=_pad_batch,
     kernel=Block(_pad_kernel, streamed_from=0),
     moves_data=True,
-    cost=lambda *avals, **params: _pad_abstract(*avals, **params).size,
+    cost=lambda *avals, **params: Workload(additions=_pad_abstract(*avals, **params).size),
     simplify=_pad_simplify,
 )
 

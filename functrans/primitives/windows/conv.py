@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ...core import ArgumentValueError, Aval, Block, Linear, Primitive, ShapeError, Zero
+from ...core import ArgumentValueError, Aval, Block, Linear, Primitive, ShapeError, Workload, Zero
 from ...core.values import ArrayLike, Param, Tangent, Value
 from ..axes import same_dtype
 from ..families import of_product
@@ -174,10 +174,11 @@ def _batch(
     return reshape_p.bind(out, shape=split), place
 
 
-def _cost(x: Aval, w: Aval, **params: Param) -> int:
+def _cost(x: Aval, w: Aval, **params: Param) -> Workload:
     """As for a product of matrices."""
     out = _abstract(x, w, **params)
-    return out.size * prod(w.shape[2:]) * out.dtype.itemsize // 16
+    products = out.size * prod(w.shape[2:])
+    return Workload(2 * products, additions=products * out.dtype.itemsize // 16)
 
 
 conv_p: Primitive = Primitive(

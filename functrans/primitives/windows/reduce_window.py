@@ -25,6 +25,7 @@ from ...core import (
     Pointwise,
     Primitive,
     Scalar,
+    Workload,
     Zero,
     dtype_kind,
 )
@@ -202,6 +203,12 @@ def _kernel(fold: str, step: Step) -> Block:
     return Block(emit, streamed_from=0)
 
 
+def fold_work(x: Aval, **params: Any) -> Workload:
+    """The slot `cost` of a fold of windows: an operation for each element of each window."""
+    w = Windows(**{name: params[name] for name in Windows._fields})
+    return Workload(prod(w.places(x.shape)) * prod(w.window_dimensions))
+
+
 # --- sum ----------------------------------------------------------------------------------------------------
 
 
@@ -226,6 +233,7 @@ reduce_window_sum_p: Primitive = Primitive(
     transpose=_sum_transpose,
     batch=_batch(lambda: reduce_window_sum_p),
     kernel=_kernel("sum", lambda k, x, y: x + y),
+    cost=fold_work,
 )
 
 # --- prod ---------------------------------------------------------------------------------------------------
@@ -270,6 +278,7 @@ reduce_window_prod_p: Primitive = Primitive(
     jvp=_prod_jvp,
     batch=_batch(lambda: reduce_window_prod_p),
     kernel=_kernel("prod", lambda k, x, y: x * y),
+    cost=fold_work,
 )
 
 # --- max and min --------------------------------------------------------------------------------------------
@@ -347,6 +356,7 @@ window_position_p: Primitive = Primitive(
     jvp=lambda primals, tangents, **params: _without_tangent(window_position_p.bind(*primals, **params)),
     batch=_position_batch,
     kernel=Block(_position_kernel, streamed_from=0),
+    cost=fold_work,
 )
 
 
@@ -375,6 +385,7 @@ def _extremum(name: str, fold: str, ufunc: np.ufunc, step: Primitive) -> Primiti
         jvp=jvp,
         batch=_batch(lambda: prim),
         kernel=_kernel(fold, step.kernel.emit),
+        cost=fold_work,
     )
     return prim
 
