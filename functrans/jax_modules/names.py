@@ -192,7 +192,7 @@ MODULES: dict[str, JaxNames] = {
         },
     ),
     "jax.profiler": JaxNames(
-        (), dict.fromkeys(("StepTraceAnnotation", "TraceAnnotation", "trace"), f"{_PRIVATE}:trace_annotation")
+        ("functrans.profiler",), {"StepTraceAnnotation": f"{_PRIVATE}:trace_annotation"}
     ),
     **{
         f"jax.scipy.stats.{name}": JaxNames((f"functrans.scipy.stats:{name}",))
