@@ -41,9 +41,9 @@ class Split(Unportable):
         env: dict[Atom, Any] = {**dict(self.jaxpr.constants), **dict(zip(self.jaxpr.invars, values))}
         for (_, part), (ins, outs) in zip(self.parts, self._wires):
             env.update(zip(outs, evaluate(part, [env[v] for v in ins])))
-        outs = [a.value if isinstance(a, Literal) else env[a] for a in self.jaxpr.outvars]
+        values_out = [a.value if isinstance(a, Literal) else env[a] for a in self.jaxpr.outvars]
         given = {*map(id, values), *map(id, self.jaxpr.consts)}
-        found = [result(x, given) for x in outs]
+        found = [result(x, given) for x in values_out]
         return found[0] if len(found) == 1 else tuple(found)
 
     def _called(self) -> str:
