@@ -10,7 +10,9 @@ from functrans.core.evaluation import evaluate
 
 
 def text_of(f, *args):
-    return ft.jit(f).lower(*args).as_text("python")
+    """The kernels, without the comments that quote the user's lines."""
+    lines = ft.jit(f).lower(*args).as_text("python").splitlines()
+    return "\n".join([line for line in lines if not line.startswith("#")])
 
 
 def test_gradient_is_one_kernel_with_two_loops():
