@@ -49,7 +49,7 @@ _PRIVATE = "functrans.jax_modules.private"
 MODULES: dict[str, JaxNames] = {
     "jax": JaxNames(
         ("functrans", "functrans.sharding"),
-        {"__functrans__": "functrans", **_at(_PRIVATE, "numpy_dtype_promotion pmap")},
+        {"__functrans__": "functrans", "pmap": f"{_PRIVATE}:pmap"},
         _VERSIONS,
     ),
     "jax.version": JaxNames((), {}, _VERSIONS),

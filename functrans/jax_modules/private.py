@@ -16,7 +16,6 @@ from ..core import is_inexact
 from ..errors import ArgumentError
 from ..extend.primitive import ExtendedPrimitive
 from ..frontend.pytree.nodes import is_node_type
-from ..runtime.config import config
 
 F = Callable[..., Any]
 
@@ -98,11 +97,6 @@ def safe_map(f: F, *args: Any) -> list[Any]:
 def pmap(fun: F, axis_name: Any = None, *, in_axes: Any = 0, out_axes: Any = 0, **options: Any) -> F:
     """`vmap` over an axis of one element: there is one device."""
     return jit(vmap(fun, in_axes, out_axes, axis_name=axis_name, axis_size=1))
-
-
-def numpy_dtype_promotion(new_val: str) -> Any:
-    """A block with JAX's promotion, which JAX calls standard, or with none."""
-    return config.patch(numpy_dtype_promotion="jax" if new_val == "standard" else new_val)
 
 
 def record_event(*args: Any, **kwargs: Any) -> None:

@@ -253,7 +253,7 @@ class Config:
         "standard",
         "Whether arithmetic promotes arrays of different dtypes as NumPy does, as JAX does (beside floating-point "
         "arrays integers have no influence: float32 with int64 is float32), or raises `DtypeError`, where Python "
-        "numbers are allowed if they do not change the dtype. `functrans.as_jax` sets ``'jax'``.",
+        "numbers are allowed if they do not change the dtype.",
         choices=("standard", "jax", "strict"),
         watches_operators=True,
     )
