@@ -11,7 +11,8 @@ The modules ``jax``, ``jax.numpy``, ``jax.lax`` and so on then have functrans's 
 `functrans.jax_modules.names`. A name that functrans does not have raises an `AttributeError`, or an `ImportError`, that
 says so.
 
-Options are set to what JAX does: `config.index_errors` and `config.linalg_errors`. Other semantics stay NumPy's: docs/jax_libraries.md lists them.
+Options are set to what JAX does: `config.index_errors` and `config.linalg_errors`. Other semantics stay NumPy's:
+docs/jax_libraries.md lists them.
 """
 
 from __future__ import annotations
