@@ -122,7 +122,10 @@ class Source(Place):
     @property
     def text(self) -> str:
         """The source line, stripped; empty if it cannot be read."""
-        return linecache.getline(self.filename, self.line).strip()
+        try:
+            return linecache.getline(self.filename, self.line).strip()
+        except IndexError:  # from doctest, of an example that has gone
+            return ""
 
     def transposed(self) -> Source:
         """The same place, for equations of reverse mode."""

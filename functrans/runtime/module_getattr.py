@@ -84,7 +84,8 @@ PUBLIC = (
     "functrans.lax.linalg", "functrans.checkpoint_policies", "functrans.custom_derivatives",
     "functrans.custom_batching", "functrans.ad_checkpoint", "functrans.export", "functrans.ir",
     "functrans.aot", "functrans.ref", "functrans.dtypes", "functrans.typing", "functrans.test_util",
-    "functrans.example_libraries.optimizers", "functrans.example_libraries.stax",
+    "functrans.example_libraries.optimizers", "functrans.example_libraries.stax", "functrans.profiler",
+    "functrans.extend",
 )  # fmt: skip
 #: Names of other libraries that functrans has under none, or under another one.
 FOREIGN = {

@@ -296,7 +296,7 @@ OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[
 #: The same objects under another name, those that refuse every call, and those that write files.
 LEFT_OUT = {
     # Classes that users do not call.
-    "functrans": {"Array", "Function", "FunctionError", "MultiHandle", "RemovableHandle"},
+    "functrans": {"Array", "Function", "FunctionError", "MultiHandle", "RemovableHandle", "profile"},
     "functrans.tree_util": {
         "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
     },

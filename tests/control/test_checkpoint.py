@@ -1,5 +1,6 @@
 """``checkpoint``: the same numbers from less memory; its policies; scans with checkpoints."""
 
+import re
 import tracemalloc
 from itertools import pairwise
 
@@ -113,7 +114,8 @@ def test_products_with_batch_axes():
 def test_compiled_programs_compute_twice_unless_they_may_share():
     def text(prevent_cse):
         f = ft.checkpoint(lambda x: fnp.tanh(fnp.tanh(x)), prevent_cse=prevent_cse)
-        return ft.jit(ft.value_and_grad(lambda x: fnp.sum(f(x)))).lower(X[0]).as_text("python")
+        text = ft.jit(ft.value_and_grad(lambda x: fnp.sum(f(x)))).lower(X[0]).as_text("python")
+        return re.sub("(?m)^#.*$", "", text)  # without the user's lines
 
     assert text(True).count("tanh(") == 4
     assert text(False).count("tanh(") == 2

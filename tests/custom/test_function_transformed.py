@@ -170,7 +170,7 @@ def test_stacks(op, stack):
 
 def kernels(f):
     """The kernels as Python, without the lines above them."""
-    return re.sub("(?m)^#.*$", "", ft.jit(f).lower(X).as_text("python"))
+    return re.sub("(?m)^#.*$", "", ft.jit(f).lower(X).as_text("python")).strip()
 
 
 def test_compiled_rules_leave_no_trace():

@@ -169,9 +169,9 @@ def test_names_are_looked_for_in_all_public_modules():
         "functrans.scipy.cluster",
         "functrans.example_libraries",
     }  # of modules alone
-    assert named - {"functrans.runtime.module_getattr", "functrans.scipy.stats.frozen"} - namespaces == {
-        *PUBLIC
-    }
+    inside = {"functrans.runtime.module_getattr", "functrans.scipy.stats.frozen"}
+    inside |= {name for name in named if name.startswith("functrans.extend.")}  # for JAX's libraries
+    assert named - inside - namespaces == {*PUBLIC}
 
 
 def test_hasattr_loads_nothing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -260,7 +261,8 @@ def stored(f):
 @pytest.mark.parametrize("f", READ_BACK)
 def test_what_the_last_array_has_is_not_stored(f):
     assert stored(f) == []
-    assert "records(" not in ft.jit(ft.grad(lambda x, y: fnp.sum(f(x, y)))).lower(X, Y).as_text("python")
+    text = ft.jit(ft.grad(lambda x, y: fnp.sum(f(x, y)))).lower(X, Y).as_text("python")
+    assert "records(" not in re.sub("(?m)^#.*$", "", text)  # without the user's lines
 
 
 @pytest.mark.parametrize("f", NOT_ALL[:3])
