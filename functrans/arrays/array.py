@@ -305,7 +305,7 @@ class Array(np.ndarray, metaclass=_ArrayType):
         return {CPU}
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the first element; nobody may write there."""
+        """The address of the first element; it must not be written to."""
         return int(_view(self, _ndarray).ctypes.data)
 
     def block_until_ready(self) -> Any:

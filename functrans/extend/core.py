@@ -34,7 +34,7 @@ __getattr__, __dir__ = _module_attributes("functrans.extend.core", globals())
 
 
 class TraceTag:
-    """A mark by which the tracers of one trace are told from those of others."""
+    """A mark that distinguishes the tracers of one trace from those of others."""
 
 
 class DropVar(Var):

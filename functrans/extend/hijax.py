@@ -24,7 +24,7 @@ __getattr__, __dir__ = _module_attributes("functrans.extend.hijax", globals())
 
 
 class HiType:
-    """The base of types of values that are no arrays."""
+    """The base of types of values other than arrays."""
 
 
 class MutableHiType(HiType):

@@ -283,7 +283,7 @@ class _Folding:
         return [a.value if isinstance(a, Literal) else known[a] for a in eqn.invars]
 
     def outputs(self, eqn: Eqn, values: Sequence[Any]) -> list[Any] | None:
-        """What an equation computes; None if that is no array."""
+        """What an equation computes; None if that is not an array."""
         outs = tracing(eval_trace, run_quietly, lambda: bind_equation(eqn, values))
         if not all(isinstance(x, np.ndarray | np.generic | bool | int | float | complex) for x in outs):
             return None

@@ -136,7 +136,7 @@ def equal(a: Jaxpr, b: Jaxpr) -> bool:
 
 
 def check_jaxpr_type(what: str, jaxpr: Any) -> None:
-    """Raise `JaxprError` if an argument is no program."""
+    """Raise `JaxprError` if an argument is not a program."""
     if not isinstance(jaxpr, Jaxpr):
         raise JaxprError(
             f"{what}: expected a Jaxpr, got {str(jaxpr)[:60]!r} of type {type(jaxpr).__name__}. "

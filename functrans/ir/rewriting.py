@@ -120,7 +120,7 @@ def rewrite(jaxpr: Jaxpr, rules: Sequence[Rule] | Rule, *, repeat: bool = False)
     One sweep goes through the equations in order. The first rule whose pattern has the equation as its root, and whose
     `where` agrees, replaces it; what a replacement wrote is not matched again. Equations of the pattern whose results
     nothing else uses disappear; the others stay. An equation with effects is never part of a match, so that it is
-    neither removed, nor doubled, nor moved. New equations keep the line of the root. Functions with custom derivative
+    never removed, doubled or moved. New equations keep the line of the root. Functions with custom derivative
     rules stay as they are, because their derivatives would not follow.
 
     Parameters

@@ -60,7 +60,7 @@ class Format(NamedTuple):
 
 
 class ExtendedDType:
-    """The base of dtypes that are no numbers."""
+    """The base of dtypes other than numbers."""
 
 
 class JaxEffect:

@@ -65,7 +65,7 @@ def costs(jaxpr: Jaxpr) -> list[tuple[Eqn, Cost]]:
     Raises
     ------
     JaxprError
-        If the argument is no jaxpr.
+        If the argument is not a jaxpr.
 
     Notes
     -----
@@ -108,7 +108,7 @@ def cost_analysis(jaxpr: Jaxpr) -> dict[str, int]:
     Raises
     ------
     JaxprError
-        If the argument is no jaxpr.
+        If the argument is not a jaxpr.
 
     Examples
     --------

@@ -112,7 +112,7 @@ class CountingEmitter:
         """A function of `scalar_functions.FUNCTIONS`."""
         if OPERATIONS.get(name) != len(args):
             raise TypeError(f"kernel rule: {name!r} is not a function of {len(args)} operands")
-        if name not in FUNCTIONS or FUNCTIONS[name].instruction:  # `opaque` and its like are no functions
+        if name not in FUNCTIONS or FUNCTIONS[name].instruction:  # `opaque` and its like are not functions
             self.instructions += COSTS[name]
         else:
             self.functions += COSTS[name]

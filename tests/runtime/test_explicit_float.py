@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+import functrans as ft
 from functrans.runtime.explicit_float import asker, is_explicit, is_users
 
 number = float
@@ -205,3 +206,11 @@ def test_the_caller_has_a_name():
     assert name_of(lambda x: sum(map(float, [x]))) == "sum"
     assert name_of(lambda x: statistics.fmean([x])) == "statistics.fmean"
     assert name_of(lambda x: {"f": math.sin}["f"](x)) == ""
+
+
+def test_methods_called_by_name():
+    """Before Python 3.13 the frame that calls one stands in the call's inline cache, which is no instruction."""
+    with pytest.raises(ft.errors.TracerScalarConversionError, match="derivative would be lost"):
+        ft.grad(lambda t: t.__float__() * 2)(1.0)
+    with pytest.raises(ft.errors.TracerScalarConversionError, match="not known while tracing"):
+        ft.jit(lambda t: t.__float__() * 2)(1.0)

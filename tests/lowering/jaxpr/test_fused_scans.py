@@ -94,7 +94,7 @@ def both(x):
 
 
 def carried(x):
-    """What the first one carries is no row."""
+    """What the first one carries is not a row."""
     last, _ = lax.scan(lambda c, a: (c * a + W, None), W, x)
     return lax.scan(total, 0.0, last[:5, None] * W)[0]
 
