@@ -26,12 +26,14 @@ def rounds(
     repeats: int = 15,
     sample: float = 0.005,
     clock: Callable[[], float] = perf_counter,
+    limit: float = math.inf,
 ) -> dict[str, list[float]]:
     """Seconds of one call of each contestant, in each round.
 
     Contestants take turns, so that a slow moment of the machine affects all alike; the order changes from round to
     round. A sample is one call, or as many as fill `sample` seconds of `clock`. Use ``time.thread_time`` to measure
-    differences smaller than the disturbance by other processes.
+    differences smaller than the disturbance by other processes. A contestant whose samples have taken `limit` seconds
+    leaves the later rounds.
     """
     counts = {name: _count(call, sample, clock) for name, call in calls.items()}
     times: dict[str, list[float]] = {name: [] for name in calls}
@@ -39,7 +41,8 @@ def rounds(
     for r in range(repeats):
         turn = r % len(names)
         for name in names[turn:] + names[:turn]:
-            times[name].append(_sample(calls[name], counts[name], clock))
+            if counts[name] * sum(times[name]) < limit:
+                times[name].append(_sample(calls[name], counts[name], clock))
     return times
 
 

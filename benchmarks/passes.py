@@ -45,7 +45,7 @@ def main(options: argparse.Namespace) -> int:
                 faults.append(f"{name} without {off}: other results")
         gc.collect()
         gc.freeze()  # each sample begins with a collection, which need not visit what is there
-        samples = rounds(calls, options.repeats or 9, clock=thread_time)
+        samples = rounds(calls, options.repeats or 9, clock=thread_time, limit=1.0)
         best = {off: min(seconds) for off, seconds in samples.items()}
         gc.unfreeze()
         for off in calls.keys() - {""}:

@@ -262,7 +262,7 @@ def replaced(data, place, value):
     return changed
 
 
-def load_or_refuse(path):
+def load_or_refuse(path, call=True):
     """Load and call a file; nothing but functrans's own errors may come out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -271,7 +271,8 @@ def load_or_refuse(path):
         except errors.ExportError:
             return
         with contextlib.suppress(errors.FunctransError, OverflowError):
-            loaded(X)
+            if call:
+                loaded(X)
 
 
 def test_odd_descriptions_are_refused(path):
@@ -303,7 +304,7 @@ def test_odd_parts_of_descriptions_are_refused(tmp_path_factory, data):
     place = data.draw(st.sampled_from(list(places(description))[1:]))
     value = data.draw(st.sampled_from(ODD))
     rewritten(path, **replaced(description, place, value))
-    load_or_refuse(path)
+    load_or_refuse(path, call=case != "loops")  # with another number, a loop may never end
 
 
 @functools.cache

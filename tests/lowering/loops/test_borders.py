@@ -62,7 +62,8 @@ def test_sums_over_the_parts_of_a_loop(shape):
     for options in ({"num_threads": 1}, {"num_threads": 2}, {"strict": True}):
         with ft.config.patch(**options):
             total = ft.jit(lambda x: fnp.sum(stencil(fnp, x, terms)))(x)
-        np.testing.assert_allclose(total, exact, rtol=4e-16)
+        # Without LLVM's passes a block of up to 1,000 elements is one chain of additions.
+        np.testing.assert_allclose(total, exact, rtol=2e-15)
 
 
 def test_padded_arrays_are_not_stored():
