@@ -308,7 +308,7 @@ def main() -> int:
     parser.add_argument(
         "--cases", type=int, default=1000, help="so many cases of a parametrized test to --record"
     )
-    default = Path(tempfile.gettempdir()) / f"functrans-mutate-{os.getuid()}" / "tests.coverage"
+    default = Path(tempfile.gettempdir()) / f"functrans-mutate-{os.getuid()}" / "tests.json"
     parser.add_argument("--file", type=Path, default=default, help="the record")
     parser.add_argument("--sample", type=int, help="so many mutants of each room, at random")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
@@ -325,11 +325,15 @@ def main() -> int:
     files = [f for p in options.paths for f in (sorted((ROOT / p).rglob("*.py")) or [ROOT / p])]
     paths = [str(f.relative_to(ROOT)) for f in files]
     options.file.parent.mkdir(exist_ok=True)
-    if options.record:
-        record(paths, options.record, options.cases, options.file)
-        return 0
-    known, recorded = equivalent(), LineRecord(options.file)
+    known = equivalent()
     work = [m for m in chosen(paths, options.sample, options.seed) if m.key not in known]
+    if options.record:
+        lines: dict[str, set[int]] = {}
+        for mutant in work:
+            lines.setdefault(mutant.path, set()).update(mutant.lines)
+        record(lines, options.record, options.cases, options.file)
+        return 0
+    recorded = LineRecord(options.file)
     if options.only:
         lines = options.only.read_text().splitlines()
         wanted = {s.partition(": ")[2] for s in lines if not s.startswith("killed")}
