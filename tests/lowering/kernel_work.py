@@ -7,6 +7,7 @@ compares.
 import functools
 import inspect
 import json
+import re
 import sys
 from pathlib import Path
 from unittest.mock import patch
@@ -19,6 +20,7 @@ from functrans import lax
 from functrans.core.scalar_functions import COSTS
 from functrans.lowering.backend import Options
 from functrans.lowering.jaxpr.partition import HostStep
+from functrans.lowering.llvm.emit import emit_llvm
 from functrans.lowering.loops import ir, parallel
 from functrans.lowering.lower import lower
 from functrans.runtime.config import config
@@ -26,6 +28,7 @@ from functrans.runtime.config import config
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from pass_programs import PROGRAMS, M, X
+from work_programs import LARGE, VARIANTS
 
 from benchmarks.array_loop_workloads import ARRAY_LOOPS
 
@@ -200,12 +203,19 @@ def gradient_of(loop):
 
 
 LOOPS = {f"gradient of {loop.name}": gradient_of(loop) for loop in ARRAY_LOOPS}
-CASES = {**PROGRAMS, **OTHERS, **SHARED, **LOOPS}
+CASES = {**PROGRAMS, **OTHERS, **SHARED, **LOOPS, **VARIANTS, **LARGE}
+assert len(CASES) == sum(map(len, (PROGRAMS, OTHERS, SHARED, LOOPS, VARIANTS, LARGE))), "a name twice"
 COUNTS = (
     "kernels", "host calls", "statements", "operations", "accesses", "branches", "routines", "scratch", "failures",
     "independent loops", "separate loops", "interruptible loops", "teams", "inputs overwritten",
-    "extents",
+    "extents", "instructions", "flags", "hints",
 )  # fmt: skip
+
+
+#: The same text on all machines: no function is taken from a library that some do not have.
+PORTABLE = Options(cpu="x86-64-v3", strict=True)
+FLAGS = re.compile(r"\b(?:reassoc|nsz|nnan|contract|nsw|nuw|inbounds|fast)\b")
+LANES = re.compile(r"i32 (\d+)")
 
 
 def counted(name, donated=False):
@@ -233,7 +243,18 @@ def counted(name, donated=False):
                 totals["interruptible loops"] += s.interruptible
                 totals["teams"] += s.team is not None
         _add(totals, step, step.kernel.body, 1)
+        _add_text(totals, emit_llvm(step.kernel, PORTABLE).text)
     return totals
+
+
+def _add_text(totals, text):
+    """What LLVM gets: instructions, what these allow, and the numbers of the hints about loops."""
+    for line in text.splitlines():
+        if line.startswith("  "):
+            totals["instructions"] += 1
+            totals["flags"] += len(FLAGS.findall(line))
+        elif line.startswith("!"):
+            totals["hints"] += 1 + sum(map(int, LANES.findall(line)))
 
 
 def _number(step, x, otherwise):
