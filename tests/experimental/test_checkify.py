@@ -276,6 +276,27 @@ def test_errors_of_many_inside_another_checkify(loop):
             run(bad)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize(
+    ("x", "inner", "outer"), [(1.0, None, None), (0.0, None, "division"), (-1.0, "of y", None)]
+)
+def test_each_level_has_the_errors_of_its_own_categories(wrap, x, inner, outer):
+    """The inner function divides by a number of the outer one, which looks for divisions by zero."""
+
+    def divided(x, y):
+        ck.check(x >= 0, "of y")
+        return y / x + 1 / x
+
+    def f(x):
+        error, out = ck.checkify(lambda y: divided(x, y))(2.0)
+        return error, out
+
+    error, (caught, _) = ck.checkify(wrap(f), errors=ck.div_checks | ck.user_checks)(x)
+    for found, expected in ((caught, inner), (error, outer)):
+        assert (found.get() is None) == (expected is None)
+        assert expected is None or expected in found.get()
+
+
 def test_an_error_in_the_carry_of_a_loop():
     def body(error, x):
         now, out = ck.checkify(root)(x)

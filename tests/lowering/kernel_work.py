@@ -17,6 +17,7 @@ import numpy as np
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.core.ir import subjaxprs
 from functrans.core.scalar_functions import COSTS
 from functrans.lowering.backend import Options
 from functrans.lowering.jaxpr.partition import HostStep
@@ -28,7 +29,7 @@ from functrans.runtime.config import config
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from pass_programs import PROGRAMS, M, X
-from work_programs import LARGE, VARIANTS
+from work_programs import LARGE, TRANSFORMED, VARIANTS
 
 from benchmarks.array_loop_workloads import ARRAY_LOOPS
 
@@ -203,11 +204,13 @@ def gradient_of(loop):
 
 
 LOOPS = {f"gradient of {loop.name}": gradient_of(loop) for loop in ARRAY_LOOPS}
-CASES = {**PROGRAMS, **OTHERS, **SHARED, **LOOPS, **VARIANTS, **LARGE}
-assert len(CASES) == sum(map(len, (PROGRAMS, OTHERS, SHARED, LOOPS, VARIANTS, LARGE))), "a name twice"
+CASES = {**PROGRAMS, **OTHERS, **SHARED, **LOOPS, **VARIANTS, **TRANSFORMED, **LARGE}
+assert len(CASES) == sum(map(len, (PROGRAMS, OTHERS, SHARED, LOOPS, VARIANTS, TRANSFORMED, LARGE))), (
+    "a name twice"
+)
 COUNTS = (
-    "kernels", "host calls", "statements", "operations", "accesses", "branches", "routines", "scratch", "failures",
-    "independent loops", "separate loops", "interruptible loops", "teams", "inputs overwritten",
+    "equations", "values", "kernels", "host calls", "statements", "operations", "accesses", "branches", "routines",
+    "scratch", "failures", "independent loops", "separate loops", "interruptible loops", "teams", "inputs overwritten",
     "extents", "instructions", "flags", "hints",
 )  # fmt: skip
 
@@ -226,6 +229,7 @@ def counted(name, donated=False):
         jaxpr = ft.jit(lambda *args: f(*args)).lower(*args).jaxpr
         program = lower(jaxpr, Options(), range(len(jaxpr.invars)) if donated else ())
     totals = dict.fromkeys(COUNTS, 0)
+    _add_equations(totals, jaxpr)
     for step in program.steps:
         if isinstance(step, HostStep):
             totals["host calls"] += 1
@@ -245,6 +249,15 @@ def counted(name, donated=False):
         _add(totals, step, step.kernel.body, 1)
         _add_text(totals, emit_llvm(step.kernel, PORTABLE).text)
     return totals
+
+
+def _add_equations(totals, jaxpr):
+    """What was traced: equations, also in bodies, and the elements of their results."""
+    for eqn in jaxpr.eqns:
+        totals["equations"] += 1
+        totals["values"] += sum(getattr(v.aval, "size", 1) for v in eqn.outvars)
+        for body in subjaxprs(eqn.params):
+            _add_equations(totals, body)
 
 
 def _add_text(totals, text):
@@ -284,8 +297,11 @@ def _add(totals, step, body, times):
 
 
 def row(name):
-    """All counts of a program, as they are, and where the memory of all inputs is given away."""
-    return [list(counted(name, donated).values()) for donated in (False, True)]
+    """All counts of a program, as they are, and of most where the memory of all inputs is given away."""
+    return [
+        list(counted(name, donated).values())
+        for donated in ((False,) if name in TRANSFORMED else (False, True))
+    ]
 
 
 if __name__ == "__main__":

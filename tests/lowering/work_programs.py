@@ -6,6 +6,8 @@ from pass_programs import M, X
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.experimental import checkify
+from functrans.experimental.jet import jet
 
 V, W = X[:24], X[30:54]
 A = M[:6, :6]
@@ -260,6 +262,49 @@ VARIANTS = {
     **BASE,
     **{f"lanes of {k}": _lanes(*case) for k, case in BASE.items()},
     **{f"gradient of {k}": (ft.grad(total(f)), *args) for k, (f, *args) in BASE.items() if k not in EXACT},
+}
+
+# --- other transformations, which are only traced and lowered ------------------------------------------------
+
+
+def _along(x):
+    return np.cos(np.arange(x.size)).reshape(x.shape)
+
+
+def _tangent(f, x, *rest):
+    return (lambda x, t, *rest: ft.jvp(lambda x: f(x, *rest), (x,), (t,))), x, _along(x), *rest
+
+
+def _curvature(f, x, *rest):
+    return (
+        (lambda x, t, *rest: ft.jvp(lambda x: ft.grad(total(f))(x, *rest), (x,), (t,))),
+        x,
+        _along(x),
+        *rest,
+    )
+
+
+def _series(f, x, *rest):
+    series = [[_along(x), np.zeros_like(x)]]
+    return (lambda x, *rest: jet(lambda x: total(f)(x, *rest), (x,), series)), x, *rest
+
+
+def _checks(f, *args):
+    return checkify.checkify(f, errors=checkify.all_checks), *args
+
+
+def _gradients_of_lanes(f, *args):
+    mapped, *operands = _lanes(f, *args)
+    return ft.grad(total(mapped)), *operands
+
+
+OF_FLOATS = {k: case for k, case in BASE.items() if k not in EXACT}
+TRANSFORMED = {
+    **{f"tangent of {k}": _tangent(*case) for k, case in OF_FLOATS.items()},
+    **{f"curvature of {k}": _curvature(*case) for k, case in OF_FLOATS.items()},
+    **{f"gradient of lanes of {k}": _gradients_of_lanes(*case) for k, case in OF_FLOATS.items()},
+    **{f"series of {k}": _series(*case) for k, case in OF_FLOATS.items()},
+    **{f"checks of {k}": _checks(*case) for k, case in BASE.items()},
 }
 
 # --- large arrays, which are only lowered ---------------------------------------------------------------------

@@ -116,6 +116,25 @@ def test_unused_scratch_disappears_but_inputs_stay():
     assert [d.name for d in kernel.buffers] == ["x"]
 
 
+def test_declarations_that_nothing_touches():
+    """An input keeps one, of whatever it is called; the header of a tape is not its records."""
+    b = StatementBuilder("f")
+    header = b.buffer("header", np.dtype("i8"), (3,), "out")
+    rows = b.buffer("rows", F8, (1,), "tape", "header")
+    b.buffer("others", F8, (1,), "tape", "header")
+    x = b.buffer("x", F8, (30,), "in")
+    b.buffer("view of x", F8, (5, 6), "in", "x")
+    b.buffer("idle", F8, (2,), "in")
+    b.buffer("changed", F8, (30,), "update", "x")
+    unread = b.buffer("unread", np.dtype("i8"), (3,), "in")
+    b.buffer("records", F8, (1,), "tape", "unread")
+    b.store(rows, (b.extent(0),), b.load(x, (b.extent(0),)))
+    b.store(header, (2,), b.extent(1))
+    kernel = plan(b.finish(), 16)
+    assert [d.name for d in kernel.buffers] == ["header", "rows", "x", "idle", "changed", "unread", "records"]
+    assert unread in kernel.buffers
+
+
 def test_adjacent_axes_become_one_loop():
     b = StatementBuilder("f")
     x, y = b.buffer("x", F8, (4, 5, 3), "in"), b.buffer("y", F8, (4, 5, 3), "out")

@@ -14,6 +14,7 @@ from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir, split_functions
 from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.touches import Touch, touches_of
+from functrans.lowering.run import checked as guarding
 from functrans.lowering.run import executable
 from functrans.lowering.run.cache import KernelCache
 from functrans.lowering.run.compile import compile_kernel
@@ -208,6 +209,31 @@ def test_pools_of_kernels_have_guards(checked):
         assert tape.size_of(pool) == pool[1] * 24
         held = tape.records(pool, (3,), F8)[:records]
         np.testing.assert_array_equal(held, np.arange(3.0 * records).reshape(-1, 3))
+
+
+@pytest.mark.parametrize("dtype", [F8, F4])
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (0,)])
+def test_records_have_memory_for_each_element(dtype, shape):
+    """Of two tapes of a kernel, each has a record of its own size."""
+    b = StatementBuilder("keep")
+    small = b.buffer("small", np.dtype("i8"), (3,), "out")
+    b.buffer("one", F4, (1,), "tape", "small")
+    header = b.buffer("header", np.dtype("i8"), (3,), "out")
+    b.buffer("rows", dtype, (1, *shape), "tape", "header")
+    b.store(small, (2,), b.extent(0))
+    b.store(header, (2,), b.extent(0))
+    kernel = b.finish()
+    needed = max(int(np.prod(shape)) * dtype.itemsize, 1)
+    for given in {needed, max(needed - 1, 1)}:
+        pools = tape.new_pool(), tape.new_pool()
+        assert tape.reserve(pools[0], 5, 4, 1 << 20)
+        assert tape.reserve(pools[1], 5, given, 1 << 20)
+        run = guarding.checked(lambda arrays: 0, kernel, ())
+        if given == needed:
+            assert run(pools) == 0
+        else:
+            with pytest.raises(MemoryDamageError, match=r"reserved .* for the records of 'header'"):
+                run(pools)
 
 
 def test_unwritten_memory_is_not_a_number():
