@@ -8,7 +8,7 @@ from typing import Any
 from .custom.custom_vmap import custom_vmap
 from .frontend.checked import checked
 from .frontend.pytree import PyTree, tree_flatten, tree_leaves, tree_unflatten
-from .lax.loops import map as map_rows
+from .lax.control_flow.loops import map as map_rows
 from .runtime.module_getattr import module_attributes as _module_attributes
 
 __all__ = ["custom_vmap", "sequential_vmap"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..arrays.ref import Ref
-from ..control.body_cache import interned
+from ..control.bodies.cache import interned
 from ..core import (
     Attachment,
     Aval,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..control.callback import VMAP_METHODS, FlatCallback, io_callback_p, pure_callback_p
+from ..control.callbacks.callback import VMAP_METHODS, FlatCallback, io_callback_p, pure_callback_p
 from ..core import PYTHON_KEYS, Aval, Tracer, boundary, canonical, is_held
 from ..core.values import PyTree, Value
 from ..errors import ArgumentError, ArgumentValueError

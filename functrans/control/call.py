@@ -25,7 +25,7 @@ from ..transforms.transpose import transpose_jaxpr
 
 taylor = lazy_import("functrans.transforms.jet")
 partitioner = lazy_import("functrans.control.residuals.partitioner")
-varying = lazy_import("functrans.control.varying_bodies")
+varying = lazy_import("functrans.control.ranks.varying_bodies")
 Compiler = Callable[[Jaxpr, bool], Callable[..., list[np.ndarray]]]
 _compiler: list[Compiler] = []
 

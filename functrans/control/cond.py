@@ -28,6 +28,7 @@ from ..core import (
 from ..core.evaluation import evaluate
 from ..core.trace import Tracer
 from ..core.values import ArrayLike, Tangent, Value
+from ..passes.indices.carry_ranges import of_branches
 from ..passes.masks import (
     Mask,
     by_value,
@@ -47,22 +48,29 @@ from ..transforms.batch import batch_jaxpr, mentions_axis
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_jaxpr
 from ..transforms.transpose import transpose_jaxpr
-from .bodies import JaxprBuilder, handed_on
-from .body_cache import derive_from_all
-from .body_transforms import chosen_lanes
+from .bodies.branches import (
+    Branches,
+    any_of,
+    batched_outputs,
+    completed,
+    inputs_read,
+    with_common_operands,
+    with_inputs,
+)
+from .bodies.building import JaxprBuilder, handed_on
+from .bodies.cache import derive_from_all
+from .bodies.run import computed
+from .bodies.transforms import chosen_lanes
 from .call import effects_of_bodies
-from .indices.carry_ranges import of_branches
 from .loops.carry_memory import sources_of
-from .run_body import computed
 from .scan import over_lanes
 
-checking = lazy_import("functrans.control.checked_bodies")
+checking = lazy_import("functrans.control.bodies.checked")
 rewinding = lazy_import("functrans.control.residuals.rewinding")
 partitioner = lazy_import("functrans.control.residuals.partitioner")
 read_back = lazy_import("functrans.control.residuals.read_back")
 taylor = lazy_import("functrans.transforms.jet")
-varying = lazy_import("functrans.control.varying_bodies")
-Branches = tuple[Jaxpr, ...]
+varying = lazy_import("functrans.control.ranks.varying_bodies")
 
 
 def bind(
@@ -83,54 +91,18 @@ def bind(
     list
         The results of the branch.
     """
-    common, captured = _with_common_operands(branches, len(operands))
+    common, captured = with_common_operands(branches, len(operands))
     values = [*captured, *operands]
     # An array that no branch reads would be a residual all the same. One that two branches capture is one operand:
     # as two, it has two cotangents, of which each branch has to return one full of zeros.
-    read = _any([b.derive("inputs read", partial(_inputs_read, b)) for b in common])
+    read = any_of([b.derive("inputs read", partial(inputs_read, b)) for b in common])
     first: dict[int, int] = {}
     own = [first.setdefault(id(x), i) if isinstance(x, Tracer) else i for i, x in enumerate(values)]
     if not all(read) or own != list(range(len(values))):
         which = tuple([n if r else None for n, r in zip(own, read)])
-        common = tuple([b.derive(("inputs", which), partial(_with_inputs, b, which)) for b in common])
+        common = tuple([b.derive(("inputs", which), partial(with_inputs, b, which)) for b in common])
         values = [x for i, x in enumerate(values) if i in which]
     return cond_p.bind(index, *values, branches=common)
-
-
-def _inputs_read(branch: Jaxpr) -> Mask:
-    used = variables_read(branch.eqns, branch.outvars)
-    return tuple([v in used for v in branch.invars])
-
-
-def _with_inputs(branch: Jaxpr, which: tuple[int | None, ...]) -> Jaxpr:
-    """The branch with the numbers of its inputs replaced by others; those that none of `which` names are left out."""
-    old = branch.invars
-    env: dict[Atom, Atom] = {v: old[n] for v, n in zip(old, which) if n is not None and v is not old[n]}
-    return branch.replace(
-        invars=[v for i, v in enumerate(old) if i in which],
-        eqns=substitute(branch.eqns, env) if env else branch.eqns,
-        outvars=[env.get(a, a) for a in branch.outvars],
-    )
-
-
-def _with_common_operands(
-    branches: Sequence[tuple[Jaxpr, Sequence[Any]]], count: int
-) -> tuple[Branches, list[Any]]:
-    """The branches, each taking the constants of all branches before the operands."""
-    if not any(consts for _, consts in branches):
-        return tuple([jaxpr for jaxpr, _ in branches]), []
-    avals = [[v.aval for v in jaxpr.invars[: len(consts)]] for jaxpr, consts in branches]
-    bodies = []
-    for k, (jaxpr, consts) in enumerate(branches):
-        others = [tuple([a for b in avals[:k] for a in b]), tuple([a for b in avals[k + 1 :] for a in b])]
-
-        def build(jaxpr: Jaxpr = jaxpr, own: int = len(consts), others: Any = others) -> Jaxpr:
-            before, after = [[Var(a) for a in group] for group in others]
-            invars = [*before, *jaxpr.invars[:own], *after, *jaxpr.invars[own:]]
-            return jaxpr.replace(invars=invars)
-
-        bodies.append(jaxpr.derive(("common operands", len(consts), *others), build))
-    return tuple(bodies), [x for _, consts in branches for x in consts]
 
 
 def _abstract(index: Aval, *avals: Aval, branches: Branches) -> tuple[Aval, ...]:
@@ -214,10 +186,10 @@ def _jvp(
     index, *args = primals
     mask = perturbed(tangents[1:])
     pushed = [jvp_jaxpr(b, mask) for b in branches]
-    nonzero = _any([results[1] for results in pushed])
+    nonzero = any_of([results[1] for results in pushed])
     count = len(branches[0].outvars)
     avals = branches[0].out_avals
-    bodies = [lift_constants(_with_zeros(body, count, has, nonzero, avals)) for body, has in pushed]
+    bodies = [lift_constants(completed(body, count, has, nonzero, avals)) for body, has in pushed]
     results = bind(index, bodies, [*args, *chosen(tangents[1:], mask)])
     outs = results[:count]
     return outs, with_zeros(nonzero, results[count:], outs)
@@ -231,40 +203,14 @@ def _jet(
     masks = terms_mask(series[1:])
     pushed = [taylor.jet_jaxpr(b, masks) for b in branches]
     flat = [tuple([given for m in has for given in m]) for _, has in pushed]
-    nonzero = _any(flat)
+    nonzero = any_of(flat)
     avals = [a for a in branches[0].out_avals for _ in range(order)]
     bodies = [
-        lift_constants(_with_zeros(body, count, has, nonzero, avals)) for (body, _), has in zip(pushed, flat)
+        lift_constants(completed(body, count, has, nonzero, avals)) for (body, _), has in zip(pushed, flat)
     ]
     results = bind(index, bodies, [*args, *map(instantiate, chosen_terms(series[1:], masks))])
     outs = results[:count]
     return outs, nested(by_value(nonzero, order), results[count:], outs)
-
-
-def _any(masks: Sequence[Sequence[bool]]) -> Mask:
-    return tuple([any(column) for column in zip(*masks, strict=True)])
-
-
-def _with_zeros(jaxpr: Jaxpr, first: int, has: Mask, complete: Mask, avals: Sequence[Aval]) -> Jaxpr:
-    """The jaxpr with zeros for outputs that only other branches have.
-
-    Its outputs from number `first` on are those marked in `has`, with types `avals`; the new ones are those in
-    `complete`.
-    """
-    if has == complete:
-        return jaxpr
-
-    def build() -> Jaxpr:
-        new = JaxprBuilder(jaxpr)
-        outputs = iter(jaxpr.outvars[first:])
-        outs = [
-            (next(outputs) if h else new.zeros(a.strong()))
-            for a, h, w in zip(avals, has, complete, strict=True)
-            if w
-        ]
-        return new.finish("branches of a cond", [*jaxpr.outvars[:first], *outs])
-
-    return jaxpr.derive(("with zeros", first, has, complete), build)
 
 
 # --- errors as values ---------------------------------------------------------------------------------------
@@ -309,7 +255,7 @@ def _halves(branches: Branches, mask: Mask) -> _Halves:
     def build() -> _Halves:
         parts = [_linearized(b, mask) for b in branches]
         count = len(branches[0].outvars)
-        nonzero = _any([p.nonzero for p in parts])
+        nonzero = any_of([p.nonzero for p in parts])
         slots: list[Aval] = []
         numbers = [_in_slots(p, count, slots) for p in parts]
         primal = [_primal(p, count, slots, n) for p, n in zip(parts, numbers)]
@@ -358,7 +304,7 @@ def _linear(
     numbers: dict[int, int],
     nonzero: Mask,
 ) -> Jaxpr:
-    linear = _with_zeros(parts.linear, 0, parts.nonzero, nonzero, branch.out_avals)
+    linear = completed(parts.linear, 0, parts.nonzero, nonzero, branch.out_avals)
     operands = [Var(a) for a in branch.in_avals]
     outs = [Var(a.strong()) for a in branch.out_avals]
     slot_vars = [Var(a) for a in slots]
@@ -410,13 +356,13 @@ def _pulled(
     if totals is not None and all(t is None for t in totals):
         given = (False,) * len(avals)
     elif totals is not None:
-        reached = _any([transpose_jaxpr(b, linear, nonzero)[1] for b in branches])
+        reached = any_of([transpose_jaxpr(b, linear, nonzero)[1] for b in branches])
         own = [t if r else None for t, r in zip(chosen(totals, linear), reached)]
         given = tuple([t is not None for t in own])
         before = [t for t in own if t is not None]
     transposed = [transpose_jaxpr(b, linear, nonzero, given) for b in branches]
-    has = _any([mask for _, mask in transposed])
-    bodies = [lift_constants(_with_zeros(body, 0, mask, has, avals)) for body, mask in transposed]
+    has = any_of([mask for _, mask in transposed])
+    bodies = [lift_constants(completed(body, 0, mask, has, avals)) for body, mask in transposed]
     operands = [a for a in args if type(a) is not Linear]
     results = bind(index, bodies, [*operands, *chosen(cts, nonzero), *before])
     return [None, *scatter(linear, scatter(has, results))]
@@ -437,8 +383,8 @@ def _batch(
         outs, out_dims = _selected(size, args, dims, branches)
         return _handed_on(outs, out_dims, args, dims, branches)
     batched = [batch_jaxpr(b, size, tuple(dims[1:])) for b in branches]
-    mask = _any([[d is not None for d in out_dims] for _, out_dims in batched])
-    bodies = [lift_constants(_batched_outputs(body, size, out_dims, mask)) for body, out_dims in batched]
+    mask = any_of([[d is not None for d in out_dims] for _, out_dims in batched])
+    bodies = [lift_constants(batched_outputs(body, size, out_dims, mask)) for body, out_dims in batched]
     return bind(args[0], bodies, args[1:]), [0 if m else None for m in mask]
 
 
@@ -467,18 +413,12 @@ def _selected(
     for number, branch in enumerate(branches):
         lane = checking.lane_of(branch)
         body, out_dims = batch_jaxpr(lane.jaxpr, size, tuple(dims[1:]))
-        jaxpr, consts = lift_constants(_batched_outputs(body, size, out_dims, (True,) * len(out_dims)))
+        jaxpr, consts = lift_constants(batched_outputs(body, size, out_dims, (True,) * len(out_dims)))
         results, errors = lane.separate(evaluate(jaxpr, [*consts, *args[1:]]))
         here = eq_p.bind(args[0], aval_of(args[0]).dtype.type(number))
         checking.raise_in(here, errors)
         outs = [chosen_lanes(here, x, out) for out, x in zip(outs, results)] if number else results
     return outs, [0] * len(outs)
-
-
-def _batched_outputs(jaxpr: Jaxpr, size: int, dims: Sequence[int | None], mask: Mask) -> Jaxpr:
-    """The jaxpr with a batch axis on all outputs in `mask`."""
-    new = JaxprBuilder(jaxpr)
-    return new.finish("vmap of cond", new.batched(jaxpr.outvars, dims, mask, size))
 
 
 cond_p: Primitive = Primitive(

@@ -34,6 +34,7 @@ from ..core import (
 )
 from ..core.evaluation import evaluate
 from ..core.values import ArrayLike, Param, Params, Tangent, Value
+from ..passes.indices.carry_ranges import of_scan
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import single_equation, variables_read
 from ..primitives.reductions.reduce import reduce_max_p
@@ -42,9 +43,10 @@ from ..runtime.config import config
 from ..runtime.module_getattr import lazy_import
 from ..transforms.batch import mentions_axis
 from ..transforms.stage import stage
-from .bodies import invariant_part
-from .body_cache import derive_from_all
-from .body_transforms import (
+from .bodies.building import invariant_part
+from .bodies.cache import derive_from_all
+from .bodies.run import run_compiled
+from .bodies.transforms import (
     BatchedBody,
     batched_body,
     carried_masks,
@@ -53,19 +55,17 @@ from .body_transforms import (
     transposed_body,
 )
 from .call import call_p, effects_of_bodies
-from .indices.carry_ranges import of_scan
 from .loops.scan_lanes import body_in_step, carrying_counters, copies_lanes, no_common_tape
 from .loops.scan_loops import carry_places, head_of, in_python, kernel, narrow
 from .residuals.carried_values import carry_values
-from .run_body import run_compiled
 
 if TYPE_CHECKING:
     from .residuals.halves import Halves, Origin, ResidualPlace
 
-checking = lazy_import("functrans.control.checked_bodies")
+checking = lazy_import("functrans.control.bodies.checked")
 loop_halves = lazy_import("functrans.control.residuals.halves")
 rewinding = lazy_import("functrans.control.residuals.rewinding")
-varying = lazy_import("functrans.control.varying_bodies")
+varying = lazy_import("functrans.control.ranks.varying_bodies")
 
 
 def bind(

@@ -25,7 +25,8 @@ from ..core import (
 )
 from ..core.evaluation import evaluate
 from ..core.values import ArrayLike, Param, Tangent, Value
-from ..passes.int_ranges import UNKNOWN, Facts
+from ..passes.indices.carry_ranges import claimed, of_while
+from ..passes.indices.int_ranges import UNKNOWN, Facts
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, split, with_zeros
 from ..passes.toolkit import depending, lift_constants
 from ..primitives.elementwise.arithmetic import convert
@@ -36,27 +37,20 @@ from ..runtime.config import config
 from ..runtime.module_getattr import lazy_import
 from ..transforms.batch import batch_jaxpr, mentions_axis, shared_results
 from ..transforms.stage import stage
-from .bodies import JaxprBuilder, fixpoint, handed_on, invariant_part
-from .body_cache import derive_from_all
-from .body_transforms import (
-    batched_body,
-    carried_masks,
-    carry_mask,
-    chosen_lanes,
-    pushed_body,
-)
+from .bodies.building import JaxprBuilder, fixpoint, handed_on, invariant_part
+from .bodies.cache import derive_from_all
+from .bodies.run import computed, run_compiled
+from .bodies.transforms import batched_body, carried_masks, carry_mask, chosen_lanes, pushed_body
 from .call import effects_of_bodies
-from .indices.carry_ranges import claimed, of_while
 from .loops.scan_lanes import no_common_tape
 from .loops.vectorized_while import in_step
 from .loops.while_kernel import carry_places, kernel
-from .run_body import computed, run_compiled
 from .scan import over_lanes, push, scan_p
 
-checking = lazy_import("functrans.control.checked_bodies")
+checking = lazy_import("functrans.control.bodies.checked")
 loop_halves = lazy_import("functrans.control.residuals.halves")
 rewinding = lazy_import("functrans.control.residuals.rewinding")
-varying = lazy_import("functrans.control.varying_bodies")
+varying = lazy_import("functrans.control.ranks.varying_bodies")
 
 
 def bind(

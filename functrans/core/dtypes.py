@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.values import DTypeLike, Value
 from ..errors import (
     DtypeError,
     FunctransError,
@@ -27,6 +26,7 @@ from ..runtime.config import Config, config
 from ..runtime.context import pass_on
 from ..runtime.unusual import unusual
 from .low_precision import FLOAT16, FLOAT32, LOW, as_dtype, bfloat16, is_bfloat16, is_low, loop_dtypes
+from .values import DTypeLike, Value
 
 BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)

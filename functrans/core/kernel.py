@@ -218,7 +218,7 @@ class BlockEmitter(IndexEmitter, Protocol):
         ...
 
     def range_of(self, value: Scalar | Buffer) -> tuple[int, int]:
-        """The smallest and the largest number that an int64 scalar may be (`passes.int_ranges.UNKNOWN` if any)."""
+        """The smallest and the largest number that an int64 scalar may be; ``int_ranges.UNKNOWN`` for any."""
         ...
 
     def ranged(self, value: Scalar, known: tuple[int, int]) -> Scalar:
@@ -355,7 +355,7 @@ class Block:
     `jaxpr` is this equation alone, in a form that vectorizes. It returns whether it could.
 
     ``ranges(inputs, **params)``, if any, says what is known of the results as numbers, from what is known of the
-    operands (`passes.int_ranges.Facts`).
+    operands (`passes.indices.int_ranges.Facts`).
     """
 
     emit: Callable[..., None]

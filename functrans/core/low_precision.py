@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.values import DTypeLike, Param, Value
 from ..errors import MissingLibraryError
 from ..runtime import libraries
+from .values import DTypeLike, Param, Value
 
 FLOAT16 = np.dtype(np.float16)
 FLOAT32 = np.dtype(np.float32)

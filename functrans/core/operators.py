@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.values import ArrayLike, Index, Value
+from .values import ArrayLike, Index, Value
 
 
 class Operators:

@@ -1,8 +1,8 @@
 """The scalar functions that kernel rules may call, in one table, and the operations of kernels with their costs.
 
 To add one, write a row here and, if C, NumPy and SciPy lack it, its code: a formula in `primitives.special.formulas`,
-which serves all kinds of kernels, or in `llvm.own_maths` for native kernels, `python.runtime` for Python ones,
-`loops.split_complex` for complex numbers.
+which serves all kinds of kernels, or in `llvm.maths.own_maths` for native kernels, `python.runtime` for Python ones,
+`loops.passes.split_complex` for complex numbers.
 """
 
 from __future__ import annotations

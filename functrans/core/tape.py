@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.values import DTypeLike
 from ..runtime.config import config
 from ..runtime.guards import GUARD, fill, memory, words
 from .aval import Aval
 from .dtypes import INT64
+from .values import DTypeLike
 
 _libc = ctypes.CDLL(None)
 _free, _malloc, _realloc = _libc.free, _libc.malloc, _libc.realloc

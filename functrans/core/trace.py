@@ -18,7 +18,6 @@ import numpy as np
 from numpy import ndarray  # a global name: `EvalTrace` looks it up for each operand
 
 from .. import errors
-from ..core.values import ArrayLike, Index, Param, Params, Value
 from ..runtime.config import Config, config
 from ..runtime.float_warnings import at_users_line, watch_warnings
 from ..runtime.module_getattr import nearest_names
@@ -29,6 +28,7 @@ from .conversions import Conversions, last_refusal, refused
 from .debug_nans import check_results, looks_for_faults
 from .dtypes import dtype_kind
 from .operators import OperatorMethods, operators
+from .values import ArrayLike, Index, Param, Params, Value
 
 if TYPE_CHECKING:
     from .attachment import Attachment

@@ -46,7 +46,7 @@ from .rule import Applied, CustomRule, Lane, Mask, Values, lowered
 
 checking = lazy_import("functrans.transforms.checks")
 in_mesh = lazy_import("functrans.custom.in_mesh")
-varying = lazy_import("functrans.control.varying_bodies")
+varying = lazy_import("functrans.control.ranks.varying_bodies")
 
 
 def bind_rule(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array, unwrap, wrap
-from ..control.callback import FlatCallback, pure_callback_p
+from ..control.callbacks.callback import FlatCallback, pure_callback_p
 from ..core import PYTHON_KEYS, Aval, aval_of, canonical, concrete, eval_trace, last_line, tracing
 from ..core.values import ArrayLike, Value
 from ..errors import CallbackError, FunctionContractError, FunctionDefinitionError

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..arrays.arguments import Parameters
-from ..control.callback import VMAP_METHODS
+from ..control.callbacks.callback import VMAP_METHODS
 from ..core.values import PyTree, Value
 from ..errors import FunctionDefinitionError, MissingRuleError
 from ..frontend.binding import Binder

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..control.rank_trace import RankTrace
-from ..control.varying import Axes, axes_of_value
+from ..control.ranks.rank_trace import RankTrace
+from ..control.ranks.varying import Axes, axes_of_value
 from ..core.aval import Zero, aval_of
 from ..core.named_axes import differing, mesh_in_scope
 from ..core.primitive import Linear

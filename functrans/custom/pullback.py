@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from .. import errors
-from ..control.body_cache import UserCode
+from ..control.bodies.cache import UserCode
 from ..core import is_inexact
 from ..core.autocast import autocasting, under
 from ..core.aval import Aval, Zero, aval_of

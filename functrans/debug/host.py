@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..api.callback import host_call
-from ..control.callback import debug_callback_p
+from ..control.callbacks.callback import debug_callback_p
 from ..core.trace import Tracer
 from ..core.values import PyTree, Value
 from ..errors import ArgumentError, FormatError, FunctransError

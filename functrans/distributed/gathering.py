@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..control.callback import Replay, made_before
+from ..control.callbacks.callback import Replay, made_before
 from ..core import INT64, Aval, Effect, Primitive, Zero
 from ..core.named_axes import MeshAxes
 from ..core.values import Param, PyTree

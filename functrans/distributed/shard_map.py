@@ -7,8 +7,8 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from ..control import varying
-from ..control.collectives import all_gather_invariant_p, own_block_p, pvary_p, unvary_p
+from ..control.ranks import varying
+from ..control.ranks.collectives import all_gather_invariant_p, own_block_p, pvary_p, unvary_p
 from ..core import Aval, Transformed, aval_of, current_trace, eval_trace, run_with
 from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr, subjaxprs

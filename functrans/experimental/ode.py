@@ -12,7 +12,7 @@ from .. import lax
 from .. import numpy as fnp
 from ..api.vmap import vmap
 from ..arrays.arguments import shown
-from ..control import varying
+from ..control.ranks import varying
 from ..core import (
     Aval,
     Jaxpr,
@@ -37,12 +37,12 @@ from ..frontend.checked import checked
 from ..frontend.pytree import tree_unflatten
 from ..frontend.pytree.nodes import keystr
 from ..frontend.tree_spec import same_kind
-from ..lax.solution import SolutionSpec
+from ..lax.equations.solution import SolutionSpec
 from ..passes.toolkit import lift_tracers
 from ..primitives import ops
 from ..runtime.module_getattr import module_attributes as _module_attributes
-from ..scipy.callbacks import is_differentiable
-from ..scipy.flows import OdeSystem, TangentOde
+from ..scipy.solvers.callbacks import is_differentiable
+from ..scipy.solvers.flows import OdeSystem, TangentOde
 from ..transforms.linearize import linearize
 from ..transforms.stage import stage
 from ..transforms.transpose import backward

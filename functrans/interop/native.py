@@ -10,12 +10,12 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..control.body_cache import UserCode
+from ..control.bodies.cache import UserCode
 from ..control.call import call_p, effects_of_bodies
 from ..core import Aval, Block, BlockEmitter, Buffer, Effect, Jaxpr, Primitive, new_lock
 from ..errors import ArgumentValueError, NoRuleError
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
-from ..lax.loops import map as map_rows
+from ..lax.control_flow.loops import map as map_rows
 from ..lowering.host.host_calls import note_native
 from ..primitives.structure.linear import batched_first
 from ..runtime.context import Living, LivingValues

@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.array import unwrap
+from ..control.bodies.enclosed import Enclosed, enclosed, with_bodies
 from ..control.cond import cond_p
-from ..control.enclosed import Enclosed, enclosed, with_bodies
 from ..control.loops.scan_loops import head_of, is_counter
 from ..control.scan import scan_p
 from ..control.while_loop import while_p

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ..api.encoding import known_primitives
-from ..control import callback, checkpoint, collectives, cond, scan, while_loop
+from ..control import checkpoint, cond, scan, while_loop
+from ..control.callbacks import callback
+from ..control.ranks import collectives
 from ..core import Primitive, RewriteError
 from ..custom import custom_call
 from ..frontend.checked import checked

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import read_only_copy
-from ..control.body_cache import alike
+from ..control.bodies.cache import alike
+from ..control.bodies.enclosed import Enclosed, enclosed, with_bodies
 from ..control.call import call_p
-from ..control.enclosed import Enclosed, enclosed, with_bodies
 from ..core import (
     Atom,
     Effect,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..control.enclosed import enclosed
+from ..control.bodies.enclosed import enclosed
 from ..core import Eqn, Jaxpr, Primitive, RewriteError
 from ..frontend.checked import checked
 from ..passes.rewriter import EquationPattern, Hole, Matching, ResultOf, Rewriter

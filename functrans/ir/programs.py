@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..api.compiled.stages import make_jaxpr
-from ..control.body_cache import alike
+from ..control.bodies.cache import alike
 from ..core import Aval, Jaxpr, JaxprError, Tracer, aval_of, boundary
 from ..core.evaluation import evaluate
 from ..frontend.arguments import result, value_of

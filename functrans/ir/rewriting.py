@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..api.bodies import as_expected
-from ..control.enclosed import enclosed, with_bodies
+from ..control.bodies.enclosed import enclosed, with_bodies
 from ..core import (
     ArgumentError,
     Atom,

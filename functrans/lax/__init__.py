@@ -14,30 +14,30 @@ Array([3., 6.])
 # fmt: off
 # isort: off
 from ..runtime.module_getattr import module_attributes as _module_attributes
-from . import (
-    arrays, associative, bitwise, branching, collectives, convolution, elementwise, exchanges, gathering,
-    linalg, loops, patches, reducing, scattering, shapes, slicing, solving, sorting, special, while_loops, windows,
-)
+from . import arrays, bitwise, collectives, convolution, elementwise, exchanges, gathering, linalg, patches
+from . import reducing, scattering, shapes, slicing, sorting, special, windows
+from .control_flow import associative, branching, loops, while_loops
+from .equations import solving
 from .arrays import *  # noqa: F403
-from .associative import *  # noqa: F403
+from .control_flow.associative import *  # noqa: F403
 from .bitwise import *  # noqa: F403
-from .branching import *  # noqa: F403
+from .control_flow.branching import *  # noqa: F403
 from .collectives import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .elementwise import *  # noqa: F403
 from .exchanges import *  # noqa: F403
 from .gathering import *  # noqa: F403
-from .loops import *  # noqa: F403
+from .control_flow.loops import *  # noqa: F403
 from .patches import *  # noqa: F403
 from .primitive_names import primitive as _primitive
 from .reducing import *  # noqa: F403
 from .scattering import *  # noqa: F403
 from .shapes import *  # noqa: F403
 from .slicing import *  # noqa: F403
-from .solving import *  # noqa: F403
+from .equations.solving import *  # noqa: F403
 from .sorting import *  # noqa: F403
 from .special import *  # noqa: F403
-from .while_loops import *  # noqa: F403
+from .control_flow.while_loops import *  # noqa: F403
 from .windows import *  # noqa: F403
 # isort: on
 # fmt: on

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays.arguments import shown
-from ..control import collectives as prims
-from ..control.collectives import Groups
+from ..control.ranks import collectives as prims
+from ..control.ranks.collectives import Groups
 from ..core import ArgumentError, ArgumentValueError, Tracer, named_axes
 from ..core.named_axes import MeshAxes, mesh_in_scope
 from ..errors import CollectiveError, UnboundAxisError

@@ -7,8 +7,8 @@ from math import prod
 from typing import Any
 
 from ..arrays.arguments import shown
-from ..control import collectives as prims
-from ..control.collectives import Groups
+from ..control.ranks import collectives as prims
+from ..control.ranks.collectives import Groups
 from ..core import ArgumentError, ArgumentValueError, ShapeError
 from ..core.named_axes import MeshAxes
 from ..errors import CollectiveError
@@ -21,7 +21,7 @@ from .collectives import Axes, countable, each_leaf, groups_of, integers, named_
 __all__ = ["all_gather", "all_to_all", "pcast", "ppermute", "pshuffle", "psum_scatter", "pswapaxes", "pvary"]
 
 #: Loads with the first mesh.
-varying = lazy_import("functrans.control.varying")
+varying = lazy_import("functrans.control.ranks.varying")
 
 
 @checked

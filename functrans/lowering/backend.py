@@ -42,7 +42,7 @@ class Options:
         The names of the optimisations of the stage ``'code'`` that are off (see `runtime.passes`); others change the
         text.
     timed : bool
-        Count the time of a kernel's parts while it runs; the text shows where (see `loops.sites`).
+        Count the time of a kernel's parts while it runs; the text shows where (see `loops.from_jaxpr.sites`).
     """
 
     strict: bool = False

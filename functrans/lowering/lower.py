@@ -14,19 +14,19 @@ from .backend import Options
 from .host.host_calls import HostEquation, with_host_calls
 from .jaxpr.partition import HostStep, KernelStep, ViewStep, partition
 from .jaxpr.simplify import simplify
-from .loops import ir
-from .loops.aliasing import Updates, schedule
-from .loops.blocked import with_blocks
-from .loops.build_loops import Loops, build_loops
+from .loops import ir, queries
 from .loops.check import verified
-from .loops.collapse import collapse
-from .loops.hold import hold_elements
-from .loops.late_reads import overwrite
-from .loops.outline import outline
-from .loops.parallel import divide
-from .loops.plan import plan, scratch_bytes, written_before_failure
-from .loops.sites import Sites
-from .loops.versions import with_versions
+from .loops.from_jaxpr.aliasing import Updates, schedule
+from .loops.from_jaxpr.build_loops import Loops, build_loops
+from .loops.from_jaxpr.sites import Sites
+from .loops.passes.blocked import with_blocks
+from .loops.passes.collapse import collapse
+from .loops.passes.hold import hold_elements
+from .loops.passes.late_reads import overwrite
+from .loops.passes.outline import outline
+from .loops.passes.parallel import divide
+from .loops.passes.plan import plan, scratch_bytes, written_before_failure
+from .loops.passes.versions import with_versions
 from .python.runtime import NAMES
 
 #: Kernels that access at least this many elements release the GIL.
@@ -112,7 +112,7 @@ def lower(jaxpr: Jaxpr, options: Options, donated: Collection[int] = ()) -> Prog
             continue
         loops = _loops(step, options, _updates(step.jaxpr, free, outputs))
         free.difference_update(step.jaxpr.invars)
-        if any(type(s) is ir.Fail for s in ir.walk(loops.kernel.body)):
+        if any(type(s) is ir.Fail for s in queries.walk(loops.kernel.body)):
             free.clear()
         steps.append(_lowered(step, loops, options, jaxpr.name))
     return Program(jaxpr, steps[::-1])
@@ -172,7 +172,8 @@ def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> Low
         loops.updates,
         scratch,
         loops.calls,
-        large=work >= LARGE or any(ir.is_long(s) or ir.is_shared(s) for s in ir.walk(kernel.body)),
+        large=work >= LARGE
+        or any(queries.is_long(s) or queries.is_shared(s) for s in queries.walk(kernel.body)),
         eqns=step.jaxpr.eqns,
         sites=loops.sites,
     )

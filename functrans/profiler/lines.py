@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Source
-from ..lowering.loops.sites import Share, TimedSite
+from ..lowering.loops.from_jaxpr.sites import Share, TimedSite
 from ..lowering.run.timing import KernelCounts
 from .recorder import Thread
 

@@ -55,7 +55,7 @@ HOISTING = Pass(
     "hoisting",
     "residuals",
     "Compute what is the same in each iteration before the loop.",
-    "control.bodies",
+    "control.bodies.building",
 )
 READ_BACK = Pass(
     "read_back",
@@ -84,7 +84,7 @@ COUNTING = Pass(
     "residuals",
     "Compute a residual that grows by the same number in each iteration of a ``while_loop`` from the iteration's "
     "number, instead of storing it on a tape.",
-    "control.indices.counting",
+    "control.residuals.counting",
     "Residuals are chosen.",
 )
 TOTALS = Pass(
@@ -183,20 +183,20 @@ READS_FIRST = Pass(
     "reads_first",
     "schedule",
     "Read a value before the block that may overwrite it, so that the block needs no copy.",
-    "lowering.loops.order",
+    "lowering.loops.from_jaxpr.order",
 )
 FUSION = Pass(
     "fusion",
     "schedule",
     "Compute several values in one nest of loops; what one iteration alone needs stays in a register.",
-    "lowering.loops.fuse",
+    "lowering.loops.from_jaxpr.fuse",
     exact=False,
 )
 SHARING = Pass(
     "sharing",
     "schedule",
     "Write a value into the memory of one that is read there for the last time.",
-    "lowering.loops.aliasing",
+    "lowering.loops.from_jaxpr.aliasing",
 )
 # --- loops --------------------------------------------------------------------------------------------------
 
@@ -216,47 +216,47 @@ RANGES = Pass(
     "ranges",
     "loops",
     "Leave out tests of indices that are in bounds by what loops and conditions say.",
-    "passes.int_ranges",
+    "passes.indices.int_ranges",
 )
 INTERIOR = Pass(
     "interior",
     "loops",
     "Give the ends of an axis separate loops, so that the loop over the middle has no conditions.",
-    "lowering.loops.nests",
+    "lowering.loops.from_jaxpr.nests",
 )
 VERSIONS = Pass(
     "versions",
     "loops",
     "Test indices that grow evenly before the loop, at its first and its last number.",
-    "lowering.loops.versions",
+    "lowering.loops.passes.versions",
     "What the builder knows of indices is still there.",
 )
 LATE_READS = Pass(
     "late_reads",
     "loops",
     "Overwrite an array in a stencil, with the old elements that are still needed in variables.",
-    "lowering.loops.late_reads",
+    "lowering.loops.passes.late_reads",
     "Stencils write working copies.",
 )
 COLLAPSING = Pass(
     "collapsing",
     "loops",
     "Merge nested loops over adjacent axes that are always used together.",
-    "lowering.loops.collapse",
+    "lowering.loops.passes.collapse",
     exact=False,
 )
 HAND_ON = Pass(
     "hand_on",
     "loops",
     "Hand what an iteration stores and the next one reads on in a variable.",
-    "lowering.loops.hand_on",
+    "lowering.loops.passes.hand_on",
     "The kernel may reorder sums.",
 )
 HOLDING = Pass(
     "holding",
     "loops",
     "Keep an element that a loop only reads, or only adds to, in a variable.",
-    "lowering.loops.hold",
+    "lowering.loops.passes.hold",
     "The kernel may reorder sums.",
     exact=False,
 )
@@ -264,7 +264,7 @@ TEAMS = Pass(
     "teams",
     "loops",
     "Divide long loops among threads.",
-    "lowering.loops.parallel",
+    "lowering.loops.passes.parallel",
     "``config.num_threads`` is at least 2.",
     exact=False,
 )
@@ -272,14 +272,14 @@ BLOCKS = Pass(
     "blocks",
     "loops",
     "Compute long sums in blocks, so that their error does not grow with the number of elements.",
-    "lowering.loops.blocked",
+    "lowering.loops.passes.blocked",
     exact=False,
 )
 SCRATCH = Pass(
     "scratch",
     "loops",
     "Let temporary arrays that are not needed at the same time share memory, and keep small ones on the stack.",
-    "lowering.loops.plan",
+    "lowering.loops.passes.plan",
 )
 
 # --- code ---------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ PARTS = Pass(
     "parts",
     "code",
     "Compile large kernels as functions of a few loops each; equal ones are shared.",
-    "lowering.loops.split_functions",
+    "lowering.loops.passes.split_functions",
     exact=False,
 )
 UNROLLING = Pass(
@@ -301,7 +301,7 @@ VECTOR_MATHS = Pass(
     "vector_maths",
     "code",
     "Use vectorized mathematical functions: functrans's own, or libmvec's.",
-    "lowering.llvm.maths",
+    "lowering.llvm.maths.choice",
     exact=False,
 )
 OWN_PRODUCTS = Pass(

@@ -12,7 +12,7 @@ from .. import numpy as fnp
 from ..core import FLOAT64, ArgumentValueError, ShapeError, concrete, is_inexact
 from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
-from ..lax.loops import scan
+from ..lax.control_flow.loops import scan
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, shape_of

@@ -13,12 +13,12 @@ from ..numpy.signal.differences import trapezoid
 from ..primitives import ops
 from ..runtime.libraries import scipy
 from ..runtime.module_getattr import module_attributes as _module_attributes
-from . import quadrature
-from .callbacks import Callback, as_array, is_traced, known, numbers_only
-from .flows import Flow, Problem, UserOde
 from .patched import unpatched
-from .quadrature import Integral, Quad
 from .sampled import cumulative_trapezoid, simpson
+from .solvers import quadrature
+from .solvers.callbacks import Callback, as_array, is_traced, known, numbers_only
+from .solvers.flows import Flow, Problem, UserOde
+from .solvers.quadrature import Integral, Quad
 
 __all__ = ["cumulative_trapezoid", "quad", "simpson", "solve_ivp", "trapezoid"]
 

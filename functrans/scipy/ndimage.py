@@ -14,7 +14,7 @@ from ..arrays.arguments import one_of
 from ..core import BOOL, FLOAT64, ArgumentValueError, DtypeError, ShapeError, finfo, is_float, is_inexact
 from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
-from ..lax.loops import scan
+from ..lax.control_flow.loops import scan
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of

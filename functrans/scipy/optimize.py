@@ -15,13 +15,13 @@ from ..frontend.checked import checked
 from ..primitives import ops
 from ..runtime.libraries import scipy
 from ..runtime.module_getattr import module_attributes as _module_attributes
-from .callbacks import Callback, as_array, is_traced, numbers_only
-from .drivers import compiled_jacobian, numbers
-from .fitting import least_squares
-from .minima import OptimizeResults, minimize
 from .patched import unpatched
-from .roots import FindRoot, RootProblem, check_found, results_of
-from .trees import Vector, is_tree, vector
+from .solvers.callbacks import Callback, as_array, is_traced, numbers_only
+from .solvers.drivers import compiled_jacobian, numbers
+from .solvers.fitting import least_squares
+from .solvers.minima import OptimizeResults, minimize
+from .solvers.roots import FindRoot, RootProblem, check_found, results_of
+from .solvers.trees import Vector, is_tree, vector
 
 __all__ = [
     "OptimizeResults", "bisect", "brenth", "brentq", "fsolve", "least_squares", "minimize", "ridder", "root",

@@ -24,7 +24,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.control.callback import made_before
+from functrans.control.callbacks.callback import made_before
 from functrans.core.trace import current_trace, eval_trace
 from functrans.custom.saving import _hooks as saved_values
 from functrans.errors.source import replayed

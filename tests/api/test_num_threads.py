@@ -16,7 +16,7 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.errors import ConfigError
 from functrans.lowering.blas import has_own_products
-from functrans.lowering.loops import parallel
+from functrans.lowering.loops.passes import parallel
 from functrans.lowering.loops.show import show
 from functrans.lowering.run.executable import compile_jaxpr
 

@@ -13,7 +13,7 @@ from functrans.core.ir import Eqn, Jaxpr, Literal, Var
 from functrans.core.trace import Trace, Tracer, eval_trace, tracing
 from functrans.lowering.backend import Options
 from functrans.lowering.llvm import store
-from functrans.lowering.loops import ir
+from functrans.lowering.loops import ir, queries
 from functrans.lowering.lower import lower
 from functrans.runtime.config import config
 
@@ -86,7 +86,7 @@ def _cost(step, body):
         if type(s) is ir.Copy and s.target.place != s.source.place:
             total += np.prod([value(n) for n in s.target.shape], dtype=int)
         rounds = value(s.stop) - value(s.start, 0) if type(s) is ir.For else 1
-        total += rounds * sum(_cost(step, inner) for inner in ir.bodies_of(s))
+        total += rounds * sum(_cost(step, inner) for inner in queries.bodies_of(s))
     return total
 
 
@@ -97,7 +97,7 @@ def step_cost():
     def step_cost(f, *args):
         ((kernel, cost),) = _kernels(f, args)
         loops = [s for s in kernel.body.statements if type(s) in (ir.For, ir.While)]
-        return max(sum(map(cost, ir.bodies_of(s))) for s in loops)
+        return max(sum(map(cost, queries.bodies_of(s))) for s in loops)
 
     return step_cost
 

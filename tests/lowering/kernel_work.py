@@ -22,7 +22,8 @@ from functrans.core.scalar_functions import COSTS
 from functrans.lowering.backend import Options
 from functrans.lowering.jaxpr.partition import HostStep
 from functrans.lowering.llvm.emit import emit_llvm
-from functrans.lowering.loops import ir, parallel
+from functrans.lowering.loops import ir, queries
+from functrans.lowering.loops.passes import parallel
 from functrans.lowering.lower import lower
 from functrans.runtime.config import config
 
@@ -237,10 +238,10 @@ def counted(name, donated=False):
         totals["kernels"] += 1
         totals["scratch"] += sum(step.scratch.values())
         totals["inputs overwritten"] += len(step.updates)
-        for s in ir.walk(step.kernel.body):
+        for s in queries.walk(step.kernel.body):
             totals["statements"] += 1
             totals["failures"] += type(s) is ir.Fail
-            totals["extents"] += sum(abs(_number(step, x, 0)) for x in ir.operands_of(s))
+            totals["extents"] += sum(abs(_number(step, x, 0)) for x in queries.operands_of(s))
             if type(s) is ir.For:
                 totals["independent loops"] += s.independent
                 totals["separate loops"] += s.separate
@@ -292,7 +293,7 @@ def _add(totals, step, body, times):
                 totals["branches"] += times
             case ir.Call():
                 totals["routines"] += times
-        for inner in ir.bodies_of(s):
+        for inner in queries.bodies_of(s):
             _add(totals, step, inner, rounds)
 
 

@@ -12,13 +12,13 @@ import functrans as ft
 from functrans.lowering.host.explain_failure import evaluate_on_host
 from functrans.lowering.jaxpr.partition import partition
 from functrans.lowering.jaxpr.simplify import simplify
-from functrans.lowering.loops.aliasing import schedule
-from functrans.lowering.loops.build_loops import build_loops
 from functrans.lowering.loops.check import verify
-from functrans.lowering.loops.collapse import collapse
-from functrans.lowering.loops.outline import outline
-from functrans.lowering.loops.plan import plan
-from functrans.lowering.loops.versions import with_versions
+from functrans.lowering.loops.from_jaxpr.aliasing import schedule
+from functrans.lowering.loops.from_jaxpr.build_loops import build_loops
+from functrans.lowering.loops.passes.collapse import collapse
+from functrans.lowering.loops.passes.outline import outline
+from functrans.lowering.loops.passes.plan import plan
+from functrans.lowering.loops.passes.versions import with_versions
 from functrans.lowering.run.executable import compile_jaxpr
 from functrans.runtime.config import config
 

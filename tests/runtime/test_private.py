@@ -16,7 +16,8 @@ import pytest
 
 import functrans as ft
 from functrans.errors import UnsupportedLibraryError
-from functrans.lowering.llvm import native_call, objects
+from functrans.lowering.llvm import objects
+from functrans.lowering.llvm.c import native_call
 from functrans.lowering.processor import processor
 from functrans.runtime import context
 from functrans.runtime.private import checks, llvmlite_names, numba_names, numpy_names

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from ...control import body_cache
+from ...control.bodies import cache as body_cache
 from ...frontend.arguments import check_function
 from ...frontend.checked import checked
 from ...runtime.config import config

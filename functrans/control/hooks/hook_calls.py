@@ -24,8 +24,8 @@ from ...primitives.structure.linear import batched_first, move_axis
 from ...runtime.context import run_with
 from ...transforms.batch import batch
 from ...transforms.substituted import Capture, SubstitutedTrace
-from ..body_cache import UserCode, lasting
-from ..callback import HOOK_NOTE, PYTHON_RANKS, Replay, made_before
+from ..bodies.cache import UserCode, lasting
+from ..callbacks.callback import HOOK_NOTE, PYTHON_RANKS, Replay, made_before
 
 Lanes = tuple[tuple[int, tuple[int | None, ...]], ...]
 

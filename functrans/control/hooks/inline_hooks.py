@@ -25,7 +25,7 @@ from ...transforms.batch import batch
 from ...transforms.jvp import jvp
 from ...transforms.linearize import linearize
 from ...transforms.transpose import backward
-from ..body_cache import UserCode
+from ..bodies.cache import UserCode
 from .hook_calls import HookCall
 
 Flat = Callable[..., list[Any]]

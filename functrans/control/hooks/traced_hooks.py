@@ -26,7 +26,7 @@ from ...passes.toolkit import inline, map_subjaxprs
 from ...runtime.config import Config, config
 from ...runtime.context import new_lock
 from ...transforms.stage import stage
-from ..body_cache import compared
+from ..bodies.cache import compared
 from .hook_calls import HookCall
 from .inline_hooks import InlineHook, inline_hook_p
 

@@ -18,10 +18,10 @@ from ...runtime.config import config
 from ...runtime.module_getattr import lazy_import
 from ...runtime.passes import LANES
 from ...transforms.stage import stage
-from ..bodies import JaxprBuilder
-from ..body_transforms import batched_body, chosen_lanes
+from ..bodies.building import JaxprBuilder
+from ..bodies.transforms import batched_body, chosen_lanes
 
-checking = lazy_import("functrans.control.checked_bodies")
+checking = lazy_import("functrans.control.bodies.checked")
 conv = lazy_import("functrans.primitives.windows.conv")
 
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from ...core import Atom, Block, BlockEmitter, Buffer, Eqn, Jaxpr
 from ...core.values import Param, Value
-from ...passes.int_ranges import Range
+from ...passes.indices.carry_ranges import in_scan, known, numbers_of
+from ...passes.indices.int_ranges import Range
 from ...passes.masks import Mask, chosen, split
 from ...passes.toolkit import live_equations, narrowed, variables_read
 from ...primitives.tape import stacked, write_tape
-from ..bodies import fixpoint
-from ..indices.carry_ranges import in_scan, known, numbers_of
-from ..run_body import computed
+from ..bodies.building import fixpoint
+from ..bodies.run import computed
 from .carry_memory import Carries, in_place
 
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from ...core import INT64, Atom, BlockEmitter, Buffer, Eqn, Jaxpr, Pointwise, Var
 from ...core.values import Param
-from ...passes.int_ranges import HIGHEST, narrowed
+from ...passes.indices.carry_ranges import claimed, in_while, known, numbers_of, step_of
+from ...passes.indices.int_ranges import HIGHEST, narrowed
 from ...passes.masks import split
 from ...passes.toolkit import backward_slice, live_equations
 from ...primitives.elementwise.arithmetic import ge_p, gt_p, le_p, lt_p
 from ...primitives.elementwise.bits import and_p
 from ...runtime.config import config
 from ...runtime.passes import COUNTED_LOOPS
-from ..bodies import JaxprBuilder
-from ..indices.carry_ranges import claimed, in_while, known, numbers_of, step_of
+from ..bodies.building import JaxprBuilder
 from .carry_memory import Carries, in_place
 
 BOOL = np.dtype(bool)

@@ -15,17 +15,16 @@ from ...core.dtypes import INT64
 from ...core.ir import Atom, Jaxpr, Var
 from ...core.values import Value
 from ...passes.check import verified
-from ...passes.int_ranges import Range
+from ...passes.indices.int_ranges import Range
 from ...passes.masks import Mask, chosen, scatter, split
 from ...passes.toolkit import lift_constants, substitute, variables_read
 from ...runtime.config import config
 from ...runtime.passes import COUNTING, READ_BACK
 from ...transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_body
-from ..bodies import JaxprBuilder, invariant_part
-from ..indices import counting, overwritten
-from ..indices.counting import Count
-from ..indices.overwritten import KnownLoop
-from . import partitioner, read_back, rewinding
+from ..bodies.building import JaxprBuilder, invariant_part
+from . import counting, overwritten, partitioner, read_back, rewinding
+from .counting import Count
+from .overwritten import KnownLoop
 from .rewinding import Past
 
 

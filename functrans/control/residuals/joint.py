@@ -21,7 +21,7 @@ from ...core import Atom, Eqn, Indexed, Jaxpr, Pointwise, Reduction, Reshape, Va
 from ...passes.costs import cost
 from ...passes.flow import Network
 from ...passes.toolkit import backward_slice
-from ..callback import is_noticed
+from ..callbacks.callback import is_noticed
 
 #: The price of storing 8 bytes and reading them later, in additions: memory takes some 3 ns.
 PRICE = 40

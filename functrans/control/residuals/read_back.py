@@ -26,7 +26,7 @@ from ...passes.check import verified
 from ...passes.toolkit import forward_slice, inline, new_equation, substitute
 from ...primitives.indexing.gather_scatter import gather_p
 from ...transforms.linearize_jaxpr import LinearizedJaxpr
-from ..indices.overwritten import (
+from .overwritten import (
     ElementAccess,
     KnownLoop,
     bodies_of,

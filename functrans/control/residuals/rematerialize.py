@@ -16,7 +16,7 @@ from ...passes.check import verified
 from ...passes.toolkit import backward_slice, eliminate_dead_code, inline, substitute, variables_read
 from ...primitives.elementwise.identities import barrier_p, name_p
 from ...transforms.linearize_jaxpr import LinearizedJaxpr
-from ..callback import is_noticed
+from ..callbacks.callback import is_noticed
 
 
 def inline_calls(jaxpr: Jaxpr) -> Jaxpr:

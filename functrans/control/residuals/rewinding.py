@@ -28,7 +28,7 @@ from ...passes.toolkit import backward_slice, new_equation, variables_read
 from ...runtime.config import config
 from ...runtime.passes import REWINDING
 from ...transforms.transpose import is_large
-from ..bodies import JaxprBuilder
+from ..bodies.building import JaxprBuilder
 
 
 class Past(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 
-from ...lowering.llvm.native_call import ARRAY_DATA, TUPLE_ITEMS
+from ...lowering.llvm.c.native_call import ARRAY_DATA, TUPLE_ITEMS
 from ...lowering.llvm.objects import LoadedCode, compile_object
 from ...lowering.llvm.store import obtain
 from ...lowering.llvm.symbols import load

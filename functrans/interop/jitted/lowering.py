@@ -17,7 +17,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...lowering.llvm.native_call import ARRAY_DATA, TUPLE_ITEMS
+from ...lowering.llvm.c.native_call import ARRAY_DATA, TUPLE_ITEMS
 from ...runtime.private.numba_names import callconv, cgutils
 from ..emitter import ArrayEmitter, word
 from .arguments import CallTypes, result_leaves, types

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ...control.callback import Replay, made_before
+from ...control.callbacks.callback import Replay, made_before
 from ...core.debug_nans import describe, fault_in, fault_of, only_moves, title
 from ...core.evaluation import run_equations
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, has_subjaxprs

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import errors
-from ...control.callback import CALLBACKS, is_from_callback, made_before
+from ...control.callbacks.callback import CALLBACKS, is_from_callback, made_before
 from ...control.hooks.hook_calls import run_hook_p
 from ...control.hooks.inline_hooks import inline_hook_p
 from ...core import Eqn, Jaxpr, Source, Tape, has_subjaxprs, replayed, run_quietly, run_with

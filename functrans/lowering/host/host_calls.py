@@ -3,7 +3,7 @@
 An equation of a body that must run on the host becomes one of `host_p`, whose kernel rule is a single statement of the
 loop IR. It identifies the equation by a number passed at run time, so that the kernel's code does not depend on it.
 Native code calls `from_kernel` with that number and the addresses of the operands and results; an exception stays
-pending, and the kernel leaves its loops and propagates it (`lowering/llvm/native_call.py`).
+pending, and the kernel leaves its loops and propagates it (`lowering/llvm/c/native_call.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ...control.bodies import is_host
-from ...control.callback import made_before
+from ...control.bodies.building import is_host
+from ...control.callbacks.callback import made_before
 from ...core import Aval, Block, BlockEmitter, Buffer, Effect, Eqn, Jaxpr, Primitive, Var
 from ...runtime.context import LivingValues
 from ...runtime.unusual import unusual

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...control.body_cache import derive_from_all
+from ...control.bodies.cache import derive_from_all
 from ...control.loops.scan_loops import head_of
 from ...control.scan import scan_p
 from ...core import Atom, Eqn, Jaxpr, Var, evaluate

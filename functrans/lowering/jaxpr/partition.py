@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from ...control.bodies import is_host
-from ...control.callback import pure_callback_p
+from ...control.bodies.building import is_host
+from ...control.callbacks.callback import pure_callback_p
 from ...core import (
     Atom,
     Aval,

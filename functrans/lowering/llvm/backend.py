@@ -19,8 +19,8 @@ from ..blas import MissingRoutineError
 from ..loops import ir
 from ..loops.show import show
 from ..processor import processor
+from .c.native_call import layout_is_known, native_call
 from .emit import emit_llvm
-from .native_call import layout_is_known, native_call
 from .objects import Effort, LoadedCode, ObjectCode, compile_assembly, compile_object
 from .store import Origin, obtain
 from .symbols import address_of, load

@@ -14,7 +14,7 @@ from ..loops import ir
 from . import ops
 from .function import KernelFunction
 from .interrupts import NEEDED_BY_HOST
-from .maths import PURE
+from .maths.choice import PURE
 
 #: The types in which C returns complex numbers, by size in bytes (except on Windows).
 COMPLEX = {

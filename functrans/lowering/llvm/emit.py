@@ -17,12 +17,12 @@ import numpy as np
 from ...core.dtypes import FLOAT64
 from ...runtime.passes import PARTS
 from ..backend import DEFAULT_OPTIONS, Options
-from ..loops import ir
+from ..loops import ir, queries
 from ..loops.check import verified
-from ..loops.split_complex import has_complex, split_complex
-from ..loops.split_functions import PartCall, split
+from ..loops.passes.split_complex import has_complex, split_complex
+from ..loops.passes.split_functions import PartCall, split
+from .c.native_call import ARRAY_DATA, TUPLE_ITEMS
 from .function import KernelFunction
-from .native_call import ARRAY_DATA, TUPLE_ITEMS
 from .statements import Statements
 
 
@@ -199,9 +199,12 @@ class _Module(Statements):
         """Call a part; return if it ran out of memory, or if an exception is pending."""
         part_status, status = self.call_part(name, arguments)
         self.leave_if_overwritten(call, part_status)
-        if any(type(s) is ir.Reserve for s in ir.walk(call.part.body)):
+        if any(type(s) is ir.Reserve for s in queries.walk(call.part.body)):
             self.leave_if_full(status)
-        if any(type(s) is ir.HostCall or ir.is_long(s) or ir.is_shared(s) for s in ir.walk(call.part.body)):
+        if any(
+            type(s) is ir.HostCall or queries.is_long(s) or queries.is_shared(s)
+            for s in queries.walk(call.part.body)
+        ):
             self.leave_if(self.new(f"icmp ne i64 {status}, 0"), status)
 
     def leave_if_full(self, status: str) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 from ...runtime.guards import WORD
 from ...runtime.passes import VECTOR_MATHS
 from ..backend import Options
-from ..loops import ir
+from ..loops import ir, queries
 from ..processor import processor
 from . import ops
-from .maths import Maths
+from .maths.choice import Maths
 
 #: Guard words on each side of memory on the stack, and their size in bytes.
 _WORDS = f"<8 x i64> <{', '.join([f'i64 {WORD}'] * 8)}>"
@@ -242,7 +242,7 @@ class KernelFunction:
     def text(self) -> list[str]:
         """The complete function text around the lines."""
         self.leave()
-        operands = [x for s in ir.walk(self.kernel.body) for x in ir.operands_of(s)]
+        operands = [x for s in queries.walk(self.kernel.body) for x in queries.operands_of(s)]
         operands += [part for x in operands if isinstance(x, tuple) for part in x]
         narrow = {x for x in operands if type(x) is ir.Param}
         head = [f"  %g{x.slot} = fptrunc double %f{x.slot} to float" for x in narrow if x.dtype == np.float32]

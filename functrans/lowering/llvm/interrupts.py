@@ -17,9 +17,9 @@ from math import prod
 from typing import Any
 
 from ...core.scalar_functions import COSTS
-from ..loops import ir
+from ..loops import ir, queries
+from .c.pool import ROLE
 from .function import KernelFunction
-from .pool import ROLE
 
 #: The amount of work between two readings of the clock: about 20 us.
 BUDGET = 1 << 16
@@ -167,7 +167,7 @@ NEEDED_BY_HOST = {
 
 def is_innermost(body: ir.StatementList) -> bool:
     """Whether the body of a loop contains nothing that can be interrupted by itself."""
-    return not any(ir.is_long(s) or type(s) is ir.HostCall for s in ir.walk(body))
+    return not any(queries.is_long(s) or type(s) is ir.HostCall for s in queries.walk(body))
 
 
 class Work:
@@ -188,12 +188,12 @@ class Work:
                 case ir.If():
                     self.add(s.then, times, factors)
                     self.add(s.orelse, times, factors)
-                case ir.For() if not ir.is_long(s):
+                case ir.For() if not queries.is_long(s):
                     known = type(s.start) is ir.Extent
                     if known and type(s.stop) is ir.Param:
                         self.add(s.body, times, (*factors, s.stop))
                     else:
-                        self.add(s.body, times * max(ir.rounds(s, UNKNOWN), 1), factors)
+                        self.add(s.body, times * max(queries.rounds(s, UNKNOWN), 1), factors)
                 case ir.Copy(target=target, source=source):
                     if target.place != source.place:
                         self.elements(target.shape, times, factors)

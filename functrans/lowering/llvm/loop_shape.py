@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..loops import ir
+from ..loops import ir, queries
 from ..loops.part_call import PartCall
-from ..loops.split_functions import shared
-from .maths import LIBM
+from ..loops.passes.split_functions import shared
+from .maths.choice import LIBM
 
 #: Loops with at most this many iterations, counting those of inner loops, may be unrolled; those with mathematical
 #: functions only up to the length of a vector: unrolled calls are computed one at a time.
@@ -31,7 +31,7 @@ def late_in(body: ir.StatementList, var: ir.Value | None) -> set[Any]:
     for s in body.statements:
         if type(s) is ir.Copy and not s.target.shape:
             written[s.target.place, ()] = written.get((s.source.place, ()))
-    operands = [x for s in body.statements for x in ir.operands_of(s)]
+    operands = [x for s in body.statements for x in queries.operands_of(s)]
     carried: dict[Any, Any] = {}
 
     def follows(s: ir.Load) -> bool:
@@ -51,17 +51,22 @@ def late_in(body: ir.StatementList, var: ir.Value | None) -> set[Any]:
             carried[s.value] = sets[s.var]
             late.add(s.value)
         elif type(s) in (ir.Let, ir.Load):
-            if not moving.isdisjoint(ir.operands_of(s)):
+            if not moving.isdisjoint(queries.operands_of(s)):
                 moving.add(s.value)
-            folds = any(carried.get(x) is s.value for x in ir.operands_of(s)) and operands.count(s.value) == 1
-            if (type(s) is ir.Load and follows(s)) or (not folds and not late.isdisjoint(ir.operands_of(s))):
+            folds = (
+                any(carried.get(x) is s.value for x in queries.operands_of(s))
+                and operands.count(s.value) == 1
+            )
+            if (type(s) is ir.Load and follows(s)) or (
+                not folds and not late.isdisjoint(queries.operands_of(s))
+            ):
                 late.add(s.value)
     return late
 
 
 def is_short(body: ir.StatementList, most: int = SHORT) -> bool:
     """Whether a block is a few operations, so that a copy costs little."""
-    statements = list(ir.walk(body))
+    statements = list(queries.walk(body))
     return len(statements) <= most and not any(type(s) in _LONG for s in statements)
 
 
@@ -69,7 +74,7 @@ def fails_inside(body: ir.StatementList) -> bool:
     """Whether a block may set the status and go on: in a loop inside, in a part, or in Python."""
     for s in shared(body):
         if type(s) in (ir.HostCall, PartCall) or (
-            type(s) in (ir.For, ir.While) and any(map(ir.may_fail, ir.bodies_of(s)))
+            type(s) in (ir.For, ir.While) and any(map(queries.may_fail, queries.bodies_of(s)))
         ):
             return True
         if type(s) is ir.If and (fails_inside(s.then) or fails_inside(s.orelse)):
@@ -81,8 +86,8 @@ def rounds_of_nest(s: ir.Statement) -> int:
     """The total number of iterations of the innermost loops; more than `SHORT` if unknown."""
     if type(s) is ir.While:
         return SHORT + 1
-    inner = sum(rounds_of_nest(x) for body in ir.bodies_of(s) for x in body.statements)
-    return max(ir.rounds(s, SHORT + 1), 0) * max(inner, 1) if type(s) is ir.For else inner
+    inner = sum(rounds_of_nest(x) for body in queries.bodies_of(s) for x in body.statements)
+    return max(queries.rounds(s, SHORT + 1), 0) * max(inner, 1) if type(s) is ir.For else inner
 
 
 def accumulators(body: ir.StatementList, varying: set[ir.Value]) -> int:
@@ -94,9 +99,9 @@ def accumulators(body: ir.StatementList, varying: set[ir.Value]) -> int:
             count += 1
         elif type(s) is ir.Store:
             count += varying.isdisjoint(s.index)
-        elif type(s) is ir.For and ir.rounds(s, SHORT) <= VECTOR:
+        elif type(s) is ir.For and queries.rounds(s, SHORT) <= VECTOR:
             inner = [x for x in s.body.statements if type(x) is not ir.Set]
-            count += max(ir.rounds(s, 0), 0) * accumulators(ir.StatementList(inner), varying)
+            count += max(queries.rounds(s, 0), 0) * accumulators(ir.StatementList(inner), varying)
         elif type(s) in (ir.Let, ir.Load, ir.Get):
             varying.add(s.value)
     return count
@@ -104,12 +109,12 @@ def accumulators(body: ir.StatementList, varying: set[ir.Value]) -> int:
 
 def calls_maths(body: ir.StatementList) -> bool:
     """Whether there are calls of mathematical functions."""
-    return any(type(s) is ir.Let and s.op in LIBM for s in ir.walk(body))
+    return any(type(s) is ir.Let and s.op in LIBM for s in queries.walk(body))
 
 
 def is_branchy(body: ir.StatementList) -> bool:
     """Whether an iteration is little more than a branch, which keeps it out of vectors, and never leaves the loop."""
-    kinds = {type(s) for s in ir.walk(body)}
+    kinds = {type(s) for s in queries.walk(body)}
     return ir.If in kinds and ir.Fail not in kinds and is_short(body) and not calls_maths(body)
 
 

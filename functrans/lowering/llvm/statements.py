@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...runtime.passes import PARTS, UNROLLING
-from ..loops import ir
-from ..loops.split_functions import PartCall, shared
+from ..loops import ir, queries
+from ..loops.passes.split_functions import PartCall, shared
 from . import ops
 from .calls import c_function, host_call, part_of, reserve, routine
 from .function import KernelFunction
@@ -202,7 +202,7 @@ class Statements(KernelFunction):
         self.lines.append(f"  br i1 {entered}, label %pre{n}, label %end{n}")
         self.mark(f"pre{n}")
         last = self.new(f"sub i64 {self.new(f'add i64 {start}, {stop}')}, 1") if s.reverse else ""
-        if ir.is_long(s) and is_innermost(s.body):
+        if queries.is_long(s) and is_innermost(s.body):
             self.countdown.pieces(s, start, stop, f"end{n}", lambda *piece: self.rounds(s, last, *piece))
         else:
             self.rounds(s, last, start, stop, f"end{n}")
@@ -213,7 +213,7 @@ class Statements(KernelFunction):
         before = self.label
         self.count += 1
         n = self.count
-        polled = ir.is_long(s) and not is_innermost(s.body)
+        polled = queries.is_long(s) and not is_innermost(s.body)
         work = work_of(self, s.body) if polled else ""
         self.lines.append(f"  br label %body{n}")
         self.mark(f"body{n}")
@@ -222,12 +222,12 @@ class Statements(KernelFunction):
         self.lines.append("")
         self.values[s.var] = self.new(f"sub i64 {last}, {counter}") if last else counter
         outer, self.accumulators = self.accumulators, accumulators(s.body, {s.var})
-        with self.in_sequence(ir.is_long(s) and not s.independent and not s.separate, s.body, s.var):
+        with self.in_sequence(queries.is_long(s) and not s.independent and not s.separate, s.body, s.var):
             self.body(s.body)
         self.accumulators = outer
         step = self.new(f"add nsw i64 {counter}, 1")
         again = self.new(f"icmp slt i64 {step}, {stop}")
-        if any(type(x) is ir.HostCall for x in ir.walk(s.body)):
+        if any(type(x) is ir.HostCall for x in queries.walk(s.body)):
             again = self.new(f"and i1 {again}, {self.is_good()}")
         if polled:
             self.countdown.spend(work, n, f"next{n}", end)

@@ -20,9 +20,9 @@ from ..blas import (
     symbol,
     thread_function,
 )
+from .c.pool import ROLE, RUN, pool_address
 from .gemm import own_gemm
 from .objects import LoadedCode, ObjectCode, load_object
-from .pool import ROLE, RUN, pool_address
 
 _GEMM = {symbol(f"{letter}gemm"): letter for letter in OWN_PRODUCTS}
 

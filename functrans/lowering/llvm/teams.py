@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..blas import GET_THREADS, SET_THREADS, can_set_threads
-from ..loops import ir
-from ..loops.sites import COUNTERS
-from ..loops.split_functions import PartCall, team_call
+from ..loops import ir, queries
+from ..loops.from_jaxpr.sites import COUNTERS
+from ..loops.passes.split_functions import PartCall, team_call
+from .c.pool import RUN
 from .interrupts import NEEDED_BY_POLL_IN_TEAM
-from .pool import RUN
 from .timing import note_chunks
 
 _BLAS = f"declare i32 @{GET_THREADS}()", f"declare void @{SET_THREADS}(i32)"
@@ -43,7 +43,7 @@ def run_team(fn: Any, s: ir.For, team: ir.Team) -> None:
         around = ([], []) if timed is None else note_chunks(fn, timed)
         fn.functions += _chunk(call, given, f"{name}.body", chunk, *around)
     blas = "ptr null, ptr null"
-    if any(type(x) is ir.Call for x in ir.walk(s.body)) and can_set_threads():
+    if any(type(x) is ir.Call for x in queries.walk(s.body)) and can_set_threads():
         # One thread of BLAS for each of ours.
         fn.globals[GET_THREADS], fn.globals[SET_THREADS] = _BLAS
         blas = f"ptr @{GET_THREADS}, ptr @{SET_THREADS}"

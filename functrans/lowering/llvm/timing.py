@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..loops import ir
-from ..loops.sites import HEADER, WORDS
+from ..loops.from_jaxpr.sites import HEADER, WORDS
 from ..processor import processor
 from ..undisturbed import undisturbed
 from .interrupts import IDENT, NOW

@@ -2,7 +2,7 @@
 
 Equal operations inside a block are shared. Only integers are folded, and little, so that a kernel's structure does not
 depend on sizes: extents combine to extents, zeros and ones disappear, and comparisons that the range of a variable
-decides (see `passes.int_ranges`).
+decides (see `passes.indices.int_ranges`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...core.casts import cast
 from ...core.dtypes import FLOAT16, FLOAT32, FLOAT64, KEY, is_low, memory_dtype, real_dtype
 from ...core.scalar_functions import COMPARISONS, result_dtype
 from ...core.values import ArrayLike
-from ...passes.int_ranges import (
+from ...passes.indices.int_ranges import (
     HIGHEST,
     LOWEST,
     UNKNOWN,

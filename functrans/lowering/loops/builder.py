@@ -17,7 +17,7 @@ from ...core.dtypes import memory_dtype, real_dtype, register_dtype
 from ...core.tape import TapeAval
 from ...runtime.config import config
 from ..blas import LETTERS, RETURNS, has_own_products
-from . import ir
+from . import ir, queries
 from .arithmetic import Arithmetic, make_const
 from .handles import Known, LocalHandle, Memory, Place, ScalarHandle, TapeMemory, View, Window, memory_key
 from .ir import INT64
@@ -131,7 +131,7 @@ class StatementBuilder(Arithmetic):
         then, declared = ir.StatementList(), len(self.kernel.buffers)
         with self.inside(then):
             yield
-        if ir.may_fail(then):
+        if queries.may_fail(then):
             self.append(ir.If(condition.operand, then, ir.StatementList()))
         else:
             del self.kernel.buffers[declared:]

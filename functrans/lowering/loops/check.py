@@ -12,7 +12,7 @@ import numpy as np
 from ...core.dtypes import real_dtype
 from ...core.scalar_functions import OPERATIONS, result_dtype
 from ...runtime.config import config
-from . import ir
+from . import ir, queries
 from .offsets import Offsets
 from .part_call import PartCall
 from .touches import touches, touches_of
@@ -265,7 +265,7 @@ class _Verifier:
                     self.operand(s.team.size, ir.INT64, scope)
                     self.define(s.team.worker, inner)
                 self.body(s.body, inner)
-                if s.independent and ir.rounds(s, 2) > 1:
+                if s.independent and queries.rounds(s, 2) > 1:
                     self.independence(s)
                 if s.team is not None:
                     self.team(s, s.team)
@@ -317,7 +317,7 @@ class _Verifier:
 
     def independence(self, loop: ir.For) -> None:
         """No iteration reads or writes an element that another one writes."""
-        inside = list(ir.walk(loop.body))
+        inside = list(queries.walk(loop.body))
         own = {s.var for s in inside if type(s) is ir.Declare}
         written = {touch.buffer.place for touch in touches(loop.body) if touch.writes}
         strides: dict[str, int] = {}
@@ -350,7 +350,7 @@ class _Verifier:
 
     def team(self, loop: ir.For, team: ir.Team) -> None:
         """Threads share no variable, and no scratch but that which has a row for each, or for each chunk."""
-        inside = list(ir.walk(loop.body))
+        inside = list(queries.walk(loop.body))
         own = {s.var for s in inside if type(s) is ir.Declare}
         numbers = loop.var, team.worker
         for s in inside:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
-from . import ir
+from . import ir, queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,5 +54,5 @@ def touches_of(statement: ir.Statement) -> tuple[Touch, ...]:
 
 def touches(body: ir.StatementList) -> Iterator[Touch]:
     """The uses of buffers by the statements of a block, at any depth."""
-    for statement in ir.walk(body):
+    for statement in queries.walk(body):
         yield from touches_of(statement)

@@ -12,7 +12,7 @@ from ...core.dtypes import is_low
 from ...runtime.context import run_quietly
 from ...runtime.libraries import numba
 from ..backend import Options, Origin, Run, UnsupportedKernelError
-from ..loops import ir
+from ..loops import ir, queries
 from . import runtime
 from .emit import emit_python
 
@@ -40,7 +40,7 @@ class Njit:
         """It supports kernels without BLAS, host calls, tapes, float16 and bfloat16."""
         if any(is_low(b.dtype) for b in kernel.buffers):
             return False
-        return not any(type(s) in (ir.Call, ir.HostCall, ir.Reserve) for s in ir.walk(kernel.body))
+        return not any(type(s) in (ir.Call, ir.HostCall, ir.Reserve) for s in queries.walk(kernel.body))
 
     def compile(self, kernel: ir.Kernel, options: Options, text: str = "") -> PythonCode:
         """See `Backend.compile`."""

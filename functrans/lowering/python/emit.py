@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..loops import ir
+from ..loops import ir, queries
 from ..loops.ir import INT64
 from .runtime import NAMES
 
@@ -93,18 +93,18 @@ class _SourceWriter:
         self.boxed: set[ir.LocalVar] = set()  # locals written by a routine: arrays of one element
         self.buffers = {id(b): self.name(b.name) for b in kernel.buffers}
         self.count(kernel.body)
-        self.fails = any(type(s) is ir.Fail for s in ir.walk(kernel.body))
+        self.fails = any(type(s) is ir.Fail for s in queries.walk(kernel.body))
 
     def count(self, body: ir.StatementList) -> None:
         """How often each value is used; a use inside a block counts as several."""
         for s in body.statements:
-            for x in ir.operands_of(s):
+            for x in queries.operands_of(s):
                 x = x.offset if type(x) is ir.Address else x
                 if type(x) is ir.Value:
                     self.uses[x] = self.uses.get(x, 0) + 1
                 elif type(x) is ir.LocalVar:
                     self.boxed.add(x)
-            for inner in ir.bodies_of(s):
+            for inner in queries.bodies_of(s):
                 self.count(inner)
 
     def name(self, base: str) -> str:
@@ -317,7 +317,7 @@ class _SourceWriter:
         if s.team is not None:
             self.exprs[s.team.worker] = _Expr("0", plain=True)
         self.nested(f"for {name} in range({bounds}):", s.body)
-        if self.fails and any(type(x) is ir.HostCall for x in ir.walk(s.body)):
+        if self.fails and any(type(x) is ir.HostCall for x in queries.walk(s.body)):
             self.line("    if status:")
             self.line("        break")
         self.taken.discard(name)
@@ -326,7 +326,7 @@ class _SourceWriter:
         self.flush()
         self.line("while True:")
         outer, self.indent = self.indent, self.indent + "    "
-        if any(type(x) is ir.Fail for part in (s.test, s.body) for x in ir.walk(part)):
+        if any(type(x) is ir.Fail for part in (s.test, s.body) for x in queries.walk(part)):
             self.line("if status:")
             self.line("    break")
         self.body(s.test)

@@ -21,7 +21,7 @@ from ...primitives.special.inverse_erf import quick_erfinv
 from ...runtime.libraries import numba, scipy
 from ..blas import LETTERS, RETURNS, python_routine
 from ..host.host_calls import from_python
-from ..loops import ir
+from ..loops import ir, queries
 
 _NUMPY = (
     *[name for name, f in FUNCTIONS.items() if f.numpy],
@@ -119,7 +119,7 @@ def namespace(kernel: ir.Kernel) -> dict[str, Any]:
     names.update(bits32=_bits32, bits64=_bits64, from_bits32=_from_bits32, from_bits64=_from_bits64)
     names.update(bits16=_bits16, from_bits16=_from_bits16)
     names.update(make_complex64=_complex_maker(np.complex64), make_complex128=_complex_maker(np.complex128))
-    for s in ir.walk(kernel.body):
+    for s in queries.walk(kernel.body):
         if type(s) is ir.Call:
             names[s.letter + s.routine] = python_routine(s.letter + s.routine, _result_letter(s))
     return names

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...runtime.context import LivingValues, new_lock
 from ..backend import Options, Origin
-from ..llvm import memory
+from ..llvm.c import memory
 from ..llvm.objects import libraries
 from ..llvm.store import forget
 from ..loops import ir

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...control.body_cache import interned
-from ...control.callback import Replay, made_before
+from ...control.bodies.cache import interned
+from ...control.callbacks.callback import Replay, made_before
 from ...control.hooks.traced_hooks import Form, TracedHooks, sites, specialized, state_among
 from ...core import (
     Eqn,
@@ -38,7 +38,7 @@ from ..host.debug_nans import look
 from ..host.explain_failure import call_host, evaluate_on_host, inputs
 from ..jaxpr.partition import HostStep
 from ..jaxpr.simplify import inlined
-from ..llvm.native_call import ARRAYS, matcher
+from ..llvm.c.native_call import ARRAYS, matcher
 from ..loops import ir
 from ..lower import LoweredKernel, lower
 from .cache import kernels

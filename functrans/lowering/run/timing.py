@@ -11,7 +11,7 @@ from ...runtime.context import Living
 from ...runtime.unusual import unusual
 from ..backend import Run
 from ..llvm.timing import EVENT, EVENTS, MIX, SHIFT, THREADS, clock
-from ..loops.sites import HEADER, WORDS, Sites, TimedSite
+from ..loops.from_jaxpr.sites import HEADER, WORDS, Sites, TimedSite
 
 #: The table of threads; kernels add to it, as Python does.
 _table = np.zeros(THREADS, np.int64)

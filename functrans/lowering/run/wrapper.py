@@ -11,7 +11,7 @@ import numpy as np
 
 from ...arrays.arguments import too_large
 from ...arrays.array import Array, weak, wrap
-from ...control.callback import made_before
+from ...control.callbacks.callback import made_before
 from ...core.aval import Aval
 from ...core.backward_state import StateAval, state_number
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
@@ -25,10 +25,10 @@ from ..host.debug_nans import any_fault
 from ..host.explain_failure import call_host, call_host_into, out_of_memory
 from ..host.host_calls import HostEquation
 from ..jaxpr.partition import HostStep, ViewStep
-from ..llvm.memory import LEAST
-from ..llvm.native_call import TIDY, result_maker
-from ..loops import ir
-from ..loops.sites import COUNTERS
+from ..llvm.c.memory import LEAST
+from ..llvm.c.native_call import TIDY, result_maker
+from ..loops import ir, queries
+from ..loops.from_jaxpr.sites import COUNTERS
 from .timing import Counters
 from .unit import KernelUnit
 
@@ -122,7 +122,7 @@ def write_wrapper(
 
 def may_fail(unit: KernelUnit) -> bool:
     """Whether a kernel may report failure."""
-    return any(type(s) is ir.Fail for s in ir.walk(unit.kernel.body))
+    return any(type(s) is ir.Fail for s in queries.walk(unit.kernel.body))
 
 
 def last_uses(jaxpr: Jaxpr, steps: Sequence[Step], failing: int) -> dict[Var, int]:

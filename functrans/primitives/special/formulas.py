@@ -1,8 +1,8 @@
 """Formulas of special functions that C and SciPy lack, written once for NumPy and for kernels.
 
 A formula is a function ``formula(f, *numbers)`` of a `FormulaArithmetic` and of float64 numbers. Eagerly the numbers
-are arrays (`on_arrays`), in a kernel they are values of an LLVM function (`lowering.llvm.own_maths`). So a formula has
-no branches: it combines alternatives by ``f.where``, and sums over tables by ``f.sums``.
+are arrays (`on_arrays`), in a kernel they are values of an LLVM function (`lowering.llvm.maths.own_maths`). So a
+formula has no branches: it combines alternatives by ``f.where``, and sums over tables by ``f.sums``.
 """
 
 from __future__ import annotations

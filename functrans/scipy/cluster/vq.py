@@ -13,7 +13,7 @@ from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, shape_of
 from ...runtime.module_getattr import module_attributes as _module_attributes
-from ..arguments import inexact
+from ..linalg.arguments import inexact
 
 __all__ = ["vq"]
 __getattr__, __dir__ = _module_attributes("functrans.scipy.cluster.vq", globals())

@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import numpy as fnp
 from ...core.values import ArrayLike
-from ...lax.while_loops import fori_loop, while_loop
+from ...lax.control_flow.while_loops import fori_loop, while_loop
 
 Product = Callable[[Any], Any]
 Solved = tuple[Any, Any, Any]

@@ -16,7 +16,7 @@ from ...core import ArgumentValueError, boundary, is_float
 from ...core.values import ArrayLike
 from ...frontend.checked import checked
 from ...lax.elementwise import stop_gradient
-from ...lax.solving import custom_linear_solve
+from ...lax.equations.solving import custom_linear_solve
 from ...runtime.module_getattr import module_attributes as _module_attributes
 from . import krylov
 from .operators import Vectors, in_dtype_of, matvec_of

@@ -15,7 +15,7 @@ from ...core import ArgumentError, LinAlgError, ShapeError, Tracer
 from ...core.values import ArrayLike, PyTree
 from ...flatten_util import ravel_pytree
 from ...frontend.pytree import tree_structure
-from ...lax.solution import SolutionSpec
+from ...lax.equations.solution import SolutionSpec
 from ...numpy.dispatch import array_operand
 from ...ops import segment_sum
 from ...primitives.ops import shape_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.values import Value
-from ...lax.while_loops import fori_loop
+from ...lax.control_flow.while_loops import fori_loop
 from ...primitives import ops
 from . import special as sp
 from .continuous import Continuous

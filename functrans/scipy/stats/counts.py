@@ -11,7 +11,7 @@ import numpy as np
 from ...api.vmap import vmap
 from ...core.kernel import BlockEmitter, IndexEmitter
 from ...core.values import ArrayLike, Value
-from ...lax.while_loops import while_loop
+from ...lax.control_flow.while_loops import while_loop
 from ...primitives import ops, special_ops
 from . import special as sp
 from .betas import betaincc

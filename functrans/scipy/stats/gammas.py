@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.values import ArrayLike, Value
-from ...lax.branching import cond
+from ...lax.control_flow.branching import cond
 from ...primitives import ops
 from . import special as sp
 from .continuous import Continuous

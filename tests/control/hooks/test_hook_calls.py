@@ -5,7 +5,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.control.body_cache import interned
+from functrans.control.bodies.cache import interned
 from functrans.control.hooks.hook_calls import FirstHook, Hook, MultiHook, PostAccumulateHook
 from functrans.control.hooks.traced_hooks import _same
 from functrans.core.aval import aval_of

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from functrans.lowering.loops import ir
+from functrans.lowering.loops import ir, queries
 from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.check import verify
 
@@ -96,8 +96,8 @@ def test_expressions_are_the_numbers_that_they_were(seed):
         inner = [s for s in b.statements if type(s) is ir.Let]
         copies = [(s, b.again(s, [_handle(b, a) for a in s.args])) for s in inner]
     verify(b.finish())
-    loops = [s for s in ir.walk(b.kernel.body) if type(s) is ir.For]
-    lets = [s for s in ir.walk(b.kernel.body) if type(s) is ir.Let]
+    loops = [s for s in queries.walk(b.kernel.body) if type(s) is ir.For]
+    lets = [s for s in queries.walk(b.kernel.body) if type(s) is ir.Let]
     for at in np.ndindex(7, 5):
         place = at[0] - 3, at[1] + 1
         value = run(lets, dict(zip([loop.var for loop in loops], place)))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from functrans.lowering.loops import ir
+from functrans.lowering.loops import ir, queries
 from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.check import LoopIRError, verify
 from functrans.lowering.loops.mapping import Mapping
@@ -11,7 +11,7 @@ F8, I8, I1 = np.dtype("f8"), np.dtype("i8"), np.dtype("i1")
 
 
 def lets(b):
-    return [s.op for s in ir.walk(b.finish().body) if isinstance(s, ir.Let)]
+    return [s.op for s in queries.walk(b.finish().body) if isinstance(s, ir.Let)]
 
 
 def test_equal_operations_become_one_within_their_scope():

@@ -5,7 +5,7 @@ import pytest
 
 from functrans.lowering.loops import ir
 from functrans.lowering.loops.check import LoopIRError, verified, verify, verify_parts, verify_plan
-from functrans.lowering.loops.split_functions import PartCall
+from functrans.lowering.loops.passes.split_functions import PartCall
 from functrans.runtime.config import config
 
 F8, F4, C16 = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.complex128)

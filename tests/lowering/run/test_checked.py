@@ -11,8 +11,9 @@ from functrans import lax
 from functrans.core import tape
 from functrans.errors import MemoryDamageError
 from functrans.lowering.backend import Options
-from functrans.lowering.loops import ir, split_functions
+from functrans.lowering.loops import ir
 from functrans.lowering.loops.builder import StatementBuilder
+from functrans.lowering.loops.passes import split_functions
 from functrans.lowering.loops.touches import Touch, touches_of
 from functrans.lowering.run import checked as guarding
 from functrans.lowering.run import executable

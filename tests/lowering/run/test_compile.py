@@ -12,7 +12,8 @@ import pytest
 
 from functrans.lowering.backend import Options
 from functrans.lowering.llvm import backend as native
-from functrans.lowering.llvm import maths, native_call
+from functrans.lowering.llvm.c import native_call
+from functrans.lowering.llvm.maths import choice as maths
 from functrans.lowering.loops import ir
 from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.run import compile as compiling

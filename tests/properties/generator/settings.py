@@ -8,7 +8,7 @@ from unittest import mock
 
 import functrans as ft
 from functrans.control.residuals import read_back
-from functrans.lowering.loops import parallel, split_functions
+from functrans.lowering.loops.passes import parallel, split_functions
 from functrans.runtime.passes import PASSES
 
 from .choices import Choices, drawn_by

@@ -1,0 +1,1 @@
+"""Bodies of loops, branches and calls: how they are built, kept, transformed and run."""

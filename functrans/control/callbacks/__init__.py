@@ -1,0 +1,1 @@
+"""Calls of users' Python functions from inside a program."""

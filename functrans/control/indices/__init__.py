@@ -1,1 +1,0 @@
-"""What is known of the indices of a loop: sums of iteration numbers, ranges, what is overwritten later."""

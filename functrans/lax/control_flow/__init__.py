@@ -1,0 +1,1 @@
+"""Loops, branches and prefix scans under JAX's names."""

@@ -1,0 +1,211 @@
+"""Mathematical functions as LLVM definitions: those that the C library lacks, those of `inline_maths` and `formulas`.
+
+Each is a function definition that is part of the kernel's module, for LLVM to inline.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ....core import scalar_functions
+from ....primitives.special.formulas import FORMULAS
+from ...blas import symbol
+from . import inverse_erf
+from .expr import Expr, FunctionText
+from .inline_maths import FUNCTIONS as ELEMENTARY
+
+FUNCTIONS = {**ELEMENTARY, "quick_erfinv": inverse_erf.double}
+#: Those with separate code for float32; the others are computed as doubles.
+SINGLE = {"quick_erfinv": inverse_erf.single}
+
+
+@dataclass(frozen=True)
+class FunctionDefinition:
+    """A function's symbol, the texts (by symbol) that define it, and the external symbols that it needs."""
+
+    symbol: str
+    texts: Mapping[str, str]
+    symbols: frozenset[str] = frozenset()
+
+
+@functools.cache
+def definition_of(name: str, t: str, kind: str) -> FunctionDefinition:
+    """The definition of a function of LLVM type `t`; `kind` distinguishes signed from unsigned integers."""
+    if t == "float" and name in SINGLE:
+        return _define_text(name, SINGLE[name], "float", "f32")
+    if t == "float":
+        double = definition_of(name, "double", kind)
+        return _narrowed(name, double, _arguments(name))
+    if kind in "iu":
+        return _opaque(t) if name == "opaque" else _integer_power(t)
+    if name in FUNCTIONS:
+        return _define_text(name, FUNCTIONS[name], "double", "f64")
+    if name in FORMULAS:
+        return _formula(name)
+    if routine := scalar_functions.FUNCTIONS[name].scipy:
+        part = scalar_functions.FUNCTIONS[name].part
+        return _scipy(name, routine, _arguments(name)) if part is None else _scipy_part(name, routine, part)
+    return _trigamma()
+
+
+def _define_text(
+    name: str, write: Callable[[FunctionText, Expr], Expr], t: str, suffix: str
+) -> FunctionDefinition:
+    f = FunctionText(f"functrans.{name}.{suffix}", t)
+    return _define(f.name, f.finish(write(f, f.arguments[0])))
+
+
+def _arguments(name: str) -> list[str]:
+    return ["%x", "%y", "%z", "%w"][: scalar_functions.FUNCTIONS[name].operands]
+
+
+def _define(name: str, text: str, symbols: frozenset[str] = frozenset(), **texts: str) -> FunctionDefinition:
+    return FunctionDefinition(name, {**texts, name: text}, symbols)
+
+
+def _narrowed(name: str, double: FunctionDefinition, arguments: list[str]) -> FunctionDefinition:
+    """A float32 function computed by the double one."""
+    own = f"functrans.{name}.f32"
+    widened = "\n".join(f"  {a}.w = fpext float {a} to double" for a in arguments)
+    text = f"""define internal float @{own}({", ".join(f"float {a}" for a in arguments)}) alwaysinline nounwind {{
+{widened}
+  %r = call double @{double.symbol}({", ".join(f"double {a}.w" for a in arguments)})
+  %n = fptrunc double %r to float
+  ret float %n
+}}"""
+    return FunctionDefinition(own, {**double.texts, own: text}, double.symbols)
+
+
+def _scipy(name: str, routine: str, arguments: list[str]) -> FunctionDefinition:
+    """A special function of SciPy, whose Cython form has an additional unused integer argument."""
+    own, target = f"functrans.{name}.f64", symbol(routine)
+    listed = ", ".join(f"double {a}" for a in arguments)
+    text = f"""declare double @{target}({"double, " * len(arguments)}i32)
+define internal double @{own}({listed}) alwaysinline nounwind {{
+  %r = call double @{target}({listed}, i32 0) nounwind willreturn memory(none)
+  ret double %r
+}}"""
+    return _define(own, text, frozenset({target}))
+
+
+def _scipy_part(name: str, routine: str, part: int) -> FunctionDefinition:
+    """One result of a special function of SciPy that writes two."""
+    own, target = f"functrans.{name}.f64", symbol(routine)
+    declaration = f"declare void @{target}(double, ptr, ptr)"  # shared with the other parts
+    text = f"""define internal double @{own}(double %x) noinline nounwind memory(none) {{
+  %both = alloca [2 x double]
+  %second = getelementptr double, ptr %both, i64 1
+  call void @{target}(double %x, ptr %both, ptr %second) nounwind willreturn memory(argmem: write)
+  %wanted = getelementptr double, ptr %both, i64 {part}
+  %r = load double, ptr %wanted
+  ret double %r
+}}"""
+    return _define(own, text, frozenset({target}), **{target: declaration})
+
+
+class _Formula(FunctionText):
+    """A formula's function (`formulas.FormulaArithmetic`), with the definitions that it needs."""
+
+    def __init__(self, name: str):
+        super().__init__(f"functrans.{name}.f64", "double", scalar_functions.FUNCTIONS[name].operands)
+        self.symbols: frozenset[str] = frozenset()
+
+    def where(self, condition: Expr, x: Any, y: Any) -> Expr:
+        """`x` where the condition holds, else `y`."""
+        return self.select(condition, x, y)
+
+    def equal(self, x: Expr, y: Any) -> Expr:
+        """Whether two floats are equal."""
+        return x.eq(y)
+
+    def call(self, name: str, *args: Expr) -> Expr:
+        """A mathematical function."""
+        if name == "sqrt":
+            return self.intrinsic(name, *args)
+        if name in FUNCTIONS:
+            return FUNCTIONS[name](self, *args)
+        definition = definition_of(name, "double", "f")
+        self.globals.update(definition.texts)
+        self.symbols |= definition.symbols
+        listed = ", ".join(f"double {a.text}" for a in args)
+        return self.new(f"call double @{definition.symbol}({listed})", "double")
+
+
+def _formula(name: str) -> FunctionDefinition:
+    """A function of `primitives.special.formulas`."""
+    f = _Formula(name)
+    text = f.finish(FORMULAS[name](f, *f.arguments))
+    return _define(f.name, text, f.symbols, **f.globals)
+
+
+def _opaque(t: str) -> FunctionDefinition:
+    """The integer itself, combined with a zero in memory, which to LLVM may be any number.
+
+    LLVM tries to replace what a loop computes from its index by variables that it adds to in each iteration. A sum of
+    the index and many other numbers, as in a hash, gives it so many ways to choose from that it takes half a second.
+    """
+    own, zero = f"functrans.opaque.{t}", "functrans.zero"
+    text = f"""define internal {t} @{own}({t} %x) alwaysinline nounwind {{
+  %z = load {t}, ptr @{zero}, !invariant.load !{{}}
+  %r = xor {t} %x, %z
+  ret {t} %r
+}}"""
+    return FunctionDefinition(own, {zero: f"@{zero} = dso_local global i64 0", own: text})
+
+
+def _integer_power(t: str) -> FunctionDefinition:
+    """Exponentiation by squaring; the exponent must not be negative."""
+    own = f"functrans.pow.{t}"
+    text = f"""define internal {t} @{own}({t} %x, {t} %n) nounwind {{
+entry:
+  br label %loop
+loop:
+  %r = phi {t} [ 1, %entry ], [ %r1, %loop ]
+  %b = phi {t} [ %x, %entry ], [ %b1, %loop ]
+  %k = phi {t} [ %n, %entry ], [ %k1, %loop ]
+  %odd = trunc {t} %k to i1
+  %rb = mul {t} %r, %b
+  %r1 = select i1 %odd, {t} %rb, {t} %r
+  %b1 = mul {t} %b, %b
+  %k1 = lshr {t} %k, 1
+  %done = icmp eq {t} %k1, 0
+  br i1 %done, label %end, label %loop
+end:
+  ret {t} %r1
+}}"""
+    return _define(own, text)
+
+
+def _trigamma() -> FunctionDefinition:
+    """The second derivative of the logarithm of the gamma function.
+
+    Uses reflection to x > 0 (DLMF 5.15.6), recurrence to x >= 12 (5.15.5), and an asymptotic series (5.15.8). Poles
+    give infinity.
+    """
+    f = FunctionText("functrans.trigamma.f64", "double")
+    x = f.arguments[0]
+    left = x <= 0.0
+    y = f.select(left, 1.0 - x, x)
+    low = y < 12.0
+    total = f.number(0.0)
+    for k in range(12):
+        s = y + float(k)
+        total = total + 1.0 / (s * s)
+    z = f.select(low, y + 12.0, y)
+    w = 1.0 / z
+    w2 = w * w
+    series = f.polynomial(w2, [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6])
+    tail = w + w2 * (0.5 + w * series)
+    right = f.select(low, total + tail, tail)
+    # sin(pi x) of the distance to the nearest integer, by its Taylor series: at most pi / 2.
+    distance = (x - f.intrinsic("rint", x)) * math.pi
+    d2 = distance * distance
+    taylor = [(-1) ** k / math.factorial(2 * k + 1) for k in range(12)]
+    ratio = math.pi / (distance * f.polynomial(d2, taylor))
+    reflected = ratio * ratio - right
+    pole = f.select(f.intrinsic("floor", x).eq(x), math.inf, reflected)
+    return _define(f.name, f.finish(f.select(left, pole, right)))

@@ -1,0 +1,1 @@
+"""What is known of the integers of a program: their ranges, and the sums that indices are."""
