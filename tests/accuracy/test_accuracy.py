@@ -38,6 +38,7 @@ def test_the_page_lists_the_functions():
     assert list(STATED) == [e.name for e in ENTRIES], "run python docs/generate_accuracy.py"
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if not e.slow], ids=lambda e: e.name)
 def test_few_points(entry):
     points = points_of(entry, ordinary=4)

@@ -210,6 +210,7 @@ def test_what_is_traced_under_it_is_cached_separately():
     assert len(traces) == 3
 
 
+@pytest.mark.slow
 def test_a_parameter_is_cast_once():
     """Several products of it keep one copy. An array that changes is cast at each use, and no trace leaks."""
 

@@ -226,6 +226,7 @@ def counted(program):
     return counting.count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_instants_by_chance(name):
     program = PROGRAMS[name]
@@ -236,6 +237,7 @@ def test_instants_by_chance(name):
     assert sweep(program, instants) < number // 4  # the count differs a little from run to run
 
 
+@pytest.mark.slow
 def test_every_instant_of_a_gradient():
     program = lambda k: [np.asarray(ft.grad(lambda x: Cube.apply(fnp.sin(x)) * k)(0.5))]
     sweep(program, range(1, counted(program)))

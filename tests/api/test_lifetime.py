@@ -72,6 +72,7 @@ def test_the_machine_code_goes_with_the_function():
     assert len(libraries) < held, "LLVM's library holds the memory"
 
 
+@pytest.mark.slow
 def test_functions_one_after_the_other_leave_nothing():
     """The bound allows for the object code that is kept, of small kernels some 2 kB each; a leak would take more."""
 

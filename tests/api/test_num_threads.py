@@ -283,6 +283,7 @@ def test_loops_inside_lanes_stay_in_their_thread():
     assert np.array_equal(run(f, 2, x), run(f, 1, x))
 
 
+@pytest.mark.slow
 def test_bad_numbers_of_threads():
     for bad in (0, -1, 2.0, "2", True, None):
         with pytest.raises(ConfigError, match=r"config\.num_threads must be an integer of at least 1"):

@@ -433,6 +433,7 @@ READER = """
 """
 
 
+@pytest.mark.slow
 def test_cloudpickle_takes_the_functions_and_classes_of_a_script_along():
     sent = subprocess.run([sys.executable, "-c", textwrap.dedent(SCRIPT)], stdout=subprocess.PIPE, check=True)
     got = subprocess.run(

@@ -132,6 +132,7 @@ def run(folder, name, *args):
     assert ended.returncode == 0
 
 
+@pytest.mark.slow
 def test_joblib(tmp_path):
     run(tmp_path, "joblib")
 
@@ -183,6 +184,7 @@ def test_a_fork_while_another_thread_makes_the_first_call(number):
     assert (found.returncode, found.stdout) == (0, "3\n"), (ORDERS[number], found.stderr)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_pools_of_processes(tmp_path, method):
     run(tmp_path, "pool", method)
@@ -212,6 +214,7 @@ def computes(f, n):
     return f(np.ones(4), -n) == -10.0 * n
 
 
+@pytest.mark.wide(2)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 @pytest.mark.parametrize("on_disk", [False, True])
@@ -314,6 +317,7 @@ except KeyboardInterrupt:
 )
 
 
+@pytest.mark.slow
 def test_a_notebook():
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(textwrap.dedent(c).strip()) for c in CELLS]

@@ -276,6 +276,7 @@ def unrolled(reverse):
     return run
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.integers(1, 9), st.integers(1, 10), st.booleans(), st.integers(1, 3))
 def test_scan_with_checkpoints_is_the_scan(length, every, reverse, unroll):
@@ -288,6 +289,7 @@ def test_scan_with_checkpoints_is_the_scan(length, every, reverse, unroll):
     equal(ft.jit(ft.grad(f, (0, 1, 2)))(*args), ft.grad(plain, (0, 1, 2))(*args))
 
 
+@pytest.mark.slow
 def test_scan_with_checkpoints_to_second_order_and_mapped():
     args = 0.7, np.array([0.3, -0.5]), RANDOM.normal(size=(7, 2))
     f, plain = scanned(lambda *a: lax.scan(*a, checkpoint_every=3)), scanned(unrolled(False))

@@ -21,6 +21,7 @@ def _spread_out_by_python(p):
     return s[0]
 
 
+@pytest.mark.slow
 def test_third_derivatives_add_cotangents_of_tapes():
     p = np.array([1.1, 0.7, 1.3])
     expected = ft.jacfwd(ft.jacfwd(ft.jacrev(_spread_out_by_python)))(p)
@@ -97,6 +98,7 @@ def test_what_a_condition_says_of_a_number_bounds_the_indices_of_the_derivative(
     assert "reserve" not in text
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("backend", ["llvm", "python"])
 def test_tapes_of_tapes_from_branches_that_did_not_run(backend):
     """The third derivative of a loop in a loop adds empty tapes of tapes to others."""

@@ -195,6 +195,7 @@ def test_many_calls_do_not_grow():
     assert resident() - before < 4e6  # each call keeps 8 kB
 
 
+@pytest.mark.slow
 def test_memory_of_a_vjp_is_freed_with_it():
     x = np.full(1000, 2.0)
     f = ft.jit(lambda x: fnp.sum(halvings(x)))

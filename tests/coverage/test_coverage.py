@@ -191,6 +191,7 @@ def test_value(entry):
             np.testing.assert_array_equal(x, y, err_msg=f"call {k} changed its argument")
 
 
+@pytest.mark.wide(2)
 @first_and_others("jit")
 def test_jit(entry, calls):
     """The compiled results, tangents and cotangents of all calls, in one kernel."""
@@ -212,6 +213,7 @@ def outputs(entry, call):
     return lambda *values: tuple(arrays(call(entry.subject, values)))
 
 
+@pytest.mark.wide(2)
 @first_and_others("vmap")
 def test_vmap(entry, calls):
     """Results, tangents and cotangents, mapped over all arguments, or over one with the axis last."""
@@ -235,6 +237,7 @@ def test_vmap(entry, calls):
                 close(g, np.stack(e), entry.rtol, f"call {k}, argument {only} mapped, result {i}")
 
 
+@pytest.mark.wide(2)
 @every("derivative")
 def test_derivative(entry):
     settings = [Setting(entry, call) for call in entry.calls]

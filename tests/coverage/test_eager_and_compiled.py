@@ -212,6 +212,7 @@ CASES = [
 ]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("entry", CASES)
 def test_eager_and_compiled(entry):
     """Each function in one dtype and one odd form, which its name chooses."""

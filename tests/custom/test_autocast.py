@@ -92,6 +92,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("rule", RULES)
 def test_backward_in_a_compiled_region(rule):
     """By the option, wherever the pullback is called; eagerly as where it is called."""

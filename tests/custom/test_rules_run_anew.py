@@ -273,6 +273,7 @@ def test_readers(reader):
     check("custom_jvp", reader, "cond", "jvp")
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("slope", SLOPES)
 @pytest.mark.parametrize("front", ["custom_vjp", "custom_jvp", "Function, both modes", "custom_root"])
 def test_transformations(front, slope):

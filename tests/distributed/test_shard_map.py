@@ -645,6 +645,7 @@ def test_buffers_of_kernels_are_passed_on():
     assert owners == [(False, False)] * 6
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("n", [2, 4])
 def test_gradients_over_processes(on_ranks, n):
     done = on_ranks(n, "gradients.py", timeout=120)

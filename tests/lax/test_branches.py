@@ -80,6 +80,7 @@ def test_while_loop_over_buffers_and_captured_values(way):
     assert_allclose(found[1], y)
 
 
+@pytest.mark.slow
 def test_derivatives_of_while_loop():
     assert_allclose(ft.grad(root)(2.0), 0.5 / np.sqrt(2))
     assert_allclose(ft.jit(ft.grad(root))(2.0), 0.5 / np.sqrt(2))
@@ -177,6 +178,7 @@ def test_the_branch_that_is_not_taken_does_not_matter():
         assert_allclose(way(ft.grad(lambda x: fnp.sum(ft.vmap(f)(x, m))))(x), [2.0, 1.0])
 
 
+@pytest.mark.slow
 def test_derivatives_of_branches():
     for x in (0.4, 2.5):
         check(log_or_line, x, order=2)

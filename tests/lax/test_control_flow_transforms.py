@@ -20,6 +20,7 @@ def same(a, b):
         assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_derivatives():
     def last(c, xs):
         return lax.scan(lambda c, x: (fnp.sin(c) * x + 0.3, c * c), c, xs)

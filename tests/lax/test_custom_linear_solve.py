@@ -154,6 +154,7 @@ def test_vmap_of_matrix_and_right_hand_side(name, axes):
             assert_allclose(found, way(reference)(*args), rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_laws():
     check(by(dense), A[:2, :2], B[:2])
     tridiagonal = lambda w, b: lax.custom_linear_solve(

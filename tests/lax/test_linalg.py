@@ -94,6 +94,7 @@ def test_cholesky_update(run, x):
         lax.linalg.cholesky_update(factor, w[:2])
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize(
     ("f", "args"),
     [

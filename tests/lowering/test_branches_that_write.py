@@ -318,6 +318,7 @@ def calls(r, a):
 NJIT = [garch, some_paths, two_arrays, rows_and_slices, waits, jumps, calls]
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("lanes", [False, True], ids=["alone", "lanes"])
 @pytest.mark.parametrize("f", NJIT, ids=lambda f: f.__name__)
 def test_a_step_of_njit_code_costs_the_same_for_larger_arrays(f, lanes, whole_cost):

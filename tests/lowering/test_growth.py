@@ -176,6 +176,7 @@ def test_a_loop_for_threads_more_costs_what_the_last_one_did():
     assert third - second <= 2.3 * (second - first)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("transformation", ["jit", "grad"])
 @pytest.mark.parametrize("program", [shifts, products, writes], ids=lambda f: f.__name__)
 def test_an_operation_more_costs_what_the_last_one_did(program, transformation):

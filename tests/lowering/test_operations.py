@@ -293,6 +293,7 @@ ONE_OPERAND = [
 ]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("options", ROUTES)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("name", ONE_OPERAND)

@@ -186,6 +186,7 @@ def test_jit(program):
     close([out], [program.value])
 
 
+@pytest.mark.wide(2)
 def test_jit_of_grad_and_grad_of_jit(program):
     expected = program.gradient(*program.args)
     close(ft.jit(program.gradient)(*program.args), expected)

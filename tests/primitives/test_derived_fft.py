@@ -60,6 +60,7 @@ DOMAINS = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("prim", DOMAINS, ids=str)
 def test_rules(prim):
     check_primitive(prim, DOMAINS[prim])

@@ -46,6 +46,7 @@ def check_stack(case, stack):
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("front", FRONTS)
 def test_as_autodiff_of_the_forward(front):
     @settings(max_examples=8, suppress_health_check=QUIET)
@@ -85,6 +86,7 @@ def test_values_of_special_numbers(case, number):
                 np.testing.assert_allclose(a, b, rtol=1e-6 if b.dtype.itemsize == 4 else 1e-12, atol=1e-300)
 
 
+@pytest.mark.slow
 @settings(max_examples=4, suppress_health_check=QUIET)
 @given(specs(most=3))
 def test_rules_pass_the_check(case):
@@ -199,6 +201,7 @@ SCALED_CASES = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=15, suppress_health_check=QUIET)
 @given(*SCALED_CASES)
 def test_a_scaled_rule_holds_at_every_level(name, front, scale, x, stack):

@@ -35,6 +35,7 @@ def _compare(function, most):
         assert distance(_draw(call), RECORDED[PLACES[call]]) <= CALLS[call], call
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_numbers_are_those_of_jax(function):
     _compare(function, 2)

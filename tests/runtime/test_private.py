@@ -184,6 +184,7 @@ def test_what_takes_something_else_is_named(path, monkeypatch):
         monkeypatch.undo()
 
 
+@pytest.mark.slow
 def test_the_doors_say_what_is_missing():
     """Of both directions, from the user's call."""
     program = """

@@ -90,6 +90,7 @@ def test_failures():
         assert not np.isfinite(solve_triangular(np.diag([1.0, 0.0]), np.ones(2))).all()
 
 
+@pytest.mark.slow
 def test_solve_sylvester_of_batches():
     rng = np.random.default_rng(3)
     a, b, q = rng.normal(size=(3, 2, 2)), rng.normal(size=(3, 3)), rng.normal(size=(2, 1, 2, 3))

@@ -167,6 +167,7 @@ PROGRAMS = {
 LOSS = "print(ft.grad(lambda a: a**2 + quad(lambda t: a * t, 0, 1)[0])(1.0))"
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_orders_of_imports(name):
     done = subprocess.run([sys.executable, "-c", f"{PROGRAMS[name]}\n{LOSS}"], capture_output=True, text=True)

@@ -477,6 +477,7 @@ def chain_by_hand(hook, x):
     return first(y, z, w), 2.0 * total * w
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("on_an_argument", [False, True], ids=["", "on an argument"])
 @pytest.mark.parametrize("layout", [layout for layout in BETWEEN if layout != "in a checkpoint"])
 @pytest.mark.parametrize("attach", ["register_hook", "cotangent_hook"])

@@ -141,6 +141,7 @@ def slope(f, point, direction, eps=1e-6):
     return (np.asarray(f(*ahead)) - np.asarray(f(*behind))) / (2 * eps)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_derivatives(f):
     direction = tuple(np.random.default_rng(1).normal(size=(2, N)))
@@ -184,6 +185,7 @@ def test_no_iteration_stores_an_array(f):
     assert largest_entry(ft.grad(f, argnums=(0, 1)), X, W) < X.nbytes
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("f", [by_rows, in_inner_loops, waiting])
 def test_second_derivatives_and_lanes(f):
     direction = np.random.default_rng(1).normal(size=N)

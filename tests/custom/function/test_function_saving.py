@@ -314,6 +314,7 @@ def test_reusable_by_default():
     np.testing.assert_array_equal(pull(np.ones(3))[0], pull(np.ones(3))[0])
 
 
+@pytest.mark.slow
 def test_freed_by_the_first_call():
     kept = []
 

@@ -269,6 +269,7 @@ def process(environment):
     return int(compiles), int(hits), numba, float(value)
 
 
+@pytest.mark.slow
 def test_processes(tmp_path):
     """A second process compiles nothing and imports no Numba; another processor's kernels are its own."""
     here = {"FUNCTRANS_CACHE_DIR": str(tmp_path / "cache")}

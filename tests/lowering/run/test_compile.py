@@ -92,6 +92,7 @@ def test_symbols_are_hashes_of_the_code():
     np.testing.assert_array_equal(y, 7 * np.arange(9.0))
 
 
+@pytest.mark.slow
 def test_symbols_are_the_same_in_every_process():
     code = """
 import numpy as np

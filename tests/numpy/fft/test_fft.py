@@ -172,6 +172,7 @@ def test_shifts(same, name):
 # --- derivatives and transformations ------------------------------------------------------------------------
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("n", [4, 5, 7])
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])
 @pytest.mark.parametrize("name", ONE)

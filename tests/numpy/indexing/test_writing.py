@@ -41,6 +41,7 @@ WRITTEN = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("case", WRITTEN)
 def test_changed_copies(case):
     name, x, *args = WRITTEN[case]
@@ -62,6 +63,7 @@ def test_changed_copies(case):
         ft.jit(lambda x: getattr(np, name)(x, *args))(x)
 
 
+@pytest.mark.slow
 def test_values_have_derivatives():
     check(lambda x, v: fnp.place(x, MASK, v, inplace=False), A, V)
     check(lambda x, v: fnp.put(x, np.array([3, 1, 3]), v, inplace=False), A, V)

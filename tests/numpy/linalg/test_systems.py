@@ -236,6 +236,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_transformations(name):
     f, *args = FUNCTIONS[name]

@@ -51,6 +51,7 @@ def test_one(same, p):
     same("polyint", p, -1)
 
 
+@pytest.mark.slow
 def test_derivatives():
     check(lambda p, x: fnp.polyval(p, x), P, Q)
     check(fnp.polyder, P)

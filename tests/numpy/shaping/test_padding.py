@@ -28,6 +28,7 @@ MODES = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("case", MODES)
 def test_modes(same, case):
     mode, options = case.split()[0], MODES[case]
@@ -48,6 +49,7 @@ def test_modes(same, case):
     check(lambda x: fnp.pad(x, ((1, 2), (4, 0)), mode, **options) ** 2, A)
 
 
+@pytest.mark.slow
 def test_numbers_have_derivatives():
     check(lambda x, v: fnp.pad(x, 2, "linear_ramp", end_values=v), A, np.array([1.0, 2.0]))
     check(lambda x, v: fnp.pad(x, 2, constant_values=v), A, np.array([1.0, 2.0]))
@@ -60,6 +62,7 @@ def test_empty_axes(same):
         same("pad", np.zeros((0, 2)), 1, mode)
 
 
+@pytest.mark.slow
 def test_a_function():
     def ours(vector, width, axis, kwargs):
         lo, hi = width

@@ -79,6 +79,7 @@ def test_interp_with_period(same):
     same("interp", x, [190, 20], [5, 6], period=0)
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("period", [None, 3.1])
 def test_interp_transformed(period):
     x = np.array([[-0.9, 0.1], [0.6, 1.2]])

@@ -62,6 +62,7 @@ def test_unique_along_an_axis(same):
     same("unique", [3, 1, 3], axis=0)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(VALUES, st.booleans())
 def test_unique_of_a_size(x, equal_nan):
@@ -111,6 +112,7 @@ def test_two_sets(name, kind, data):
         identical(fnp.isin(x, y, invert=True), np.isin(x, y, invert=True))
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(st.sampled_from(TWO[:-1]), INTEGERS, INTEGERS)
 def test_two_sets_of_a_size(name, x, y):

@@ -61,6 +61,7 @@ def test_empty(same):
     same("cov", np.zeros((0, 3)))
 
 
+@pytest.mark.slow
 def test_derivatives():
     check(fnp.cov, X, Y)
     check(fnp.corrcoef, X)

@@ -113,6 +113,7 @@ def test_several_axes(same):
     same("histogramdd", np.zeros((0, 2)), 3)
 
 
+@pytest.mark.slow
 def test_derivatives_in_weights_and_edges():
     x, y = RANDOM.uniform(0, 1, (2, 12))
     w = RANDOM.normal(size=12)

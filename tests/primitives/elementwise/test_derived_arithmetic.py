@@ -199,6 +199,7 @@ DOMAINS = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("prim", DOMAINS, ids=str)
 def test_rules(prim, cases_of):
     check_primitive(prim, cases_of(DOMAINS[prim]))

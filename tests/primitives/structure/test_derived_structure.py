@@ -350,6 +350,7 @@ CREATION = {create.iota_p: Domain(cases=tuple(Case((), params) for params in CRE
 DOMAINS = {**LINEAR, **SHAPES, **REDUCTIONS, **INDEXING, **ITEMS, **ALGEBRA, **CREATION}
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("prim", DOMAINS, ids=str)
 def test_rules(prim, cases_of):
     check_primitive(prim, cases_of(DOMAINS[prim]))

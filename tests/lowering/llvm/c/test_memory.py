@@ -186,6 +186,7 @@ def test_the_memory_of_a_dead_result_is_that_of_the_next(double):
     np.testing.assert_array_equal(y, 2 * x)
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("keep", [lambda y: y, lambda y: y[3:], lambda y: y.base, memoryview, np.asarray])
 def test_what_is_in_use_is_not_reused(double, keep):
     x = np.arange(N, dtype=float)

@@ -84,6 +84,7 @@ def test_the_gil_is_held_or_released():
     assert actual == [0]
 
 
+@pytest.mark.slow
 def test_references_are_neither_lost_nor_leaked():
     _engine, address = compiled(WORD, "word")
     owner = Owner()
@@ -101,6 +102,7 @@ def test_references_are_neither_lost_nor_leaked():
     assert gone() is None
 
 
+@pytest.mark.slow
 def test_the_second_call_of_a_program_without_kernels_in_a_new_process():
     """Nothing has been loaded then that makes LLVM search the process for the functions of Python."""
     code = "import numpy as np, functrans as ft; f = ft.jit(np.fft.fft); f(np.ones(3)); print(f(np.ones(3)))"

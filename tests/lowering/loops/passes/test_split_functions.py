@@ -106,6 +106,7 @@ def test_statements_that_need_a_value_stay_together(monkeypatch):
     np.testing.assert_allclose(out, expected, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_tapes_keep_the_extents_that_their_room_depends_on(stage, monkeypatch):
     """The size of a record is in no load or store of the part that makes room for it."""
     monkeypatch.setattr(split_functions, "FEWEST", 8)
