@@ -27,8 +27,8 @@ from .api.compiled.jitted import Jitted
 from .api.compiled.lowered import Compiled, Traced
 from .api.encoding import decode_jaxpr, decode_tree, encode_jaxpr, encode_tree
 from .core import Jaxpr, current_trace, eval_trace, has_subjaxprs, run_with, subjaxprs
-from .errors import ArgumentError, ArgumentValueError, ExportError, FunctransError
-from .frontend.arguments import check_function
+from .errors import ArgumentValueError, ExportError, FunctransError
+from .frontend.arguments import check_function, path_of
 from .frontend.pytree import tree_structure, tree_unflatten
 from .lowering.jaxpr.simplify import inlined
 from .lowering.llvm.objects import ObjectCode
@@ -116,7 +116,7 @@ def save(path: Any, fun: Callable[..., Any], *examples: Any, cpu: str = "native"
     >>> value, gradient.shape
     (Array(0.), (3,))
     """
-    name = _path("save", path)
+    name = path_of("export.save: path", path)
     check_function("export.save", fun)
     if cpu != "native" and cpu not in LEVELS:
         raise ArgumentValueError(
@@ -186,7 +186,7 @@ def load(path: Any) -> Exported:
     >>> export.load(path)(np.arange(3.0))
     Array([0., 2., 4.])
     """
-    name = _path("load", path)
+    name = path_of("export.load: path", path)
     description, images = _read(name)
     theirs, ours = description["version"], _version()
     if theirs.split(".")[:2] != ours.split(".")[:2]:
@@ -277,14 +277,6 @@ def _version() -> str:
 
 
 # --- files --------------------------------------------------------------------------------------------------
-
-
-def _path(function: str, path: Any) -> str:
-    if not isinstance(path, (str, os.PathLike)):
-        raise ArgumentError(
-            f"export.{function}: path must be a str or a path, got {type(path).__name__} {path!r}"
-        )
-    return os.fspath(path)
 
 
 def _write(path: str, data: bytes) -> None:

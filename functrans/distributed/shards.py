@@ -21,7 +21,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core.low_precision import bfloat16, names_bfloat16
-from ..errors import ArgumentError, CheckpointError, FunctransError, ShardingError
+from ..errors import CheckpointError, FunctransError, ShardingError
+from ..frontend.arguments import path_of
 from .communicator import Communicator, bytes_of
 
 __all__ = ("load", "read_notes", "rows", "save")
@@ -99,7 +100,7 @@ def save(
     >>> np.array_equal(shards.load(folder)["table"], table)
     True
     """
-    folder, c = _folder("save", path), communicator
+    folder, c = path_of("shards.save: path", path), communicator
     mine = {key: _own(key, x, whole.get(key), c) for key, x in arrays.items()}
     c.agree("\n".join(_described(key, x, whole.get(key)) for key, x in arrays.items()))
     name = _agreed_name(c)
@@ -124,14 +125,6 @@ def save(
     if c.rank == 0:
         _remove_others(folder, {name for _, name, _ in reports})
     c.barrier()
-
-
-def _folder(function: str, path: Any) -> str:
-    if not isinstance(path, str | os.PathLike):
-        raise ArgumentError(
-            f"shards.{function}: path must be a str or a path, got {type(path).__name__} {path!r}"
-        )
-    return os.fspath(path)
 
 
 def _own(key: str, x: np.ndarray, n: int | None, c: Communicator) -> np.ndarray:
@@ -243,7 +236,7 @@ def load(path: Any, communicator: Communicator | None = None) -> dict[str, np.nd
     >>> run_threads(2, "dp", lambda mesh: shards.load(folder, mesh.communicator("dp"))["w"])
     [array([1., 2.]), array([3., 0.])]
     """
-    folder = _folder("load", path)
+    folder = path_of("shards.load: path", path)
     size, rank = (1, 0) if communicator is None else (communicator.size, communicator.rank)
     found = {}
     for key, (dtype, shape, divided, chunks) in _read_index(folder)[0].items():
@@ -277,7 +270,7 @@ def read_notes(path: Any) -> Any:
     >>> shards.read_notes(folder)
     {'step': 10}
     """
-    return _read_index(_folder("read_notes", path))[1]
+    return _read_index(path_of("shards.read_notes: path", path))[1]
 
 
 def _read_index(folder: str) -> tuple[dict[str, tuple[np.dtype, list[int], bool, list[Any]]], Any]:

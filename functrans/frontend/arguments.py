@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -47,6 +48,14 @@ def check_function(what: str, fun: Any) -> None:
         raise ArgumentError(
             f"{what}: the argument must be a function, got {str(fun)[:60]!r} of type {type(fun).__name__}"
         )
+
+
+def path_of(what: str, path: object) -> str:
+    """The name of a file or folder, or `ArgumentError` for what is neither a str nor a path."""
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(name, str):
+        raise ArgumentError(f"{what} must be a str or a path, got {type(path).__name__} {str(path)[:60]!r}")
+    return name
 
 
 def check_positional(what: str, keywords: Collection[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..api.bodies import as_expected
+from ..arrays.arguments import FLAG
 from ..control.bodies.enclosed import enclosed, with_bodies
 from ..core import (
     ArgumentError,
@@ -155,10 +156,11 @@ def rewrite(jaxpr: Jaxpr, rules: Sequence[Rule] | Rule, *, repeat: bool = False)
       return (b,)
     """
     check_jaxpr_type("rewrite", jaxpr)
-    rules = [rules] if isinstance(rules, Rule) else list(rules)
+    rules = [rules] if isinstance(rules, Rule) or not isinstance(rules, Sequence) else list(rules)
     for rule in rules:
         if not isinstance(rule, Rule):
             raise RewriteError(f"rewrite: rules must be of type Rule, got {str(rule)[:60]!r}")
+    FLAG.check(repeat, "rewrite", "repeat")
     most = _MORE_REWRITES + _REWRITES_PER_EQUATION * _size(jaxpr)
     total = 0
     while True:

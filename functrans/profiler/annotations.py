@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core import ArgumentError
 from ..errors.source import user_source
+from ..frontend.arguments import path_of
 from ..runtime.context import F
 from ..runtime.unusual import unusual
 from .recorder import Recorder, now
@@ -47,6 +48,7 @@ def trace(
     ...     [path.name for path in Path(folder).rglob("*.gz")]
     ['perfetto_trace.json.gz']
     """
+    log_dir = path_of("profiler.trace: log_dir", log_dir)
     session = Profile()
     try:
         with session:

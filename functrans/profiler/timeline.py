@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ..core import ArgumentValueError, Source
+from ..frontend.arguments import path_of
 from .lines import KINDS, CountedKernel
 from .recording import Recording
 
 
 def write_trace(path: str | PathLike[str], parts: list[Recording]) -> None:
     """Write the file; see `Profile.save`."""
-    target = Path(path)
+    target = Path(path_of("profile.save: path", path))
     if not target.name.endswith((".json", ".json.gz")):
         raise ArgumentValueError(
             f"profile.save: the name must end with .json or .json.gz, got {target.name!r}"

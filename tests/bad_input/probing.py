@@ -167,7 +167,7 @@ def names(error: BaseException, probe: Probe) -> bool:
     if re.search(rf"\b{re.escape(stem)}\b", text, re.IGNORECASE):
         return True
     if re.search(
-        r"\b(argument|operand|array|list|leaf|axis|axes|shapes?|dtypes?|index|indices|size)\b", text
+        r"\b(argument|operand|input|array|list|leaf|axis|axes|shapes?|dtypes?|index|indices|size)\b", text
     ):
         return True
     value = VALUES[probe.value]()
