@@ -11,8 +11,8 @@ The modules ``jax``, ``jax.numpy``, ``jax.lax`` and so on then have functrans's 
 `functrans.jax_modules.names`. A name that functrans does not have raises an `AttributeError`, or an `ImportError`, that
 says so.
 
-Options are set to what JAX does: `config.index_errors` and `config.linalg_errors`. Other semantics stay NumPy's:
-docs/jax_libraries.md lists them.
+`config.jax_semantics` is set: dtypes are promoted as in JAX, and have 32 bits unless ``JAX_ENABLE_X64`` is set.
+docs/jax_libraries.md lists what differs from JAX.
 """
 
 from __future__ import annotations
@@ -21,12 +21,24 @@ import os
 import runpy
 import sys
 
+from .errors import ConfigError
 from .jax_modules.finder import install
 from .runtime.config import config
 
 __all__: list[str] = []
 
 _USAGE = "usage: python -m functrans.as_jax (script.py | -m module | -c program) [arguments]"
+
+
+def _reads_as_true(variable: str) -> bool:
+    """Whether an environment variable says yes, in one of the words that JAX takes."""
+    text = os.environ.get(variable, "0").lower()
+    if text not in (*_TRUE, *_FALSE):
+        raise ConfigError(f"environment variable {variable} must be 0 or 1, got {text!r}")
+    return text in _TRUE
+
+
+_TRUE, _FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off", "")
 
 
 def main() -> None:
@@ -48,6 +60,7 @@ def main() -> None:
 
 
 install()
-config.index_errors, config.linalg_errors = "clamp", "nan"
+config.jax_semantics = True
+config.enable_x64 = _reads_as_true("JAX_ENABLE_X64")
 if __name__ == "__main__":
     main()

@@ -108,12 +108,12 @@ def no_tracing(new_val: bool = True) -> Override:
 
 @checked
 def enable_x64(new_val: bool = True) -> Override:
-    """Accepted for compatibility with JAX: 64-bit types are always enabled.
+    """Whether arrays may have 64 bits, within a block: ``config.patch(enable_x64=new_val)``.
 
     Raises
     ------
     ConfigError
-        For ``enable_x64(False)``: make the arguments float32 instead.
+        For ``enable_x64(False)`` without ``config.jax_semantics``: make the arguments float32 instead.
 
     Examples
     --------

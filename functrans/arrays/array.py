@@ -15,7 +15,7 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -35,6 +35,7 @@ from ..core import (
     is_held,
     is_low,
     memory_dtype,
+    narrow_array,
     operators,
 )
 from ..core.autocast import casts_here
@@ -54,7 +55,8 @@ _getitem = np.ndarray.__getitem__
 _flags = vars(np.ndarray)["flags"].__get__
 
 
-_NUMBER_DTYPES = frozenset(map(np.dtype, PYTHON_NUMBERS))
+#: The dtypes of Python's numbers, with 64 bits or without.
+_NUMBER_DTYPES = frozenset(map(np.dtype, (*PYTHON_NUMBERS, np.int32, np.float32, np.complex64)))
 
 
 def wrap(x: ArrayLike) -> Any:
@@ -71,6 +73,8 @@ def wrap(x: ArrayLike) -> Any:
         if not isinstance(x, np.generic | bool):
             return x
         x = _asarray(x)
+    if unusual.narrow:
+        x = narrow_array(x)
     array = _view(x, Array)
     _setflags(array, False)  # type: ignore[call-arg]  # by position: half the time of write=False
     return array
@@ -80,6 +84,8 @@ def weak(x: np.ndarray) -> Any:
     """A value that promotes like a Python number, as the user's `WeakArray` without axes."""
     if x.dtype not in _NUMBER_DTYPES:
         return wrap(x)
+    if unusual.narrow:
+        x = _asarray(narrow_array(x))
     array = _view(x, WeakArray)
     _setflags(array, False)  # type: ignore[call-arg]
     return array
@@ -271,12 +277,16 @@ class Array(np.ndarray, metaclass=_ArrayType):
         except (IndexError, MemoryError) as error:
             if holds_tracers(index):
                 return operators.operator["getitem"](self, index)
-            if (
-                kind is not int and config.index_errors == "clamp"
-            ):  # by an integer, Python's iteration finds the end
+            if config.index_errors == "clamp":
                 return wrap(operators.operator["getitem"](plain, index))
             raise refusals.refused(error, "getitem", operators.operator["getitem"], plain, index) from None
         return part if _flags(self).writeable else wrap(part)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The parts along the first axis."""
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return map(self.__getitem__, range(len(self)))
 
     @property
     def at(self) -> Any:

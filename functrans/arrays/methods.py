@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ..core import PYTHON_NUMBERS, Tracer, is_held, is_inexact, is_low, operators, promotes_as_jax
+from ..core import (
+    PYTHON_NUMBERS,
+    Tracer,
+    has_jax_semantics,
+    is_held,
+    is_inexact,
+    is_low,
+    operators,
+    promotes_as_jax,
+)
 from ..core.autocast import casts_here
 from ..core.casts import cast, numpy_agrees
 from ..core.debug_nans import looks_for_faults
@@ -49,8 +58,11 @@ def _by_functrans(called: str, *operands: Any) -> bool:
     has slow products.
     """
     asked = casts_here(called) or looks_for_faults()
-    if not asked and len(operands) > 1 and promotes_as_jax():
-        asked = len({x.dtype for x in operands if isinstance(x, _ndarray | np.generic | Tracer)}) > 1
+    if (
+        not asked and promotes_as_jax()
+    ):  # NumPy agrees on floating point of one dtype, and on Python numbers beside it
+        dtypes = {x.dtype for x in operands if isinstance(x, _ndarray | np.generic | Tracer)}
+        asked = len(dtypes) > 1 or not all(map(is_inexact, dtypes)) or any(type(x) is list for x in operands)
     if asked and all(type(x) in _KNOWN or isinstance(x, np.generic | Tracer) for x in operands):
         return True
     return any(is_low(x.dtype) for x in operands if isinstance(x, _ndarray | np.generic))
@@ -205,7 +217,7 @@ def _plain_method(name: str) -> Callable[..., Any]:
         if (
             has_tracer(args)
             or (kwargs and has_tracer(kwargs))
-            or (unusual.used and (casts_here(name) or (sums and (is_low(self.dtype) or looks_for_faults()))))
+            or (unusual.used and (casts_here(name) or (sums and _computes_sums(self.dtype))))
         ):
             return operators.method[name](self, *args, **kwargs)
         check_out(name, kwargs)
@@ -222,6 +234,11 @@ def _plain_method(name: str) -> Callable[..., Any]:
 
     _named(method, name).__doc__ = f"Like `numpy.ndarray.{name}`; the result is an `Array`."
     return method
+
+
+def _computes_sums(dtype: np.dtype) -> bool:
+    """Whether functrans computes sums, not NumPy, which rounds at each step, or has other dtypes than JAX."""
+    return is_low(dtype) or looks_for_faults() or has_jax_semantics()
 
 
 def _load_dtypes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

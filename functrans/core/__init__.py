@@ -18,6 +18,7 @@ from .debug_nans import *
 from .dtypes import *
 from .evaluation import *
 from .ir import *
+from .jax_dtypes import *
 from .kernel import *
 from .low_precision import *
 from .named_axes import *

@@ -12,7 +12,9 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..runtime.device import CPU
+from ..runtime.unusual import unusual
 from .dtypes import dtype_name, float0, is_inexact
+from .jax_dtypes import is_narrow
 from .values import ArrayLike, Param
 
 #: Python's numbers, which are weak values (a bool is not), and all Python scalars.
@@ -200,6 +202,12 @@ _WEAK: dict[type, Aval] = {
 }
 
 
+#: The same while 64 bits are off.
+_NARROW: dict[type, Aval] = {
+    kind: Aval((), narrow, aval.weak)
+    for (kind, aval), narrow in zip(_WEAK.items(), map(np.dtype, (bool, np.int32, np.float32, np.complex64)))
+}
+
 _WITH_DTYPE = (np.ndarray, np.generic)
 
 
@@ -208,7 +216,9 @@ def aval_of(x: ArrayLike) -> Aval:
     if isinstance(x, _WITH_DTYPE):
         return Aval(x.shape, x.dtype)
     aval = _WEAK.get(type(x))
-    return x.aval if aval is None else aval
+    if aval is None:
+        return x.aval
+    return _NARROW[type(x)] if unusual.narrow and is_narrow() else aval
 
 
 class Zero:

@@ -22,9 +22,9 @@ from ..errors import (
     UnsupportedDtypeError,
 )
 from ..errors.source import Place
-from ..runtime.config import Config, config
 from ..runtime.context import pass_on
 from ..runtime.unusual import unusual
+from .jax_dtypes import join, narrowed, promotes_as_jax
 from .low_precision import FLOAT16, FLOAT32, LOW, as_dtype, bfloat16, is_bfloat16, is_low, loop_dtypes
 from .values import DTypeLike, Value
 
@@ -250,7 +250,7 @@ def canonical(dtype: DTypeLike, what: str = "dtype argument") -> np.dtype:
         raise UnsupportedDtypeError(
             f"{what}: {dtype!r} is not a dtype ({error}); use one of {', '.join(map(str, SUPPORTED))}"
         ) from None
-    return check_supported(converted, what)
+    return narrowed(check_supported(converted, what))
 
 
 def dtype_name(dtype: np.dtype) -> str:
@@ -330,11 +330,11 @@ def python_scalar_dtype(cls: type) -> np.dtype:
         raise UnsupportedDtypeError(
             f"{cls.__name__} is not a Python scalar type: use bool, int, float or complex"
         )
-    return dtype
+    return narrowed(dtype)
 
 
 def promote(dtypes_and_weak: Sequence[tuple[np.dtype, bool]]) -> tuple[np.dtype, bool]:
-    """The common dtype of several operands, as ``np.result_type`` says.
+    """The common dtype of several operands, as ``np.result_type`` says, or JAX's lattice where `config` asks for it.
 
     Parameters
     ----------
@@ -359,26 +359,11 @@ def promote(dtypes_and_weak: Sequence[tuple[np.dtype, bool]]) -> tuple[np.dtype,
     >>> promote([(np.dtype("float32"), False), (np.dtype("complex128"), True)])
     (dtype('complex64'), False)
     """
-    if _promotion.ever_changed and promotes_as_jax():
-        dtypes_and_weak = _in_lattice(dtypes_and_weak)
+    if promotes_as_jax() and dtypes_and_weak and not any(dtype == KEY for dtype, _ in dtypes_and_weak):
+        return join(tuple(dtypes_and_weak)), all(weak for _, weak in dtypes_and_weak)
     if len(dtypes_and_weak) == 2:
         return _promote_pair(*dtypes_and_weak[0], *dtypes_and_weak[1])
     return _promote_many(tuple(dtypes_and_weak))
-
-
-_promotion = Config.numpy_dtype_promotion
-
-
-def promotes_as_jax() -> bool:
-    """Whether dtypes are promoted by JAX's lattice."""
-    return config.numpy_dtype_promotion == "jax"
-
-
-def _in_lattice(dtypes_and_weak: Sequence[tuple[np.dtype, bool]]) -> Sequence[tuple[np.dtype, bool]]:
-    """Those that count in JAX's lattice: beside floating point, integers do not. Otherwise the two agree."""
-    if not any(is_inexact(dtype) for dtype, weak in dtypes_and_weak if not weak):
-        return dtypes_and_weak
-    return [(dtype, weak) for dtype, weak in dtypes_and_weak if weak or not is_integer(dtype)]
 
 
 @lru_cache(maxsize=4096)

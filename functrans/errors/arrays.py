@@ -7,7 +7,7 @@ import numpy as np
 from .base import FunctransError
 
 
-class ShapeError(FunctransError, ValueError):
+class ShapeError(FunctransError, ValueError, TypeError):
     """The shapes of the operands do not match.
 
     >>> import functrans.numpy as fnp
@@ -60,7 +60,7 @@ class UnsupportedDtypeError(DtypeError):
     """
 
 
-class ArgumentError(FunctransError, TypeError):
+class ArgumentError(FunctransError, TypeError, ValueError):
     """An argument has the wrong type: a value that is not an array, a wrong `argnums`, a bad option.
 
     >>> import functrans as ft
@@ -73,7 +73,7 @@ class ArgumentError(FunctransError, TypeError):
     """
 
 
-class ArgumentValueError(FunctransError, ValueError):
+class ArgumentValueError(FunctransError, ValueError, TypeError):
     """An argument has the right type but an invalid value.
 
     >>> import functrans as ft

@@ -18,10 +18,12 @@ from ..arrays.ref import Ref, refused
 from ..core.aval import Aval, aval_of
 from ..core.backward_state import BackwardState, StateAval, state_value
 from ..core.dtypes import HELD, is_held, native
+from ..core.jax_dtypes import narrow_array
 from ..core.trace import Tracer, leaked
 from ..core.values import ArrayLike, Value
 from ..errors import ArgumentError, BackwardStateError, DtypeError, RefError
-from ..primitives.operands import PYTHON_KEYS, plain
+from ..primitives.operands import PYTHON_KEYS, narrow, plain
+from ..runtime.unusual import unusual
 from .pytree import LEAF, PyTree, PyTreeDef, leaf_path, tree_flatten, tree_flatten_with_path, tree_unflatten
 from .pytree.nodes import KeyPath, SequenceKey, keystr
 from .structs import described
@@ -110,6 +112,8 @@ def value_of(x: Any, where: Callable[[], str]) -> Any:
         if x.dtype not in HELD:
             x = native(plain(x, where()), where())
             kind = np.ndarray
+        if unusual.narrow:
+            x = narrow_array(x)
         return x if kind is np.ndarray or isinstance(x, np.generic) else plain(x, where())
     if kind is BackwardState:
         return state_value(x)
@@ -179,6 +183,8 @@ def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], P
     leaves, treedef = flatten_values(tree, lambda path: f"{_RESULT}{name_of(fun)}{keystr(path)}")
     if any(type(aval_of(x)) is StateAval for x in leaves):
         raise BackwardStateError(f"{name_of(fun)} returns its BackwardState; only arguments are one")
+    if unusual.narrow:
+        leaves = list(map(narrow, leaves))
     return [read_only_copy(x) for x in leaves], treedef
 
 

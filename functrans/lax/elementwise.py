@@ -226,7 +226,7 @@ def div(x: ArrayLike, y: ArrayLike) -> Any:
     if is_inexact(dtype_of(a)):
         return finish(_bound(ops.div_p, (a, b)))
     whole = ops.sub_p.bind(a, _bound(ops.fmod_p, (a, b)))
-    return finish(ops.floor_divide_p.bind(whole, b))
+    return finish(ops.or_for_zero(ops.floor_divide_p.bind(whole, b), b, -1))
 
 
 @checked

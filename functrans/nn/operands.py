@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..core import FLOAT64, DtypeError, is_bfloat16
+from ..core import DtypeError, default_float, is_bfloat16
 from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..frontend.docstrings import with_sections
@@ -45,7 +45,9 @@ def real_operand(x: Value, name: str, position: int = 0) -> Value:
         return value
     if dtype.kind == "c":
         raise DtypeError(f"{name}: argument {position} is complex; take its real part, or its absolute value")
-    return with_weak_numbers(value) if is_bfloat16(dtype) else ops.convert(value, FLOAT64)
+    return (
+        with_weak_numbers(value) if is_bfloat16(dtype) else ops.convert(value, default_float(dtype_of(value)))
+    )
 
 
 def inexact_operand(x: Value, name: str) -> Any:

@@ -9,7 +9,17 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from ..arrays.array import Array, WeakArray
-from ..core import PYTHON_KEYS, Tracer, aval_of, canonical, current_trace, eval_trace, operators, promote
+from ..core import (
+    PYTHON_KEYS,
+    Tracer,
+    aval_of,
+    canonical,
+    current_trace,
+    eval_trace,
+    operators,
+    promote,
+    promotes_as_jax,
+)
 from ..core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ..errors import ArgumentValueError, NoRuleError
 from ..frontend.checked import checked
@@ -74,7 +84,7 @@ def in_one_dtype(values: list[ArrayLike], dtype: DTypeLike, name: str) -> list[A
         keys = {key_of(v) for v in values}
         if len(keys) == 1 and keys.isdisjoint(WEAK_DTYPES) and type(values[0]) is not bool:
             return values
-        to, _ = promote([(aval_of(v).dtype, False) for v in values])
+        to, _ = promote([(a.dtype, a.weak and promotes_as_jax()) for a in map(aval_of, values)])
     return [strong(v, to) for v in values]
 
 
@@ -88,7 +98,7 @@ def along(x: ArrayLike, axis: AxisLike, name: str) -> tuple[Value, int]:
 def owned(out: ArrayLike, *given: Any) -> Any:
     """Finish `out`; copy it if it is a view of an argument that the caller may still change."""
     if isinstance(out, Tracer):
-        return out
+        return finish(out)
     if type(out) is np.ndarray:
         for x in given:
             if type(x) in _SAFE or isinstance(x, Tracer):

@@ -12,11 +12,11 @@ import numpy as np
 from ..arrays.array import Array
 from ..core import (
     FLOAT16,
-    FLOAT64,
     ArgumentError,
     Tracer,
     bfloat16,
     canonical,
+    default_float,
     dtype_kind,
     names_bfloat16,
     operators,
@@ -127,7 +127,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
         if isinstance(x, np.dtype | str | type):
             keys.append(canonical(x, f"result_type: argument {i}"))
         elif x is None:  # as a dtype: NumPy's default
-            keys.append(FLOAT64)
+            keys.append(default_float())
         else:
             keys.append(_key(x, "result_type", i))
     return common_dtype(tuple(keys))[0]

@@ -11,10 +11,23 @@ from ..arrays.arguments import too_large
 from ..arrays.array import Array, WeakArray, wrap
 from ..arrays.protocols import has_protocol, is_array_like, is_jax_array
 from ..arrays.traced_parts import has_tracer, holds_tracers
-from ..core import HELD, PYTHON_KEYS, Tracer, aval_of, check_supported, native, promote
+from ..core import (
+    HELD,
+    PYTHON_KEYS,
+    Tracer,
+    aval_of,
+    check_supported,
+    is_too_wide,
+    narrow_array,
+    narrowed,
+    native,
+    promote,
+    promotes_as_jax,
+)
 from ..core.values import ArrayLike, Value
 from ..errors import ArgumentError, DtypeError, FunctransError, IntegerRangeError, ShapeError
 from ..runtime.context import pass_on
+from ..runtime.unusual import unusual
 from .elementwise.arithmetic import convert, convert_element_type_p
 from .structure.linear import broadcast_in_dim_p, dtype_of, shape_of
 from .structure.shape import concatenate_p
@@ -72,10 +85,10 @@ def operand(x: Any, name: str, position: int = 0) -> Any:
             return stacked(list(x), name, position)
         x = plain(x, f"{name}: argument {position}")
     if x.dtype in HELD:
-        return x
+        return narrow_array(x) if unusual.narrow else x
     if holds_tracers(x):
         return stacked(x.tolist(), name, position)
-    return native(x, f"{name}: argument {position}")
+    return narrow_array(native(x, f"{name}: argument {position}"))
 
 
 def plain(x: Any, where: str) -> np.ndarray:
@@ -122,13 +135,13 @@ def stacked(x: Sequence[Any], name: str, position: int = 0) -> Value:
     ShapeError
         If the elements have different shapes.
     """
-    if not has_tracer(x):
+    if not has_tracer(x) and not (promotes_as_jax() and _has_arrays(x)):
         try:
             array = np.array(x)
         except ValueError as error:
             raise ShapeError(f"{name}: argument {position} is not a valid array: {error}") from None
         check_supported(array.dtype, f"{name}: argument {position}")
-        return array
+        return narrow_array(array)
     parts = [operand(part, name, position) for part in x]
     shapes = {shape_of(part) for part in parts}
     if len(shapes) != 1:
@@ -140,10 +153,17 @@ def stacked(x: Sequence[Any], name: str, position: int = 0) -> Value:
     return stack(parts)
 
 
+def _has_arrays(x: Sequence[Any]) -> bool:
+    """Whether a nested list has elements with a dtype, beside which JAX leaves Python numbers weak."""
+    return any(_has_arrays(part) if isinstance(part, list | tuple) else hasattr(part, "dtype") for part in x)
+
+
 def stack(parts: Sequence[Value]) -> Any:
     """Stack values of one shape along a new first axis, in their common dtype."""
     avals = [aval_of(part) for part in parts]
-    dtype, _ = promote([(a.dtype, False) for a in avals])  # numbers in lists are not weak in NumPy
+    dtype, _ = promote(
+        [(a.dtype, a.weak and promotes_as_jax()) for a in avals]
+    )  # to NumPy, not weak in lists
     shape = avals[0].shape
     axes = tuple(range(1, len(shape) + 1))
     rows = [
@@ -218,4 +238,16 @@ def number(x: Any, dtype: np.dtype) -> Value:
 
 def finish(x: ArrayLike) -> Any:
     """Return what the user receives: tracers unchanged, anything else as an `Array`, weak for a Python number."""
-    return x if isinstance(x, Tracer) else wrap(x)
+    if isinstance(x, Tracer):
+        return narrow(x) if unusual.narrow else x
+    return wrap(x)
+
+
+def narrow(x: Value) -> Value:
+    """A value without 64-bit elements while these are off."""
+    if isinstance(x, Tracer):
+        dtype = x.aval.dtype
+        if is_too_wide(dtype):
+            return convert_element_type_p.bind(x, dtype=narrowed(dtype), weak=x.aval.weak)
+        return x
+    return narrow_array(x) if hasattr(x, "dtype") else x

@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 
 from ..arrays.arguments import CASTINGS, FLAG, one_of, too_large
-from ..arrays.array import wrap
 from ..arrays.protocols import is_array_like
 from ..core import dtype_kind
 from ..core.autocast import autocasting, without
 from ..core.dtypes import (
+    BOOL,
     FLOAT64,
+    INT32,
     KEY,
     canonical,
     check_supported,
     is_inexact,
-    is_integer,
     loop_dtypes,
     memory_dtype,
     promote,
-    promotes_as_jax,
     resolve_ufunc,
 )
+from ..core.jax_dtypes import default_float, join, promotes_as_jax
 from ..core.operators import operators
 from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Tracer
 from ..core.values import ArrayLike, Param, Params, Value
@@ -37,6 +37,7 @@ from ..errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRang
 from ..errors.source import warn_user
 from ..runtime.config import Config, config
 from ..runtime.module_getattr import lazy_import
+from ..runtime.unusual import unusual
 from .axes import broadcast_shapes
 from .elementwise.arithmetic import convert_element_type_p
 from .elementwise.bits import bitcast_p
@@ -113,32 +114,77 @@ def _common_plan(keys: tuple[Key, ...]) -> tuple[Cast, ...]:
     return tuple([_strong_cast(dtype) if weak else _cast(k, dtype) for k in keys])
 
 
-_dtypes, _ranks = Config.numpy_dtype_promotion, Config.numpy_rank_promotion
+_dtypes, _ranks, _semantics = Config.numpy_dtype_promotion, Config.numpy_rank_promotion, Config.jax_semantics
+
+
+def has_own_rules() -> bool:
+    """Whether options may ask for another promotion than NumPy's."""
+    return _dtypes.ever_changed or _ranks.ever_changed or _semantics.ever_changed
+
+
+class _Ready:
+    """The key of operands that are cast already, as JAX's lattice says."""
+
+
+def computed_in(ufunc: np.ufunc, keys: tuple[Key, ...]) -> np.dtype:
+    """The dtype to which a ufunc casts its first operand: by NumPy's rules, or in JAX's lattice."""
+    return _in_lattice(ufunc, keys) if promotes_as_jax() else resolved(ufunc, keys)[0]
+
+
+def _in_lattice(ufunc: np.ufunc, keys: tuple[Key, ...]) -> np.dtype:
+    """The dtype in which JAX computes what a ufunc computes."""
+    joined = join(tuple([(WEAK_DTYPES[k], True) if k in WEAK_DTYPES else (k, False) for k in keys]))
+    if is_inexact(joined):
+        return joined
+    if ufunc is not np.reciprocal:
+        loop = resolve_ufunc(ufunc, ((joined, False),) * ufunc.nin)[0][0]
+        if not is_inexact(loop):  # NumPy computes with booleans in int8, where it has no operation for them
+            return joined if joined != BOOL or loop == BOOL else INT32
+    return default_float(joined)
+
+
+def _as_jax(ufunc: np.ufunc, keys: tuple[Key, ...], values: Sequence[Any]) -> tuple[tuple[Key, ...], Any]:
+    """The operands in the dtype in which JAX computes; weak if all are."""
+    if KEY in keys or ufunc is np.ldexp:
+        return keys, values
+    for i, key in enumerate(keys):
+        if key not in WEAK_DTYPES:
+            check_supported(key, f"{ufunc.__name__}: argument {i}")
+    dtype = _in_lattice(ufunc, keys)
+    if all(k in WEAK_DTYPES for k in keys):
+        values = [weakly_in(x, dtype) for x in values]
+    else:
+        values = [strong(x, dtype) for x in values]
+    return (_Ready,) * len(keys), values
+
+
+def weakly_in(x: Value, dtype: np.dtype) -> Value:
+    """A weak value in a dtype, weak."""
+    if type(x) in PYTHON_KEYS:
+        return WEAK_KEYS[dtype_kind(dtype)](x)
+    return x if x.dtype == dtype else convert_element_type_p.bind(x, dtype=dtype, weak=True)
 
 
 def operands_for(
-    name: str, keys: tuple[Key, ...], values: Sequence[Any], ranks: bool = True
+    name: str, keys: tuple[Key, ...], values: Sequence[Any], ranks: bool = True, ufunc: np.ufunc | None = None
 ) -> tuple[tuple[Key, ...], Any]:
-    """The operands and their keys under ``config.numpy_dtype_promotion``: ``"jax"`` casts integers beside floats.
+    """The operands and their keys under the options that ask for another promotion than NumPy's.
+
+    In JAX's lattice those of `ufunc` are cast, and ready for its body.
 
     Raises
     ------
     DtypeError, ShapeError
         For what that option, or ``config.numpy_rank_promotion``, does not allow.
     """
-    strong = {k for k in keys if k not in WEAK_DTYPES}
-    if config.numpy_dtype_promotion == "strict" and strong and strong != {common_dtype(keys)[0]}:
+    own = {k for k in keys if k not in WEAK_DTYPES}
+    if config.numpy_dtype_promotion == "strict" and own and own != {common_dtype(keys)[0]}:
         raise DtypeError(
             f"{name}: no promotion from {', '.join(map(_key_name, keys))} with numpy_dtype_promotion='strict'; "
             "convert the arguments with .astype"
         )
-    if len(strong) > 1 and name != "ldexp" and promotes_as_jax() and any(map(is_inexact, strong)):
-        to = promote([(k, False) for k in strong])[0]
-        values = [
-            convert_element_type_p.bind(x, dtype=to, weak=False) if k in strong and is_integer(k) else x
-            for k, x in zip(keys, values)
-        ]
-        keys = tuple(map(key_of, values))
+    if ufunc is not None and promotes_as_jax():
+        keys, values = _as_jax(ufunc, keys, values)
     if ranks and len({len(shape_of(x)) for x in values} - {0}) > 1 and config.numpy_rank_promotion != "allow":
         shapes = " and ".join([str(shape_of(x)) for x in values])
         message = f"{name}: operands of shapes {shapes} have different ranks; reshape one of them"
@@ -151,8 +197,11 @@ def operands_for(
 def common(*values: ArrayLike) -> list[Value]:
     """Cast the values to the dtype that ``np.result_type`` gives, on which Python numbers have no influence."""
     keys = tuple(map(key_of, values))
-    if _dtypes.ever_changed:
+    if has_own_rules():
         keys, values = operands_for("a function of several arrays", keys, values, ranks=False)
+        if promotes_as_jax():
+            to = common_dtype(keys)[0]
+            return [strong(x, to) for x in values]
     plan = _common_plan(keys)
     return [x if cast is None else cast(x) for x, cast in zip(values, plan)]
 
@@ -273,7 +322,7 @@ def unary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | 
         The arguments of its example and the printed result, if they do not stand in `ufunc_examples`.
     """
     called = ufunc.__name__
-    plans: dict[Key, Cast] = {}
+    plans: dict[Key, Cast] = {_Ready: None}
 
     def function(x: Value, /, **options: Param) -> Any:
         if options:
@@ -283,6 +332,8 @@ def unary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | 
         if autocasting.used:
             (x,) = autocast.adjusted(called, x)
         key = x.dtype if type(x) is np.ndarray else key_of(x)
+        if _dtypes.ever_changed or _semantics.ever_changed:
+            (key,), (x,) = operands_for(called, (key,), (x,), ufunc=ufunc)
         try:
             cast = plans[key]
         except KeyError:
@@ -291,20 +342,22 @@ def unary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | 
             out = body(x if cast is None else cast(x))
         except OverflowError as error:
             raise _named(error, called, x) from None
-        return out if isinstance(out, Tracer) else wrap(out)
+        return out if isinstance(out, Tracer) and not unusual.narrow else finish(out)
 
     return publish(function, ufunc, summary, example)
 
 
 def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
     """Make Python's operator of one operand: like `unary`, but a weak operand gives a weak result."""
-    plans: dict[Key, Cast] = {}
+    plans: dict[Key, Cast] = {_Ready: None}
     called = ufunc.__name__
 
     def apply(x: Value) -> Value:
         if autocasting.used:
             (x,) = autocast.adjusted(called, x)
         key = key_of(x)
+        if _dtypes.ever_changed or _semantics.ever_changed:
+            (key,), (x,) = operands_for(called, (key,), (x,), ufunc=ufunc)
         try:
             cast = plans[key]
         except KeyError:
@@ -317,7 +370,7 @@ def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
 def binary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | None = None) -> Body:
     """Make a public function of two operands; see `unary`."""
     called = ufunc.__name__
-    plans: dict[tuple[Key, Key], Casts] = {}
+    plans: dict[tuple[Key, Key], Casts] = {(_Ready, _Ready): (None, None)}
 
     def function(x: Value, y: Value, /, **options: Param) -> Any:
         if options:
@@ -329,8 +382,8 @@ def binary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] |
         if autocasting.used:
             x, y = autocast.adjusted(called, x, y)
         key = (key_of(x), key_of(y))
-        if _dtypes.ever_changed or _ranks.ever_changed:
-            key, (x, y) = operands_for(called, key, (x, y))
+        if _dtypes.ever_changed or _ranks.ever_changed or _semantics.ever_changed:
+            key, (x, y) = operands_for(called, key, (x, y), ufunc=ufunc)
         try:
             cast_x, cast_y = plans[key]
         except KeyError:
@@ -339,7 +392,7 @@ def binary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] |
             out = body(x if cast_x is None else cast_x(x), y if cast_y is None else cast_y(y))
         except (ValueError, OverflowError) as error:
             raise _named(error, called, x, y) from None
-        return out if isinstance(out, Tracer) else wrap(out)
+        return out if isinstance(out, Tracer) and not unusual.narrow else finish(out)
 
     return publish(function, ufunc, summary, example)
 
@@ -366,15 +419,17 @@ def quaternary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, st
 
 def _of_many(ufunc: np.ufunc, body: Body) -> Body:
     """`body` of operands in the dtype that the ufunc computes in."""
-    plan = lru_cache(maxsize=None)(lambda keys: _make_plan(ufunc, keys, keep_weak=False))
+    plan = lru_cache(maxsize=None)(
+        lambda keys: (None,) * len(keys) if _Ready in keys else _make_plan(ufunc, keys, keep_weak=False)
+    )
 
     def apply(*args: Value) -> Value:
         values: Sequence[Any] = [operand(x, ufunc.__name__, i) for i, x in enumerate(args)]
         if autocasting.used:
             values = autocast.adjusted(ufunc.__name__, *values)
         keys = tuple(map(key_of, values))
-        if _dtypes.ever_changed or _ranks.ever_changed:
-            keys, values = operands_for(ufunc.__name__, keys, values)
+        if has_own_rules():
+            keys, values = operands_for(ufunc.__name__, keys, values, ufunc=ufunc)
         casts = plan(keys)
         try:
             return finish(body(*[x if cast is None else cast(x) for x, cast in zip(values, casts)]))
@@ -386,7 +441,7 @@ def _of_many(ufunc: np.ufunc, body: Body) -> Body:
 
 def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
     """Make Python's operator of two operands; it returns NotImplemented if one of them is not an array."""
-    plans: dict[tuple[Key, Key], Casts] = {}
+    plans: dict[tuple[Key, Key], Casts] = {(_Ready, _Ready): (None, None)}
     called = ufunc.__name__
 
     def apply(x: Value, y: Value) -> Value:
@@ -401,8 +456,8 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
         if autocasting.used:
             x, y = autocast.adjusted(called, x, y)
         key = (key_of(x), key_of(y))
-        if _dtypes.ever_changed or _ranks.ever_changed:
-            key, (x, y) = operands_for(called, key, (x, y))
+        if _dtypes.ever_changed or _ranks.ever_changed or _semantics.ever_changed:
+            key, (x, y) = operands_for(called, key, (x, y), ufunc=ufunc)
         try:
             cast_x, cast_y = plans[key]
         except KeyError:
@@ -411,7 +466,7 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
             out = body(x if cast_x is None else cast_x(x), y if cast_y is None else cast_y(y))
         except (ValueError, OverflowError) as error:
             raise _named(error, called, x, y) from None
-        return out if isinstance(out, Tracer) else wrap(out)
+        return out if isinstance(out, Tracer) and not unusual.narrow else finish(out)
 
     return apply
 

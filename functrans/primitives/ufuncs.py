@@ -54,7 +54,7 @@ divide = binary(
 true_divide = divide
 floor_divide = binary(
     np.floor_divide,
-    rounding.floor_divide_p.bind,
+    composed.floored,
     "The quotient rounded down to an integer. Its derivative is 0.",
 )
 remainder = binary(
@@ -194,7 +194,6 @@ _BINARY = {
     "sub": (np.subtract, elementwise.sub_p),
     "mul": (np.multiply, elementwise.mul_p),
     "truediv": (np.true_divide, elementwise.div_p),
-    "floordiv": (np.floor_divide, rounding.floor_divide_p),
     "mod": (np.remainder, rounding.remainder_p),
     "and": (np.bitwise_and, bits.and_p),
     "or": (np.bitwise_or, bits.or_p),
@@ -219,6 +218,7 @@ operators.operator.update(
         **{name: binary_operator(ufunc, prim.bind) for name, (ufunc, prim) in _BINARY.items()},
         **{name: unary_operator(ufunc, body) for name, (ufunc, body) in _UNARY.items()},
         **comparing.OPERATORS,
+        "floordiv": binary_operator(np.floor_divide, composed.floored),
         "pow": power_operator,
         "round": _round,
     }

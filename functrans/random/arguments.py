@@ -10,7 +10,19 @@ import numpy as np
 
 from ..api.compiled.jit import jit
 from ..control import key_uses
-from ..core import FLOAT32, FLOAT64, INT64, KEY, Aval, Tracer, aval_of, canonical, dtype_kind, is_low
+from ..core import (
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    KEY,
+    Aval,
+    Tracer,
+    aval_of,
+    canonical,
+    dtype_kind,
+    is_low,
+    narrowed,
+)
 from ..core.values import ArrayLike, ShapeLike, Value
 from ..errors import ArgumentError, ArgumentValueError, DtypeError, FunctransError, ShapeError
 from ..primitives import ops
@@ -152,7 +164,7 @@ class DtypeOf:
     def __call__(self, dtype: Any, name: str) -> np.dtype:
         """The dtype that the user chose for the function `name`."""
         if dtype is None:
-            return self.default
+            return narrowed(self.default)
         chosen = canonical(dtype, f"random.{name}: dtype")
         if dtype_kind(chosen) not in self.kinds:
             raise DtypeError(f"random.{name}: dtype must be {self.what} dtype, got {chosen}")

@@ -10,7 +10,7 @@ import numpy as np
 from .. import lax
 from .. import numpy as fnp
 from ..arrays.array import Array, wrap
-from ..core import FLOAT64, Tracer, aval_of, is_float
+from ..core import INT64, Tracer, aval_of, default_float, is_float, narrowed
 from ..core.values import ArrayLike, ShapeLike, Value
 from ..errors import ArgumentError, ArgumentValueError, ShapeError, TracerIntegerConversionError
 from ..frontend.checked import checked
@@ -127,7 +127,8 @@ def _choice(
 
 
 def _below(word: Any, n: int, shape: tuple[int, ...]) -> Value:
-    return integers(word, np.int64(0), np.int64(n), shape, np.dtype(np.int64))
+    dtype = narrowed(INT64)
+    return integers(word, dtype.type(0), dtype.type(n), shape, dtype)
 
 
 @checked
@@ -199,7 +200,7 @@ def _weights(p: Any, n: int) -> Any:
         raise ShapeError(
             f"random.choice: p must have shape ({n},), one number for each element, got {aval.shape}"
         )
-    return value if is_float(aval.dtype) else cast(value, FLOAT64)
+    return value if is_float(aval.dtype) else cast(value, default_float())
 
 
 # --- categories -------------------------------------------------------------------------------------------------
@@ -262,7 +263,7 @@ def categorical(
     """
     key, logits = one_key(key, "categorical"), parameter(logits, "categorical", "logits")
     aval = aval_of(logits)
-    logits = logits if is_float(aval.dtype) and not aval.weak else cast(logits, FLOAT64)
+    logits = logits if is_float(aval.dtype) and not aval.weak else cast(logits, default_float())
     axis = one_axis(axis, aval.ndim, "random.categorical")
     batch = (*aval.shape[:axis], *aval.shape[axis + 1 :])
     wanted = batch if shape is None else shape_of_result(shape, "categorical")

@@ -8,7 +8,8 @@ import numpy as np
 
 from .. import lax
 from .. import numpy as fnp
-from ..core import FLOAT32, FLOAT64, aval_of, is_float
+from ..core import FLOAT32, aval_of, is_float
+from ..core.jax_dtypes import default_float
 from ..core.values import ArrayLike, DTypeLike, ShapeLike, Value
 from ..errors import ShapeError
 from ..frontend.checked import checked
@@ -209,7 +210,9 @@ def binomial(word: Any, n: ArrayLike, p: ArrayLike, shape: tuple[int, ...], dtyp
 
 @compiled
 def _multinomial(key: Value, n: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype) -> Value:
-    kind = np.result_type(*[aval_of(x).dtype if is_float(aval_of(x).dtype) else FLOAT64 for x in (n, p)])
+    kind = np.result_type(
+        *[aval_of(x).dtype if is_float(aval_of(x).dtype) else default_float() for x in (n, p)]
+    )
     shares = fnp.moveaxis(spread(p, shape, kind), -1, 0)
     rest = fnp.flip(fnp.cumsum(fnp.flip(shares, 0), 0), 0)
     ratios = shares / fnp.where(rest == 0, 1.0, rest)

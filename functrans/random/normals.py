@@ -9,7 +9,8 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.array import Array
-from ..core import FLOAT64, aval_of, finfo, is_float
+from ..core import aval_of, finfo, is_float
+from ..core.jax_dtypes import default_float
 from ..core.values import ArrayLike, DTypeLike, ShapeLike, Value
 from ..errors import ArgumentValueError, ShapeError
 from ..frontend.checked import checked
@@ -225,7 +226,7 @@ def multivariate_normal(
     """
     name = "multivariate_normal"
     mean, cov = parameter(mean, name, "mean"), parameter(cov, name, "cov")
-    mean, cov = (x if is_float(aval_of(x).dtype) else cast(x, FLOAT64) for x in (mean, cov))
+    mean, cov = (x if is_float(aval_of(x).dtype) else cast(x, default_float()) for x in (mean, cov))
     of_mean, of_cov = aval_of(mean).shape, aval_of(cov).shape
     if not of_mean or of_cov[-2:] != (of_mean[-1], of_mean[-1]):
         raise ShapeError(

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import FLOAT64, aval_of, is_float
+from ..core import aval_of, is_float
+from ..core.jax_dtypes import default_float
 from ..core.values import ShapeLike, Value
 from ..frontend.checked import checked
 from ..frontend.docstrings import with_sections
@@ -60,7 +61,7 @@ class Real:
     def operand(self, x: Value, function: str, name: str) -> Value:
         """The parameter of this name, as the formula gets it."""
         value = parameter(x, function, name, low=self.low, high=self.high, above=self.above)
-        return cast(value, FLOAT64) if self.computes and not is_float(aval_of(value).dtype) else value
+        return cast(value, default_float()) if self.computes and not is_float(aval_of(value).dtype) else value
 
 
 def sampler(

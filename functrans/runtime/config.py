@@ -21,6 +21,7 @@ from .context import Override, new_lock
 from .cores import usable_cores
 from .options import AutocastOption, NamesOption, Option
 from .passes import BY_NAME, PASSES, Pass
+from .unusual import unusual
 
 #: The most trace keys of which each is one object.
 _MOST_KEYS = 1024
@@ -251,9 +252,9 @@ class Config:
     )
     numpy_dtype_promotion = Option(
         "standard",
-        "Whether arithmetic promotes arrays of different dtypes as NumPy does, as JAX does (beside floating-point "
-        "arrays integers have no influence: float32 with int64 is float32), or raises `DtypeError`, where Python "
-        "numbers are allowed if they do not change the dtype.",
+        "Whether arithmetic promotes arrays of different dtypes as NumPy does (as JAX does with ``jax_semantics``), by "
+        "JAX's lattice in any case (beside floating-point arrays integers have no influence: float32 with int64 is "
+        "float32), or raises `DtypeError`, where Python numbers are allowed if they do not change the dtype.",
         choices=("standard", "jax", "strict"),
         watches_operators=True,
     )
@@ -263,11 +264,18 @@ class Config:
         "`ShapeError`.",
         choices=("allow", "warn", "raise"),
     )
+    jax_semantics = Option(
+        False,
+        "Compute as JAX does where NumPy does otherwise: dtypes are promoted by JAX's lattice, functions of Python's "
+        "numbers are weak, integers divided by 0 give JAX's numbers. Setting it also sets ``enable_x64`` to False, "
+        "``index_errors`` to ``'clamp'`` and ``linalg_errors`` to ``'nan'``, which may then be set otherwise. "
+        "`functrans.as_jax` sets it.",
+        watches_operators=True,
+    )
     enable_x64 = Option(
         True,
-        "Always true: functrans has 64-bit types, and makes float64 of Python's numbers, as NumPy does.",
-        fixed="functrans always has 64-bit types. For single precision, make the arguments float32 (dtype=float32, "
-        "x.astype(float32)): what is computed from them is float32, too",
+        "Whether arrays may have elements of 64 bits (128 if complex). False only with ``jax_semantics``: then "
+        "arguments and results of these dtypes are converted to half of them.",
     )
     num_cpu_devices = Option(
         1,
@@ -325,6 +333,12 @@ class Config:
             text = environment.get(variable)
             where = f"environment variable {variable}"
             values[name] = option.default if text is None else option.checked(option.parsed(text), where)
+        if values["jax_semantics"]:
+            implied = _implied(_option("jax_semantics"), True)
+            values |= {
+                name: v for name, v in implied.items() if f"FUNCTRANS_{name.upper()}" not in environment
+            }
+        self._check_bits(values)
         self.__dict__["_store"] = OptionValues(values)  # __setattr__ takes options only
 
     def patch(self, **options: Any) -> Override:
@@ -358,7 +372,11 @@ class Config:
         >>> backend(), config.backend
         ('python', 'llvm')
         """
-        overrides = {name: _option(name).checked(value) for name, value in options.items()}
+        overrides: dict[str, Any] = {}
+        for name, value in options.items():
+            overrides |= _implied(_option(name), value)
+        overrides |= {name: _option(name).checked(value) for name, value in options.items()}
+        self._check_bits({**self._values(), **overrides})
         return Override(self._store.patch, functools.partial(Patch, overrides))
 
     def update(self, name: str, value: Any) -> None:
@@ -430,13 +448,49 @@ class Config:
         raise AttributeError(name)  # a half-built object, which is being copied
 
     def __setattr__(self, name: str, value: Any) -> None:
-        object.__setattr__(self, _option(name).name, value)
+        option = _option(name)
+        implied = _implied(option, value)
+        self._check_bits({**self._store.values, **implied, option.name: value})
+        object.__setattr__(self, option.name, value)
+        for other, its_value in implied.items():
+            object.__setattr__(self, other, its_value)
+
+    def _values(self) -> dict[str, Any]:
+        """The values of all options in this context."""
+        patch = self._store.current()
+        return self._store.values if patch is None else {**self._store.values, **patch.overrides}
+
+    def _check_bits(self, values: Mapping[str, Any]) -> None:
+        """Raise `ConfigError` where 64 bits are off, but JAX's semantics are not on."""
+        if values["enable_x64"] is False:
+            if not values["jax_semantics"]:
+                raise ConfigError(_X64)
+            unusual.narrow = True
 
     def __dir__(self) -> list[str]:
         return [*_OPTIONS, "passes", "patch", "read", "runs", "trace_key", "update"]
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{name}={getattr(self, name)!r}' for name in _OPTIONS)})"
+
+
+_X64 = (
+    "config.enable_x64 can only be True: functrans has 64-bit types, except with config.jax_semantics = True. For "
+    "single precision, make the arguments float32 (dtype=float32, x.astype(float32)): what is computed from them is "
+    "float32, too"
+)
+#: What `jax_semantics` sets other options to.
+_IN_JAX = {"enable_x64": False, "index_errors": "clamp", "linalg_errors": "nan"}
+
+
+def _implied(option: Option[Any], value: Any) -> dict[str, Any]:
+    """The values of other options that follow from one: by `jax_semantics` JAX's, or the defaults."""
+    if option.name != "jax_semantics":
+        return {}
+    return {
+        name: _OPTIONS[name].checked(jaxs if value else _OPTIONS[name].default)
+        for name, jaxs in _IN_JAX.items()
+    }
 
 
 _OPTIONS: dict[str, Option[Any]] = {name: o for name, o in vars(Config).items() if isinstance(o, Option)}
@@ -456,7 +510,7 @@ _JAX_NAMES = {
 
 def _option(name: str) -> Option[Any]:
     """The option with that name, perhaps JAX's; raises an `UnknownOptionError` that names the nearest one."""
-    own = _JAX_NAMES.get(name) or name.removeprefix("jax_")
+    own = name if name in _OPTIONS else _JAX_NAMES.get(name) or name.removeprefix("jax_")
     if own in _OPTIONS:
         return _OPTIONS[own]
     near = difflib.get_close_matches(own, _OPTIONS, n=1, cutoff=0.5)

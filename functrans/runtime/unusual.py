@@ -30,14 +30,15 @@ class Listener(Protocol):
 class _Unusual:
     """Whether this process has ever used autocast, arrays of float16 or bfloat16, or an option such as ``debug_nans``.
 
-    Until then, operators and methods of an `Array` are NumPy's, and look at nothing. `recorder` is there while a
-    profile is open.
+    Until then, operators and methods of an `Array` are NumPy's, and look at nothing. `narrow` says whether 64 bits have
+    ever been off; `recorder` is there while a profile is open.
     """
 
-    __slots__ = ("recorder", "used")
+    __slots__ = ("narrow", "recorder", "used")
 
     def __init__(self) -> None:
         self.used = False
+        self.narrow = False
         self.recorder: Listener | None = None
 
 

@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..arrays.array import Array
-from ..core import FLOAT32, FLOAT64, ArgumentError, ArgumentValueError, AxisError, is_inexact, is_low
+from ..core import (
+    FLOAT32,
+    ArgumentError,
+    ArgumentValueError,
+    AxisError,
+    default_float,
+    is_inexact,
+    is_low,
+)
 from ..core.values import ArrayLike, AxisLike, Value
 from ..frontend.checked import checked
 from ..frontend.docstrings import with_sections
@@ -270,7 +278,7 @@ def next_fast_len(target: int, real: bool = False) -> int:
 def _inexact(value: Value) -> Value:
     if is_low(dtype_of(value)):
         return strong(value, FLOAT32)
-    return value if is_inexact(dtype_of(value)) else strong(value, FLOAT64)
+    return value if is_inexact(dtype_of(value)) else strong(value, default_float())
 
 
 def _along_one(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
-from ..core import FLOAT64, ArgumentValueError, ShapeError, concrete, is_inexact
+from ..core import ArgumentValueError, ShapeError, concrete, default_float, is_inexact
 from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..lax.control_flow.loops import scan
@@ -61,7 +61,7 @@ def detrend(
     Array([-2.,  0.,  2.])
     """
     x = array_operand(data, "detrend")
-    x = x if is_inexact(dtype_of(x)) else ops.convert(x, FLOAT64)
+    x = x if is_inexact(dtype_of(x)) else ops.convert(x, default_float(dtype_of(x)))
     d = one_axis(axis, len(shape_of(x)), "detrend")
     if type not in ("linear", "l", "constant", "c"):
         raise ArgumentValueError(f"detrend: type must be 'linear' or 'constant', got {type!r}")

@@ -11,8 +11,9 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.array import Array
-from ..core import FLOAT64, ArgumentValueError, DtypeError, ShapeError, Tracer, concrete, is_inexact
+from ..core import ArgumentValueError, DtypeError, ShapeError, Tracer, concrete, is_inexact
 from ..core.dtypes import complex_dtype, real_dtype
+from ..core.jax_dtypes import default_float
 from ..core.values import ArrayLike, Value
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -153,7 +154,7 @@ def in_one_dtype(*signals: ArrayLike) -> list[Value]:
 def frequencies(points: int, fs: ArrayLike, onesided: bool) -> Array:
     """The frequencies of the transforms, float64 as in SciPy."""
     make = fnp.fft.rfftfreq if onesided else fnp.fft.fftfreq
-    return make(points, 1.0 / fs, dtype=FLOAT64)
+    return make(points, 1.0 / fs, dtype=default_float())
 
 
 def transforms(x: ArrayLike, cut: Segments, detrended: Callable[[Any], Any], onesided: bool) -> Any:

@@ -12,12 +12,12 @@ import numpy as np
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
 from ..core import (
-    FLOAT64,
     ArgumentError,
     ArgumentValueError,
     DtypeError,
     ShapeError,
     concrete,
+    default_float,
     is_float,
     is_inexact,
 )
@@ -88,7 +88,7 @@ class RegularGridInterpolator:
         one_of(method, _METHODS, f"{_NAME}: method")
         grid, samples = _grid(points), array_operand(values, f"{_NAME}: values")
         if not is_inexact(dtype_of(samples)):
-            samples = ops.convert(samples, FLOAT64)
+            samples = ops.convert(samples, default_float(dtype_of(samples)))
         shape = shape_of(samples)
         if len(grid) > len(shape):
             raise ShapeError(f"{_NAME}: {len(grid)} arrays of points for values of shape {shape}")
@@ -203,7 +203,9 @@ def _grid(points: ArrayLike) -> list[Value]:
             )
         if dtype_of(value).kind == "c":
             raise DtypeError(f"{_NAME}: points {d} must be real, got {dtype_of(value)}")
-        grid.append(finish(value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64)))
+        grid.append(
+            finish(value if is_float(dtype_of(value)) else ops.convert(value, default_float(dtype_of(value))))
+        )
     return grid
 
 
@@ -260,7 +262,7 @@ def _real(x: Value) -> Value:
     value = array_operand(x, f"{_NAME}: xi")
     if dtype_of(value).kind == "c":
         raise DtypeError(f"{_NAME}: xi must be real, got {dtype_of(value)}")
-    return finish(value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64))
+    return finish(value if is_float(dtype_of(value)) else ops.convert(value, default_float(dtype_of(value))))
 
 
 def _cell(g: ArrayLike, x: ArrayLike) -> tuple[Any, Any]:

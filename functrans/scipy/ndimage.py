@@ -11,7 +11,16 @@ import numpy as np
 
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
-from ..core import BOOL, FLOAT64, ArgumentValueError, DtypeError, ShapeError, finfo, is_float, is_inexact
+from ..core import (
+    BOOL,
+    ArgumentValueError,
+    DtypeError,
+    ShapeError,
+    default_float,
+    finfo,
+    is_float,
+    is_inexact,
+)
 from ..core.values import ArrayLike, Value
 from ..frontend.checked import checked
 from ..lax.control_flow.loops import scan
@@ -107,8 +116,8 @@ def map_coordinates(
     if order == 0:
         nearest = [fnp.astype(_away_from_zero(u), np.int64) for u in at]
         return _element(finish(x), nearest, mode, outside)
-    outside = fnp.astype(outside, given if is_inexact(given) else FLOAT64)
-    samples = finish(x if is_inexact(given) else ops.convert(x, FLOAT64))
+    outside = fnp.astype(outside, given if is_inexact(given) else default_float())
+    samples = finish(x if is_inexact(given) else ops.convert(x, default_float(dtype_of(x))))
     extra = [0] * len(shape)
     if prefilter and order > 1:
         samples, extra = _coefficients(samples, order, mode, outside)
@@ -135,7 +144,7 @@ def _positions(name: str, coordinates: ArrayLike, shape: tuple[int, ...]) -> lis
         u = array_operand(coordinates[d], f"{name}: coordinates {d}")
         if dtype_of(u).kind == "c":
             raise DtypeError(f"{name}: coordinates must be real, got {dtype_of(u)}")
-        parts.append(finish(u if is_float(dtype_of(u)) else ops.convert(u, FLOAT64)))
+        parts.append(finish(u if is_float(dtype_of(u)) else ops.convert(u, default_float(dtype_of(u)))))
     return list(fnp.broadcast_arrays(*parts))
 
 

@@ -18,6 +18,7 @@ from ..core.aval import PYTHON_SCALARS, Aval
 from ..core.backward_state import BackwardState, StateAval, stand_in
 from ..core.dtypes import check_supported, native
 from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
+from ..core.jax_dtypes import beside_wide
 from ..core.primitive import Primitive
 from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, leaked, refuse_leaks, tracing
@@ -35,6 +36,7 @@ from ..passes.toolkit import (
 )
 from ..runtime.config import Config, config
 from ..runtime.context import run_with
+from ..runtime.unusual import unusual
 from .attached import Insertion
 
 _no_tracing = Config.no_tracing
@@ -107,6 +109,8 @@ class StageTrace(Trace):
         return list(dict.fromkeys(names))
 
     def process(self, prim: Primitive, args: tuple[Value, ...], params: Params) -> Any:
+        if unusual.narrow:
+            args = beside_wide(args)
         if prim.call is not None and prim.call.trace is not None:
             args, params = prim.call.trace(self, args, params)
         invars = [a._var if type(a) is StagedTracer and a._trace is self else self.atom(a) for a in args]

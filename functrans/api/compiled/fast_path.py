@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, WeakArray, weak, wrap
-from ...core import PYTHON_SCALARS, WEAK_KEYS, BackwardState, dtype_kind
+from ...core import PYTHON_SCALARS, WEAK_KEYS, BackwardState, dtype_kind, is_too_wide
 from ...core.values import PyTree, Value
 from ...frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
 from ...frontend.pytree.generated import leaf_reader
@@ -122,9 +122,9 @@ def add_types(key: list[Any], leaves: Sequence[Any]) -> bool:
     return True
 
 
-def is_swapped(key: Any) -> bool:
-    """Whether an argument is not in native byte order: it must then be converted, which the fast path skips."""
-    return any(isinstance(part, np.dtype) and not part.isnative for part in key)
+def is_converted(key: Any) -> bool:
+    """Whether an argument is not in native byte order, or has 64 bits that are off: the fast path does not convert."""
+    return any(isinstance(part, np.dtype) and (not part.isnative or is_too_wide(part)) for part in key)
 
 
 def _general(run: Any, out_tree: PyTreeDef, wraps: Sequence[Callable[[Any], Any]]) -> Callable[..., Any]:

@@ -37,7 +37,7 @@ from ...transforms.stage import Uses, captured_results, stage
 from ..refs import has_refs, put_back, with_values
 from .caches import Cache, CacheInfo, caches
 from .donation import donating, warn_unused, with_arrays
-from .fast_path import Runner, add_types, is_swapped
+from .fast_path import Runner, add_types, is_converted
 from .instances import InstanceCaches, InstanceChangedError, held_weakly, instance_of, refresh, remembered
 from .lowered import Lowered, Traced, bound
 from .numba_door import CalledFromNumba
@@ -147,7 +147,7 @@ class Jitted(CalledFromNumba):
         else:
             outs = run(*values)
         numbers = [a.is_number for a in traced.jaxpr.out_avals]
-        if fast_key is not None and not is_swapped(fast_key):
+        if fast_key is not None and not is_converted(fast_key):
             self._runners[fast_key] = Runner(run, traced.out_tree, numbers, self._guarded)
         return tree_unflatten(traced.out_tree, [weak(x) if w else wrap(x) for w, x in zip(numbers, outs)])
 

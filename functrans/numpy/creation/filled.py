@@ -9,11 +9,23 @@ import numpy as np
 
 from ...arrays.arguments import Casting, Device, Like, Order
 from ...arrays.array import Array
-from ...core import FLOAT64, ArgumentError, ArgumentValueError, ShapeError, aval_of, canonical, operators
+from ...core import (
+    FLOAT64,
+    PYTHON_NUMBERS,
+    ArgumentError,
+    ArgumentValueError,
+    ShapeError,
+    aval_of,
+    canonical,
+    has_jax_semantics,
+    narrowed,
+    operators,
+)
 from ...core.values import ArrayLike, DTypeLike, ShapeLike, Value
 from ...frontend.structs import described
 from ...primitives import ops
 from ...primitives.ops import finish, operand, positive_shape, shape_of, strong
+from ...runtime.unusual import unusual
 from ..dispatch import array_operand, implements, on_cpu, owned, staging
 
 __all__ = [
@@ -66,9 +78,13 @@ def asarray(
             f"asarray: copy=False is impossible: functrans arrays never share memory with mutable objects, here a "
             f"{type(a).__name__}"
         )
+    if has_jax_semantics() and dtype is None and type(a) in PYTHON_NUMBERS:
+        return finish(a)  # stays weak
     x = array_operand(a, "asarray")
     if dtype is not None:
         x = ops.convert(x, canonical(dtype, "asarray: dtype"))
+    elif unusual.narrow:
+        x = ops.convert(x, narrowed(x.dtype))
     return owned(x.copy() if copy and isinstance(x, np.ndarray) else x, a)
 
 
@@ -144,7 +160,7 @@ operators.method["astype"] = _astype_method
 
 
 def _dtype(dtype: DTypeLike, name: str, default: np.dtype = FLOAT64) -> np.dtype:
-    return default if dtype is None else canonical(dtype, f"{name}: dtype")
+    return narrowed(default) if dtype is None else canonical(dtype, f"{name}: dtype")
 
 
 @implements(np.zeros)

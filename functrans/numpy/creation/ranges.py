@@ -24,6 +24,7 @@ from ...core import (
     promote,
     run_quietly,
 )
+from ...core.jax_dtypes import default_float
 from ...core.values import ArrayLike, DTypeLike, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import finish, one_axis, operand, positive_shape, shape_of, strong
@@ -206,7 +207,7 @@ def geomspace(
     (Array([1., 2., 4., 8.]), Array([-8., -4., -2., -1.]))
     """
     x, y = in_one_dtype([operand(start, "geomspace", 0), operand(stop, "geomspace", 1)], None, "geomspace")
-    inner = COMPLEX128 if x.dtype.kind == "c" else FLOAT64  # whatever the ends are, as NumPy
+    inner = COMPLEX128 if x.dtype.kind == "c" else default_float()  # whatever the ends are, as NumPy
     x, y = ops.convert(x, inner), ops.convert(y, inner)
     known = [concrete(a) for a in (x, y)]
     if any(a is not None and np.any(np.asarray(a) == 0) for a in known):

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...core import FLOAT64, INT32, ArgumentValueError, DtypeError, finfo, is_float
+from ...core import INT32, ArgumentValueError, DtypeError, finfo, is_float
+from ...core.jax_dtypes import default_float
 from ...core.values import ArrayLike, AxisLike, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, literal, operand, publish, shape_of, unary
@@ -162,7 +163,7 @@ def _frexp(x: Value, /, **options: Any) -> tuple[Any, Any]:
     if dtype_of(value).kind == "c":
         raise DtypeError("frexp: x is complex, and complex numbers have no exponent")
     if not is_float(dtype_of(value)):
-        value = ops.convert(value, FLOAT64)
+        value = ops.convert(value, default_float(dtype_of(value)))
     digits = 54
     size = ops.abs_p.bind(value)
     plain = ops.and_p.bind(
@@ -177,7 +178,9 @@ def _frexp(x: Value, /, **options: Any) -> tuple[Any, Any]:
     e = _exponent(proper)
     up = ops.convert(small, INT32)
     e = ops.sub_p.bind(e, ops.mul_p.bind(up, np.int32(digits)))
-    half = ops.convert(ops.floor_p.bind(ops.mul_p.bind(ops.convert(e, FLOAT64), 0.5)), INT32)
+    half = ops.convert(
+        ops.floor_p.bind(ops.mul_p.bind(ops.convert(e, default_float(dtype_of(e))), 0.5)), INT32
+    )
     # In two steps, so that neither leaves the range.
     down = ops.ldexp(value, ops.sub_p.bind(np.int32(0), half))
     return finish(ops.ldexp(down, ops.sub_p.bind(half, e))), finish(e)

@@ -12,7 +12,6 @@ from ...arrays.arguments import Device
 from ...arrays.array import Array
 from ...core.dtypes import (
     FLOAT32,
-    FLOAT64,
     canonical,
     complex_dtype,
     is_complex,
@@ -20,6 +19,7 @@ from ...core.dtypes import (
     is_inexact,
     is_low,
 )
+from ...core.jax_dtypes import default_float
 from ...core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ...errors import ArgumentError, ArgumentValueError, AxisError, DtypeError, ShapeError
 from ...frontend.checked import checked
@@ -36,7 +36,7 @@ def operand_of(name: str, a: Value, out: ArrayLike) -> Value:
     x = array_operand(a, name)
     if is_low(x.dtype):
         return ops.convert(x, FLOAT32)
-    return x if is_inexact(x.dtype) else strong(x, FLOAT64)
+    return x if is_inexact(x.dtype) else strong(x, default_float())
 
 
 def conjugated(x: Value) -> Value:
@@ -212,7 +212,7 @@ def _spaced(name: str, k: ArrayLike, n: int, d: ArrayLike, device: Any, dtype: D
         raise ArgumentValueError(
             f"{name}: there is one device only: device must be None or 'cpu', got {device!r}"
         )
-    to = FLOAT64 if dtype is None else canonical(dtype, f"{name}: dtype")
+    to = default_float() if dtype is None else canonical(dtype, f"{name}: dtype")
     if not is_float(to):
         raise DtypeError(f"{name}: frequencies are float numbers, got dtype {to}")
     distance = operand_of(name, d, None)

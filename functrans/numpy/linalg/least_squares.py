@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...core import FLOAT64, INT64, aval_of, concrete, is_inexact, promote, real_dtype
+from ...core import INT64, aval_of, concrete, default_float, is_inexact, promote, real_dtype
 from ...core.values import ArrayLike, Value
 from ...errors import ArgumentValueError, LinAlgError
 from ...primitives import ops
@@ -30,7 +30,7 @@ def _real(value: Value, name: str) -> Value:
     tolerance = operand(value, name)
     if aval_of(tolerance).dtype.kind == "c":
         raise ArgumentValueError(f"{name}: a tolerance must be real, got {aval_of(tolerance).dtype}")
-    return strong(tolerance, FLOAT64)
+    return strong(tolerance, default_float())
 
 
 # --- pseudo-inverse -----------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def lstsq(
     """
     values = [operand(v, "lstsq", i) for i, v in enumerate((a, b))]
     dtype, _ = promote([(aval_of(v).dtype, False) for v in values])
-    x, y = (strong(v, dtype if is_inexact(dtype) else FLOAT64) for v in values)
+    x, y = (strong(v, dtype if is_inexact(dtype) else default_float()) for v in values)
     vector = len(shape_of(y)) == 1
     if len(shape_of(x)) != 2 or len(shape_of(y)) not in (1, 2) or shape_of(x)[0] != shape_of(y)[0]:
         raise LinAlgError(
@@ -156,11 +156,11 @@ def lstsq(
 
 
 def _cutoff(rcond: Any, shape: tuple[int, ...]) -> Any:
-    eps = np.finfo(FLOAT64).eps
+    eps = np.finfo(default_float()).eps
     if rcond is None:
-        return FLOAT64.type(max(shape) * eps)
+        return default_float().type(max(shape) * eps)
     rcond = _real(rcond, "lstsq")
-    return ops.select_p.bind(ops.lt_p.bind(rcond, FLOAT64.type(0)), FLOAT64.type(eps), rcond)
+    return ops.select_p.bind(ops.lt_p.bind(rcond, default_float().type(0)), default_float().type(eps), rcond)
 
 
 def _residuals(a: Value, b: Value, x: Value, rank: Value, may_be_empty: bool) -> Value:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array
-from ...core import FLOAT64, ArgumentValueError, aval_of, is_inexact, promote, real_dtype
+from ...core import ArgumentValueError, aval_of, default_float, is_inexact, promote, real_dtype
 from ...core.values import ArrayLike, AxisLike, Value
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, finish, many_axes, operand, shape_of, strong
@@ -20,7 +20,7 @@ def inexact(x: Value, name: str, position: int = 0) -> Value:
     """Convert an argument to a floating-point or complex dtype: integers become float64."""
     value = operand(x, name, position)
     dtype = aval_of(value).dtype
-    return strong(value, dtype if is_inexact(dtype) else FLOAT64)
+    return strong(value, dtype if is_inexact(dtype) else default_float())
 
 
 def all_inexact(name: str, *given: Any) -> list[Value]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import BOOL, ArgumentValueError, Primitive, canonical, is_inexact
+from ...core import BOOL, ArgumentValueError, Primitive, canonical, has_jax_semantics, is_inexact
 from ...core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, refuse_out, shape_of
@@ -22,7 +22,11 @@ def _accumulated(
     name: str, x: Value, axis: AxisLike, dtype: DTypeLike, neutral: int, initial: bool = False
 ) -> Value:
     """The cumulative fold with neutral element 0 (sum) or 1 (product) of an array that is not weak."""
-    to = accumulator(dtype_of(x)) if dtype is None else canonical(dtype, f"{name}: dtype")
+    own = dtype_of(x)
+    if dtype is not None:
+        to = canonical(dtype, f"{name}: dtype")
+    else:
+        to = own if has_jax_semantics() and own != BOOL else accumulator(own)
     x = ops.convert(x, to)
     x, d = along(x if shape_of(x) else ops.flat(x), axis, name)
     prim: Primitive = ops.cumprod_p if neutral else ops.cumsum_p

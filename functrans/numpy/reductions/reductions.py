@@ -19,6 +19,7 @@ from ...core import (
     Tracer,
     canonical,
     is_inexact,
+    narrowed,
 )
 from ...core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ...primitives import ops, ufuncs
@@ -41,8 +42,8 @@ def reduced(prim: Primitive, x: Value, axis: AxisLike, keepdims: bool, name: str
 def accumulator(dtype: np.dtype) -> np.dtype:
     """The dtype in which NumPy adds and multiplies: 64-bit integers for small integers and booleans."""
     if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize < 8):
-        return INT64
-    return _UINT64 if dtype.kind == "u" and dtype.itemsize < 8 else dtype
+        return narrowed(INT64)
+    return narrowed(_UINT64) if dtype.kind == "u" and dtype.itemsize < 8 else dtype
 
 
 def _summed_in(dtype: np.dtype, promote_integers: bool) -> np.dtype:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer
+from ...core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer
+from ...core.jax_dtypes import default_float
 from ...core.values import ArrayLike, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import axes_or_all, dtype_of, finish, one_axis, operand, shape_of
@@ -162,7 +163,7 @@ def gradient(
             "gradient: f has dtype bool, and booleans have no differences; convert with .astype(float)"
         )
     if dtype_of(x).kind in "iu":
-        x = ops.convert(x, FLOAT64)
+        x = ops.convert(x, default_float(dtype_of(x)))
     shape = shape_of(x)
     axes = axes_or_all(axis, len(shape), "gradient")
     order = operator.index(edge_order)
@@ -201,7 +202,7 @@ def _distance(h: ArrayLike, n: int) -> Any:
             f"gradient: distances must be numbers, or {n} positions for {n} samples; got an array of shape {shape}"
         )
     if dtype_of(h).kind in "iu":
-        h = ops.convert(h, FLOAT64)
+        h = ops.convert(h, default_float(dtype_of(h)))
     steps = ops.sub_p.bind(*ops.neighbours(h, 0))
     # As in NumPy, equal distances are treated as one number; for traced ones this is unknown.
     if not isinstance(steps, Tracer) and n > 1 and bool((steps == steps[0]).all()):

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...core import BOOL, FLOAT64, INT64, ArgumentValueError, DtypeError, ShapeError, Tracer
+from ...core import BOOL, INT64, ArgumentValueError, DtypeError, ShapeError, Tracer
+from ...core.jax_dtypes import default_float
 from ...core.values import ArrayLike, DTypeLike, Index, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of
@@ -185,9 +186,9 @@ def interp(
     >>> fnp.interp([0.5, 2.5, 9.0], [0.0, 1.0, 3.0], [0.0, 10.0, 20.0])
     Array([ 5. , 17.5, 20. ])
     """
-    at, places = (ops.convert(_real(value, i), FLOAT64) for i, value in enumerate((x, xp)))
+    at, places = (ops.convert(_real(value, i), default_float()) for i, value in enumerate((x, xp)))
     samples = array_operand(fp, "interp", 2)
-    to = np.dtype(np.complex128) if dtype_of(samples).kind == "c" else FLOAT64
+    to = np.dtype(np.complex128) if dtype_of(samples).kind == "c" else default_float()
     samples = ops.convert(samples, to)
     if len(shape_of(places)) != 1 or shape_of(places) != shape_of(samples):
         raise ShapeError(
@@ -256,7 +257,7 @@ def _periodic(at: Any, places: ArrayLike, samples: Any, period: Any) -> tuple[An
     span = array_operand(period, "interp: period")
     if not isinstance(span, Tracer) and span == 0:
         raise ArgumentValueError("interp: period must be a non-zero value")
-    span = operand(ufuncs.absolute(ops.convert(span, FLOAT64)), "interp")
+    span = operand(ufuncs.absolute(ops.convert(span, default_float(dtype_of(span)))), "interp")
     at, places = (operand(ufuncs.remainder(value, span), "interp") for value in (at, places))
     n = shape_of(places)[0]
     order = ops.sort_p.bind(ops.stop_gradient_p.bind(places), np.arange(n), dimension=0, num_keys=1)[1]

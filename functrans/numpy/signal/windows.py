@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...core import FLOAT64, DtypeError, is_float, is_inexact
+from ...core import DtypeError, is_float, is_inexact
+from ...core.jax_dtypes import default_float
 from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops, ufuncs
@@ -49,7 +50,7 @@ def sinc(x: ArrayLike) -> Array:
     Array([1.        , 0.63661977])
     """
     value = array_operand(x, "sinc")
-    value = value if is_inexact(dtype_of(value)) else ops.convert(value, FLOAT64)
+    value = value if is_inexact(dtype_of(value)) else ops.convert(value, default_float(dtype_of(value)))
     u = ops.mul_p.bind(value, literal(math.pi, value))
     one = literal(1.0, u)
     far = ops.ge_p.bind(ops.abs_p.bind(u), dtype_of(ops.abs_p.bind(u)).type(1.0))
@@ -91,7 +92,7 @@ def i0(x: ArrayLike) -> Any:
     value = array_operand(x, "i0")
     if dtype_of(value).kind == "c":
         raise DtypeError("i0: x must be real, it is complex")
-    value = value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64)
+    value = value if is_float(dtype_of(value)) else ops.convert(value, default_float(dtype_of(value)))
     return finish(ops.bessel_i_p.bind(value, n=0, scaled=False))
 
 
@@ -103,7 +104,7 @@ def _steps(M: ArrayLike) -> Any:
     count = operator.index(M)
     if count < 2:
         return None
-    steps = strong(ops.iota((count,), 0), FLOAT64)
+    steps = strong(ops.iota((count,), 0), default_float())
     return finish(steps) * 2.0 - (count - 1.0)
 
 
@@ -194,5 +195,5 @@ def kaiser(M: int, beta: ArrayLike) -> Any:
     r = n / (operator.index(M) - 1)
     inside = (1.0 - r) * (1.0 + r)
     root = selection.where(inside > 0, ufuncs.sqrt(selection.where(inside > 0, inside, 1.0)), 0.0)
-    shape: Any = finish(strong(array_operand(beta, "kaiser", 1), FLOAT64))
+    shape: Any = finish(strong(array_operand(beta, "kaiser", 1), default_float()))
     return i0(shape * root) / i0(shape)

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...core import FLOAT64, INT64, canonical, concrete, is_abstract, is_inexact, real_dtype, run_quietly
+from ...core import (
+    INT64,
+    canonical,
+    concrete,
+    default_float,
+    is_abstract,
+    is_inexact,
+    real_dtype,
+    run_quietly,
+)
 from ...core.values import ArrayLike, AxisLike, DTypeLike, Value
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...primitives import ops, ufuncs
@@ -35,7 +44,7 @@ def _floating(a: Value, dtype: DTypeLike, name: str) -> Any:
     x = array_operand(a, name)
     if dtype is not None:
         return ops.convert(x, canonical(dtype, f"{name}: dtype"))
-    return x if is_inexact(dtype_of(x)) else ops.convert(x, FLOAT64)
+    return x if is_inexact(dtype_of(x)) else ops.convert(x, default_float(dtype_of(x)))
 
 
 def _number(shape: tuple[int, ...], axis: AxisLike, name: str) -> int:
@@ -269,7 +278,7 @@ def average(
         order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
         w = ops.transpose_p.bind(w, permutation=order)
         w = ops.reshape_p.bind(w, shape=tuple([shape[i] if i in axes else 1 for i in range(len(shape))]))
-    x = x if is_inexact(dtype_of(x)) else ops.convert(x, FLOAT64)
+    x = x if is_inexact(dtype_of(x)) else ops.convert(x, default_float(dtype_of(x)))
     x, w = common(x, w)
     total = reduced(ops.reduce_sum_p, ops.broadcast_to(w, shape), axis, bool(keepdims), "average")
     out = ops.div_p.bind(
@@ -310,7 +319,7 @@ def _weights(w: Any, count: int, name: str, integer: bool) -> Any:
             raise ArgumentError("cov: fweights must be integer")
         if np.any(numbers < 0):
             raise ArgumentValueError(f"cov: {name} cannot be negative")
-    return finish(strong(x, FLOAT64))
+    return finish(strong(x, default_float()))
 
 
 @implements(np.cov)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...core import FLOAT64, INT64, Tracer, because, concrete, is_abstract, is_inexact
+from ...core import INT64, Tracer, because, concrete, default_float, is_abstract, is_inexact
 from ...core.values import ArrayLike, Value
 from ...errors import ArgumentError, ArgumentValueError, ConcretizationTypeError, DtypeError, ShapeError
 from ...primitives import ops
@@ -105,7 +105,7 @@ def bincount(
 def _float_weights(w: Value, name: str) -> Value:
     if dtype_of(w).kind == "c":
         raise DtypeError(f"{name}: weights must be real, got dtype {dtype_of(w)}")
-    return ops.convert(w, FLOAT64)
+    return ops.convert(w, default_float(dtype_of(w)))
 
 
 # --- edges ----------------------------------------------------------------------------------------------------
@@ -323,9 +323,10 @@ def histogram(
     at = ops.select_p.bind(ops.lt_p.bind(at, np.int64(0)), np.int64(n), at)
     counts = _tally(at, n, w if w is None or dtype_of(w).kind != "b" else ops.convert(w, INT64))
     if density:
-        widths = ops.convert(_widths(edges), FLOAT64)
+        widths = ops.convert(_widths(edges), default_float())
         counts, widths = common(
-            counts if is_inexact(dtype_of(counts)) else ops.convert(counts, FLOAT64), widths
+            counts if is_inexact(dtype_of(counts)) else ops.convert(counts, default_float(dtype_of(counts))),
+            widths,
         )
         counts = ops.div_p.bind(ops.div_p.bind(counts, widths), ops.reduce_sum_p.bind(counts, axes=(0,)))
     elif w is not None and dtype_of(w).kind == "b":
@@ -409,7 +410,7 @@ def histogramdd(
     if density:
         total = ops.reduce_sum_p.bind(counts, axes=tuple(range_(d)))
         for axis, e in enumerate(edges):
-            widths = ops.convert(_widths(e), FLOAT64)
+            widths = ops.convert(_widths(e), default_float())
             shape = tuple([shape_of(widths)[0] if k == axis else 1 for k in range_(d)])
             counts = ops.div_p.bind(counts, ops.reshape_p.bind(widths, shape=shape))
         counts = ops.div_p.bind(counts, total)
@@ -437,7 +438,7 @@ def _boxes(
         w = _float_weights(array_operand(weights, "histogramdd: weights"), "histogramdd")
         if shape_of(w) != shape_of(at):
             raise ShapeError(f"histogramdd: weights of shape {shape_of(w)} for {shape_of(at)[0]} points")
-    counts = ops.convert(_tally(at, prod(shape), w), FLOAT64)
+    counts = ops.convert(_tally(at, prod(shape), w), default_float())
     return ops.reshape_p.bind(counts, shape=shape), edges
 
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import is_inexact
-from ...core.dtypes import FLOAT64, INT64
+from ...core.dtypes import INT64
+from ...core.jax_dtypes import default_float
 from ...core.values import ArrayLike, AxisLike, Index, Value
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, dtype_of, finish, literal, refuse_out, shape_of
@@ -81,7 +82,7 @@ def _median(name: str, a: Value, axis: AxisLike, out: ArrayLike, keepdims: Any, 
     refuse_out(name, out)
     x = array_operand(a, name)
     if dtype_of(x).kind in "biu":
-        x, skip = ops.convert(x, FLOAT64), False
+        x, skip = ops.convert(x, default_float(dtype_of(x))), False
     lanes = lanes_of(x, axis, keepdims, name)
     rows, length = shape_of(lanes.x)[:-1], shape_of(lanes.x)[-1]
     if not length:

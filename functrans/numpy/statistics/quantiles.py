@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import FLOAT64, INT64, Tracer, concrete, dtype_kind, is_float, quietly
+from ...core import INT64, Tracer, concrete, default_float, dtype_kind, is_float, quietly
 from ...core.values import ArrayLike, AxisLike, Index, Value
 from ...errors import ArgumentError, ArgumentValueError, DtypeError, IndexOutOfBoundsError, ShapeError
 from ...primitives import ops
@@ -98,7 +98,7 @@ def _interpolated(x: Value, q: ArrayLike, n: ArrayLike, method: Method, weak: bo
         raise DtypeError(
             "quantile: a has dtype bool, and booleans cannot be interpolated; convert them with .astype(int)"
         )
-    place = ops.convert(place, FLOAT64) if whole else place
+    place = ops.convert(place, default_float(dtype_of(place))) if whole else place
     low = ops.floor_p.bind(place)
     rest = ops.sub_p.bind(place, low)
     below = _clipped(low, n)
@@ -121,7 +121,7 @@ def _weighted(x: Value, weights: Value, q: Value, skip: bool) -> Any:
     """Quantiles of rows by the cumulative sum of weights: the smallest element that it reaches `q` at."""
     shape = shape_of(x)
     last = len(shape) - 1
-    weights = ops.convert(weights, FLOAT64)
+    weights = ops.convert(weights, default_float(dtype_of(weights)))
     if skip:
         weights = ops.select_p.bind(ops.eq_p.bind(x, x), weights, literal(0.0, weights))
     ordered, weights = ops.sort_p.bind(x, weights, dimension=last, num_keys=1)
@@ -160,7 +160,7 @@ def _checked_q(q: ArrayLike, name: str, scale: int) -> tuple[Any, bool]:
     if numbers is not None and np.size(numbers) and not (np.min(numbers) >= 0 and np.max(numbers) <= scale):
         raise ArgumentValueError(f"{name}: q must be in the range [0, {scale}], got {numbers}")
     if scale != 1:
-        value = value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64)
+        value = value if is_float(dtype_of(value)) else ops.convert(value, default_float(dtype_of(value)))
         value = ops.div_p.bind(value, literal(float(scale), value))
         value = value if isinstance(value, Tracer) else np.asarray(value)
     return value, weak

@@ -21,8 +21,11 @@ from ...core import (
     ArgumentValueError,
     Primitive,
     Tracer,
+    default_float,
     dtype_kind,
+    has_jax_semantics,
     is_inexact,
+    promotes_as_jax,
 )
 from ...core.autocast import autocasting
 from ...core.values import ArrayLike, Param, Value
@@ -30,7 +33,7 @@ from ...runtime.module_getattr import lazy_import
 from ..axes import broadcast_shapes
 from ..families import literal
 from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
-from ..promotion import Body, binary, binary_operator, publish, resolved, unary_operator
+from ..promotion import Body, binary, binary_operator, computed_in, publish, unary_operator
 from ..structure.linear import broadcast_to, dtype_of, shape_of
 from .arithmetic import (
     convert,
@@ -51,7 +54,17 @@ from .arithmetic import (
 from .bits import and_p, not_p, or_p, xor_p
 from .complexes import abs_p, conj_p, imag_p, real_p
 from .exp_log import integer_pow_p, pow_p, sqrt_p
-from .rounding import copysign_p, is_finite_p, is_inf_p, is_nan_p, nextafter_p, rint_p, sign_p, trunc_p
+from .rounding import (
+    copysign_p,
+    floor_divide_p,
+    is_finite_p,
+    is_inf_p,
+    is_nan_p,
+    nextafter_p,
+    rint_p,
+    sign_p,
+    trunc_p,
+)
 
 #: Loads when autocast is first used.
 autocast = lazy_import("functrans.primitives.autocast")
@@ -229,6 +242,28 @@ def rounded(x: Value, decimals: int) -> Value:
     return last.bind(rint_p.bind(first.bind(x, factor)), factor)
 
 
+def floored(x: Value, y: Value) -> Value:
+    """The quotient rounded down. Of integers by 0 it is 0, as in NumPy, or what JAX computes (-2, and -1 of 0)."""
+    quotient = floor_divide_p.bind(x, y)
+    dtype = dtype_of(quotient)
+    if dtype.kind == "i" and has_jax_semantics():
+        x = strong(x, dtype)
+        rest = select_p.bind(eq_p.bind(x, literal(0, x)), literal(-1, x), literal(-2, x))
+        return or_for_zero(quotient, y, rest)
+    return or_for_zero(quotient, y, -1)
+
+
+def or_for_zero(quotient: Value, y: Any, instead: Any) -> Value:
+    """A quotient of integers; under JAX's semantics `instead` where the divisor is 0, with all bits set for -1."""
+    dtype = dtype_of(quotient)
+    if dtype.kind not in "iu" or not has_jax_semantics() or (type(y) is int and y != 0):
+        return quotient
+    if type(instead) is int:
+        instead = literal(instead if dtype.kind == "i" else np.iinfo(dtype).max, quotient)
+    y = strong(y, dtype)
+    return select_p.bind(eq_p.bind(y, literal(0, y)), instead, strong(quotient, dtype))
+
+
 _LARGEST_EXPONENT = 16
 """Integer exponents of floats up to this one become products, larger ones ``pow``."""
 
@@ -250,7 +285,7 @@ def _power_by_integer(x: Value, n: int, dtype: np.dtype, weak: bool) -> Any:
                 f"power: cannot raise an integer array to the negative power {n}: "
                 f"write x**{float(n)}, or convert x to float"
             )
-        dtype = FLOAT64
+        dtype = default_float()
     if is_inexact(dtype) and abs(n) > _LARGEST_EXPONENT:
         return None
     if weak:
@@ -277,8 +312,8 @@ def _power(ufunc: np.ufunc) -> tuple[Body, Body]:
         if n is None:
             return None
         keys = key_of(x), key_of(y)
-        weak = keep_weak and keys[0] in WEAK_DTYPES and keys[1] in WEAK_DTYPES
-        return _power_by_integer(x, n, resolved(ufunc, keys)[0], weak)
+        weak = keys[0] in WEAK_DTYPES and keys[1] in WEAK_DTYPES and (keep_weak or promotes_as_jax())
+        return _power_by_integer(x, n, computed_in(ufunc, keys), weak)
 
     def function(x: Value, y: Value, /, **options: Param) -> Any:
         if options:

@@ -12,7 +12,8 @@ import numpy as np
 from ... import numpy as fnp
 from ... import random
 from ...arrays.array import Array
-from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete, is_float
+from ...core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete, is_float
+from ...core.jax_dtypes import default_float
 from ...core.values import ArrayLike, DTypeLike, Value
 from ...frontend.checked import checked
 from ...frontend.pytree.register import register_pytree_node_class
@@ -358,7 +359,7 @@ def _rows(x: Value, what: str, last: tuple[int, ...]) -> Value:
     value = array_operand(x, what)
     if dtype_of(value).kind == "c":
         raise DtypeError(f"{what} must be real, got {dtype_of(value)}")
-    out = finish(value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64))
+    out = finish(value if is_float(dtype_of(value)) else ops.convert(value, default_float(dtype_of(value))))
     if out.shape[-len(last) :] != last:
         expected = ", ".join(map(str, last))
         raise ShapeError(f"{what} must have shape (..., {expected}), got {out.shape}")

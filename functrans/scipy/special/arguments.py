@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ...core import FLOAT64, ArgumentError, ArgumentValueError, DtypeError, Primitive, is_float, is_inexact
+from ...core import (
+    ArgumentError,
+    ArgumentValueError,
+    DtypeError,
+    Primitive,
+    default_float,
+    is_float,
+    is_inexact,
+)
 from ...core.values import ArrayLike, Param, Value
 from ...numpy.dispatch import array_operand
 from ...primitives import ops
@@ -20,13 +28,13 @@ def real_float(x: Value, name: str, position: int = 0) -> Value:
     value = array_operand(x, name, position)
     if dtype_of(value).kind == "c":
         raise DtypeError(f"{name}: argument {position} is complex; take its real part, or its absolute value")
-    return value if is_float(dtype_of(value)) else ops.convert(value, FLOAT64)
+    return value if is_float(dtype_of(value)) else ops.convert(value, default_float(dtype_of(value)))
 
 
 def inexact_operand(x: Value, name: str, position: int = 0) -> Value:
     """A value of a float or complex dtype; float64 for integers."""
     value = array_operand(x, name, position)
-    return value if is_inexact(dtype_of(value)) else ops.convert(value, FLOAT64)
+    return value if is_inexact(dtype_of(value)) else ops.convert(value, default_float(dtype_of(value)))
 
 
 def of_parameters(name: str, prim: Primitive, *given: ArrayLike, **params: Param) -> Value:

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...core import FLOAT64, DtypeError, is_float, is_low, quietly
+from ...core import DtypeError, is_float, is_low, quietly
+from ...core.jax_dtypes import default_float
 from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops
@@ -92,7 +93,9 @@ def floats(name: str, *given: ArrayLike, broadcast: bool = True) -> list[Any]:
     if dtype.kind == "c":
         at = next(i for i, x in enumerate(values) if ops.dtype_of(x).kind == "c")
         raise DtypeError(f"{name}: argument {at} is complex; take its real part, or its absolute value")
-    dtype = FLOAT64 if weak or not is_float(dtype) or is_low(dtype) else dtype  # float16 too, as in SciPy
+    dtype = (
+        default_float() if weak or not is_float(dtype) or is_low(dtype) else dtype
+    )  # float16 too, as in SciPy
     if broadcast:
         ops.broadcast_shapes(name, *map(shape_of, values))
     return [strong(x, dtype) for x in values]

@@ -8,7 +8,8 @@ import numpy as np
 
 from ... import numpy as fnp
 from ...arrays.array import Array
-from ...core import FLOAT64, ArgumentValueError, DtypeError, concrete, is_float, quietly
+from ...core import ArgumentValueError, DtypeError, concrete, is_float, quietly
+from ...core.jax_dtypes import default_float
 from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops
@@ -126,7 +127,7 @@ def rankdata(
     ranks = _RANKS[method](*runs, along)
     ranks = fnp.take_along_axis(ranks, np.argsort(order, axis=along), axis=along)
     if floats:
-        ranks = ops.convert(ranks, FLOAT64)
+        ranks = ops.convert(ranks, default_float(dtype_of(ranks)))
     if bad is not None:
         ranks = np.where(
             bad if nan_policy == "omit" else np.any(bad, axis=along, keepdims=True), np.nan, ranks
@@ -196,7 +197,7 @@ class _Moments:
     def __init__(self, name: str, a: ArrayLike, axis: int | None, nan_policy: str):
         x, self.axis, bad = _sample(name, a, axis, nan_policy)
         self.given = (a, axis)
-        self.x = x if bad is not None else ops.convert(x, FLOAT64)
+        self.x = x if bad is not None else ops.convert(x, default_float(dtype_of(x)))
         self.left_out = bad if nan_policy == "omit" else None
         dtype = dtype_of(self.x)
         if self.left_out is None:
