@@ -36,8 +36,8 @@ COMMANDS = {
     "record": "run others, and append their tables to the history",
 }
 
-#: The modules of commands that have another name.
-_MODULES = {"import": "start_up"}
+#: The modules of commands that are not those of their names in `commands`.
+_MODULES = {"import": "commands.start_up", "libraries": "libraries"}
 
 
 def main() -> int:
@@ -72,7 +72,7 @@ def main() -> int:
     pin(all_cores=options.command in ("threads", "distributed", "profile"))
     print(describe(), flush=True)
     # Late, after the environment is set: the modules import NumPy and Numba, which read it once.
-    module = _MODULES.get(options.command, options.command)
+    module = _MODULES.get(options.command, f"commands.{options.command}")
     return importlib.import_module(f".{module}", __package__).main(options)
 
 

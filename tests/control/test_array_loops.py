@@ -1,4 +1,4 @@
-"""Loops that write arrays: the programs of `benchmarks/array_loops.py` beside the same as plain Python loops."""
+"""Loops that write arrays: `benchmarks/workloads/array_loops.py` beside the same as plain Python loops."""
 
 import functools
 import importlib
@@ -29,7 +29,7 @@ def _benchmark_module(name):
     return importlib.import_module(f"benchmarks.{name}")
 
 
-LOOPS = {loop.name: loop for loop in _benchmark_module("array_loop_workloads").ARRAY_LOOPS}
+LOOPS = {loop.name: loop for loop in _benchmark_module("workloads.array_loop_cases").ARRAY_LOOPS}
 
 #: Small, and odd where the program allows it.
 SIZES = {

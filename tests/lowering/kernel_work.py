@@ -32,7 +32,7 @@ sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 from pass_programs import PROGRAMS, M, X
 from work_programs import LARGE, TRANSFORMED, VARIANTS
 
-from benchmarks.array_loop_workloads import ARRAY_LOOPS
+from benchmarks.workloads.array_loop_cases import ARRAY_LOOPS
 
 FILE = Path(__file__).with_suffix(".json")
 

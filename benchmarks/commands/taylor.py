@@ -17,7 +17,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans.experimental.jet import jet
 
-from .measure import alternate, disagreement, number, table
+from ..measure import alternate, disagreement, number, table
 
 ORDERS = (1, 2, 4, 6, 8)
 MOST_NESTED = 4

@@ -14,8 +14,8 @@ import numpy as np
 import functrans as ft
 from functrans import random
 
-from . import backends
-from .measure import alternate, disagreement, number, ratio, table
+from .. import backends
+from ..measure import alternate, disagreement, number, ratio, table
 
 MANY, SOME = 10**7, 10**6
 F32, F64 = np.float32, np.float64

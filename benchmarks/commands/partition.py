@@ -19,7 +19,7 @@ from functrans.control.residuals.partitioner import partitioned
 from functrans.runtime.config import config
 from functrans.transforms.linearize_jaxpr import linearize_jaxpr
 
-from .measure import alternate, disagreement, number, ratio, table
+from ..measure import alternate, disagreement, number, ratio, table
 
 jax.config.update("jax_enable_x64", True)
 RANDOM = numpy.random.default_rng(0)

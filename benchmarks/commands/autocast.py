@@ -15,7 +15,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax, nn
 
-from .measure import alternate, disagreement, number, ratio, table
+from ..measure import alternate, disagreement, number, ratio, table
 
 RANDOM = numpy.random.default_rng(0)
 #: The precisions beside float64 and the model written in float32.

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from . import backends
-from .measure import disagreement, number, ratio, rounds, table
-from .programs import PROGRAMS
-from .programs.program import Program
+from .. import backends
+from ..measure import disagreement, number, ratio, rounds, table
+from ..programs import PROGRAMS
+from ..programs.program import Program
 
 _HEADER = (
     "program",

@@ -15,8 +15,8 @@ import numpy as np
 
 import functrans as ft
 
-from . import backends
-from .measure import disagreement, number, ratio, table
+from .. import backends
+from ..measure import disagreement, number, ratio, table
 
 #: Results may differ by so much, relative to the largest element.
 _CLOSE = 1e-9

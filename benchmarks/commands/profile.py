@@ -15,7 +15,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 
-from .measure import number, table
+from ..measure import number, table
 
 #: The most that an open profile may add, and the most by which shares and sums may be off.
 COST, SHARE, SUM = 0.05, 0.05, 0.03

@@ -20,7 +20,7 @@ import numpy
 import functrans as ft
 from functrans import aot
 
-from .measure import alternate, disagreement, number, ratio, table
+from ..measure import alternate, disagreement, number, ratio, table
 
 jax.config.update("jax_enable_x64", True)
 RANDOM = numpy.random.default_rng(0)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-from .measure import number, ratio, table
+from ..measure import number, ratio, table
 
 _STEPS = ("import", "first compile", "second compile")
 #: functrans in a process that is not the first one on its machine: other programs are in the cache on disk.

@@ -18,8 +18,8 @@ from functrans import lax
 from functrans.lowering.loops.show import show
 from functrans.lowering.run.executable import compile_jaxpr
 
-from . import backends
-from .measure import disagreement, number, rounds, table
+from .. import backends
+from ..measure import disagreement, number, rounds, table
 
 Softplus = Callable[[Any], Any]
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from . import backends
-from .measure import number, ratio, table
-from .workloads import WORKLOADS, elementwise, mixed
+from .. import backends
+from ..measure import number, ratio, table
+from ..workloads.typical import WORKLOADS, elementwise, mixed
 
 _OF_JAX = {
     "JAX_ENABLE_COMPILATION_CACHE": "1",

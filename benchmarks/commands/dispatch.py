@@ -10,8 +10,8 @@ from typing import Any
 import numpy
 from numba import njit
 
-from . import backends
-from .measure import alternate, disagreement, number, ratio, table
+from .. import backends
+from ..measure import alternate, disagreement, number, ratio, table
 
 
 def one(x: Any) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy
 from numba import njit
 
-from . import backends
-from .handwritten import fast
-from .measure import alternate, disagreement, number, ratio, table
+from .. import backends
+from ..measure import alternate, disagreement, number, ratio, table
+from ..workloads.handwritten import fast
 
 #: Numbers in each state: 40 MB.
 SIZE = 5_000_000

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from . import backends
-from .handwritten import HANDWRITTEN
-from .measure import alternate, disagreement, number, ratio, shapes, table
-from .workloads import WORKLOADS, Workload
+from .. import backends
+from ..measure import alternate, disagreement, number, ratio, shapes, table
+from ..workloads.handwritten import HANDWRITTEN
+from ..workloads.typical import WORKLOADS, Workload
 
 _HEADER = ("workload", "functrans t(jit)", "functrans jit(t)", "JAX t(jit)", "JAX jit(t)", "Numba by hand")
 

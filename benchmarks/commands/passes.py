@@ -20,12 +20,12 @@ from functrans.lowering.lower import LoweredKernel, lower
 from functrans.runtime.config import config
 from functrans.runtime.passes import LLVM_PASSES, OF_CODE, PASSES
 
-from . import backends
-from .array_loop_workloads import ARRAY_LOOPS
+from .. import backends
+from ..measure import disagreement, number, rounds, table
+from ..workloads.array_loop_cases import ARRAY_LOOPS
+from ..workloads.loops import LOOP_WORKLOADS
+from ..workloads.typical import WORKLOADS
 from .array_tables import loss_of
-from .loop_workloads import LOOP_WORKLOADS
-from .measure import disagreement, number, rounds, table
-from .workloads import WORKLOADS
 
 _HEADER = ("pass", "changes", "time without", "slowest without", "", "compile time without")
 _Maker = Callable[[], Any]

@@ -1,6 +1,7 @@
 """Collectives on two processes, beside mpi4py's own calls; then a step of training (`distributed_steps.py`).
 
-``python -m benchmarks.distributed`` is what each process runs. To add a contestant, add a row to `CONTESTANTS`.
+``python -m benchmarks.commands.distributed`` is what each process runs. To add a contestant, add a row to
+`CONTESTANTS`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from functrans import lax
 from functrans.distributed import Communicator, Mesh, P, make_mesh, shard_map
 from functrans.distributed.run import find_mpiexec
 
+from ..environment import require
+from ..measure import number, ratio, table
 from .distributed_steps import measure_steps
-from .environment import require
-from .measure import number, ratio, table
 
 RANKS = 2
 #: Bytes of a rank's contribution.
@@ -137,7 +138,7 @@ def main(options: argparse.Namespace) -> int:
         "-m",
         "mpi4py",
         "-m",
-        "benchmarks.distributed",
+        "benchmarks.commands.distributed",
         repeats,
     ]
     return subprocess.run(ranks, check=False).returncode

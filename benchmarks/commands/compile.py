@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from . import backends
-from .measure import number, ratio, shapes, table
+from .. import backends
+from ..measure import number, ratio, shapes, table
+from ..workloads.typical import elementwise, mixed, unrolled
 from .start_up import print_first_compiles, start_up
-from .workloads import elementwise, mixed, unrolled
 
 
 def main(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 import statistics
 from time import thread_time
 
-from .measure import disagreement, number, ratio, rounds, table
+from ..measure import disagreement, number, ratio, rounds, table
 from .numba_calls import CALLS
 from .numba_gradients import GRADIENTS
 

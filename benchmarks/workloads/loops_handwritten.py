@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .handwritten import fast
-from .loop_workloads import DURATION, LEAP, LEAPS
+from .loops import DURATION, LEAP, LEAPS
 
 
 @fast

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from . import array_tables, backends
-from .loop_handwritten import LOOPS_BY_HAND
-from .loop_workloads import LOOP_WORKLOADS, LoopWorkload
-from .measure import alternate, disagreement, number, ratio, shapes, table
+from .. import backends
+from ..measure import alternate, disagreement, number, ratio, shapes, table
+from ..workloads.loops import LOOP_WORKLOADS, LoopWorkload
+from ..workloads.loops_handwritten import LOOPS_BY_HAND
+from . import array_tables
 
 _HEADER = ("workload", "functrans", "JAX", "Numba by hand")
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from . import backends
-from .measure import disagreement, number, ratio, table
-from .workloads import logistic, mlp, perceptron
+from .. import backends
+from ..measure import disagreement, number, ratio, table
+from ..workloads.typical import logistic, mlp, perceptron
 
 _SIZES = [33 + 7 * k for k in range(51)]
 """The first is compiled beforehand. All are larger than the sizes that kernels are specialized for."""

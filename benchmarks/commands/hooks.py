@@ -15,8 +15,8 @@ from functrans import lax
 from functrans.lowering.loops.show import show
 from functrans.lowering.run.executable import compile_jaxpr
 
+from ..measure import disagreement, number, rounds, table
 from . import donation
-from .measure import disagreement, number, rounds, table
 
 Attach = Callable[[Any], Any]
 STEPS = 100

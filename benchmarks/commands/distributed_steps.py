@@ -13,7 +13,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans.distributed import Mesh, P, fully_shard, shard_map
 
-from .measure import number, ratio, table
+from ..measure import number, ratio, table
 
 WIDTH, DEPTH, ROWS = 384, 6, 3072
 

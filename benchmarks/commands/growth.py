@@ -21,15 +21,16 @@ import numpy as np
 
 import functrans as ft
 
-from . import backends, numba_gradients
-from .array_loop_workloads import ARRAY_LOOPS, ArrayLoop
-from .array_loops_handwritten import leverage
+from .. import backends
+from ..measure import number, table
+from ..programs import PROGRAMS
+from ..programs.program import Program
+from ..workloads.array_loop_cases import ARRAY_LOOPS, ArrayLoop
+from ..workloads.array_loops_handwritten import leverage
+from ..workloads.loops import LOOP_WORKLOADS, LoopWorkload, logistic_map, lorenz, lorenz_array
+from ..workloads.typical import elementwise, mixed, unrolled
+from . import numba_gradients
 from .array_tables import in_turn, medians
-from .loop_workloads import LOOP_WORKLOADS, LoopWorkload, logistic_map, lorenz, lorenz_array
-from .measure import number, table
-from .programs import PROGRAMS
-from .programs.program import Program
-from .workloads import elementwise, mixed, unrolled
 
 #: The least numbers of steps, each four times the one before.
 STEPS = (4_096, 16_384, 65_536)

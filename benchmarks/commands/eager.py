@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy
 
-from . import backends, custom_rules
-from .measure import alternate, disagreement, number, ratio, rounds, table
+from .. import backends
+from ..measure import alternate, disagreement, number, ratio, rounds, table
+from . import custom_rules
 
 
 def chain(x: Any, *, np: Any, ops: int) -> Any:

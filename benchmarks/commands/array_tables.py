@@ -14,9 +14,9 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from . import backends
-from .array_loop_workloads import ARRAY_LOOPS, ArrayLoop
-from .measure import alternate, disagreement, number, ratio, table
+from .. import backends
+from ..measure import alternate, disagreement, number, ratio, table
+from ..workloads.array_loop_cases import ARRAY_LOOPS, ArrayLoop
 
 Call = Callable[[], Any]
 
