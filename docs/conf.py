@@ -1,11 +1,11 @@
 """Sphinx: `python -m sphinx -E -W --keep-going -b html docs docs/_build`."""
 
-import re
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import parameters
 import reference
 
 import functrans
@@ -16,14 +16,15 @@ version = release = functrans.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinx_copybutton",
     "sphinx_design",
+    "linking",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "inventories"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"functrans {release}"
 html_theme_options = {
@@ -36,7 +37,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "api/*": ["reference-siblings"], "_modules/**": []}
 copyright = "the functrans developers"
 # The copy button leaves out prompts and what the program prints.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -44,7 +45,6 @@ copybutton_prompt_is_regexp = True
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
-autosummary_generate = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
@@ -53,20 +53,28 @@ numpydoc_class_members_toctree = False
 default_role = "py:obj"
 
 
+# Places in other manuals; docs/generate_inventories.py writes the files, so that no build asks the network.
+MANUALS = {
+    "python": "https://docs.python.org/3/",
+    "numpy": "https://numpy.org/doc/stable/",
+    "scipy": "https://docs.scipy.org/doc/scipy/",
+    "jax": "https://docs.jax.dev/en/latest/",
+}
+intersphinx_mapping = {name: (url, f"inventories/{name}.txt") for name, url in MANUALS.items()}
+templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))  # Sphinx looks where it was started
+
+
 def as_written(app, what, name, obj, options, lines):
-    """Escape two things that reStructuredText misreads: `Array`s, and shapes (*batch, n)."""
+    """Escape what reStructuredText would misread, but for examples; add parameters that a family shares."""
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
-            parts = re.split(r"(``.*?``)", line)  # every second part is code, and stays as it is
-            parts[::2] = [tolerable(part) for part in parts[::2]]
-            lines[i] = "".join(parts)
-
-
-def tolerable(text):
-    text = re.sub(r"(`[\w.]+`)(?=\w)", r"\1\\ ", text)
-    return re.sub(r"\([^()]*\)", lambda match: re.sub(r"(?<!\\)\*", r"\\*", match[0]), text)
+            lines[i] = reference.tolerable(line)
+    if what == "function":
+        parameters.added(name, obj, lines)
 
 
 def setup(app):
-    app.connect("builder-inited", lambda _: reference.write())
     app.connect("autodoc-process-docstring", as_written, priority=400)  # before numpydoc

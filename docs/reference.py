@@ -1,12 +1,18 @@
-"""Write docs/api/*.rst, a page for each public namespace (a large one in several), that Sphinx fills in.
+"""Write docs/api/*.rst: a page for each public object and each namespace, that Sphinx fills in.
 
-`conf.py` calls `write` before each build. Nothing is listed by hand: the names in `__all__` are public.
+`conf.py` calls `write` before each build. Nothing is listed by hand but the subjects of large namespaces
+(`subjects.py`): the names in `__all__` are public. An object that several namespaces export has one page, under the
+first of them; the other names lead there.
 """
 
 import functools
 import importlib
 import inspect
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from subjects import SUBJECTS
 
 import functrans
 from functrans.scipy import stats
@@ -67,11 +73,38 @@ NAMESPACES = (
     "functrans.testing",
     "functrans.errors",
 )
-ONE_PAGE = 60  # namespaces with more names than this have a page for each family
-ELEMENTWISE = "functrans.lax.elementwise"  # also serves as the page of this name in other namespaces
-FAMILIES = {
-    "functrans.primitives.products.matmul": "functrans.numpy.products"
-}  # functions listed under another family
+DISTRIBUTIONS = "functrans.scipy.stats."  # those have few short functions each, on one page
+DATA = re.compile(r"^\| `(\w+)` \| (.*) \| (.*) \|$")
+
+
+@dataclass
+class Entry:
+    """An object of the reference: its first public name, where it is described, its other names."""
+
+    name: str
+    page: str
+    value: object
+    also: list = field(default_factory=list)
+
+    @property
+    def kind(self):
+        if is_error(self.value):
+            return "exception"
+        return "class" if inspect.isclass(self.value) else "function"
+
+
+def is_error(value):
+    return inspect.isclass(value) and issubclass(value, Exception)
+
+
+def is_ours(value):
+    """Whether an object has a docstring of functrans; other exports are NumPy's classes, constants and types."""
+    return callable(value) and (getattr(value, "__module__", "") or "").startswith("functrans")
+
+
+def module_of(namespace):
+    """The namespace itself: a module, or a distribution."""
+    return functools.reduce(getattr, namespace.split(".")[1:], functrans)
 
 
 def exported(module):
@@ -82,120 +115,277 @@ def exported(module):
     return [(name, value) for name, value in pairs if not inspect.ismodule(value)]
 
 
-def gather(module):
-    """What a namespace defines: {family: {name: other names}}, constants, and names of NumPy's own objects."""
-    families, constants, foreign, names = {}, [], [], {}
-    for name, value in exported(module):
-        if not callable(value):
-            constants.append(name)
-        elif not (value.__module__ or "").startswith("functrans"):
-            foreign.append(name)
-        elif inspect.isclass(value) and is_listed_before(module, name, value):
-            constants.append(name)  # a class has one place in the reference
-        else:
-            names.setdefault(id(value), []).append((name, value))
-    for group in names.values():
-        value = group[0][1]
-        others = [name for name, _ in group]
-        name = value.__name__ if value.__name__ in others else others[0]
-        others.remove(name)
-        families.setdefault(family(value), {})[name] = others
-    return families, constants, foreign
+@functools.cache
+def entries():
+    """{public name: its entry}; the names of one object share an entry. Foreign objects and constants have none."""
+    found, by_object = {}, {}
+    for namespace in NAMESPACES:
+        groups = {}
+        for name, value in exported(module_of(namespace)):
+            if is_ours(value):
+                groups.setdefault(id(value), []).append((name, value))
+        for group in groups.values():
+            names, value = [name for name, _ in group], group[0][1]
+            own = getattr(value, "__name__", "").rpartition(".")[2]
+            names.sort(key=lambda name: (name not in listed(namespace), name != own))
+            entry = by_object.get(id(value))
+            if entry is None:
+                full = f"{namespace}.{names.pop(0)}"
+                entry = by_object[id(value)] = Entry(full, namespace if is_short(namespace) else full, value)
+                found[full] = entry
+            for name in names:
+                entry.also.append(f"{namespace}.{name}")
+                found[f"{namespace}.{name}"] = entry
+    return found
 
 
-def is_listed_before(module, name, value):
-    """Whether a namespace further up exports the same object."""
-    before = NAMESPACES[: NAMESPACES.index(module.__name__)]
-    return any(vars(importlib.import_module(n)).get(name) is value for n in before)
+def listed(namespace):
+    """The names that `subjects.py` has for a namespace."""
+    return " ".join(SUBJECTS.get(namespace, {}).values()).split()
 
 
-def family(value):
-    """The name of an object's home module; `elementwise` for functions made directly from primitives."""
-    home = value.__module__
-    if home in NAMESPACES:  # functions made by a factory are named after their namespace, for pickle
-        made = getattr(value, "__globals__", {}).get("__name__", "")
-        home = made if made.startswith(("functrans.primitives.", ELEMENTWISE)) else home
-    home = FAMILIES.get(home, home)
-    return ELEMENTWISE if home.startswith("functrans.primitives.") else home
+def is_short(namespace):
+    """Whether the objects of a namespace are described on its own page."""
+    return namespace.startswith(DISTRIBUTIONS)
 
 
-def title(home):
-    """The subject of a module: its docstring up to the first colon or full stop."""
-    if home.endswith(".elementwise"):
-        return "Elementwise functions"
-    line = inspect.getdoc(importlib.import_module(home)).splitlines()[0]
-    return line.split(":")[0].split(". ")[0].rstrip(".").replace("``", "")
+def foreign(namespace):
+    """{name: object} of what a namespace exports without a page: constants, types, objects of other libraries."""
+    return {
+        name: value
+        for name, value in exported(module_of(namespace))
+        if f"{namespace}.{name}" not in entries()
+    }
+
+
+def tables(namespace):
+    """{subject: names}, each object once and under its first name in this namespace; one table has no subject."""
+    names, seen = [], set()
+    for name, value in exported(module_of(namespace)):
+        entry = entries().get(f"{namespace}.{name}")
+        if entry is None:
+            names.append(name)
+        elif id(value) not in seen:
+            seen.add(id(value))
+            names.append(first_name(entry, namespace))
+    if namespace not in SUBJECTS:
+        if namespace == functrans.errors.__name__:
+            return by_file(names)
+        return {"": sorted(names, key=str.lower)}
+    subjects = {subject: text.split() for subject, text in SUBJECTS[namespace].items()}
+    # An alias may be listed beside its object, where readers look for both.
+    have = listed(namespace)
+    wrong = sorted((set(names) - set(have)) | {name for name in have if have.count(name) > 1})
+    wrong += [name for name in have if not hasattr(module_of(namespace), name)]
+    if wrong:
+        raise ValueError(f"docs/subjects.py: {namespace}: not there, or not under one subject: {wrong}")
+    return subjects
+
+
+def by_file(names):
+    """Error classes by the file that defines them."""
+    subjects = {}
+    for subject in ("base", "arrays", "tracing", "running", "custom", "distributed"):
+        file = importlib.import_module(f"functrans.errors.{subject}")
+        title = inspect.getdoc(file).splitlines()[0].rstrip(".")
+        classes = re.findall(r"^class (\w+)", inspect.getsource(file), re.MULTILINE)
+        subjects[title] = [name for name in classes if name in names]
+    return subjects
+
+
+def first_name(entry, namespace):
+    """The name under which a namespace lists an object."""
+    names = [n.rpartition(".")[2] for n in (entry.name, *entry.also) if n.rpartition(".")[0] == namespace]
+    return names[0]
+
+
+@functools.cache
+def siblings():
+    """{full name: (namespace, subject, full names under it)} of objects that have a page."""
+    found = {}
+    for namespace in NAMESPACES:
+        for subject, names in tables(namespace).items():
+            full = [f"{namespace}.{name}" for name in names if f"{namespace}.{name}" in entries()]
+            for name in full:
+                if entries()[name].name == name:
+                    found[name] = (namespace, subject, full)
+    return found
+
+
+def summary(value):
+    """The first sentence of a docstring, in one line."""
+    text = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+    return re.split(r"(?<=\.)\s+(?=[A-Z`*])", text)[0]
+
+
+@functools.cache
+def coverage():
+    """{full name: (derivative, compiled to)}, as the page of functions says."""
+    found, namespace = {}, ""
+    for line in FOLDER.with_name("coverage.md").read_text().splitlines():
+        if line.startswith("## "):
+            namespace = line[3:]
+        elif row := DATA.match(line):
+            found[f"{namespace}.{row[1]}"] = row[2], row[3]
+    return found
 
 
 def heading(text, underline):
     return f"{text}\n{underline * len(text)}\n"
 
 
-def entries(module, names):
-    """A table of names with their first lines, then each with its docstring."""
-    lines = [".. autosummary::", "   :nosignatures:", "", *(f"   {name}" for name in sorted(names)), ""]
-    for name, others in sorted(names.items()):
-        value = getattr(module, name)
-        kind = "function" if not inspect.isclass(value) else "class"
-        lines.append(f".. auto{'exception' if is_error(value) else kind}:: {name}")
-        if kind == "class" and not is_error(value):
-            lines.append("   :members:")
-        lines.append("")
-        if others:
-            lines += [f"   Also known as {', '.join(f'``{other}``' for other in others)}.", ""]
+def link(full):
+    return f":py:obj:`{full.rpartition('.')[2]} <{full}>`"
+
+
+def table(namespace, names):
+    """Names and their first sentences."""
+    rows = []
+    for name in names:
+        full = f"{namespace}.{name}"
+        entry = entries().get(full)
+        if entry is None:
+            rows.append((link(full), about_foreign(full, getattr(module_of(namespace), name))))
+            continue
+        also = [n for n in (entry.name, *entry.also) if n != full and n.rpartition(".")[0] == namespace]
+        also = [n for n in also if n.rpartition(".")[2] not in names]
+        rows.append((", ".join(map(link, [full, *also])), summary(entry.value)))
+    lines = [".. list-table::", "   :class: longtable names", "   :widths: 1 3", ""]
+    for left, right in rows:
+        lines += [f"   * - {left}", f"     - {tolerable(right)}"]
+    return "\n".join([*lines, ""])
+
+
+def tolerable(text):
+    """Escape two things that reStructuredText misreads: `Array`s, and shapes (*batch, n)."""
+    parts = re.split(r"(``.*?``)", text)  # every second part is code, and stays as it is
+    for i in range(0, len(parts), 2):
+        part = re.sub(r"(`[\w.]+`)(?=\w)", r"\1\\ ", parts[i])
+        parts[i] = re.sub(r"\([^()]*\)", lambda m: re.sub(r"(?<!\\)\*", r"\\*", m[0]), part)
+    return "".join(parts)
+
+
+def about_foreign(full, value):
+    """One line on an object that functrans exports and does not define."""
+    name = full.rpartition(".")[2]
+    if full == "functrans.config":
+        return "The options, and `patch` to set them for a block."
+    if full.startswith("functrans.numpy.") or (getattr(value, "__module__", "") or "") == "numpy":
+        return f"NumPy's :py:obj:`numpy.{getattr(value, '__name__', name)}`."
+    if inspect.isclass(value) or callable(value):
+        return f"``{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', name)}``."
+    return f"A constant of type ``{type(value).__name__}``."
+
+
+def page_of(entry):
+    """The page of one object."""
+    return "\n".join([heading(entry.name, "="), described(entry)])
+
+
+def described(entry):
+    """The directive for one object, its other names and what the page of functions says of it."""
+    lines = [f".. auto{entry.kind}:: {entry.name}"]
+    if entry.kind == "class":
+        lines.append("   :members:")
+    lines.append("")
+    if entry.also:
+        lines += [
+            f".. also:: {entry.name}",
+            f"   :names: {' '.join(entry.also)}",
+            "   :kind: " + entry.kind,
+            "",
+        ]
+        lines += [f"Also known as {', '.join(f'``{n}``' for n in entry.also)}.", ""]
+    if entry.name in coverage():
+        derivative, target = coverage()[entry.name]
+        lines += [
+            ".. rst-class:: facts",
+            "",
+            f"Derivative: {derivative}. Compiled to: {rest_of(target)}.",
+            "",
+        ]
     return "\n".join(lines)
 
 
-def is_error(value):
-    return inspect.isclass(value) and issubclass(value, Exception)
+def rest_of(markdown):
+    """A cell of a Markdown table as reStructuredText."""
+    return re.sub(r"`([^`]+)`", r"``\1``", markdown)
 
 
-def rest(module, constants, foreign):
-    """The paragraphs on objects without a docstring."""
-    parts = []
-    if module.__name__ == "functrans":
-        constants.remove("config")
-        parts.append(
-            heading("config", "-") + "\n.. autoclass:: functrans.runtime.config.Config\n   :members: patch\n"
+def page_of_namespace(namespace):
+    """A namespace: what it is for, a table by subject, and the objects that have no page of their own."""
+    parts = [heading(namespace, "="), f".. automodule:: {namespace}\n   :no-members:\n"]
+    if not inspect.ismodule(module_of(namespace)):
+        parts = [heading(namespace, "="), f"{tolerable(summary(module_of(namespace)))}\n"]
+    pages = []
+    for subject, names in tables(namespace).items():
+        if subject:
+            parts.append(heading(subject, "-"))
+        if names:
+            parts.append(table(namespace, names))
+        pages += [
+            n for n in (f"{namespace}.{name}" for name in names) if siblings().get(n, ("",))[0] == namespace
+        ]
+    if is_short(namespace):
+        parts.append(heading("Functions", "-"))
+        parts += [described(entries()[name]) for name in pages]
+    else:
+        parts += [".. toctree::", "   :hidden:", "", *(f"   {name}" for name in pages), ""]
+    parts += [data(f"{namespace}.{name}", value) for name, value in foreign(namespace).items()]
+    return "\n".join(parts)
+
+
+def data(full, value):
+    """The entry of a constant, a type, or an object of another library."""
+    if full == "functrans.config":
+        return (
+            heading("config", "-")
+            + "\n.. py:data:: functrans.config\n\n.. autoclass:: functrans.runtime.config.Config\n   :members: patch\n"
         )
-    if constants:
-        parts.append(f"Constants and types: {', '.join(f'``{name}``' for name in constants)}.\n")
-    if foreign:
-        parts.append(f"NumPy's own, under NumPy's names: {', '.join(f'``{name}``' for name in foreign)}.\n")
-    return parts
+    return f".. py:data:: {full}\n\n   {about_foreign(full, value)}\n"
 
 
-def pages(namespace):
-    """{file name: text} for a namespace."""
-    module = functools.reduce(getattr, namespace.split(".")[1:], functrans)
-    families, constants, foreign = gather(module)
-    here = f".. currentmodule:: {module.__name__}\n"
-    head = [heading(namespace, "="), f".. automodule:: {module.__name__}\n   :no-members:\n"]
-    if sum(map(len, families.values())) <= ONE_PAGE:
-        names = {name: others for group in families.values() for name, others in group.items()}
-        return {
-            namespace: "\n".join([*head, here, entries(module, names), *rest(module, constants, foreign)])
-        }
-    files, toctree = {}, [".. toctree::", "   :maxdepth: 1", ""]
-    for home, names in sorted(families.items(), key=lambda pair: title(pair[0]).lower()):
-        name = f"{namespace}.{home.rpartition('.')[2]}"
-        about = heading(title(home), "=")
-        files[name] = "\n".join([about, f"{here}\nOf ``{namespace}``.\n", entries(module, names)])
-        toctree.append(f"   {name}")
-    text = "\n".join([*head, here, *toctree, "", *rest(module, constants, foreign)])
-    return {namespace: text, **files}
+def alphabetical():
+    """All public names, each a link."""
+    rows = {}
+    for full in [*entries(), *(f"{n}.{name}" for n in NAMESPACES for name in foreign(n))]:
+        namespace, _, name = full.rpartition(".")
+        rows.setdefault(name.lower()[0], []).append((name.lower(), name, namespace, full))
+    parts = [heading("All names", "="), "Every public name, and the namespaces that have it.\n"]
+    for letter in sorted(rows):
+        parts.append(heading(letter.upper(), "-"))
+        by_name = {}
+        for _, name, namespace, full in sorted(rows[letter]):
+            by_name.setdefault(name, []).append(f":py:obj:`{namespace} <{full}>`")
+        parts += [f"| ``{name}``: {', '.join(links)}" for name, links in by_name.items()] + [""]
+    return "\n".join(parts)
+
+
+def index():
+    """The first page of the reference."""
+    lines = [
+        heading("API reference", "="),
+        "Every public object by its public name. :doc:`names` lists all of them.\n",
+    ]
+    lines += [".. list-table::", "   :class: longtable names", "   :widths: 1 2", ""]
+    for namespace in NAMESPACES:
+        lines += [f"   * - :doc:`{namespace}`", f"     - {tolerable(about(namespace))}"]
+    lines += ["", ".. toctree::", "   :hidden:", "", "   names", *(f"   {name}" for name in NAMESPACES), ""]
+    return "\n".join(lines)
+
+
+def about(namespace):
+    """The summary of a namespace, without its name in front."""
+    text = re.sub(r"^`*functrans[\w.]*`*: ", "", summary(module_of(namespace)))
+    return text[:1].upper() + text[1:]
 
 
 def write():
     """Write the pages that have changed, and remove those that no longer exist."""
     FOLDER.mkdir(exist_ok=True)
-    texts = {}
-    for namespace in NAMESPACES:
-        texts |= pages(namespace)
-    texts["index"] = "\n".join(
-        [heading("API reference", "="), ".. toctree::", "   :maxdepth: 1", ""]
-        + [f"   {name}" for name in NAMESPACES if name in texts]
-    )
+    texts = {"index": index(), "names": alphabetical()}
+    texts |= {namespace: page_of_namespace(namespace) for namespace in NAMESPACES}
+    texts |= {entry.page: page_of(entry) for entry in entries().values() if entry.page not in texts}
     for path in FOLDER.glob("*.rst"):
         if path.stem not in texts:
             path.unlink()

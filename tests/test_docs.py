@@ -2,13 +2,13 @@
 
 import contextlib
 import doctest
-import functools
 import importlib
 import importlib.util
 import inspect
 import io
 import linecache
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +165,8 @@ def test_examples_of_strict_functions():
 
 
 def script_of_docs(name):
+    if str(ROOT / "docs") not in sys.path:
+        sys.path.insert(0, str(ROOT / "docs"))  # they import one another
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
@@ -190,21 +192,41 @@ def test_public_functions_have_examples(namespace):
 
 
 def test_reference_has_every_public_name():
-    import functrans as ft
+    """Each object on a page of its own, under one subject of its namespace, and its other names lead there."""
+    modules = {name for name in ft.__all__ if inspect.ismodule(getattr(ft, name))}
+    assert {namespace.split(".")[1] for namespace in REFERENCE.NAMESPACES[1:]} == modules
+    entries = REFERENCE.entries()
+    for namespace in REFERENCE.NAMESPACES:
+        module = REFERENCE.module_of(namespace)
+        described, others = set(entries), set(REFERENCE.foreign(namespace))
+        for name, value in REFERENCE.exported(module):
+            full = f"{namespace}.{name}"
+            assert (full in described) != (name in others), full
+            if full in described:
+                assert entries[full].value is value
+                assert inspect.getdoc(value), f"{full}: no docstring"
+                assert REFERENCE.summary(value), f"{full}: no summary"
+        listed = [name for names in REFERENCE.tables(namespace).values() for name in names]
+        assert len(listed) == len(set(listed))
+    alone = [e for e in entries.values() if e.page == e.name]
+    assert len({id(e) for e in alone}) == len({e.page for e in alone}) > 1200
+    assert REFERENCE.entries()["functrans.jacobian"].name == "functrans.jacobian"
+    assert REFERENCE.siblings()["functrans.numpy.arctan2"][1] == "Trigonometric and hyperbolic functions"
 
-    reference = script_of_docs("reference")
-    modules = {name: getattr(ft, name) for name in ft.__all__ if inspect.ismodule(getattr(ft, name))}
-    listed = {namespace.split(".")[1] for namespace in reference.NAMESPACES[1:]}
-    assert listed == set(modules)
-    for namespace in reference.NAMESPACES:
-        module = functools.reduce(getattr, namespace.split(".")[1:], ft)
-        families, constants, foreign = reference.gather(module)
-        names = [*constants, *foreign]
-        for group in families.values():
-            for name, others in group.items():
-                assert inspect.getdoc(getattr(module, name)), f"{namespace}.{name}: no docstring"
-                names += [name, *others]
-        assert sorted(names) == sorted(name for name, _ in reference.exported(module))
+
+def test_code_on_pages_is_linked_to_what_it_names():
+    pytest.importorskip("sphinx")
+    resolve = script_of_docs("linking").resolve
+    assert resolve("jit") == resolve("ft.jit") == resolve("@jit") == "functrans.jit"
+    assert resolve("fnp.sin") == resolve("sin", ["functrans.numpy"]) == "functrans.numpy.sin"
+    assert resolve("lax.scan") == resolve("scan()") == "functrans.lax.scan"
+    assert resolve("stats.norm.logpdf") == "functrans.scipy.stats.norm.logpdf"
+    assert resolve("np.vectorize") == "numpy.vectorize"
+    assert resolve("jnp.sin") == "jax.numpy.sin"
+    assert resolve("Function.apply") == "functrans.Function.apply"
+    # Names of parameters, several functions of one name, and what is no name.
+    for text in ("axis", "where", "x", "cholesky", "x + 1", "no_such_name", "functrans.no_such_name"):
+        assert resolve(text) is None, text
 
 
 def test_page_of_errors_is_current():
