@@ -18,9 +18,8 @@ import coverage_table as table  # noqa: E402
 
 HEAD = """# Functions
 
-`docs/generate_coverage.py` writes this page from the table in `tests/coverage`. The tests of each function come
-from the same table: values and dtypes against NumPy or SciPy, under `jit` and `vmap`, and derivatives against
-finite differences.
+For those who ask whether a function exists, has a derivative, and compiles. Each row is tested: values and dtypes
+against NumPy or SciPy, under `jit` and `vmap`, and derivatives against finite differences.
 
 *Derivative*: "yes" means in both modes; "zero", that the result is a step function of float arguments; "none",
 that the arguments are integers or the result does not depend on numbers. *Compiled to*: a kernel of native code; a

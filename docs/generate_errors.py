@@ -11,8 +11,7 @@ from functrans import errors
 PAGE = Path(__file__).with_name("errors.md")
 HEAD = """# Errors
 
-`docs/generate_errors.py` writes this page from the docstrings of the classes in `functrans/errors/`; edit them
-there.
+For those who have met an error: a program that fails in that way, why, and what to write instead.
 
 Every error that functrans raises on purpose is a `functrans.errors.FunctransError`. It is also an error of the type
 that Python or NumPy would raise (in brackets), so `except ValueError` and `except IndexError` work as with NumPy.
