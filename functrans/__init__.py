@@ -89,6 +89,7 @@ __version__ = "0.2.0"
 _autocast = _lazy_import("functrans.api.autocast")
 _operators.operations = _autocast
 _custom_autocast = _lazy_import("functrans.custom.fwd_bwd")
+_beside_jax = _lazy_import("functrans.api.beside_jax")
 _interop = _lazy_import("functrans.interop")
 _distributed = _lazy_import("functrans.distributed")
 _sharding = _lazy_import("functrans.sharding")
@@ -105,6 +106,7 @@ _LAZY = (
     "example_libraries",
     "experimental",
     "export",
+    "extend",
     "flatten_util",
     "image",
     "ir",
@@ -128,6 +130,7 @@ _FUNCTIONS = {
     "autocast": _autocast,
     "custom_bwd": _custom_autocast,
     "custom_fwd": _custom_autocast,
+    "from_jax": _beside_jax,
     "get_autocast_dtype": _autocast,
     "is_autocast_enabled": _autocast,
     "make_mesh": _sharding,
@@ -135,6 +138,7 @@ _FUNCTIONS = {
     "numba_call": _interop,
     "profile": _lazy_import("functrans.profiler"),
     "shard_map": _distributed,
+    "to_jax": _beside_jax,
 }
 
 __all__ = [
@@ -193,11 +197,13 @@ __all__ = [
     "example_libraries",
     "experimental",
     "export",
+    "extend",
     "flatten_util",
     "float0",
     "float16",
     "free_ref",
     "freeze",
+    "from_jax",
     "fwd_and_bwd",
     "get_autocast_dtype",
     "grad",
@@ -252,6 +258,7 @@ __all__ = [
     "sharding",
     "test_util",
     "testing",
+    "to_jax",
     "tree",
     "tree_util",
     "typeof",

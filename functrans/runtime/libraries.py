@@ -6,6 +6,7 @@ from typing import Any
 
 from .module_getattr import lazy_import
 
+jax: Any = lazy_import("jax")
 llvm: Any = lazy_import("llvmlite.binding")
 llvmlite: Any = lazy_import("llvmlite")
 ml_dtypes: Any = lazy_import("ml_dtypes")

@@ -129,6 +129,23 @@ class Lowered(_Inspected):
         texts.check_dialect(self._called(), dialect, compiled=False)
         return str(self.jaxpr) if dialect == "jaxpr" else self._program.as_text(dialect)
 
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The program as the compiler has it: the jaxpr, or with another dialect of `as_text`, its text.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such dialect: there is no HLO.
+
+        Examples
+        --------
+        >>> import functrans as ft
+        >>> lowered = ft.jit(lambda x: 2.0 * x).lower(ft.ShapeDtypeStruct((3,), "float64"))
+        >>> lowered.compiler_ir() is lowered.jaxpr
+        True
+        """
+        return self.jaxpr if dialect in (None, "jaxpr") else self.as_text(dialect)
+
     def cost_analysis(self) -> dict[str, int]:
         """The cost of the traced program; see `functrans.ir.cost_analysis`.
 

@@ -24,7 +24,7 @@ from ...core import (
 from ...core.values import ArrayLike, DTypeLike, ShapeLike, Value
 from ...frontend.structs import described
 from ...primitives import ops
-from ...primitives.ops import finish, operand, positive_shape, shape_of, strong
+from ...primitives.ops import finish, number, operand, positive_shape, shape_of, strong
 from ...runtime.unusual import unusual
 from ..dispatch import array_operand, implements, on_cpu, owned, staging
 
@@ -80,6 +80,8 @@ def asarray(
         )
     if has_jax_semantics() and dtype is None and type(a) in PYTHON_NUMBERS:
         return finish(a)  # stays weak
+    if type(a) is int and dtype is not None and (to := canonical(dtype, "asarray: dtype")).kind in "iu":
+        return finish(number(a, to))  # not by way of the default dtype, which may hold less
     x = array_operand(a, "asarray")
     if dtype is not None:
         x = ops.convert(x, canonical(dtype, "asarray: dtype"))

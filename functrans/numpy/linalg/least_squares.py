@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...core import INT64, aval_of, concrete, default_float, is_inexact, promote, real_dtype
+from ...core import FLOAT64, INT64, aval_of, concrete, default_float, is_inexact, promote, real_dtype
 from ...core.values import ArrayLike, Value
 from ...errors import ArgumentValueError, LinAlgError
 from ...primitives import ops
@@ -30,7 +30,7 @@ def _real(value: Value, name: str) -> Value:
     tolerance = operand(value, name)
     if aval_of(tolerance).dtype.kind == "c":
         raise ArgumentValueError(f"{name}: a tolerance must be real, got {aval_of(tolerance).dtype}")
-    return strong(tolerance, default_float())
+    return strong(tolerance, FLOAT64)
 
 
 # --- pseudo-inverse -----------------------------------------------------------------------------------------
@@ -156,11 +156,11 @@ def lstsq(
 
 
 def _cutoff(rcond: Any, shape: tuple[int, ...]) -> Any:
-    eps = np.finfo(default_float()).eps
+    eps = np.finfo(FLOAT64).eps
     if rcond is None:
-        return default_float().type(max(shape) * eps)
+        return FLOAT64.type(max(shape) * eps)
     rcond = _real(rcond, "lstsq")
-    return ops.select_p.bind(ops.lt_p.bind(rcond, default_float().type(0)), default_float().type(eps), rcond)
+    return ops.select_p.bind(ops.lt_p.bind(rcond, FLOAT64.type(0)), FLOAT64.type(eps), rcond)
 
 
 def _residuals(a: Value, b: Value, x: Value, rank: Value, may_be_empty: bool) -> Value:

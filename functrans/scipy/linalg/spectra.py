@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...core import INT64, ArgumentValueError, LinAlgError, aval_of
-from ...core.jax_dtypes import default_float
+from ...core import FLOAT64, INT64, ArgumentValueError, LinAlgError, aval_of
 from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops
@@ -311,10 +310,10 @@ def pinv(
     relative = _tolerance(eps if rtol is None else rtol, batch)
     if atol is not None or return_rank:
         s = ops.svd_p.bind(x, full_matrices=False, vectors=False, on_error=config.linalg_errors)[0]
-        s = ops.convert_element_type_p.bind(s, dtype=default_float())
+        s = ops.convert_element_type_p.bind(s, dtype=FLOAT64)
         largest = (ops.reduce_max_p if shape_of(s)[-1] else ops.reduce_sum_p).bind(s, axes=(len(batch),))
         if atol is not None:
-            zero, one = ops.eq_p.bind(largest, default_float().type(0)), default_float().type(1)
+            zero, one = ops.eq_p.bind(largest, FLOAT64.type(0)), FLOAT64.type(1)
             scale = ops.select_p.bind(zero, one, largest)
             relative = ops.add_p.bind(relative, ops.div_p.bind(_tolerance(atol, batch), scale))
     inverse = finish(ops.pinv_p.bind(x, relative, on_error=config.linalg_errors))
@@ -327,7 +326,7 @@ def pinv(
 
 
 def _tolerance(value: Value, batch: tuple[int, ...]) -> Value:
-    return ops.broadcast_to(strong(operand(value, "pinv"), default_float()), batch)
+    return ops.broadcast_to(strong(operand(value, "pinv"), FLOAT64), batch)
 
 
 @checked
