@@ -22,6 +22,7 @@ SUBJECTS = {
             RemovableHandle MultiHandle
         """,
         "Together with Numba": "njit numba_call",
+        "Together with JAX": "from_jax to_jax",
         "Calls of Python": "pure_callback io_callback effects_barrier",
         "Precision": """
             autocast is_autocast_enabled get_autocast_dtype float16 enable_x64 numpy_dtype_promotion

@@ -117,9 +117,11 @@ def from_jax(fun: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args: PyTree) -> PyTree:
         types = tree_map(lambda x: _type_in_jax(jax, x), args)
         like = tree_map(lambda s: ShapeDtypeStruct(s.shape, s.dtype), jax.eval_shape(fun, *types))
-        return pure_callback(
-            lambda *xs: tree_map(_plain, fun(*tree_map(_plain, xs))), like, *args, vmap_method="sequential"
-        )
+
+        def host(*xs: PyTree) -> PyTree:
+            return tree_map(_plain, fun(*tree_map(lambda x: jax.numpy.asarray(_plain(x)), xs)))
+
+        return pure_callback(host, like, *args, vmap_method="sequential")
 
     def pullback(args: PyTree, ct: PyTree) -> list[Any]:
         return _pulled_back(jax, jax.vjp, fun, args, ct)

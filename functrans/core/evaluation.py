@@ -117,7 +117,15 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Value) -> list[Any]:
 
 
 def jaxpr_as_fun(jaxpr: Jaxpr) -> Callable[..., list[Any]]:
-    """The function that computes the outputs of a jaxpr."""
+    """The function that computes the outputs of a jaxpr.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans import extend
+    >>> extend.core.jaxpr_as_fun(ft.make_jaxpr(lambda x: x + 1.0)(0.0))(2.0)
+    [3.0]
+    """
     return lambda *args: evaluate(jaxpr, args)
 
 

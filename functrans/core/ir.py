@@ -253,7 +253,16 @@ notebook = Notebook()
 
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """The jaxprs among an equation's parameters."""
+    """The jaxprs among an equation's parameters.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans import extend
+    >>> (eqn,) = ft.make_jaxpr(ft.jit(lambda x: x + 1.0))(0.0).eqns
+    >>> len(list(extend.core.subjaxprs(eqn.params)))
+    1
+    """
     for value in params.values():
         if isinstance(value, Jaxpr):
             yield value

@@ -25,22 +25,51 @@ UndefinedPrimal = Linear
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Whether an argument of a transpose rule is one that the operation is linear in."""
+    """Whether an argument of a transpose rule is one that the operation is linear in.
+
+    Examples
+    --------
+    >>> from functrans import extend
+    >>> extend.ad.is_undefined_primal(1.0)
+    False
+    """
     return type(x) is Linear
 
 
 def instantiate_zeros(t: Any) -> Any:
-    """A tangent as an array, also if it is a symbolic zero."""
+    """A tangent as an array, also if it is a symbolic zero.
+
+    Examples
+    --------
+    >>> from functrans import extend
+    >>> extend.ad.instantiate_zeros(extend.ad.Zero(1.0))
+    Array(0.)
+    """
     return wrap(instantiate(t)) if isinstance(t, Zero) else t
 
 
 def zeros_like_aval(aval: Any) -> Any:
-    """An array of zeros of this type."""
+    """An array of zeros of this type.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans import extend
+    >>> extend.ad.zeros_like_aval(extend.core.get_aval(fnp.ones(2)))
+    Array([0., 0.])
+    """
     return wrap(instantiate(Zero(aval)))
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """The sum of two tangents, either of which may be a symbolic zero."""
+    """The sum of two tangents, either of which may be a symbolic zero.
+
+    Examples
+    --------
+    >>> from functrans import extend
+    >>> extend.ad.add_tangents(extend.ad.Zero(1.0), 2.0)
+    Array(2.)
+    """
     return wrap(added(unwrapped(x), unwrapped(y)))
 
 
@@ -80,6 +109,17 @@ def defjvp(prim: ExtendedPrimitive, *rules: Callable[..., Any] | None) -> None:
     prim : functrans.extend.core.Primitive
     *rules : callable or None
         ``rule(tangent, *primals, **params)``; None where the derivative is zero.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans import extend
+    >>> p = extend.core.Primitive("cube")
+    >>> _ = p.def_impl(lambda x: x**3)
+    >>> _ = p.def_abstract_eval(lambda x: x)
+    >>> extend.ad.defjvp(p, lambda t, x: 3.0 * x**2 * t)
+    >>> ft.grad(p.bind)(2.0)
+    Array(12.)
     """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
@@ -101,6 +141,18 @@ def _linear(prim: ExtendedPrimitive, primals: Sequence[Any], tangents: Sequence[
 
 
 def deflinear2(prim: ExtendedPrimitive, transpose: Callable[..., Any]) -> None:
-    """Declare a primitive linear in all arguments, with its transpose."""
+    """Declare a primitive linear in all arguments, with its transpose.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans import extend
+    >>> p = extend.core.Primitive("double")
+    >>> _ = p.def_impl(lambda x: 2.0 * x)
+    >>> _ = p.def_abstract_eval(lambda x: x)
+    >>> extend.ad.deflinear2(p, lambda ct, x: [2.0 * ct])
+    >>> ft.grad(p.bind)(1.0)
+    Array(2.)
+    """
     primitive_jvps[prim] = partial(_linear, prim)
     primitive_transposes[prim] = transpose

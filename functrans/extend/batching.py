@@ -63,14 +63,34 @@ axis_primitive_batchers = fancy_primitive_batchers
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
-    """The array with its batch axis first; one that has none is repeated."""
+    """The array with its batch axis first; one that has none is repeated.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans import extend
+    >>> extend.batching.bdim_at_front(fnp.ones((2, 3)), 1, 3).shape
+    (3, 2)
+    """
     if bdim is None:
         return broadcast_to(x, (size, *x.shape))
     return moveaxis(x, bdim, 0)
 
 
 def defvectorized(prim: ExtendedPrimitive) -> None:
-    """Declare a primitive elementwise in its one argument: batched, it is itself."""
+    """Declare a primitive elementwise in its one argument: batched, it is itself.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> from functrans import extend
+    >>> p = extend.core.Primitive("cube")
+    >>> _ = p.def_impl(lambda x: x**3)
+    >>> _ = p.def_abstract_eval(lambda x: x)
+    >>> extend.batching.defvectorized(p)
+    >>> ft.vmap(p.bind)(fnp.arange(3.0))
+    Array([0., 1., 8.])
+    """
 
     def rule(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         out = prim.bind(*args, **params)

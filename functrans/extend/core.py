@@ -42,19 +42,42 @@ class DropVar(Var):
 
 
 def get_aval(x: Any) -> Aval:
-    """The type of an array, a number or a traced value."""
+    """The type of an array, a number or a traced value.
+
+    Examples
+    --------
+    >>> from functrans import extend
+    >>> extend.core.get_aval([1.0][0])
+    f64[]*
+    """
     return typed(x)
 
 
 def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
-    """The type of an element along an axis."""
+    """The type of an element along an axis.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans import extend
+    >>> extend.core.mapped_aval(3, 0, extend.core.get_aval(fnp.ones((3, 2))))
+    f64[2]
+    """
     if axis is None:
         return aval
     return aval.with_shape(tuple(np.delete(np.array(aval.shape, dtype=int), axis).tolist()))
 
 
 def unmapped_aval(size: int, axis: int | None, aval: Aval, *names: Any) -> Aval:
-    """The type of a stack of values along a new axis."""
+    """The type of a stack of values along a new axis.
+
+    Examples
+    --------
+    >>> import functrans.numpy as fnp
+    >>> from functrans import extend
+    >>> extend.core.unmapped_aval(3, 0, extend.core.get_aval(fnp.ones(2)))
+    f64[3,2]
+    """
     if axis is None:
         return aval
     shape: Sequence[int] = np.insert(np.array(aval.shape, dtype=int), axis, size).tolist()

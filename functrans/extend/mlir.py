@@ -30,7 +30,19 @@ class LoweredFunction:
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LoweredFunction:
-    """A lowering rule from a function of arrays, for `register_lowering`."""
+    """A lowering rule from a function of arrays, for `register_lowering`.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans import extend
+    >>> p = extend.core.Primitive("cube")
+    >>> _ = p.def_impl(lambda x: x**3)
+    >>> _ = p.def_abstract_eval(lambda x: x)
+    >>> _ = extend.mlir.register_lowering(p, extend.mlir.lower_fun(lambda x: x * x * x, multiple_results=False))
+    >>> ft.jit(p.bind)(2.0)
+    Array(8.)
+    """
     return LoweredFunction(fun, multiple_results)
 
 
@@ -52,6 +64,17 @@ def register_lowering(
     -------
     callable
         `rule`; without one, a decorator.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans import extend
+    >>> p = extend.core.Primitive("cube")
+    >>> _ = p.def_impl(lambda x: x**3)
+    >>> _ = p.def_abstract_eval(lambda x: x)
+    >>> _ = extend.mlir.register_lowering(p, extend.mlir.lower_fun(lambda x: x * x * x, multiple_results=False))
+    >>> ft.jit(p.bind)(2.0)
+    Array(8.)
     """
     if rule is None:
         return lambda given: register_lowering(prim, given, platform, **options)

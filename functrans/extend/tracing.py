@@ -50,7 +50,17 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
 
 
 def trace_state_clean() -> bool:
-    """Whether nothing is being traced."""
+    """Whether nothing is being traced.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans import extend
+    >>> clean = []
+    >>> _ = ft.make_jaxpr(lambda x: clean.append(extend.core.trace_state_clean()))(1.0)
+    >>> clean, extend.core.trace_state_clean()
+    ([False], True)
+    """
     return current_trace.get() is eval_trace
 
 
@@ -62,14 +72,33 @@ def _depth(trace: Trace) -> int:
 
 
 def find_top_trace(values: Sequence[Any]) -> Trace:
-    """The innermost trace among those of traced values; that of plain NumPy if there are none."""
+    """The innermost trace among those of traced values; that of plain NumPy if there are none.
+
+    Examples
+    --------
+    >>> from functrans import extend
+    >>> type(extend.core.find_top_trace([1.0, 2.0])).__name__
+    'EvalTrace'
+    """
     traces = [x._trace for x in values if isinstance(x, Tracer)]
     return max(traces, key=_depth, default=eval_trace)
 
 
 @contextmanager
 def take_current_trace() -> Iterator[Trace]:
-    """A block in which nothing is traced; it gives the trace that was current."""
+    """A block in which nothing is traced; it gives the trace that was current.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans import extend
+    >>> def f(x):
+    ...     with extend.core.take_current_trace():
+    ...         known = float(ft.numpy.sin(0.0))  # a number, also under jit
+    ...     return x + known
+    >>> ft.jit(f)(1.0)
+    Array(1.)
+    """
     outer = current_trace.get()
     token = current_trace.set(eval_trace)
     try:
@@ -80,7 +109,15 @@ def take_current_trace() -> Iterator[Trace]:
 
 @contextmanager
 def set_current_trace(trace: Trace) -> Iterator[None]:
-    """A block in which `trace` is the current one."""
+    """A block in which `trace` is the current one.
+
+    Examples
+    --------
+    >>> from functrans import extend
+    >>> with extend.core.take_current_trace() as outer, extend.core.set_current_trace(outer):
+    ...     extend.core.trace_state_clean()
+    True
+    """
     token = current_trace.set(trace)
     try:
         yield
