@@ -239,6 +239,27 @@ def restored(x, y):
     return lax.fori_loop(0, 4, lambda i, s: lax.fori_loop(i, 9, lambda j, s: write(i, j, s), s), (x, 0.0))
 
 
+def partly_read(x, y):
+    """Loops of which rows, carries or constants are not read, some or none of them."""
+    rows = lax.scan(lambda c, a: ((c[0] + a, c[1] * a), (c[0], c[1] * y[0])), (0.1, 0.2), x)[1][0]
+    ends = lax.scan(lambda c, r: ((c[0] * r[0], c[1] + r[1]), r[0]), (x[0], x[1]), (x, y))[0][0]
+    unread = lax.scan(lambda c, r: (c + r[0] * y[1], c), 0.1, (x, y))
+    last = lax.fori_loop(0, 5, lambda i, s: (s[0] + x[i], s[1] * s[1], s[2]), (0.1, y, x))
+    return rows, ends, unread, last[0], last[2]
+
+
+def counting_loops(x, n):
+    """Loops that count in several dtypes, both ways, to an end that is included or not, or is an array's."""
+    least = fnp.minimum(n, 7)
+    single = lax.while_loop(lambda s: s[0] < 3.5, lambda s: (s[0] + 1, s[1] * x[0]), (fnp.float32(0), 1.0))
+    narrow = lax.while_loop(lambda s: s[0] < least, lambda s: (s[0] + 1, s[1] + x[s[0]]), (fnp.int32(0), 0.0))
+    down = lax.while_loop(lambda s: s[0] >= 2, lambda s: (s[0] - 1, s[1] + x[s[0]]), (n, 0.0))
+    mirrored = lax.while_loop(lambda s: n > s[0], lambda s: (s[0] + 1, s[1] * x[s[0]]), (1, 1.0))
+    leaps = lax.while_loop(lambda s: s[0] <= n, lambda s: (s[0] + 2, s[1] + x[s[0]]), (0, 0.0))
+    vector = lax.while_loop(lambda s: fnp.all(s[0] < 9), lambda s: (s[0] + 1, s[1] * 2), (fnp.arange(3), x))
+    return single[1], narrow[1], down[1], mirrored[1], leaps[1], vector[1]
+
+
 BASE = {
     "halves": (halves, V), "integers": (integers, N), "hashed": (hashed, N), "logic": (logic, V, W),
     "complexes": (complexes, V, W), "singles": (singles, V), "axes": (axes, A), "consumers": (consumers, V, W),
@@ -247,7 +268,7 @@ BASE = {
     "exchanged": (exchanged, V, W), "passed on": (passed_on, V, W), "chosen": (chosen, V, 2),
     "nested choices": (nested_choices, V, W), "uneven": (uneven, V, 9), "until": (until, V, W),
     "reversed rows": (reversed_rows, M[:7], V), "summed rows": (summed_rows, A), "with rules": (with_rules, V, W),
-    "restored": (restored, V, W),
+    "restored": (restored, V, W), "partly read": (partly_read, V, W), "counting loops": (counting_loops, V, 9),
 }  # fmt: skip
 
 
@@ -339,7 +360,14 @@ def kept(x, n):
     return fnp.sort(b[::-1]) + a, lax.fori_loop(0, n, lambda i, s: s + b[i] * x[2 * i], 0.0)
 
 
+def branches(x):
+    """Rows whose work is in a branch alone."""
+    row = lambda a: lax.cond(a[0] > 1.0, lambda a: fnp.sum(fnp.sin(a) * fnp.exp(a)), lambda a: a[1], a)
+    return lax.map(row, x)
+
+
 LARGE = {
+    "branches in teams": (branches, np.broadcast_to(1.0, (3000, 40))),
     "parts": (parts, BIG, 5), "turned": (turned, BIG, BIG), "kept": (kept, BIG, 4),
     "gradient of parts": (ft.grad(total(parts)), BIG, 5),
     "gradient of turned": (ft.grad(total(turned)), BIG, BIG),

@@ -237,6 +237,41 @@ def test_entropy_where_its_terms_cancel(name):
     assert abs(compiled(*[np.float32(1e30)] * count) / f(*[1e30] * count) - 1) < 1e-6
 
 
+def _gamma_terms(x, a):
+    return (a - 1) * mpmath.log(x) - x - mpmath.loggamma(a), mpmath.log(x) - mpmath.digamma(a)
+
+
+def _invgamma_terms(x, a):
+    return -(a + 1) * mpmath.log(x) - 1 / x - mpmath.loggamma(a), -mpmath.log(x) - mpmath.digamma(a)
+
+
+@pytest.mark.parametrize("a", [0.3, 29.0, 31.0, 1e3, 1e8, 1e15, 1e300])
+@pytest.mark.parametrize("name", ["gamma", "invgamma"])
+def test_densities_of_gammas_whose_terms_cancel(name, a):
+    """Also far from the mode, and the derivative in the shape; at the largest float the terms overflow."""
+    f, exact = getattr(stats, name).logpdf, _gamma_terms if name == "gamma" else _invgamma_terms
+    for k in (1e-300, 1e-20, 0.4, 0.6, 1.4, 2.0, 1e4):
+        x = a * k if name == "gamma" else 1 / (a * k)
+        with mpmath.workdps(350):
+            value, slope = map(float, exact(mpmath.mpf(x), mpmath.mpf(a)))
+        for g in (f, ft.jit(f)):
+            np.testing.assert_allclose(g(x, a), value, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(ft.grad(f, 1)(x, a), slope, rtol=1e-12)
+    largest = np.finfo(float).max
+    points = np.array([5e-324, 0.5, 2.0, 1e300])
+    for g in (f, ft.jit(f)):
+        assert not np.isnan(g(points, largest)).any()
+        assert (getattr(stats, name).pdf(points, largest) == 0).all()
+
+
+@pytest.mark.parametrize("kappa", [0.0, 2.0, 1e10])
+def test_turns_of_huge_angles(kappa):
+    """Where an angle has no digits after the point, the number of turns is all that is left."""
+    x = np.array([3.3e19, -1e300, 2.0**63, 1e8])
+    for f in (stats.vonmises.cdf, ft.jit(stats.vonmises.cdf)):
+        np.testing.assert_allclose(f(x, np.array(kappa)), x / (2 * np.pi), rtol=1e-7)
+
+
 F_POINTS = [(2.0, 1e10, 0.5), (0.3, 1e22, 0.5), (1e22, 1e10, 2.5), (0.01, 3.5, 4.5), (7.0, 3.5, 4.5)]
 
 

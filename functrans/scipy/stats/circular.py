@@ -68,7 +68,9 @@ def _log_tail(x: Value, kappa: Value) -> Value:
 def _turns(x: Value) -> tuple[Any, Any]:
     """The angle from -pi to pi, and the number of turns left out."""
     turns = np.rint(x / TAU)
-    return x - TAU * turns, turns
+    angle = x - TAU * turns
+    beyond = np.minimum(np.maximum(angle, -math.pi), math.pi) - angle  # of huge angles: by rounding
+    return angle + ops.stop_gradient_p.bind(beyond), turns
 
 
 def _vonmises_logcdf(x: Value, kappa: Value) -> Value:

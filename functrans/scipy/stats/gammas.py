@@ -20,8 +20,35 @@ INF = math.inf
 LOG_2 = math.log(2)
 
 
+_LARGE = 30.0
+_HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
+
+
+def _by_stirling(y: Value, a: Value) -> Value:
+    """The logarithm of ``y**a * exp(-y) / gamma(a)`` for large `a`, whose three terms cancel (DLMF 5.11.1)."""
+    outside = (y <= 0) | (y == INF)
+    y = np.where(outside, a, y)
+    near = np.abs(y - a) < 0.5 * a
+    apart = (np.where(near, y, a) - a) / a
+    far = a * (np.log(y) - np.log(a)) + (a - y)
+    r = 1 / a
+    rest = r * (1 / 12 - r * r * (1 / 360 - r * r * (1 / 1260 - r * r / 1680)))
+    value = np.where(near, a * (np.log1p(apart) - apart), far) + 0.5 * np.log(a) - _HALF_LOG_TAU - rest
+    return np.where(outside, -INF, value)
+
+
 def _gamma_logpdf(x: Value, a: Value) -> Value:
-    return sp.xlogy(a - 1, x) - x - sp.gammaln(a)
+    large = a > _LARGE
+    few, many = np.where(large, 1.0, a), np.where(large, a, _LARGE)
+    series = _by_stirling(x, many) - np.log(np.where(large & (x > 0), x, 1.0))
+    return np.where(large, series, sp.xlogy(few - 1, x) - x - sp.gammaln(few))
+
+
+def _invgamma_logpdf(x: Value, a: Value) -> Value:
+    large = a > _LARGE
+    few, many = np.where(large, 1.0, a), np.where(large, a, _LARGE)
+    log = np.log(x)
+    return np.where(large, _by_stirling(1 / x, many) - log, -(few + 1) * log - sp.gammaln(few) - 1 / x)
 
 
 _STIRLING = (-1 / 3, -1 / 12, -1 / 90, 1 / 120, 1 / 210, -1 / 252, -1 / 210, 1 / 240)
@@ -187,7 +214,7 @@ invgamma = Distribution(
         example=(0.7, 1.5),
         support=(0.0, INF),
         at_ends="zero",
-        logpdf=lambda x, a: -(a + 1) * np.log(x) - sp.gammaln(a) - 1 / x,
+        logpdf=_invgamma_logpdf,
         cdf=lambda x, a: sp.gammaincc(a, 1 / x),
         sf=lambda x, a: sp.gammainc(a, 1 / x),
         logcdf=lambda x, a: _logsf(1 / x, a),

@@ -382,6 +382,25 @@ def test_peak_memory_of_a_backward_pass():
     assert peak(lambda y: ft.cotangent_hook(y, lambda ct: 2.0 * ct, mode="inline")) <= plain + 0.1
 
 
+@pytest.mark.parametrize("wrap", [ft.jit, ft.checkpoint, lambda f: lambda x: lax.map(f, x[None])[0]])
+def test_a_hook_on_an_outer_value_captures_outer_values_alone(wrap):
+    """The cotangent of an outer value is complete outside, where the values of an inner function are gone."""
+
+    def f(x, captured_inside):
+        y, w = 2.0 * x, fnp.sin(x)
+
+        def inner(z):
+            factor = fnp.sin(z) if captured_inside else w
+            ft.register_hook(y, lambda ct: ct * factor)
+            return z * y
+
+        return wrap(inner)(x)
+
+    np.testing.assert_allclose(ft.grad(f)(0.7, False), 1.4 + 1.4 * np.sin(0.7), rtol=1e-14)
+    with pytest.raises(HookError, match=r"captured a value computed in .*Register the hook outside"):
+        ft.grad(f)(0.7, True)
+
+
 def test_bad_arguments():
     with pytest.raises(HookError, match="not being differentiated"):
         ft.register_hook(fnp.ones(3), doubled)

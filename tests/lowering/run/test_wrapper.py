@@ -6,9 +6,30 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from functrans.lowering.run.wrapper import tidy
 from functrans.runtime.config import config
 
 LONG = np.linspace(0.0, 1.0, 200_000)
+
+
+def test_arguments_are_copied_only_if_necessary():
+    kept = np.arange(6.0)
+    assert tidy(kept, kept.dtype) is kept
+    bytes_ = np.zeros(49, np.uint8)
+    misaligned = np.ndarray((6,), float, bytes_, 1)
+    for a in (
+        kept[::2],
+        kept.reshape(2, 3).T,
+        kept.astype("f4"),
+        kept.astype(">f8"),
+        misaligned,
+        kept.tolist(),
+    ):
+        b = tidy(a, kept.dtype)
+        assert b.flags.c_contiguous
+        assert b.flags.aligned
+        assert not np.shares_memory(b, a)
+        np.testing.assert_array_equal(b, a)
 
 
 def six_calls(x):
