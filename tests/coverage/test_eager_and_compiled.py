@@ -64,6 +64,11 @@ ULPS = [
 ]
 
 
+def _inexact(*values):
+    """The dtype of a function's results: float64 for numbers that are no floats."""
+    return next((x.dtype for x in map(np.asarray, values) if x.dtype.kind == "f"), np.dtype(float))
+
+
 def _in_float64(size, x):
     """The size whose rounding in the dtype of `x` is that of another size in float64."""
     return size * 2.0**-29 if np.asarray(x).dtype == np.float32 else size
@@ -82,8 +87,8 @@ TERMS = [
         "near zero the logarithm of a probability near one, and a quantile beside the location or the limits",
     ),
     (
-        r"scipy\.stats\.\w+\.(pdf|pmf|cdf|sf)",
-        lambda x, *rest: 2.0**20 * np.finfo(np.result_type(x, *rest, np.float32)).tiny,
+        r"scipy\.stats\.\w+\.(pdf|pmf|cdf|sf)|(lax|scipy\.special)\.(erfc|ndtr)",
+        lambda *values: 2.0**20 * np.finfo(_inexact(*values)).tiny,
         "tails that are below the normal numbers have few digits",
     ),
     (r"numpy\.logaddexp2?", lambda *values: 1.0, "near zero a logarithm up to 1 and its operand cancel"),

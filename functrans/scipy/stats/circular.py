@@ -69,8 +69,10 @@ def _turns(x: Value) -> tuple[Any, Any]:
     """The angle from -pi to pi, and the number of turns left out."""
     turns = np.rint(x / TAU)
     angle = x - TAU * turns
-    beyond = np.minimum(np.maximum(angle, -math.pi), math.pi) - angle  # of huge angles: by rounding
-    return angle + ops.stop_gradient_p.bind(beyond), turns
+    known, still = map(ops.stop_gradient_p.bind, (angle, x))
+    # A huge angle is beyond the ends by rounding. Its derivative is kept.
+    ends = np.where(known < 0, -math.pi, math.pi).astype(ops.dtype_of(angle)) + (x - still)
+    return np.where(np.abs(known) > math.pi, ends, angle), turns
 
 
 def _vonmises_logcdf(x: Value, kappa: Value) -> Value:
