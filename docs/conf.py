@@ -5,6 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import gallery
 import parameters
 import reference
 
@@ -23,8 +24,12 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "linking",
+    "sphinx_gallery.gen_gallery",
+    "gallery",
 ]
-exclude_patterns = ["_build", "inventories"]
+sphinx_gallery_conf = gallery.CONFIGURATION
+# Our own page of the gallery has the programs by subject.
+exclude_patterns = ["_build", "inventories", "gallery/index.rst", "gallery/data", "**/sg_execution_times.rst"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"functrans {release}"
 html_theme_options = {

@@ -1,14 +1,17 @@
-"""Forecast the carbon dioxide above Mauna Loa by a Gaussian process whose kernel is learnt from the record.
+"""Forecast of carbon dioxide
+==========================
+
+Forecast the carbon dioxide above Mauna Loa by a Gaussian process whose kernel is learnt from the record.
 
 The covariance is a sum of four terms (Rasmussen & Williams 2006, section 5.4.3): a slow trend; a yearly cycle whose
 shape may change over the decades; irregularities that die out within a year; noise. Eight numbers describe them, and
 are fitted with gradients: we write the likelihood, with a Cholesky factor, and functrans derives the gradient.
 
-    python examples/co2_gp.py --picture co2_forecast.png
+    python examples/co2_gp.py
 """
 
-import argparse
 import csv
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +37,10 @@ def monthly(path):
     return np.array([y + (m - 0.5) / 12 for y, m in months]), np.array([np.mean(v) for v in months.values()])
 
 
+# %%
+# The model: four causes, each with a size and a time.
+
+
 def covariance(p, s, t):
     """Covariance of the signal at times s (n,) with that at times t (m,), without noise: (n, m)."""
     apart = abs(s[:, None] - t)
@@ -46,6 +53,10 @@ def covariance(p, s, t):
 def cholesky(p, t):
     """Lower triangular factor of the covariance of measurements at times t."""
     return fnp.linalg.cholesky(covariance(p, t, t) + p["noise"] ** 2 * np.eye(len(t)))
+
+
+# %%
+# The likelihood is an ordinary function with a Cholesky factor in it.
 
 
 def negative_log_likelihood(logs, t, y):
@@ -63,26 +74,11 @@ def forecast(p, t, y, ahead):
     return y.mean() + cross @ cho_solve((low, True), y - y.mean()), np.sqrt(variance)
 
 
-def draw(path, t, y, ahead, mean, spread):
-    """The record, and the forecast with two standard deviations on either side."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        print("no picture: matplotlib is not installed (pip install matplotlib)")
-        return
-    axes = (figure := Figure(figsize=(9, 5), layout="constrained")).subplots()
-    axes.fill_between(ahead, mean - 2 * spread, mean + 2 * spread, color="C1", alpha=0.3, linewidth=0)
-    axes.plot(ahead, mean, color="C1", label=f"forecast from the data before {SPLIT:.0f}")
-    axes.plot(t, y, "k.", markersize=2, label="monthly means")
-    axes.set(xlabel="year", ylabel="CO2 (ppmv)")
-    axes.legend()
-    figure.savefig(path, dpi=120)
+# %%
+# Fit by quasi-Newton steps with compiled gradients, and compare the forecast with what came.
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--picture", type=Path, default="co2_forecast.png", help="file for the picture")
-    picture = parser.parse_args().picture
     t, y = monthly(CO2)
     past, ahead = t < SPLIT, np.arange(SPLIT, 2012.0, 1 / 24)
     objective = ft.jit(ft.value_and_grad(negative_log_likelihood))
@@ -92,8 +88,23 @@ def main():
     print(f"log likelihood {-fit.fun:.2f} after {fit.nfev} evaluations with gradient")
     error = forecast(p, t[past], y[past], t[~past])[0] - y[~past]
     print(f"forecast of {len(error)} months: root mean square error {np.sqrt(np.mean(error**2)):.2f} ppmv")
-    draw(picture, t, y, ahead, *forecast(p, t[past], y[past], ahead))
+    return t, y, ahead, *forecast(p, t[past], y[past], ahead)
+
+
+def draw(t, y, ahead, mean, spread):
+    """The record, and the forecast with two standard deviations on either side."""
+    import matplotlib.pyplot as plt
+
+    axes = plt.subplots()[1]
+    axes.fill_between(ahead, mean - 2 * spread, mean + 2 * spread, color="C1", alpha=0.3, linewidth=0)
+    axes.plot(ahead, mean, color="C1", label=f"forecast from the data before {SPLIT:.0f}")
+    axes.plot(t, y, "k.", markersize=2, label="measured, monthly means")
+    axes.set(xlabel="year", ylabel="carbon dioxide (ppmv)", xlim=(1958, 2012))
+    axes.legend()
+    plt.show()
 
 
 if __name__ == "__main__":
-    main()
+    predicted = main()
+    with suppress(ImportError):  # Matplotlib is optional
+        draw(*predicted)

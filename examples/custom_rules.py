@@ -1,4 +1,7 @@
-"""Write your own derivative rules: for rounding, overflow, solutions of equations, and functions of SciPy.
+"""Custom derivative rules
+=======================
+
+Write your own derivative rules: for rounding, overflow, solutions of equations, and functions of SciPy.
 
 A network with rounded weights learns to read digits: a rule passes the gradient straight through the rounding. Others
 are log(1 + exp(x)) by mode, a layer differentiated through its equation, and SciPy's Bessel functions of all orders.
@@ -6,6 +9,7 @@ are log(1 + exp(x)) by mode, a layer differentiated through its equation, and Sc
     python examples/custom_rules.py
 """
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +23,10 @@ from functrans.scipy.special import expit, logsumexp
 
 DIGITS = Path(__file__).parent / "data" / "digits.csv.gz"
 HELD_OUT = 360  # the last images
+
+
+# %%
+# Rounded weights: a rule in the form of torch passes the gradient straight through the rounding.
 
 
 class Ternary(ft.Function):
@@ -61,6 +69,10 @@ def read_digits():
         print(f"weights {name}: {len(np.unique(w))} values, {right:.3f} of held-out digits right")
 
 
+# %%
+# A function that overflows, with a rule for each mode.
+
+
 @ft.custom_jvp
 def log1pexp(x):  # also where exp(x) overflows
     return fnp.maximum(x, 0.0) + fnp.log1p(fnp.exp(-abs(x)))
@@ -68,6 +80,10 @@ def log1pexp(x):  # also where exp(x) overflows
 
 log1pexp.defjvps(lambda t, y, x: t * expit(x))  # forward mode
 log1pexp.defvjp(lambda x: (log1pexp(x), expit(x)), lambda slope, g: (g * slope,))  # reverse mode
+
+
+# %%
+# A layer that solves an equation: its derivative comes from the equation, not from the solver's steps.
 
 
 def fixed_point(w, x):
@@ -79,6 +95,10 @@ def fixed_point(w, x):
 
 def unrolled(w, x):
     return lax.fori_loop(0, 200, lambda _, z: fnp.tanh(w @ z + x), 0.0 * x)
+
+
+# %%
+# A function of SciPy, whose derivative is the same function again.
 
 
 class Bessel(ft.Function):
@@ -115,5 +135,25 @@ def main():
     print(f"\nBessel's equation holds to {np.abs(equation(np.linspace(0.5, 20.0, 100))).max():.0e}")
 
 
+# %%
+# Bessel's function of order 2 with its first four derivatives, all of them from one rule and SciPy's `jv`.
+
+
+def draw():
+    import matplotlib.pyplot as plt
+
+    x, axes, f = np.linspace(0.0, 15.0, 301), plt.subplots()[1], partial(Bessel.apply, 2)
+    for order in range(5):
+        label = "$J_2$" if order == 0 else "$J_2" + "'" * order + "$"
+        axes.plot(x, ft.vmap(f)(x), label=label, alpha=1 - 0.12 * order)
+        f = ft.grad(f)
+    axes.axhline(0.0, color="gray", linewidth=0.8)
+    axes.set(xlabel="x", xlim=(0, 15))
+    axes.legend(ncols=5, loc="lower right")
+    plt.show()
+
+
 if __name__ == "__main__":
     main()
+    with suppress(ImportError):  # Matplotlib is optional
+        draw()

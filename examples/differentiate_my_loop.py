@@ -1,4 +1,7 @@
-"""Fit a model to the Nile's floods: the likelihood is a loop for Numba, functrans differentiates it twice.
+"""Derivatives of a Numba loop
+===========================
+
+Fit a model to the Nile's floods: the likelihood is a loop for Numba, functrans differentiates it twice.
 
 The data are the yearly flow at Aswan from 1871 to 1970 (Cobb 1978, in 1e8 cubic metres). Flow is a level that wanders,
 and noise on top of it; a Kalman filter gives the likelihood of the two variances. Durbin and Koopman ("Time Series
@@ -8,6 +11,7 @@ Analysis by State Space Methods", 2.10) report 15099 for the noise and 1469.1 fo
 """
 
 import math
+from contextlib import suppress
 
 import numpy as np
 from scipy.optimize import minimize
@@ -23,6 +27,10 @@ FLOW = np.array([
 ], dtype=float)  # fmt: skip
 PUBLISHED = (15099.0, 1469.1)
 PUBLISHED_LIKELIHOOD = -632.55  # diffuse, as here: of the flows after the first
+
+
+# %%
+# The likelihood is a loop as one writes it for Numba: numbers, branches, an exception.
 
 
 @ft.njit
@@ -58,6 +66,10 @@ def levels(logs, flow):
     return out
 
 
+# %%
+# `grad` and `hessian` differentiate the loop, and SciPy's trust region follows them.
+
+
 def fit(flow):
     """The variances with the highest likelihood, and their standard errors."""
     value_and_slope = ft.jit(ft.value_and_grad(negative_log_likelihood))
@@ -77,7 +89,31 @@ def main():
     print(f"log-likelihood {-best.fun:.2f}   published {PUBLISHED_LIKELIHOOD:.2f}")
     weights = ft.grad(lambda flow: levels(best.x, flow)[-1])(FLOW)
     print("weights of the last five years in the last level:", np.round(weights[-5:], 3))
+    return best.x, variances, errors
+
+
+# %%
+# The log-likelihood about its maximum, with the region of 95%: the drift is known to a factor of ten, no better.
+
+
+def draw(best, variances, errors):
+    import matplotlib.pyplot as plt
+
+    noise, drift = np.linspace(8.8, 10.1, 60), np.linspace(4.0, 10.0, 60)
+    loss = ft.jit(ft.vmap(ft.vmap(negative_log_likelihood, (0, None)), (0, None)))
+    values = loss(np.stack(np.meshgrid(noise, drift), axis=-1), FLOW) - loss(best[None, None], FLOW)
+    figure, axes = plt.subplots()
+    filled = axes.contourf(np.exp(noise), np.exp(drift), -values, levels=np.arange(-8, 0.1, 0.5))
+    axes.contour(np.exp(noise), np.exp(drift), values, levels=[3.0], colors="white", linewidths=1.5)
+    axes.plot(*variances, "o", color="C1", label="computed")
+    axes.plot(*PUBLISHED, "x", color="C3", markersize=10, label="published")
+    axes.set(yscale="log", xlabel="variance of the noise", ylabel="variance of the level's drift")
+    axes.legend(loc="upper right")
+    figure.colorbar(filled, label="log-likelihood below its maximum")
+    plt.show()
 
 
 if __name__ == "__main__":
-    main()
+    results = main()
+    with suppress(ImportError):  # Matplotlib is optional
+        draw(*results)

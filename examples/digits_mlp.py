@@ -1,4 +1,7 @@
-"""Read handwritten digits with two layers of weights, trained by Adam in a few seconds on one core.
+"""Handwritten digits
+==================
+
+Read handwritten digits with two layers of weights, trained by Adam in a few seconds on one core.
 
 The parameters are a dict of arrays. The gradient is a dict with the same keys, and so are Adam's two averages;
 `tree.map` walks through them in parallel. A training step (gradient and update) is one compiled kernel. There are only
@@ -9,6 +12,7 @@ extends it to all.
 """
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +25,10 @@ DIGITS = Path(__file__).parent / "data" / "digits.csv.gz"
 HELD_OUT = 360  # the last images
 
 
+# %%
+# Another eight by eight pixels of the same digit: bilinear interpolation at turned places.
+
+
 def warp(pixels, angle, stretch, shift):
     """Rotate one image, (64,), by an angle, stretch and shift it; stretch and shift: (2,), shift in pixels."""
     grid = np.indices((8, 8)) - 3.5
@@ -31,6 +39,10 @@ def warp(pixels, angle, stretch, shift):
 
 
 warp_all = ft.jit(ft.vmap(warp))
+
+
+# %%
+# The network, its loss, and a step of Adam, which `jit` makes one kernel.
 
 
 def logits(params, images):
@@ -58,6 +70,10 @@ def step(params, mean, square, count, rate, images, labels):
     return params, mean, square, value
 
 
+# %%
+# Training: each epoch sees all images, warped anew.
+
+
 def train(images, labels, epochs, *, hidden=512, batch=64, seed=0):
     """Train for a number of epochs with a learning rate that falls to zero; return the parameters."""
     rng, n = np.random.default_rng(seed), len(images)
@@ -74,21 +90,41 @@ def train(images, labels, epochs, *, hidden=512, batch=64, seed=0):
             rate = 0.006 * (1.0 - epoch / epochs)  # numbers are arguments of the kernel, so they may change
             params, mean, square, value = step(params, mean, square, count, rate, warped[some], labels[some])
             losses.append(value)
-        print(f"\repoch {epoch + 1:3} of {epochs}, loss {np.mean(losses):.4f}", end="", flush=True)
-    print()
+        if (epoch + 1) % 25 in (0, 1):
+            print(f"epoch {epoch + 1:3} of {epochs}, loss {np.mean(losses):.4f}", flush=True)
     return params
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Handwritten digits")
     parser.add_argument("--epochs", type=int, default=150, help="passes through the images")
     epochs = parser.parse_args().epochs
     table = np.loadtxt(DIGITS, delimiter=",", dtype=np.int64)
     images, labels = table[:, :-1] / 16.0, table[:, -1]
     params = train(images[:-HELD_OUT], labels[:-HELD_OUT], epochs)
     right = np.argmax(logits(params, images[-HELD_OUT:]), axis=1) == labels[-HELD_OUT:]
+    wrong = np.flatnonzero(~right)
     print(f"held-out accuracy {np.mean(right):.4f}: {np.sum(right)} of {HELD_OUT} digits are read right")
+    return images[-HELD_OUT:][wrong], labels[-HELD_OUT:][wrong], logits(params, images[-HELD_OUT:][wrong])
+
+
+# %%
+# What it reads wrongly, most surely first: the label, and what it takes it for.
+
+
+def draw(images, labels, scores):
+    import matplotlib.pyplot as plt
+
+    sure = np.exp(scores - nn.logsumexp(scores, axis=1, keepdims=True))
+    order = np.argsort(-sure.max(axis=1))[:8]
+    for axes, i in zip(plt.subplots(2, 4, figsize=(6.4, 3.7))[1].flat, order):
+        axes.imshow(images[i].reshape(8, 8), cmap="gray_r")
+        axes.set(xticks=[], yticks=[], title=f"{labels[i]}, read as {sure[i].argmax()} ({sure[i].max():.0%})")
+        axes.title.set_size(8.5)
+    plt.show()
 
 
 if __name__ == "__main__":
-    main()
+    results = main()
+    with suppress(ImportError):  # Matplotlib is optional
+        draw(*results)

@@ -1,4 +1,7 @@
-"""Watch gradients explode in a recurrent network, and clip them on their way back, without compiling again.
+"""Exploding gradients
+===================
+
+Watch gradients explode in a recurrent network, and clip them on their way back, without compiling again.
 
 The network reads a handwritten digit pixel by pixel, 64 steps long. What its last state learns must travel back through
 all of them, and grows at every step, until training fails. A hook in the loop sees the cotangent at each step. It has a
@@ -8,6 +11,7 @@ name, "on_state", and is chosen when the backward pass runs: first one that writ
 """
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +24,10 @@ from functrans.scipy.special import logsumexp
 DIGITS = Path(__file__).parent / "data" / "digits.csv.gz"
 HELD_OUT = 360  # the last images
 HIDDEN = 48
+
+
+# %%
+# The network. `cotangent_hook` marks the state; what happens there is decided later.
 
 
 def logits(params, images, hooks):
@@ -58,6 +66,10 @@ def start(rng):
     }
 
 
+# %%
+# One hook writes down norms, another clips.
+
+
 def norms_on_the_way_back(params, images, labels):
     """The norm of the cotangent at each step of the loop, the last one first."""
     norms, hooks = [], ft.BackwardState()
@@ -81,32 +93,59 @@ def train(images, labels, hook, epochs, *, rate=0.1, batch=64, seed=0):
     """Parameters after so many times through the images."""
     rng, hooks = np.random.default_rng(seed), ft.BackwardState()
     hooks.on_state = hook
-    params = start(rng)
+    params, values = start(rng), []
     velocity = ft.tree.map(np.zeros_like, params)
     for _ in range(epochs):
         for some in np.array_split(rng.permutation(len(images)), len(images) // batch):
             params, velocity, value = step(params, velocity, rate, images[some], labels[some], hooks)
-    return params, float(value)
+        values.append(float(value))
+    return params, values
+
+
+# %%
+# Both trainings call the same compiled step: a hook is an argument of it.
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Exploding gradients")
     parser.add_argument("--epochs", type=int, default=15, help="times to go through the images")
     epochs = parser.parse_args().epochs
     table = np.loadtxt(DIGITS, delimiter=",", dtype=np.int64)
     images, labels = table[:, :-1] / 16.0, table[:, -1]
     norms = norms_on_the_way_back(start(np.random.default_rng(0)), images[:64], labels[:64])
+    losses = []
     print(
         "cotangent norm, by steps from the end: " + ", ".join(f"{k}: {norms[k]:.1e}" for k in range(0, 64, 9))
     )
     for name, hook in (("cotangents as they are", []), ("cotangents clipped", clip(1e-3))):
         before = step.cache_info().traces
-        params, value = train(images[:-HELD_OUT], labels[:-HELD_OUT], hook, epochs)
+        params, values = train(images[:-HELD_OUT], labels[:-HELD_OUT], hook, epochs)
         scores = logits(params, fnp.asarray(images[-HELD_OUT:]), ft.BackwardState())
         right = np.argmax(scores, axis=1) == labels[-HELD_OUT:]
         traces = step.cache_info().traces - before
-        print(f"{name}: loss {value:.3f}, held-out accuracy {np.mean(right):.3f}, {traces} new traces")
+        print(f"{name}: loss {values[-1]:.3f}, held-out accuracy {np.mean(right):.3f}, {traces} new traces")
+        losses.append(values)
+    return norms, losses
+
+
+# %%
+# Cotangents grow as they go back; clipped, they let the network learn.
+
+
+def draw(norms, losses):
+    import matplotlib.pyplot as plt
+
+    left, right = plt.subplots(1, 2)[1]
+    left.semilogy(norms)
+    left.set(xlabel="steps from the end", ylabel="norm of the cotangent", title="before training")
+    for values, label, color in zip(losses, ("as they are", "clipped"), ("C5", "C1")):
+        right.plot(np.arange(1, len(values) + 1), values, color=color, label=label)
+    right.set(xlabel="epoch", ylabel="loss of the last batch", title="cotangents")
+    right.legend()
+    plt.show()
 
 
 if __name__ == "__main__":
-    main()
+    results = main()
+    with suppress(ImportError):  # Matplotlib is optional
+        draw(*results)

@@ -1,4 +1,7 @@
-"""Sample the posterior of eight schools by Hamiltonian Monte Carlo, a sampler that follows gradients.
+"""Eight schools
+=============
+
+Sample the posterior of eight schools by Hamiltonian Monte Carlo, a sampler that follows gradients.
 
 Eight schools measured the effect of coaching on test scores (Rubin 1981). The true effects theta come from a normal
 distribution with mean mu and spread tau, which we want to know::
@@ -11,6 +14,8 @@ The whole sampler is one compiled kernel: trajectories, their steps, and the gra
     python examples/hmc.py
 """
 
+from contextlib import suppress
+
 import numpy as np
 
 import functrans as ft
@@ -21,6 +26,10 @@ EFFECT = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])  # points, of s
 SIGMA = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])  # their standard errors
 CHAINS, WARMUP, KEPT = 4, 1000, 10_000  # chains, and trajectories of each
 STEPS = 10  # steps of a trajectory, on average
+
+
+# %%
+# The posterior, and the path of a particle that falls in it.
 
 
 def log_posterior(q):
@@ -46,6 +55,10 @@ def trajectory(q, p, size, steps):
     return q, p - 0.5 * size * slope(q)
 
 
+# %%
+# A chain accepts or refuses the ends of trajectories. It is one nested loop.
+
+
 def chain(q, noise):
     """Samples (trajectories, 10) and whether each was accepted, from a point and random numbers."""
 
@@ -62,6 +75,10 @@ def chain(q, noise):
         return (q, log_size), (q, accepted)
 
     return lax.scan(sample, (q, fnp.log(0.1)), noise)[1]
+
+
+# %%
+# NumPy draws, `vmap` runs four chains, `jit` makes them one kernel.
 
 
 def random_numbers(seed):
@@ -91,7 +108,30 @@ def main():
     for name, z in zip("ABCDEFGH", np.moveaxis(q[..., 2:], -1, 0)):
         mean, error = mean_and_error(mu + tau * z)
         print(f"school {name} {mean:6.2f} +- {error:.2f}")
+    return mu.ravel(), tau.ravel(), (mu[..., None] + tau[..., None] * q[..., 2:]).reshape(-1, 8)
+
+
+# %%
+# The model shrinks the effects of single schools towards each other, the more the smaller their spread is.
+
+
+def draw(mu, tau, theta):
+    import matplotlib.pyplot as plt
+
+    (left, right), place = plt.subplots(1, 2, width_ratios=(3, 2))[1], np.arange(8)
+    left.errorbar(EFFECT, place + 0.15, xerr=SIGMA, fmt="o", color="C5", label="measured")
+    left.errorbar(
+        theta.mean(axis=0), place - 0.15, xerr=theta.std(axis=0), fmt="o", color="C0", label="posterior"
+    )
+    left.set(yticks=place, yticklabels="ABCDEFGH", xlabel="effect of coaching (points)", ylabel="school")
+    left.invert_yaxis()
+    left.legend(loc="center right")
+    right.plot(mu[::40], tau[::40], ".", markersize=2, alpha=0.5)
+    right.set(xlabel=r"mean $\mu$", ylabel=r"spread $\tau$", yscale="log", ylim=(0.02, 40), title="samples")
+    plt.show()
 
 
 if __name__ == "__main__":
-    main()
+    results = main()
+    with suppress(ImportError):  # Matplotlib is optional
+        draw(*results)

@@ -1,4 +1,7 @@
-"""Bayesian logistic regression by Hamiltonian Monte Carlo, with random numbers drawn inside the compiled sampler.
+"""The O-rings of the Challenger
+=============================
+
+Bayesian logistic regression by Hamiltonian Monte Carlo, with random numbers drawn inside the compiled sampler.
 
 Before the Challenger accident, O-rings had been damaged in 7 of 23 launches (Dalal, Fowlkes and Hoadley 1989). The
 model is logit P(damage) = a + b (temperature - 70), with priors a ~ normal(0, 5) and b ~ normal(0, 1). What does it say
@@ -10,6 +13,7 @@ The chains are one kernel: each iteration splits its key, draws a momentum, foll
 """
 
 import csv
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +38,10 @@ def read(path=DATA):
     )
 
 
+# %%
+# The posterior, by a distribution of `functrans.scipy.stats`.
+
+
 def log_likelihood(q, x, damaged):
     """Of q = (a, b)."""
     logits = q[0] + q[1] * x
@@ -44,6 +52,10 @@ def log_posterior(q, x, damaged):
     """Unnormalized."""
     prior = stats.norm.logpdf(q[0], 0.0, 5.0) + stats.norm.logpdf(q[1], 0.0, 1.0)
     return log_likelihood(q, x, damaged) + prior
+
+
+# %%
+# A chain, with its random numbers.
 
 
 def chain(key, x, damaged):
@@ -73,6 +85,10 @@ def chain(key, x, damaged):
     return lax.scan(iteration, random.normal(start, (2,)), random.split(key, WARMUP + KEPT))[1]
 
 
+# %%
+# Estimates beside the published ones, then samples.
+
+
 def main():
     x, damaged = read()
     best = ft.scipy.optimize.minimize(lambda q: -log_likelihood(q, x, damaged), fnp.zeros(2), method="BFGS").x
@@ -91,7 +107,30 @@ def main():
     print(
         f"probability of damage at 31 degrees: {risk.mean():.3f}, 95% of it above {np.quantile(risk, 0.05):.3f}"
     )
+    return x, damaged, q.reshape(-1, 2)
+
+
+# %%
+# The probability of damage by temperature: its mean, and 90% of the posterior. It was 31 degrees on that morning.
+
+
+def draw(x, damaged, q):
+    import matplotlib.pyplot as plt
+
+    axes, at = plt.subplots()[1], np.linspace(28, 84, 120)
+    risk = 1 / (1 + np.exp(-(q[:, :1] + q[:, 1:] * (at - 70))))
+    low, high = np.quantile(risk, [0.05, 0.95], axis=0)
+    axes.fill_between(at, low, high, alpha=0.25, linewidth=0)
+    axes.plot(at, risk.mean(axis=0), label="probability of damage, 90% interval")
+    axes.plot(x + 70, damaged, "k|", markersize=12, label="launches: damaged, or not")
+    axes.axvline(31, color="C1", linestyle="--", linewidth=1.2)
+    axes.annotate("28 January 1986", (31, 0.5), (32, 0.5), color="C1")
+    axes.set(xlabel="temperature (°F)", ylabel="probability of damage", xlim=(28, 84))
+    axes.legend(loc="upper right", bbox_to_anchor=(1.0, 0.92))
+    plt.show()
 
 
 if __name__ == "__main__":
-    main()
+    results = main()
+    with suppress(ImportError):  # Matplotlib is optional
+        draw(*results)

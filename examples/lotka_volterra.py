@@ -1,4 +1,7 @@
-"""Fit a model of predator and prey to fur records, with gradients through the solver of a differential equation.
+"""Hares and lynxes
+================
+
+Fit a model of predator and prey to fur records, with gradients through the solver of a differential equation.
 
 The data are pelts that the Hudson's Bay Company bought from 1900 on (Elton & Nicholson 1942; numbers as in Howard 2009,
 "Modeling Basics", and Carpenter 2018, "Predator-Prey Population Dynamics: the Lotka-Volterra model in Stan"). The model
@@ -8,11 +11,10 @@ is::
 
 The fit maximizes the posterior density under Carpenter's priors.
 
-    python examples/lotka_volterra.py --picture hares_and_lynxes.png
+    python examples/lotka_volterra.py
 """
 
-import argparse
-from pathlib import Path
+from contextlib import suppress
 
 import numpy as np
 from scipy.optimize import minimize
@@ -31,6 +33,10 @@ NAMES = "alpha", "beta", "gamma", "delta", "first hare", "first lynx", "hare spr
 PRIOR_MEAN = np.array([1.0, 0.05, 1.0, 0.05, *np.log([10.0, 10.0]), -1.0, -1.0])  # rates, logarithms
 PRIOR_SPREAD = np.array([0.5, 0.05, 0.5, 0.05, 1.0, 1.0, 1.0, 1.0])
 PUBLISHED = (0.55, 0.028, 0.80, 0.024)  # posterior means of the rates by Carpenter
+
+
+# %%
+# The solver is the classical Runge-Kutta method, in a native loop.
 
 
 def slope(rates, z):
@@ -52,12 +58,20 @@ def populations(rates, first, years):
     return lax.scan(lambda z, _: (lax.fori_loop(0, STEPS, step, z), z), first, None, length=years)[1]
 
 
+# %%
+# The posterior density looks at the solution once a year. Its gradient goes back through all 1,000 steps.
+
+
 def negative_log_posterior(logs):
     """Negative log posterior of the logarithms of the parameters (8,): counts are log-normal about the solution."""
     rates, first, spread = fnp.exp(logs[:4]), fnp.exp(logs[4:6]), fnp.exp(logs[6:])
     errors = (np.log(PELTS) - fnp.log(populations(rates, first, len(PELTS)))) / spread
     prior = (fnp.concatenate([rates, logs[4:]]) - PRIOR_MEAN) / PRIOR_SPREAD
     return 0.5 * fnp.sum(errors**2) + len(PELTS) * fnp.sum(logs[6:]) + 0.5 * fnp.sum(prior**2)
+
+
+# %%
+# Fit, and compare the rates with the published posterior means.
 
 
 def guess():
@@ -67,34 +81,30 @@ def guess():
     return np.array([alpha, -beta, -gamma, delta, *PELTS[0], 0.3, 0.3])
 
 
-def draw(path, parameters):
+def main():
+    fit = minimize(ft.jit(ft.value_and_grad(negative_log_posterior)), np.log(guess()), jac=True)
+    parameters = np.exp(fit.x)
+    print(*(f"{name:15}{value:8.3f}" for name, value in zip(NAMES, parameters)), sep="\n")
+    print(f"{fit.nfev} evaluations with gradient, largest slope {np.abs(fit.jac).max():.1e}")
+    print("relative difference from the published rates:", *np.round(parameters[:4] / PUBLISHED - 1, 3))
+    return parameters
+
+
+def draw(parameters):
     """The record as dots, the solution as lines."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        print("no picture: matplotlib is not installed (pip install matplotlib)")
-        return
-    axes = (figure := Figure(figsize=(9, 5), layout="constrained")).subplots()
+    import matplotlib.pyplot as plt
+
+    axes = plt.subplots()[1]
     line = populations(parameters[:4] / 12, parameters[4:6], 12 * 20 + 1)  # rates per month
     for i, name in enumerate(("hare", "lynx")):
         axes.plot(1900 + np.arange(len(line)) / 12, line[:, i], color=f"C{i}", label=name)
         axes.plot(1900 + np.arange(len(PELTS)), PELTS[:, i], "o", color=f"C{i}")
     axes.set(xlabel="year", ylabel="pelts (thousands)", xticks=range(1900, 1921, 4))
     axes.legend()
-    figure.savefig(path, dpi=120)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--picture", type=Path, default="hares_and_lynxes.png", help="file for the picture")
-    picture = parser.parse_args().picture
-    fit = minimize(ft.jit(ft.value_and_grad(negative_log_posterior)), np.log(guess()), jac=True)
-    parameters = np.exp(fit.x)
-    print(*(f"{name:15}{value:8.3f}" for name, value in zip(NAMES, parameters)), sep="\n")
-    print(f"{fit.nfev} evaluations with gradient, largest slope {np.abs(fit.jac).max():.1e}")
-    print("relative difference from the published rates:", *np.round(parameters[:4] / PUBLISHED - 1, 3))
-    draw(picture, parameters)
+    plt.show()
 
 
 if __name__ == "__main__":
-    main()
+    parameters = main()
+    with suppress(ImportError):  # Matplotlib is optional
+        draw(parameters)

@@ -1,4 +1,7 @@
-"""Let a neural network be a differential equation, and fit it to fur records of hares and lynxes.
+"""A neural differential equation
+==============================
+
+Let a neural network be a differential equation, and fit it to fur records of hares and lynxes.
 
 The data are those of lotka_volterra.py, 1900 to 1920. This model knows no biology::
 
@@ -7,11 +10,11 @@ The data are those of lotka_volterra.py, 1900 to 1920. This model knows no biolo
 It is fitted in two steps: the network to the slopes of the record, then the whole solution to the record itself. The
 gradient of the solution comes from the adjoint equation, or through the steps of the solver.
 
-    python examples/neural_ode.py --gradient direct --picture neural_ode.png
+    python examples/neural_ode.py --gradient direct
 """
 
 import argparse
-from pathlib import Path
+from contextlib import suppress
 
 import numpy as np
 
@@ -38,18 +41,20 @@ init, network = stax.serial(stax.Dense(12), stax.Tanh, stax.Dense(12), stax.Tanh
 
 
 def slope(z, t, net):
-    """The time derivative of z (2,)."""
     return network(net, z)
 
 
 def decay(net):
-    """The sum of squares of the parameters."""
     return sum([fnp.sum(x**2) for x in ft.tree.leaves(net)])
 
 
 def slope_loss(net):
     """The mean square difference from the slopes of the record."""
     return fnp.mean((network(net, Z) - np.gradient(Z, axis=0)) ** 2) + DECAY * decay(net)
+
+
+# %%
+# The solver controls its error. Its gradient comes in both ways, by a word.
 
 
 def solution(params, times, gradient="adjoint"):
@@ -83,14 +88,29 @@ def period(params):
     return float(np.diff(peaks[:2])[0])
 
 
-def draw(path, params):
+# %%
+# The fit, and figures of others to judge it by.
+
+
+def main():
+    parser = argparse.ArgumentParser(description="A neural differential equation")
+    parser.add_argument(
+        "--gradient", choices=("adjoint", "direct"), default="direct", help="how it is computed"
+    )
+    options = parser.parse_args()
+    params, least = fit(options.gradient)
+    error = np.sqrt(np.mean(((solution(params, YEARS) - Z) * SPREAD) ** 2))
+    print(f"loss {least:.4f} by {options.gradient} gradients")
+    print(f"typical error of the logarithms: {error:.3f}; of the published model: {PUBLISHED_SPREAD}")
+    print(f"period: {period(params):.2f} years; published: {PUBLISHED_PERIOD}")
+    return params
+
+
+def draw(params):
     """The record as dots, the solution as lines."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        print("no picture: matplotlib is not installed (pip install matplotlib)")
-        return
-    axes = (figure := Figure(figsize=(9, 5), layout="constrained")).subplots()
+    import matplotlib.pyplot as plt
+
+    axes = plt.subplots()[1]
     times = np.linspace(0.0, 20.0, 401)
     lines = np.exp(solution(params, times) * SPREAD + MEAN)
     for i, name in enumerate(("hare", "lynx")):
@@ -98,23 +118,10 @@ def draw(path, params):
         axes.plot(1900 + YEARS, PELTS[:, i], "o", color=f"C{i}")
     axes.set(xlabel="year", ylabel="pelts (thousands)", xticks=range(1900, 1921, 4))
     axes.legend()
-    figure.savefig(path, dpi=120)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--gradient", choices=("adjoint", "direct"), default="direct", help="how it is computed"
-    )
-    parser.add_argument("--picture", type=Path, default="neural_ode.png", help="file for the picture")
-    options = parser.parse_args()
-    params, least = fit(options.gradient)
-    error = np.sqrt(np.mean(((solution(params, YEARS) - Z) * SPREAD) ** 2))
-    print(f"loss {least:.4f} by {options.gradient} gradients")
-    print(f"typical error of the logarithms: {error:.3f}; of the published model: {PUBLISHED_SPREAD}")
-    print(f"period: {period(params):.2f} years; published: {PUBLISHED_PERIOD}")
-    draw(options.picture, params)
+    plt.show()
 
 
 if __name__ == "__main__":
-    main()
+    params = main()
+    with suppress(ImportError):  # Matplotlib is optional
+        draw(params)

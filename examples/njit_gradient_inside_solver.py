@@ -1,4 +1,7 @@
-"""A solver of your own in Numba, with derivatives by functrans: Newton's method, in parallel for a thousand samples.
+"""Newton's method in Numba
+========================
+
+A solver of your own in Numba, with derivatives by functrans: Newton's method, in parallel for a thousand samples.
 
 432 men released from prison were followed for a year. In Weibull's model of the week of the next arrest, log(week) =
 intercept + x @ beta + scale * W, where W has Gumbel's distribution; for the men who were not arrested only the
@@ -14,6 +17,7 @@ compiles, as it calls any other jitted function; so `prange` runs the fits on al
 import argparse
 import csv
 import json
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 
@@ -30,6 +34,10 @@ PUBLISHED = {"intercept": (3.990, 0.419), "fin": (0.272, 0.138), "age": (0.041, 
              "prio": (-0.066, 0.021)}  # fmt: skip
 
 
+# %%
+# The likelihood, with its derivatives by functrans.
+
+
 def negative_log_likelihood(theta, x, log_week, arrested, count):
     """Shapes: theta (9,), log(scale) last; x (men, 8), ones first; count (men,): how often each is in the sample."""
     z = (log_week - x @ theta[:-1]) * fnp.exp(-theta[-1])
@@ -38,6 +46,10 @@ def negative_log_likelihood(theta, x, log_week, arrested, count):
 
 value_and_gradient = ft.jit(ft.value_and_grad(negative_log_likelihood))
 hessian = ft.jit(ft.hessian(negative_log_likelihood))
+
+
+# %%
+# The solver is plain `@njit` code, and the bootstrap a `prange` over it.
 
 
 @numba.njit
@@ -76,8 +88,12 @@ def read(path):
     return np.column_stack([np.ones(len(rows)), covariates]), np.log(week), arrest, np.ones(len(rows))
 
 
+# %%
+# Estimates and errors beside published ones.
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description="Newton's method in Numba")
     parser.add_argument("--samples", type=int, default=1000, help="bootstrap samples (default: 1000)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     options = parser.parse_args()
@@ -93,11 +109,12 @@ def main():
     counts = drawn.astype(float)
     bootstrap(theta, x, log_week, arrested, counts[:1])  # compiles
     began = perf_counter()
-    errors = bootstrap(theta, x, log_week, arrested, counts).std(axis=0)
+    fits = bootstrap(theta, x, log_week, arrested, counts)
+    errors = fits.std(axis=0)
     seconds = perf_counter() - began
     if options.json:
         print(json.dumps({"coef": theta.tolist(), "se": errors.tolist(), "seconds": seconds}))
-        return
+        return theta, fits
     print(f"{'':10}{'estimate':>10}{'published':>10}{'bootstrap error':>17}{'published':>10}")
     for name, coefficient, error in zip(PUBLISHED, theta, errors):
         print(
@@ -107,7 +124,36 @@ def main():
     print(
         f"{options.samples} fits in {seconds:.2f} s on {threads} threads, {1e6 * seconds / options.samples:.0f} us each"
     )
+    return theta, fits
+
+
+# %%
+# A thousand fits: what each covariate does to the time until the next arrest, if it is one larger.
+
+
+def draw(theta, fits):
+    import matplotlib.pyplot as plt
+
+    axes, names = plt.subplots()[1], list(PUBLISHED)[1:]
+    parts = axes.violinplot(100 * (np.exp(fits[:, 1:8]) - 1), showextrema=False, widths=0.8)
+    for body in parts["bodies"]:
+        body.set_alpha(0.35)
+    place = np.arange(1, 8)
+    axes.plot(place, 100 * (np.exp(theta[1:8]) - 1), "o", color="C0", label="estimate, and bootstrap")
+    axes.plot(
+        place,
+        [100 * (np.exp(PUBLISHED[name][0]) - 1) for name in names],
+        "k_",
+        markersize=18,
+        label="published",
+    )
+    axes.axhline(0.0, color="gray", linewidth=0.8)
+    axes.set(xticks=place, xticklabels=names, ylabel="longer until the next arrest (%)", ylim=(-75, 200))
+    axes.legend(loc="upper left")
+    plt.show()
 
 
 if __name__ == "__main__":
-    main()
+    results = main()
+    with suppress(ImportError):  # Matplotlib is optional
+        draw(*results)

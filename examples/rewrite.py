@@ -1,7 +1,12 @@
-"""Rewrite programs by rules: a stable logsumexp, and two products of one operand merged into one.
+"""Programs rewritten by rules
+===========================
 
-Run: python examples/rewrite.py
+Rewrite programs by rules: a stable logsumexp, and two products of one operand merged into one.
+
+    python examples/rewrite.py
 """
+
+from contextlib import suppress
 
 import numpy as np
 
@@ -11,7 +16,8 @@ from functrans import ir
 
 X = ir.Any("x")
 
-# --- log(sum(exp(x))) overflows for large x; shifted by the maximum it does not --------------------------------
+# %%
+# The first rule: log(sum(exp(x))) overflows for large x; shifted by the maximum it does not.
 
 
 def shifted(m):
@@ -29,7 +35,8 @@ def free_energy(x):
     return fnp.log(fnp.sum(fnp.exp(x), axis=1))
 
 
-# --- x @ a and x @ b are one product with a and b side by side --------------------------------------------------
+# %%
+# The second: x @ a and x @ b are one product with a and b side by side.
 
 #: ``dimension_numbers`` of the product of two matrices.
 MATRICES = (((1,), (0,)), ((), ()))
@@ -79,5 +86,28 @@ def main():
     assert (before, after) == (2, 1)
 
 
+# %%
+# The function as written, and as rewritten, along a line towards numbers that overflow.
+
+
+def draw():
+    import matplotlib.pyplot as plt
+
+    axes, t = plt.subplots()[1], np.linspace(0.0, 1000.0, 201)
+    x = np.stack([t, 0.5 * t], axis=1)
+    program, _ = ir.rewrite(ir.trace(free_energy, x), STABLE)
+    with np.errstate(over="ignore"):
+        written = free_energy(x)
+    axes.plot(t, ir.as_function(program)(x), label="rewritten")
+    axes.plot(t[np.isfinite(written)], written[np.isfinite(written)], "--", label="as written")
+    axes.axvspan(t[np.isfinite(written)].max(), 1000, color="C1", alpha=0.15, linewidth=0)
+    axes.text(855, 150, "infinity", color="C1", ha="center")
+    axes.set(xlabel="t", ylabel="log(exp(t) + exp(t/2))", xlim=(0, 1000))
+    axes.legend()
+    plt.show()
+
+
 if __name__ == "__main__":
     main()
+    with suppress(ImportError):  # Matplotlib is optional
+        draw()

@@ -1,4 +1,7 @@
-"""Train a network of which each process holds a share: parameters, gradients and Adam's averages are divided by rows.
+"""Training on several processes
+=============================
+
+Train a network of which each process holds a share: parameters, gradients and Adam's averages are divided by rows.
 
 `fully_shard` gathers the weights of a layer just before they are used, and frees them afterwards; the next layer is on
 its way meanwhile. The gradient leaves as sums of which each process receives its rows, so Adam runs on rows alone. A
@@ -10,7 +13,7 @@ step is one compiled function. Each process reads its part of a batch of handwri
 
 import argparse
 import itertools
-import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +34,10 @@ def first_parameters(seed=0):
         {"w": rng.normal(0.0, np.sqrt(2 / n), (n, m)), "b": np.zeros(m)}
         for n, m in itertools.pairwise(LAYERS)
     ]
+
+
+# %%
+# The loss of one process, and a step of Adam.
 
 
 def loss(params, images, labels):
@@ -58,17 +65,27 @@ def make_step(function, rate=2e-3):
     return step
 
 
+# %%
+# The same training for whole parameters and for shards.
+
+
 def train(step, params, batches):
-    """The parameters, or rows of them, after a step for each batch."""
+    """The parameters, or rows of them, after a step for each batch, and the losses."""
     mean = square = ft.tree.map(lambda p: np.zeros_like(p), params)
+    values = []
     for count, (images, labels) in enumerate(batches, start=1):
-        params, mean, square, _ = step(params, mean, square, count, images, labels)
-    return params
+        params, mean, square, value = step(params, mean, square, count, images, labels)
+        values.append(float(value))
+    return params, values
+
+
+# %%
+# `fully_shard` turns the loss into one of shards.
 
 
 def main():
-    """Train on all processes and, for comparison, on one; 1 if they differ."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Train on all processes and, for comparison, on one; the losses, on the first process."""
+    parser = argparse.ArgumentParser(description="Training on several processes")
     parser.add_argument("--steps", type=int, default=300)
     steps = parser.parse_args().steps
     table = np.loadtxt(DIGITS, delimiter=",", dtype=np.int64)
@@ -80,16 +97,16 @@ def main():
         mine = [np.array_split(some, mesh.size)[mesh.rank] for some in chosen]
         groups = [(i,) for i in range(len(whole))]
         model = distributed.fully_shard(loss, mesh, groups=groups)
-        shards = train(make_step(model), model.init(whole), [(images[i], labels[i]) for i in mine])
+        shards, losses = train(make_step(model), model.init(whole), [(images[i], labels[i]) for i in mine])
         trained = model.full(shards)
         if mesh.rank:
-            return 0
+            return None
         held = sum(x.nbytes for x in ft.tree.leaves(shards))
         first = [f"{event} {group}" for event, group in model.events if group != "root"][:6]
     total = sum(x.nbytes for x in ft.tree.leaves(whole))
     print(f"{ft.process_count()} processes; each holds {held:,} of {total:,} bytes of parameters")
     print(f"the first things that happen: {', '.join(first)}, ...")
-    alone = train(make_step(loss), whole, [(images[i], labels[i]) for i in chosen])
+    alone, _ = train(make_step(loss), whole, [(images[i], labels[i]) for i in chosen])
     pairs = zip(ft.tree.leaves(trained), ft.tree.leaves(alone), strict=True)
     difference = max(np.max(np.abs(a - b)) for a, b in pairs)
     scores = images[-HELD_OUT:]
@@ -98,8 +115,26 @@ def main():
     scores = scores @ np.asarray(trained[-1]["w"]) + np.asarray(trained[-1]["b"])
     right = np.argmax(scores, axis=1) == labels[-HELD_OUT:]
     print(f"held-out accuracy {np.mean(right):.4f}; the parameters of one process differ by {difference:.1e}")
-    return 0 if difference < 1e-6 else 1
+    if difference >= 1e-6:
+        raise SystemExit("the parameters differ")
+    return losses
+
+
+# %%
+# The loss of each batch, and its mean over twenty.
+
+
+def draw(losses):
+    import matplotlib.pyplot as plt
+
+    axes = plt.subplots(figsize=(7.6, 3.0))[1]
+    axes.plot(losses, color="C0", alpha=0.35, linewidth=1)
+    axes.plot(np.arange(10, len(losses) - 9), np.convolve(losses, np.ones(20) / 20, "valid"), color="C0")
+    axes.set(xlabel="step", ylabel="cross-entropy", yscale="log", xlim=(0, len(losses)))
+    plt.show()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if losses := main():
+        with suppress(ImportError):  # Matplotlib is optional
+            draw(losses)

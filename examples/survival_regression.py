@@ -1,4 +1,7 @@
-"""Accelerated failure times: how covariates stretch the time until an event, for three distributions of that time.
+"""Accelerated failure times
+=========================
+
+How covariates stretch the time until an event, for three distributions of that time.
 
 432 men released from prison were followed for a year. The week of the next arrest is known for 114; for the others only
 that it is later than the 52nd. In the model, log(week) = intercept + x @ beta + scale * W, with a distribution of W to
@@ -12,6 +15,7 @@ logarithm of its density to the likelihood, any other man the logarithm of the p
 import argparse
 import csv
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +32,10 @@ FAMILIES = {"Weibull": stats.gumbel_l, "log-logistic": stats.logistic, "log-norm
 PUBLISHED = {"intercept": (3.990, 0.419), "fin": (0.272, 0.138), "age": (0.041, 0.016), "race": (-0.225, 0.220),
              "wexp": (0.107, 0.152), "mar": (0.311, 0.273), "paro": (0.059, 0.140),
              "prio": (-0.066, 0.021)}  # fmt: skip
+
+
+# %%
+# The likelihood, for any distribution that has `logpdf` and `logsf`.
 
 
 def log_likelihood(model, family, covariates, log_week, arrested):
@@ -50,6 +58,10 @@ def read(path):
     )
 
 
+# %%
+# Newton's method in a region of trust, and errors from the Hessian.
+
+
 def fit(family, data):
     """Estimates and standard errors, as trees like the model, and the logarithm of the likelihood."""
     guess = {"intercept": np.mean(data[1]), "beta": np.zeros(len(PUBLISHED) - 1), "log_scale": 0.0}
@@ -64,7 +76,7 @@ def fit(family, data):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Accelerated failure times")
     parser.add_argument("--json", action="store_true", help="print only the estimates, as JSON")
     data, results = read(ROSSI), {}
     options = parser.parse_args()
@@ -79,7 +91,7 @@ def main():
         }
     if options.json:
         print(json.dumps(results))
-        return
+        return data, results
     print(" " * 10 + "".join(f"{name:>19}" for name in FAMILIES) + f"{'published Weibull':>19}")
     for name, known in PUBLISHED.items():
         pairs = [(r["coef"][name], r["se"][name]) for r in results.values()]
@@ -88,7 +100,30 @@ def main():
         print(f"{name.replace('_', ' '):14}" + "".join(f"{r[name]:15.3f}    " for r in results.values()))
     longer = 100 * (np.exp(results["Weibull"]["coef"]["fin"]) - 1)
     print(f"\nFinancial aid lengthens the time until the next arrest by {longer:.0f}% (Weibull).")
+    return data, results
+
+
+# %%
+# How many have been arrested by a week: as counted (Kaplan and Meier 1958), and by the three models.
+
+
+def draw(data, results):
+    import matplotlib.pyplot as plt
+
+    x, log_week, arrested = data
+    weeks, axes = np.arange(1, 53), plt.subplots()[1]
+    free = [1 - np.sum(arrested & (log_week == np.log(w))) / np.sum(log_week >= np.log(w)) for w in weeks]
+    axes.step(weeks, 100 - 100 * np.cumprod(free), "k", where="post", linewidth=1, label="counted")
+    for (name, fitted), style in zip(results.items(), ("-", "--", ":")):
+        intercept, *beta = fitted["coef"].values()
+        later = FAMILIES[name].sf(np.log(weeks)[:, None], intercept + x @ np.array(beta), fitted["scale"])
+        axes.plot(weeks, 100 - 100 * np.mean(later, axis=1), style, label=name)
+    axes.set(xlabel="week after release", ylabel="arrested by then (%)", xlim=(0, 52), ylim=(0, None))
+    axes.legend()
+    plt.show()
 
 
 if __name__ == "__main__":
-    main()
+    results = main()
+    with suppress(ImportError):  # Matplotlib is optional
+        draw(*results)

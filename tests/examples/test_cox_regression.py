@@ -1,6 +1,6 @@
 """The main example, run as a newcomer runs it, against the published fit (Allison 1995, R's survival)."""
 
-import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,15 +29,13 @@ def run(*options):
     )
 
 
-def test_the_fit_is_the_published_one(tmp_path):
-    copy = tmp_path / "again.csv"
-    copy.write_text((EXAMPLE.parent / "data" / "rossi.csv").read_text())
-    done = run("--json", "--data", str(copy))
+def test_the_fit_is_the_published_one():
+    done = run()
     assert done.returncode == 0, done.stderr
-    fit = json.loads(done.stdout)
-    for name, (coefficient, error) in PUBLISHED.items():
-        assert fit["coef"][name] == pytest.approx(coefficient, abs=6e-4)
-        assert fit["se"][name] == pytest.approx(error, abs=6e-4)
+    rows = re.findall(r"^(\w+) +(-?[\d.]+)  \(([\d.]+)\)", done.stdout, re.M)
+    assert [name for name, _, _ in rows] == list(PUBLISHED)
+    for name, *computed in rows:
+        assert [float(x) for x in computed] == pytest.approx(PUBLISHED[name], abs=6e-4)
 
 
 def test_it_shows_jaxpr_kernel_and_route():
@@ -46,14 +44,3 @@ def test_it_shows_jaxpr_kernel_and_route():
     assert "'llvm': 1" in done.stdout
     assert "dot_general" in done.stdout
     assert "def negative_log_likelihood(" in done.stdout
-
-
-@pytest.mark.parametrize(("text", "words"), [(None, "cannot read"), ("week,arrest\n1,1\n", "column")])
-def test_bad_data_is_said_in_a_line(tmp_path, text, words):
-    path = tmp_path / "bad.csv"
-    if text is not None:
-        path.write_text(text)
-    done = run("--data", str(path))
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert len(done.stderr.splitlines()) == 1

@@ -42,9 +42,9 @@ def test_gradient(example):
     np.testing.assert_allclose(gradient, slopes, rtol=1e-4, atol=1e-3)
 
 
-def test_rates_are_the_published_ones(tmp_path):
+def test_rates_are_the_published_ones():
     done = subprocess.run(
-        [sys.executable, EXAMPLE, "--picture", tmp_path / "picture.png"],
+        [sys.executable, EXAMPLE],
         capture_output=True,
         text=True,
         check=False,
@@ -54,5 +54,3 @@ def test_rates_are_the_published_ones(tmp_path):
     assert found == pytest.approx([0.55, 0.80], rel=0.05)
     apart = re.search(r"relative difference from the published rates: (.*)", done.stdout)[1].split()
     assert all(abs(float(x)) < 0.05 for x in apart)
-    if importlib.util.find_spec("matplotlib"):
-        assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")

@@ -46,10 +46,9 @@ def test_gradients(example, params, gradient):
 
 
 @pytest.mark.parametrize("gradient", ["direct", pytest.param("adjoint", marks=pytest.mark.slow)])
-def test_the_fit_agrees_with_published_figures(tmp_path, gradient):
-    picture = tmp_path / "picture.png"
+def test_the_fit_agrees_with_published_figures(gradient):
     done = subprocess.run(
-        [sys.executable, EXAMPLE, "--gradient", gradient, "--picture", picture],
+        [sys.executable, EXAMPLE, "--gradient", gradient],
         capture_output=True,
         text=True,
         check=False,
@@ -61,5 +60,3 @@ def test_the_fit_agrees_with_published_figures(tmp_path, gradient):
     assert float(error) < float(published)
     period, known = re.search(r"period: ([\d.]+) years; published: ([\d.]+)", done.stdout).groups()
     assert float(period) == pytest.approx(float(known), rel=0.1)
-    if importlib.util.find_spec("matplotlib"):
-        assert picture.read_bytes().startswith(b"\x89PNG")
