@@ -1,6 +1,7 @@
 """The gallery: settings of Sphinx-Gallery, figures in both colour schemes, and cards that link to the programs."""
 
 import builtins
+import os
 import re
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import numpy as np
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).parents[1]
-PAGES = ROOT / "docs" / "gallery"
+# Two programs run side by side, in processes of their own: threads of BLAS would wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 FOREGROUND = "#262626"
 STYLE = {
     "figure.figsize": (7.6, 3.7),
@@ -160,3 +162,4 @@ def commands(app, page, source):
 def setup(app):
     app.add_directive("gallery", Cards)
     app.connect("source-read", commands)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,7 +13,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "docs" / "_build"
-SOURCES = [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/*.py"), *ROOT.glob("docs/_*t*/*"), ROOT / "README.md"]
+SOURCES = [
+    *ROOT.glob("docs/*.md"),
+    *ROOT.glob("docs/*.py"),
+    *ROOT.glob("docs/_*t*/*"),
+    *ROOT.glob("examples/*.py"),
+    ROOT / "README.md",
+]
 
 spec = importlib.util.spec_from_file_location("screenshots", ROOT / "docs" / "screenshots.py")
 screenshots = importlib.util.module_from_spec(spec)
