@@ -117,9 +117,12 @@ def draw(images, labels, scores):
 
     sure = np.exp(scores - nn.logsumexp(scores, axis=1, keepdims=True))
     order = np.argsort(-sure.max(axis=1))[:8]
-    for axes, i in zip(plt.subplots(2, 4, figsize=(6.4, 3.7))[1].flat, order):
+    panels = plt.subplots(2, 4, figsize=(6.4, 3.7))[1].ravel()
+    for axes in panels:
+        axes.set_axis_off()
+    for axes, i in zip(panels, order):
         axes.imshow(images[i].reshape(8, 8), cmap="gray_r")
-        axes.set(xticks=[], yticks=[], title=f"{labels[i]}, read as {sure[i].argmax()} ({sure[i].max():.0%})")
+        axes.set(title=f"{labels[i]}, read as {sure[i].argmax()} ({sure[i].max():.0%})")
         axes.title.set_size(8.5)
     plt.show()
 

@@ -23,7 +23,7 @@ from functrans import lax, random
 
 CRITICAL = 2 / np.log(1 + np.sqrt(2))
 TEMPERATURES = np.linspace(2.2, 2.34, 8)
-SIZES, WARMUP, SWEEPS = (8, 16, 32), 200, 2000
+WARMUP, SWEEPS = 200, {8: 16_000, 16: 8000, 32: 3000}  # by size of the lattice
 
 # %%
 # Clusters are found by passing labels on: each spin takes the least label among its own and those of the neighbours
@@ -85,17 +85,17 @@ def crossing(x, small, large):
 
 def main():
     magnetization, cumulant = {}, {}
-    for n in SIZES:
-        moments, _ = sample(random.split(random.key(n), len(TEMPERATURES)), TEMPERATURES, n, SWEEPS)
+    for n, sweeps in SWEEPS.items():
+        moments, _ = sample(random.split(random.key(n), len(TEMPERATURES)), TEMPERATURES, n, sweeps)
         magnetization[n], m2, m4 = np.asarray(moments).T
         cumulant[n] = 1 - m4 / (3 * m2**2)
-    for small, large in pairwise(SIZES):
+    for small, large in pairwise(SWEEPS):
         found = crossing(TEMPERATURES, cumulant[small], cumulant[large])
         print(
             f"cumulants of {small} x {small} and {large} x {large} cross at {found:.3f}; exact {CRITICAL:.4f}"
         )
     exact = (1 - np.sinh(2 / TEMPERATURES[0]) ** -4) ** 0.125
-    print(f"magnetization at T = 2.2: {magnetization[SIZES[-1]][0]:.4f}; exact {exact:.4f}")
+    print(f"magnetization at T = 2.2: {magnetization[32][0]:.4f}; exact {exact:.4f}")
     return magnetization, cumulant
 
 
@@ -109,13 +109,13 @@ def draw(magnetization, cumulant):
 
     at = np.array([2.0, CRITICAL, 2.8])
     _, pictures = sample(random.split(random.key(0), 3), at, 96, 1)
-    figure = plt.figure(figsize=(7.6, 5.2))
-    for i, (temperature, spins) in enumerate(zip(at, pictures)):
-        axes = figure.add_subplot(2, 3, i + 1)
+    panels = plt.figure(figsize=(7.6, 5.2)).subplot_mosaic("aabbcc;lllrrr")
+    for name, temperature, spins in zip("abc", at, pictures):
+        axes = panels[name]
         axes.imshow(spins, cmap="Blues", vmin=-1.6, vmax=1.6)
         axes.set(xticks=[], yticks=[], title=f"T = {temperature:.3g}")
-    left, right = figure.add_subplot(2, 2, 3), figure.add_subplot(2, 2, 4)
-    for n in SIZES:
+    left, right = panels["l"], panels["r"]
+    for n in SWEEPS:
         left.plot(TEMPERATURES, magnetization[n], "o-", markersize=3, linewidth=1, label=f"{n} x {n}")
         right.plot(TEMPERATURES, cumulant[n], "o-", markersize=3, linewidth=1, label=f"{n} x {n}")
     below = np.linspace(2.2, CRITICAL, 200)

@@ -126,7 +126,7 @@ def draw(x, damaged, q):
     axes.axvline(31, color="C1", linestyle="--", linewidth=1.2)
     axes.annotate("28 January 1986", (31, 0.5), (32, 0.5), color="C1")
     axes.set(xlabel="temperature (°F)", ylabel="probability of damage", xlim=(28, 84))
-    axes.legend(loc="upper right", bbox_to_anchor=(1.0, 0.92))
+    axes.legend(loc="lower left", bbox_to_anchor=(0.06, 0.08))
     plt.show()
 
 

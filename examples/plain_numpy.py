@@ -119,7 +119,7 @@ def draw(ratios):
     bars = axes.barh(list(ratios)[::-1], list(ratios.values())[::-1])
     axes.bar_label(bars, fmt=" {:.3g}x")
     axes.axvline(1.0, color="gray", linewidth=0.8)
-    axes.set(xscale="log", xlabel="how many times faster than the value alone in NumPy", xlim=(0.5, 1000))
+    axes.set(xscale="log", xlabel="how many times faster than the value alone in NumPy", xlim=(0.5, 5000))
     plt.show()
 
 

@@ -125,6 +125,18 @@ def test_ising_clusters_are_connected_components():
     assert len(set(zip(labels, known))) == len(set(labels)) == count
 
 
+@pytest.mark.slow
+def test_ising_moments_are_those_of_all_states():
+    example, temperatures = load("ising"), np.array([2.2, 2.4])
+    spins = np.where(np.arange(65536)[:, None] >> np.arange(16) & 1, 1.0, -1.0).reshape(-1, 4, 4)
+    energy = -(spins * np.roll(spins, 1, 1) + spins * np.roll(spins, 1, 2)).sum(axis=(1, 2))
+    weights = np.exp(-(energy + 32) / temperatures[:, None])
+    m = abs(spins.mean(axis=(1, 2)))
+    known = (weights @ np.stack([m, m**2, m**4], axis=1)) / weights.sum(axis=1, keepdims=True)
+    got, _ = example.sample(ft.random.split(ft.random.key(0), 2), temperatures, 4, 20_000)
+    np.testing.assert_allclose(got, known, atol=0.012)
+
+
 def test_rotations_are_scipys():
     example, rng = load("bundle_adjustment"), np.random.default_rng(0)
     points = rng.normal(size=(4, 3))
