@@ -69,7 +69,8 @@ def check_grads(
     chosen = (modes,) if isinstance(modes, str) else tuple(modes)
     for mode in chosen:
         one_of(mode, ("fwd", "rev"), "check_grads: modes")
-    laws = [law for mode, law in (("fwd", "jvp_is_slope"), ("rev", "vjp_is_adjoint")) if mode in chosen]
+    reverse = "vjp_is_adjoint" if "fwd" in chosen else "vjp_is_slope"
+    laws = [law for mode, law in (("fwd", "jvp_is_slope"), ("rev", reverse)) if mode in chosen]
     check(f, *_tuple(args), order=order, modes=chosen, laws=laws, rtol=rtol, atol=atol)
     return None
 

@@ -10,6 +10,7 @@ from .checking import LAWS, check
 from .custom_checking import RULE_LAWS, check_custom_rule
 from .domain import Bools, Case, Distinct, Domain, Indices, Interval, Numbers, PositiveDefinite, Triangular
 from .finite_difference import directional_derivative, is_kink, jacobian
+from .given_derivative import derivative_is_right
 from .gradient_checks import gradcheck, gradgradcheck
 from .laws import (
     derivatives_are_linear,
@@ -21,6 +22,7 @@ from .laws import (
     jit_is_eager,
     jvp_is_slope,
     vjp_is_adjoint,
+    vjp_is_slope,
     vmap_is_loop,
 )
 from .primitive import check_primitive
@@ -44,6 +46,7 @@ __all__ = [
     "check",
     "check_custom_rule",
     "check_primitive",
+    "derivative_is_right",
     "derivatives_are_linear",
     "directional_derivative",
     "given_op",
@@ -60,6 +63,7 @@ __all__ = [
     "jvp_is_slope",
     "operands",
     "vjp_is_adjoint",
+    "vjp_is_slope",
     "vmap_is_loop",
 ]
 __getattr__, __dir__ = _module_attributes("functrans.testing", globals())

@@ -11,6 +11,7 @@ from ..errors import ArgumentValueError
 from ..frontend.arguments import name_of
 from ..frontend.checked import checked
 from . import laws as _laws
+from .given_derivative import derivative_is_right
 from .setting import Wrt, proving
 
 #: The laws by name, in the order in which `check` tests them.
@@ -18,6 +19,7 @@ LAWS: dict[str, Callable[..., None]] = {
     law.__name__: law
     for law in (
         _laws.jvp_is_slope,
+        _laws.vjp_is_slope,
         _laws.vjp_is_adjoint,
         _laws.derivatives_are_linear,
         _laws.gradients_keep_types,
@@ -29,7 +31,7 @@ LAWS: dict[str, Callable[..., None]] = {
     )
 }
 _FORWARD = {"jvp_is_slope"}
-_REVERSE = {"vjp_is_adjoint", "jit_and_grad_commute", "inputs_stay"}
+_REVERSE = {"vjp_is_slope", "vjp_is_adjoint", "jit_and_grad_commute", "inputs_stay"}
 _BOTH = {"derivatives_are_linear", "gradients_keep_types", "hessian_is_symmetric"}
 
 
@@ -44,8 +46,9 @@ def check(
     rng: int = 0,
     rtol: float | None = None,
     atol: float | None = None,
+    derivative: Callable[..., Any] | None = None,
 ) -> None:
-    """Test every law of transformations on a function at a point.
+    """Test every law of transformations on a function at a point, or a derivative from elsewhere.
 
     Parameters
     ----------
@@ -65,6 +68,10 @@ def check(
         Seed of the random directions.
     rtol, atol : float, optional
         Tolerances that replace those of each law.
+    derivative : callable, optional
+        A derivative of `f` from anywhere: a paper, SymPy, another library, C++. It takes the arguments of `f`, and
+        returns the gradient of a number, or the Jacobian, of shape ``output.shape + argument.shape``; a tuple for
+        several arguments (those of `wrt`). Only it is tested then: see `derivative_is_right`.
 
     Raises
     ------
@@ -85,9 +92,23 @@ def check(
     >>> import functrans.numpy as fnp
     >>> from functrans.testing import check
     >>> check(lambda x: fnp.sum(fnp.sin(x) * x), fnp.asarray([0.3, -1.2]))
+
+    The derivative of a function of the standard library, which cannot be traced:
+
+    >>> import math
+    >>> check(math.lgamma, 2.5, derivative=lambda x: math.log(x) - 1 / (2 * x))
+    Traceback (most recent call last):
+    ...
+    functrans.testing.report.LawViolation: lgamma: the law 'the derivative is that of the function' does not hold
+      where: the derivative in argument 0 ('x'), against finite differences...
     """
+    if derivative is not None:
+        derivative_is_right(f, *args, derivative=derivative, rng=rng, wrt=wrt, rtol=rtol, atol=atol)
+        return
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
-    chosen = list(LAWS) if laws == "all" else [laws] if isinstance(laws, str) else list(laws)
+    chosen = [laws] if isinstance(laws, str) else list(laws)
+    if chosen == ["all"]:  # with forward mode, the adjoint of what agrees with finite differences does
+        chosen = [name for name in LAWS if name != "vjp_is_slope" or "fwd" not in modes]
     for what, value, known in (("mode", modes, ("fwd", "rev")), ("law", chosen, LAWS)):
         for name in value:
             if name not in known:
@@ -142,5 +163,7 @@ def _check_derivatives(
     for mode, derivative, word in (("fwd", pushed, "jvp"), ("rev", pulled, "vjp")):
         if mode in modes:
             derivative.__name__ = f"{word} of {name_of(f)}"
-            below = [name for name in LAWS if name in chosen & {"jvp_is_slope", "vjp_is_adjoint"}]
+            below = [
+                name for name in LAWS if name in chosen & {"jvp_is_slope", "vjp_is_slope", "vjp_is_adjoint"}
+            ]
             check(derivative, *primals, order=order - 1, modes=modes, laws=below, **options)

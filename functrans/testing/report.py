@@ -96,6 +96,7 @@ class Report:
         tolerance: Margin = _EXACT,
         *,
         error: Any = 0.0,
+        estimated: np.ndarray | None = None,
         names: tuple[str, str] = ("got", "expected"),
         signed_zeros: bool = False,
         operands: Sequence[np.ndarray] = (),
@@ -103,10 +104,13 @@ class Report:
         """Equal up to ``max(atol, rtol |expected|, error)``; NaN equals NaN, and an infinity equals itself.
 
         With `signed_zeros`, zeros must have equal signs. `operands` of the same shape are shown at the largest error.
+        `estimated` is the error of what is expected, as finite differences estimate it: ten times as much is allowed.
         """
         a, b = np.asarray(got), np.asarray(expected)
         if a.shape != b.shape:
             self.fail(where, f"{names[0]} has shape {a.shape}, {names[1]} has shape {b.shape}")
+        if estimated is not None:
+            error = np.where(np.isfinite(estimated), 10 * estimated, 0.0)
         good, difference = _agreement(a, b, *tolerance, error)
         if signed_zeros and is_inexact(a.dtype):
             good = good & _equal_zeros(a, b)
@@ -116,9 +120,10 @@ class Report:
         place = np.unravel_index(int(np.argmax(bad)), bad.shape)
         index = tuple(int(i) for i in place)
         listed = ", ".join(str(x[index]) for x in operands if x.shape == b.shape)
+        known = "" if estimated is None else f", with an estimated error of {estimated[index]:.1g}"
         self.fail(
             where,
-            f"largest error at index {index} of shape {b.shape}: {names[0]} {a[index]}, {names[1]} {b[index]} "
+            f"largest error at index {index} of shape {b.shape}: {names[0]} {a[index]}, {names[1]} {b[index]}{known} "
             f"({int((~good).sum())} of {b.size} elements differ)"
             + (f"\n  operands there: {listed}" if listed else ""),
         )

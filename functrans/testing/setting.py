@@ -21,9 +21,9 @@ from ..core import (
     run_quietly,
 )
 from ..core.values import PyTree, Value
-from ..frontend.arguments import name_of
+from ..frontend.arguments import argument_place, name_of
 from ..frontend.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
-from ..frontend.pytree.nodes import keystr
+from ..frontend.pytree.nodes import SequenceKey
 from ..primitives.operands import plain
 from ..runtime.config import config
 from .report import Margin, Report
@@ -61,7 +61,7 @@ class Setting:
         self.f = f
         pairs, self._treedef = tree_flatten_with_path(args)
         self.given = [x for _, x in pairs]
-        self.names = [f"argument {path[0].idx}{keystr(path[1:])}" for path, _ in pairs]
+        self.names = [argument_place(f, (SequenceKey(0), *path)) for path, _ in pairs]
         self.leaves = [
             _copied(x, f"{self.report.subject}: {name}") for x, name in zip(self.given, self.names)
         ]

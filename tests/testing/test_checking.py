@@ -3,7 +3,8 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.testing import LawViolation, check
+from functrans.test_util import check_grads
+from functrans.testing import LawViolation, check, gradcheck
 
 X = np.array([0.3, -1.2, 0.8])
 
@@ -69,3 +70,30 @@ def test_tolerances():
     with pytest.raises(LawViolation, match="finite differences"):
         check(noisy, X, order=1)
     check(noisy, X, order=1, rtol=1e-4, atol=1e-4)
+
+
+def test_a_backward_alone_is_compared_with_finite_differences():
+    """Without forward mode, and where that follows from the same rule."""
+
+    class Wrong(ft.Function):
+        @staticmethod
+        def forward(x):
+            return fnp.sin(x)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            return 1.001 * g * fnp.cos(ctx.saved[0])
+
+    x = np.array([0.3, 0.7])
+    with pytest.raises(LawViolation, match="vjp = finite differences"):
+        check(Wrong.apply, x, modes="rev")
+    with pytest.raises(LawViolation, match="vjp = finite differences"):
+        check_grads(Wrong.apply, (x,), order=1, modes=["rev"])
+    with pytest.raises(LawViolation, match="vjp = finite differences"):
+        gradcheck(Wrong.apply, (x,), fast_mode=True, rtol=1e-6, atol=1e-6)
+    check(fnp.sin, x, modes="rev")
+    check_grads(fnp.sin, (x,), modes=["rev"])
