@@ -4,6 +4,7 @@ A Sphinx extension. Prose says ``jit(f)``, `lax.scan` or ``fnp.sin``; whatever n
 Markdown and in docstrings alike, so that nobody writes links by hand.
 """
 
+import contextlib
 import functools
 import inspect
 import re
@@ -70,8 +71,8 @@ def homes():
     return found
 
 
-def resolve(text, namespaces=()):
-    """The full public name that a piece of code stands for, or None."""
+def resolve(text, namespaces=(), listed=False):
+    """The full public name that a piece of code stands for, or None; in a list of names none is a parameter's."""
     call = text.endswith("()")
     name = text.removesuffix("()").removeprefix("@")
     if not DOTTED.match(name):
@@ -82,7 +83,7 @@ def resolve(text, namespaces=()):
         candidates = [name, *(f"{n}.{name}" for n in (*namespaces, *WITHIN))]
         if name.startswith(("numpy.", "scipy.", "jax.")):
             candidates = [name] if first in SHORT else candidates
-    elif name in parameters() and not call:
+    elif name in parameters() and not (call or listed):
         return None
     else:
         candidates = [f"{n}.{name}" for n in (*namespaces, "functrans")]
@@ -125,11 +126,14 @@ def link_code(app, doctree):
     """Make pieces of code that name public objects links."""
     docname = app.env.docname
     own = docname.removeprefix("api/")
+    link_errors(doctree, docname)
+    unlink_parameters(doctree, own)
     for node in list(doctree.findall(nodes.literal)):
         parents = (nodes.reference, nodes.title, addnodes.pending_xref, addnodes.download_reference)
         if any(isinstance(node.parent, kind) for kind in parents) or "menuselection" in node["classes"]:
             continue
-        full = resolve(node.astext(), namespaces_of(docname, node.parent))
+        namespaces = namespaces_of(docname, node.parent)
+        full = resolve(node.astext(), namespaces, listed=bool(namespaces) and not docname.startswith("api/"))
         if full is None or full == own:
             continue
         link = addnodes.pending_xref(
@@ -137,6 +141,42 @@ def link_code(app, doctree):
         )
         node.replace_self(link)
         link += node
+
+
+def unlink_parameters(doctree, own):
+    """On a function's page `where` is its parameter, and no link to the function of that name."""
+    entry = reference.entries().get(own)
+    if entry is None or entry.kind != "function":
+        return
+    names = {"where", "out", "dtype", "axis"}  # what ``**options`` of ufuncs stand for
+    with contextlib.suppress(TypeError, ValueError):
+        names |= set(inspect.signature(entry.value).parameters)
+    for link in list(doctree.findall(addnodes.pending_xref)):
+        if link.get("reftype") == "obj" and link["reftarget"] in names:
+            link.replace_self(link.children)
+
+
+def link_errors(doctree, docname):
+    """Make the errors of a section "Raises" links: numpydoc prints them in bold, several in a term."""
+    for node in list(doctree.findall(nodes.strong)):
+        names = node.astext().split(", ")
+        found = [resolve(f"errors.{name}") for name in names]
+        if not isinstance(node.parent, nodes.term) or not all(found):
+            continue
+        links = []
+        for name, full in zip(names, found):
+            link = addnodes.pending_xref(
+                "",
+                refdomain="py",
+                reftype="obj",
+                reftarget=full,
+                refexplicit=True,
+                refwarn=False,
+                refdoc=docname,
+            )
+            link += nodes.strong("", name)
+            links += [nodes.Text(", "), link]
+        node.parent.replace(node, links[1:])
 
 
 def missing(app, env, node, content):
@@ -151,6 +191,22 @@ def missing(app, env, node, content):
     if full and full != target:  # another library's, written short
         node["reftarget"] = full
     return None
+
+
+def sources(app, pagename, templatename, context, doctree):
+    """The way back from the source of an object: Sphinx takes one namespace for all objects of a file."""
+    if pagename.startswith("_modules/functrans"):
+        context["body"] = re.sub(r'(api/([\w.]+)\.html)#([\w.]+)"', back, context["body"])
+
+
+def back(match):
+    """A link to the page of an object, with the anchor that the page has."""
+    href, page, anchor = match.groups()
+    entry = reference.entries().get(page)
+    if entry is None or entry.page != page or anchor.startswith(page):
+        return match[0]
+    rest = anchor.rpartition(f".{page.rpartition('.')[2]}")[2]
+    return f'{href}#{page}{rest}"'
 
 
 def sidebar(app, pagename, templatename, context, doctree):
@@ -180,4 +236,5 @@ def setup(app):
     app.connect("doctree-read", link_code)
     app.connect("missing-reference", missing, priority=400)  # before other libraries are asked
     app.connect("html-page-context", sidebar)
+    app.connect("html-page-context", sources)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -85,6 +85,7 @@ def views(tab):
         tab.set_viewport_size({"width": width, "height": height})
         for scheme in SCHEMES:
             tab.emulate_media(color_scheme=scheme)
+            tab.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=scheme)
             yield f"{size}-{scheme}"
 
 

@@ -6,7 +6,8 @@ var Scorer = {
       const depth = title.split(".").length;
       // What is for tests and examples, or has JAX's name only, stands behind what it is named after.
       const aside = /^functrans\.(testing|test_util|errors|example_libraries|experimental|ref|extend|tree)\./;
-      return score - 4 * depth - (aside.test(title) ? 3 : 0);
+      const numpy = title.startsWith("functrans.numpy.") ? 2 : 0; // what most readers mean, beside lax and SciPy
+      return score - 4 * depth + numpy - (aside.test(title) ? 3 : 0);
     }
     // The page of an object repeats what the entry of the object says.
     return docname.startsWith("api/functrans") ? score - 10 : score;
