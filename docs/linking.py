@@ -157,11 +157,11 @@ def unlink_parameters(doctree, own):
 
 
 def link_errors(doctree, docname):
-    """Make the errors of a section "Raises" links: numpydoc prints them in bold, several in a term."""
-    for node in list(doctree.findall(nodes.strong)):
-        names = node.astext().split(", ")
+    """Make the errors of a section "Raises" links: the terms of a list there, several in one."""
+    for term in list(doctree.findall(nodes.term)):
+        names = term.astext().split(", ")
         found = [resolve(f"errors.{name}") for name in names]
-        if not isinstance(node.parent, nodes.term) or not all(found):
+        if not all(found):
             continue
         links = []
         for name, full in zip(names, found):
@@ -174,9 +174,10 @@ def link_errors(doctree, docname):
                 refwarn=False,
                 refdoc=docname,
             )
-            link += nodes.strong("", name)
+            link += nodes.inline("", name)
             links += [nodes.Text(", "), link]
-        node.parent.replace(node, links[1:])
+        term.children = []
+        term += links[1:]
 
 
 def missing(app, env, node, content):
