@@ -20,9 +20,11 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+from contextlib import suppress
 
 from .errors import ConfigError
 from .jax_modules.finder import install
+from .runtime import libraries
 from .runtime.config import config
 
 __all__: list[str] = []
@@ -60,6 +62,8 @@ def main() -> None:
 
 
 install()
+with suppress(ImportError):
+    libraries.ml_dtypes.bfloat16  # noqa: B018 (as JAX does, so that NumPy knows the names of its dtypes)
 config.jax_semantics = True
 config.enable_x64 = _reads_as_true("JAX_ENABLE_X64")
 if __name__ == "__main__":

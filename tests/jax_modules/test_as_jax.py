@@ -95,3 +95,9 @@ def test_importing_functrans_does_nothing():
     done = run("-c", program)
     assert done.stdout.startswith("raise False")
     assert "JaxFinder" not in done.stdout
+
+
+def test_numpy_knows_the_names_of_jaxs_dtypes():
+    pytest.importorskip("ml_dtypes")
+    done = run("-m", "functrans.as_jax", "-c", "import numpy as np; print(np.dtype('bfloat16'))")
+    assert done.stdout == "bfloat16\n", done.stderr
