@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 import math
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 
 def alternate(
@@ -44,6 +47,21 @@ def rounds(
             if counts[name] * sum(times[name]) < limit:
                 times[name].append(_sample(calls[name], counts[name], clock))
     return times
+
+
+def within(seconds: float, call: Callable[[], T]) -> T:
+    """The result of a call, or `TimeoutError` after these seconds of processor time; kernels stop, too."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"longer than {seconds} s")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        return call()
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _count(call: Callable[[], object], sample: float, clock: Callable[[], float]) -> int:
