@@ -128,7 +128,8 @@ def draw(params, means, labels):
     at = ft.scipy.stats.norm.ppf(np.linspace(0.03, 0.97, 13))
     z = np.stack(np.meshgrid(at, at[::-1]), axis=-1)
     tiles = np.asarray(nn.sigmoid(decode(params["decoder"], z))).reshape(13, 13, 8, 8)
-    right.imshow(tiles.transpose(0, 2, 1, 3).reshape(104, 104), cmap="gray_r")
+    tiles = np.pad(tiles, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    right.imshow(tiles.transpose(0, 2, 1, 3).reshape(130, 130), cmap="gray_r")
     right.set(xticks=[], yticks=[], title="images of the plane")
     plt.show()
 
