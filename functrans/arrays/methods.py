@@ -22,7 +22,6 @@ from ..core import (
     promotes_as_jax,
 )
 from ..core.autocast import casts_here
-from ..core.casts import cast, numpy_agrees
 from ..core.debug_nans import looks_for_faults
 from ..core.low_precision import bfloat16
 from ..core.values import ArrayLike, Param, Value
@@ -39,6 +38,7 @@ from .array import (
     wrap,
     wrap_all,
 )
+from .casts import cast, numpy_agrees
 from .protocols import is_jax_array, reflected_name, taken_over
 from .refusals import COPY, METHODS, operator_refused, refuse, refused
 
@@ -249,7 +249,7 @@ def _load_dtypes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 def _cast(plain: np.ndarray, out: np.ndarray) -> Value:
-    """The result of NumPy's cast, or that of `core.casts` where NumPy's depends on the machine."""
+    """The result of NumPy's cast, or that of `arrays.casts` where NumPy's depends on the machine."""
     is_held(out.dtype)
     if out.dtype.kind in "iu" and is_inexact(plain.dtype):
         real = plain.real if plain.dtype.kind == "c" else plain

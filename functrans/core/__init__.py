@@ -24,6 +24,5 @@ from .low_precision import *
 from .named_axes import *
 from .operators import *
 from .primitive import *
-from .scalar_functions import *
 from .tape import *
 from .trace import *

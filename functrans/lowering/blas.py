@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.scalar_functions import FUNCTIONS
+from ..passes.scalar_functions import FUNCTIONS
 from ..runtime import passes
 from ..runtime.config import config
 from .processor import processor

@@ -18,8 +18,8 @@ from ..core.dtypes import is_inexact, is_low, register_dtype
 from ..core.ir import Eqn, Jaxpr, subjaxprs
 from ..core.kernel import Block, Indexed, Pointwise, Reduction, Reshape
 from ..core.primitive import Primitive, Workload
-from ..core.scalar_functions import CALL, COSTS, FUNCTIONS, OPERATIONS, result_dtype
 from ..core.values import ArrayLike, Params
+from .scalar_functions import CALL, COSTS, FUNCTIONS, OPERATIONS, result_dtype
 
 _INT64 = np.dtype(np.int64)
 #: The cost of an element of an operation without a rule that can be counted: a sort, a gather by a host call.

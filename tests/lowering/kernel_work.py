@@ -18,13 +18,13 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.ir import subjaxprs
-from functrans.core.scalar_functions import COSTS
 from functrans.lowering.backend import Options
 from functrans.lowering.jaxpr.partition import HostStep
 from functrans.lowering.llvm.emit import emit_llvm
 from functrans.lowering.loops import ir, queries
 from functrans.lowering.loops.passes import parallel
 from functrans.lowering.lower import lower
+from functrans.passes.scalar_functions import COSTS
 from functrans.runtime.config import config
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2])]

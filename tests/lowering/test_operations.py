@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import special
 
-from functrans.core.scalar_functions import FUNCTIONS
 from functrans.lowering.backend import Options
 from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.check import real_dtype, verify
 from functrans.lowering.run.compile import compile_kernel
+from functrans.passes.scalar_functions import FUNCTIONS
 from functrans.primitives.special.formulas import FORMULAS
 
 LLVM, STRICT, PYTHON = Options(), Options(strict=True), Options(backend="python")

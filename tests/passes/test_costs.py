@@ -6,8 +6,8 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
-from functrans.core.scalar_functions import COSTS
 from functrans.passes.costs import ITERATIONS, CountingEmitter, cost, is_arithmetic, total_cost
+from functrans.passes.scalar_functions import COSTS
 
 X = np.ones((4, 6))
 

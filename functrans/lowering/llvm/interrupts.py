@@ -16,7 +16,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ...core.scalar_functions import COSTS
+from ...passes.scalar_functions import COSTS
 from ..loops import ir, queries
 from .c.pool import ROLE
 from .function import KernelFunction

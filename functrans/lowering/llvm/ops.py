@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.casts import wide_integer
+from ...arrays.casts import wide_integer
 from ...core.dtypes import INT64, is_low
-from ...core.scalar_functions import COMPARISONS
+from ...passes.scalar_functions import COMPARISONS
 from .emitter import Emitter
 from .low_precision import narrow, widen
 
@@ -131,7 +131,7 @@ def select(e: Emitter, dtype: np.dtype, args: list[str]) -> str:
 def cast(e: Emitter, x: str, source: np.dtype, target: np.dtype) -> str:
     """``astype``, for float16 and bfloat16 from and to float32 (see `loops.arithmetic`).
 
-    `core.casts` says what a float outside an integer's range gives.
+    `arrays.casts` says what a float outside an integer's range gives.
     """
     if source == target:
         return x
@@ -158,7 +158,7 @@ def cast(e: Emitter, x: str, source: np.dtype, target: np.dtype) -> str:
 
 
 def _float_to_integer(e: Emitter, x: str, source: np.dtype, target: np.dtype) -> str:
-    """What `core.casts` says."""
+    """What `arrays.casts` says."""
     t = llvm_type(target)
     if target == np.uint64:
         s, half = llvm_type(source), literal(2.0**63, source)

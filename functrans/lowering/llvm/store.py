@@ -34,7 +34,7 @@ _KEPT = 1 << 24
 #: Packages whose source determines the LLVM text, besides the text of a kernel.
 _SOURCES = (
     "lowering/llvm", "lowering/loops", "lowering/processor.py", "lowering/blas.py", "runtime/guards.py",
-    "core/scalar_functions.py", "primitives/special/formulas.py",
+    "passes/scalar_functions.py", "primitives/special/formulas.py",
 )  # fmt: skip
 
 

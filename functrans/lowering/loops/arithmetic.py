@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.casts import cast
+from ...arrays.casts import cast
 from ...core.dtypes import FLOAT16, FLOAT32, FLOAT64, KEY, is_low, memory_dtype, real_dtype
-from ...core.scalar_functions import COMPARISONS, result_dtype
 from ...core.values import ArrayLike
 from ...passes.indices.int_ranges import (
     HIGHEST,
@@ -30,6 +29,7 @@ from ...passes.indices.int_ranges import (
     hull,
     narrowed,
 )
+from ...passes.scalar_functions import COMPARISONS, result_dtype
 from ...runtime.config import config
 from ...runtime.context import run_quietly
 from ...runtime.passes import RANGES

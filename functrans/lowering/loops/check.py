@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core.dtypes import real_dtype
-from ...core.scalar_functions import OPERATIONS, result_dtype
+from ...passes.scalar_functions import OPERATIONS, result_dtype
 from ...runtime.config import config
 from . import ir, queries
 from .offsets import Offsets

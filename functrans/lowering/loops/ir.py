@@ -30,7 +30,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ...core.scalar_functions import FUNCTIONS
+from ...passes.scalar_functions import FUNCTIONS
 
 BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)

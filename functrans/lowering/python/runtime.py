@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core import FUNCTIONS, records, reserve
-from ...core.casts import cast
+from ...arrays.casts import cast
+from ...core import records, reserve
 from ...core.dtypes import real_dtype
 from ...core.values import ArrayLike, Value
+from ...passes.scalar_functions import FUNCTIONS
 from ...primitives.special.formulas import FORMULAS, on_arrays
 from ...primitives.special.inverse_erf import quick_erfinv
 from ...runtime.libraries import numba, scipy

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, Atom, Aval, Eqn, Literal, Pointwise, Reshape, Var
-from ...core.scalar_functions import result_dtype
 from ..costs import CountedScalar, CountingEmitter
+from ..scalar_functions import result_dtype
 
 #: Multiples and sums beyond this are not followed: int64 might not hold them.
 _FAR = 1 << 40

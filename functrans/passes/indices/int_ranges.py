@@ -21,9 +21,9 @@ from ...core.aval import Aval
 from ...core.dtypes import memory_dtype
 from ...core.ir import Atom, Eqn, Jaxpr, Literal
 from ...core.kernel import Block, Pointwise, Reshape
-from ...core.scalar_functions import COMPARISONS, result_dtype
 from ...core.values import ArrayLike
 from ..costs import CountedScalar, CountingEmitter
+from ..scalar_functions import COMPARISONS, result_dtype
 
 #: The smallest and the largest value, both included.
 Range = tuple[int, int]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.casts import cast
 from ...core import (
     BOOL,
     KEY,
@@ -28,7 +29,6 @@ from ...core import (
     is_inexact,
     refused_keys,
 )
-from ...core.casts import cast
 from ...core.kernel import IndexEmitter, ScalarEmitter
 from ...core.values import Value
 from ...errors import DtypeError

@@ -16,8 +16,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...core import FUNCTIONS, quietly
+from ...core import quietly
 from ...core.values import ArrayLike, Value
+from ...passes.scalar_functions import FUNCTIONS
 from ...runtime.libraries import scipy
 from .functions import positive_gap, positive_polygamma
 
@@ -55,7 +56,7 @@ class FormulaArithmetic(Protocol):
         ...
 
     def call(self, name: str, *args: Value) -> Any:
-        """A function of `core.scalar_functions.FUNCTIONS`."""
+        """A function of `passes.scalar_functions.FUNCTIONS`."""
         ...
 
     def polynomial(self, x: Value, coefficients: Sequence[float]) -> Any:
@@ -386,7 +387,7 @@ def erfcx_moment(f: FormulaArithmetic, x: Value, m: Value) -> Value:
     return end * total
 
 
-#: Keyed by their names in `core.scalar_functions.FUNCTIONS`.
+#: Keyed by their names in `passes.scalar_functions.FUNCTIONS`.
 FORMULAS: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....core import scalar_functions
+from ....passes import scalar_functions
 from ...blas import C_PREFIX
 from ...processor import Processor
 from ..ops import llvm_type

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ....core import scalar_functions
+from ....passes import scalar_functions
 from ....primitives.special.formulas import FORMULAS
 from ...blas import symbol
 from . import inverse_erf

@@ -30,7 +30,7 @@ from math import prod
 from typing import Any
 
 from ....core.dtypes import real_dtype
-from ....core.scalar_functions import COSTS
+from ....passes.scalar_functions import COSTS
 from ...blas import can_set_threads, has_own_products
 from .. import ir, queries
 from ..arithmetic import make_const

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ....core.dtypes import real_dtype
-from ....core.scalar_functions import FUNCTIONS
+from ....passes.scalar_functions import FUNCTIONS
 from .. import ir, queries
 from ..builder import StatementBuilder
 from ..handles import ScalarHandle

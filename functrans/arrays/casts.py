@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dtypes import INT32, INT64, is_float
+from ..core.low_precision import FLOAT32, is_bfloat16
+from ..core.values import ArrayLike, Value
 from ..runtime.context import quietly
 from ..runtime.float_warnings import at_users_line
-from .dtypes import INT32, INT64, is_float
-from .low_precision import FLOAT32, is_bfloat16
-from .values import ArrayLike, Value
 
 _UINT32 = np.dtype(np.uint32)
 _UINT64 = np.dtype(np.uint64)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .dtypes import real_dtype
+from ..core.dtypes import real_dtype
 
 #: The cost of a call of a maths library, in additions.
 CALL = 20
