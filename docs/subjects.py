@@ -265,7 +265,7 @@ SUBJECTS = {
         """,
         "Laws": """
             derivatives_are_linear gradients_keep_types hessian_is_symmetric inputs_stay jit_and_grad_commute
-            jit_is_eager jvp_is_slope vjp_is_adjoint vmap_is_loop
+            jit_is_eager jvp_is_slope vjp_is_slope vjp_is_adjoint derivative_is_right vmap_is_loop
         """,
         "Numbers to try": """
             Numbers Interval Distinct Indices Bools PositiveDefinite Triangular Domain Case given_op operands arrays
