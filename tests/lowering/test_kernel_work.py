@@ -12,6 +12,7 @@ from functrans.runtime.config import config
 ROWS = json.loads(FILE.read_text())
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", CASES)
 def test_a_program_does_what_it_did(name):
     """``python -m tests.lowering.kernel_work`` writes new numbers; whether they are better shows in the change."""
@@ -25,6 +26,7 @@ RIGHT = {**OTHERS, **VARIANTS}
 ROUNDED = {"halves": 2e-2, "halved": 1e-3, "singles": 1e-5}
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(
     ("name", "backend"), [(n, "llvm" if n in VARIANTS and i % 2 else "python") for i, n in enumerate(RIGHT)]
 )

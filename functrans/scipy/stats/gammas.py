@@ -26,7 +26,7 @@ _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 def _by_stirling(y: Value, a: Value) -> Value:
     """The logarithm of ``y**a * exp(-y) / gamma(a)`` for large `a`, whose three terms cancel (DLMF 5.11.1)."""
-    outside = (y <= 0) | (y == INF)
+    outside = (y <= 0) | (y >= INF)
     y = np.where(outside, a, y)
     near = np.abs(y - a) < 0.5 * a
     apart = (np.where(near, y, a) - a) / a
