@@ -126,7 +126,7 @@ def given_op(
     >>> test_hypot()
     """
     try:
-        from hypothesis import assume, given, settings
+        from hypothesis import HealthCheck, assume, given, settings
     except ImportError as error:
         raise ImportError(_WANTED) from error
 
@@ -139,7 +139,8 @@ def given_op(
         run.__name__, run.__qualname__, run.__doc__ = test.__name__, test.__qualname__, test.__doc__
         run.__module__ = test.__module__
         ready = given(operands(shapes, domain=domain, dtype=dtype))(run)
-        return settings(deadline=None, max_examples=max_examples)(ready)
+        slow = [HealthCheck.too_slow]  # the first draws of a process, on a busy machine
+        return settings(deadline=None, max_examples=max_examples, suppress_health_check=slow)(ready)
 
     return decorate
 
