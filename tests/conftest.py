@@ -97,7 +97,8 @@ def _interruptible():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of the cases of a test marked ``wide(n)`` each `n`-th is quick, and the others are slow.
+    """Of the cases of a test marked ``wide(n)`` each `n`-th is quick, and the others are slow; of a test with more than
+    eight cases each third, if it has no mark.
 
     Names of tests are the same in all workers: an address in one would stop them all.
     """
@@ -105,13 +106,14 @@ def pytest_collection_modifyitems(items):
     if addresses:
         raise pytest.UsageError(f"names of tests with addresses: give the cases ids: {addresses[:3]}")
     seen = Counter()
-    for item in items:
+    tests = [item.nodeid.partition("[")[0] for item in items]
+    cases = Counter(tests)
+    for test, item in zip(tests, items, strict=True):
         wide = item.get_closest_marker("wide")
-        if wide is not None:
-            test = item.nodeid.partition("[")[0]
-            if seen[test] % wide.args[0]:
-                item.add_marker(pytest.mark.slow)
-            seen[test] += 1
+        step = wide.args[0] if wide is not None else 3 if cases[test] > 8 else 1
+        if seen[test] % step:
+            item.add_marker(pytest.mark.slow)
+        seen[test] += 1
 
 
 @pytest.hookimpl(wrapper=True)
