@@ -86,8 +86,8 @@ def test_readme_states_its_output():
     assert all(f"<!-- ci: {name} -->" in text for name in ("example", "tests", "slow tests", "docs"))
 
 
-def test_the_rule_in_readme_works_under_every_transformation():
-    page = ROOT / "README.md"
+def test_the_rule_on_the_page_of_differences_works_under_every_transformation():
+    page = ROOT / "docs" / "differences.md"
     body, line = next((b, n) for _, b, n in blocks(page.read_text()) if "class Digamma" in b)
     names = {"__name__": "__page__", "ft": ft, "np": np}
     run_session(body, names, page, line)
