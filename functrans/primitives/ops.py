@@ -48,6 +48,7 @@ from .special.functions import *
 from .structure.dynamic import *
 from .structure.linear import *
 from .structure.shape import *
+from .ufunc_fronts import *
 from .windows.conv import *
 from .windows.reduce_window import *
 from .windows.window_geometry import *

@@ -40,8 +40,8 @@ from .elementwise.composed import not_equal as not_equal
 from .elementwise.composed import power as power
 from .elementwise.composed import power_operator, unchanged
 from .operands import finish
-from .promotion import binary, binary_operator, publish, unary, unary_operator
 from .structure import linear
+from .ufunc_fronts import binary, binary_operator, publish, unary, unary_operator
 
 # --- arithmetic ---------------------------------------------------------------------------------------------
 

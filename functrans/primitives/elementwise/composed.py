@@ -33,8 +33,9 @@ from ...runtime.module_getattr import lazy_import
 from ..axes import broadcast_shapes
 from ..families import literal
 from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
-from ..promotion import Body, binary, binary_operator, computed_in, publish, unary_operator
+from ..promotion import Body, computed_in
 from ..structure.linear import broadcast_to, dtype_of, shape_of
+from ..ufunc_fronts import binary, binary_operator, publish, unary_operator
 from .arithmetic import (
     convert,
     convert_element_type_p,

@@ -20,8 +20,9 @@ from ..axes import broadcast_shapes, one_axis
 from ..elementwise.arithmetic import mul_p
 from ..elementwise.composed import conjugate
 from ..operands import WEAK_DTYPES, convert, finish, key_of, operand, strong
-from ..promotion import operator_operand, with_options
+from ..promotion import with_options
 from ..structure.linear import move_axis, reduce_sum_p, reshape_p, shape_of, transpose_p
+from ..ufunc_fronts import operator_operand
 from .dot import DimensionNumbers, dot_general_p
 
 #: Loads at the first call.
