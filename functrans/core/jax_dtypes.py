@@ -74,7 +74,9 @@ def narrow_array(x: Any) -> Any:
 
 
 def beside_wide(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Operands of a primitive, Python's numbers in 64 bits where another operand has these."""
+    """Operands of a primitive; while 64 bits are off, Python's numbers in these where another operand has them."""
+    if config.enable_x64:
+        return args
     dtypes = {x.dtype for x in args if type(x) not in _OF_NUMBERS and hasattr(x, "dtype")}
     if dtypes.isdisjoint(_DEFAULTS[1:]):
         return args

@@ -22,7 +22,7 @@ _KINDS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", 
 _MESSAGE = f"({'|'.join(_KINDS)}) encountered in "
 #: Modules whose calls of NumPy all come from `EvalTrace.process` and `cast`, which catch the errors.
 _MODULES = (
-    r"functrans\.(core\.(trace|casts)$|primitives\.(elementwise|fft|indexing|linalg|products|random|reductions|sorting|special"
+    r"functrans\.(core\.trace$|arrays\.casts$|primitives\.(elementwise|fft|indexing|linalg|products|random|reductions|sorting|special"
     r"|structure|tape|windows)\b)"
 )
 

@@ -162,3 +162,12 @@ def test_errors_of_shapes_and_arguments_are_of_both_kinds():
             ft.grad(lambda x: x, argnums=2)(1.0)
         with pytest.raises(kind):
             fnp.sin("a")
+
+
+def test_weak_numbers_stay_weak_after_the_switch():
+    """Once it has been on, operations look at options that they did not look at before."""
+    with config.patch(jax_semantics=True):
+        pass
+    x = np.ones(2, np.int8)
+    assert ft.jit(lambda n: (n + 1) * x)(2).dtype == np.int8
+    assert str(ft.make_jaxpr(lambda n: n + 1)(2)).splitlines()[1].strip() == "b:i64[]* = add a 1"

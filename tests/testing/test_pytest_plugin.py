@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from functrans.testing import pytest_plugin
+import functrans.testing
 
 pytest_plugins = ["pytester"]
 
@@ -38,7 +38,8 @@ def run(pytester, monkeypatch):
     """Write a test file and run pytest with the plugin, as it is loaded where functrans is installed."""
     more = []
     if not any(e.value == "pytest_functrans" for e in entry_points(group="pytest11")):
-        shutil.copy(pytest_plugin.__file__, pytester.path / "pytest_functrans.py")
+        source = Path(functrans.testing.__file__).with_name("pytest_plugin.py")
+        shutil.copy(source, pytester.path / "pytest_functrans.py")
         more = ["-p", "pytest_functrans"]
     monkeypatch.syspath_prepend(str(pytester.path))
 
