@@ -57,6 +57,7 @@ def search(tmp_path, text):
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.slow
 def test_the_broken_pass_is_named(tmp_path):
     done = search(tmp_path, BROKEN)
     assert done.returncode == 0, done.stderr

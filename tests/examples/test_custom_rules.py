@@ -25,6 +25,7 @@ def example():
     return module
 
 
+@pytest.mark.slow
 def test_what_it_prints():
     done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -57,6 +57,7 @@ def test_clip(example):
     )
 
 
+@pytest.mark.slow
 def test_what_the_program_prints():
     done = subprocess.run(
         [sys.executable, EXAMPLE, "--epochs", "8"],

@@ -63,6 +63,7 @@ def test_trajectories_run_backwards_and_keep_energy(example):
     np.testing.assert_allclose(back[1], -p, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_means_within_their_errors(example):
     done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

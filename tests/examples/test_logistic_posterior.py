@@ -45,6 +45,7 @@ def numbers(text, name):
     return [float(n) for n in re.findall(r"-?\d+\.\d+", line)]
 
 
+@pytest.mark.slow
 def test_the_sampler(moments):
     text = run("logistic_hmc.py")
     estimate = re.search(r"maximum likelihood +(\S+) +(\S+)", text).groups()

@@ -6,12 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plain_numpy.py"
 # Tests run side by side: threads of BLAS would wait for each other.
 ONE_THREAD = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
 FUNCTIONS = ["huber", "shortfall", "kalman", "orbit", "calibration"]
 
 
+@pytest.mark.slow
 def test_values_and_gradients():
     done = subprocess.run(
         [sys.executable, EXAMPLE], capture_output=True, text=True, check=False, env=ONE_THREAD

@@ -10,7 +10,8 @@ import pytest
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sharded_training.py"
 
 
-@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, 2])
 def test_sharded_training(n):
     """It finds the parameters of one process, and reads digits."""
     command = [

@@ -35,6 +35,7 @@ def run(*options):
     )
 
 
+@pytest.mark.slow
 def test_the_fits_are_the_published_ones():
     done = run("--json")
     assert done.returncode == 0, done.stderr

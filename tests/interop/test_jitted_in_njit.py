@@ -223,6 +223,7 @@ def test_a_method_whose_result_has_another_shape_since_its_instance_changed():
         assert same(call(2.0), np.full(size, 2.0))
 
 
+@pytest.mark.slow
 def test_machine_code_of_the_users_in_a_kernel_is_called_without_python(monkeypatch):
     def python(*_):
         raise AssertionError("Python was called")

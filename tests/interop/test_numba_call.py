@@ -227,6 +227,7 @@ def joined(x, n):
     return y
 
 
+@pytest.mark.slow
 def test_slices_of_unequal_lengths_raise():
     f = ft.numba_call(joined)
     for call in (f, ft.jit(lambda x, n: ft.vmap(f, (0, None))(x[None], n))):

@@ -36,6 +36,7 @@ def test_a_script_imports_jax():
     )
 
 
+@pytest.mark.slow
 def test_modules_and_programs_run_with_their_arguments(tmp_path):
     done = run(
         "-m", "functrans.as_jax", "-c", "import jax, sys; print(jax.__functrans__.__name__, sys.argv)", "x"
@@ -47,6 +48,7 @@ def test_modules_and_programs_run_with_their_arguments(tmp_path):
     assert run("-m", "functrans.as_jax").stderr.startswith("usage:")
 
 
+@pytest.mark.slow
 def test_pytest_takes_it_as_a_plugin(tmp_path):
     (tmp_path / "test_it.py").write_text("import jax\ndef test_it():\n    assert jax.__functrans__\n")
     done = run("-m", "pytest", "-q", "-p", "functrans.as_jax", "-p", "no:cacheprovider", str(tmp_path))

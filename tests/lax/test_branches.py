@@ -189,6 +189,7 @@ def test_derivatives_of_branches():
     assert_allclose(ft.vmap(ft.grad(log_or_line))(POINTS), np.where(POINTS > 1, 1 / POINTS, 1.0))
 
 
+@pytest.mark.slow
 def test_branches_capture_values_of_every_level():
     def f(x, y):
         def body(c, row):

@@ -54,6 +54,7 @@ def test_vmap_is_a_loop_over_lanes():
     assert_allclose(power(counts, np.array([2.0, 3.0, 0.5])), [8.0, 1.0, 0.5**5])
 
 
+@pytest.mark.slow
 def test_bodies_capture_values_of_every_level():
     table = np.arange(3.0)
 

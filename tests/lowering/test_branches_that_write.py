@@ -154,14 +154,14 @@ def check_numbers(f, plain):
     assert abs(along - slope) < 1e-7 * (1 + abs(slope)) + 10 * error
 
 
-@pytest.mark.wide(5)
+@pytest.mark.wide(11)
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("step", BRANCHES, ids=lambda f: f.__name__)
 def test_a_whole_costs_the_same_for_larger_arrays(step, loop, whole_cost):
     check_cost(lambda r, a: loop(step, r, a), whole_cost, 3 if loop is in_lanes else 1)
 
 
-@pytest.mark.wide(5)
+@pytest.mark.wide(11)
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("step", BRANCHES, ids=lambda f: f.__name__)
 def test_branches_that_write(step, loop):

@@ -244,6 +244,7 @@ print(outer(x), middle(x), inner(x))
 """
 
 
+@pytest.mark.slow
 def test_callers_of_callers_are_compiled_after_the_trace():
     """In a new process: functrans meets Numba for the first time while Numba compiles all three."""
     done = subprocess.run([sys.executable, "-c", RETRIES], capture_output=True, text=True)

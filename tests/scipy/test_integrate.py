@@ -323,6 +323,7 @@ def decay_result(a):
     return solve_ivp(lambda t, y: -a * y, (0.0, 1.0), [2.0])
 
 
+@pytest.mark.slow
 def test_a_system_with_many_parameters_against_finite_differences():
     def total(p):
         def slope(t, y, rates):

@@ -104,6 +104,7 @@ def test_jax_forms():
     check_custom_rule(power, 3, X, 2.0)
 
 
+@pytest.mark.slow
 def test_any_callable():
     rule = function(square, square_backward)
     check_custom_rule(lambda x, y: fnp.sum(ft.jit(rule.apply)(x)) * ft.vmap(rule.apply)(y), X, X)

@@ -56,6 +56,7 @@ def test_points_to_avoid():
     assert (np.abs(x) >= 0.01).all()
 
 
+@pytest.mark.slow
 def test_a_broken_broadcast_shrinks_to_a_small_shape():
     # The cotangent of the second operand is not summed over the axes along which it was broadcast.
     broken = dataclasses.replace(

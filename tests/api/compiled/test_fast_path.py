@@ -89,6 +89,7 @@ TREES = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(sorted(TREES)), min_size=2, max_size=12))
 def test_trees_in_any_order(names):

@@ -26,6 +26,7 @@ def test_sinc(same):
     assert ft.jit(np.sinc)(0.25) == pytest.approx(np.sinc(0.25), rel=1e-15)
 
 
+@pytest.mark.slow
 def test_all_derivatives_of_sinc_at_zero():
     """The derivative of order 2k is (-1)**k pi**(2k) / (2k + 1), those of odd order are 0."""
     f = fnp.sinc

@@ -60,6 +60,7 @@ def bits(x):
     return [np.signbit(p[p == 0]).tolist() for p in parts if p.dtype.kind == "f"]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(with_ties(), st.booleans())
 def test_sort_and_argsort_are_numpys_stable_ones(x, last):

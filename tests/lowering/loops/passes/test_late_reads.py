@@ -193,6 +193,7 @@ def by_hand(step, arrays, steps):
     return arrays
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(programs())
 def test_random_steps_in_python(program):
