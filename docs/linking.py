@@ -139,6 +139,7 @@ def link_code(app, doctree):
         link = addnodes.pending_xref(
             "", refdomain="py", reftype="obj", reftarget=full, refexplicit=True, refwarn=False, refdoc=docname
         )
+        link["resolved"] = True
         node.replace_self(link)
         link += node
 
@@ -185,6 +186,8 @@ def missing(app, env, node, content):
     if node.get("refdomain") != "py":
         return None
     target = node["reftarget"]
+    if node.get("resolved"):  # another manual's: ours are found before
+        return None
     full = resolve(target, namespaces_of(node.get("refdoc", ""), None))
     found = env.domains.python_domain.objects.get(full) if full else None
     if found is not None:
