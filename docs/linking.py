@@ -1,7 +1,7 @@
 """Links of the site: names in code lead to the reference, other names of an object to its page.
 
 A Sphinx extension. Prose says ``jit(f)``, `lax.scan` or ``fnp.sin``; whatever names a public object becomes a link, in
-Markdown and in docstrings alike, so that nobody writes links by hand.
+Markdown and in docstrings alike, so links are never written by hand.
 """
 
 import contextlib

@@ -71,7 +71,7 @@ def step(params, mean, square, count, rate, images, labels):
 
 
 # %%
-# Training: each epoch sees all images, warped anew.
+# Training: each epoch sees all images, warped again.
 
 
 def train(images, labels, epochs, *, hidden=512, batch=64, seed=0):

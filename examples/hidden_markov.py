@@ -1,7 +1,7 @@
 """A hidden Markov model of earthquakes
 ====================================
 
-Calm and restless years: the number of major earthquakes of each year, explained by a state that nobody sees.
+Calm and restless years: the number of major earthquakes of each year, explained by a hidden state.
 
 The counts are those of the world's earthquakes of magnitude 7 or more from 1900 to 2006. In each state they have a
 Poisson distribution; the state is a stationary Markov chain. Zucchini and MacDonald ("Hidden Markov Models for Time

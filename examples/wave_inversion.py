@@ -114,7 +114,7 @@ def main(iterations=60):
 
 
 # %%
-# The ground, what was assumed, and what the waves have told: the layers and the slow lens are back where they are.
+# The ground, what was assumed, and what the waves revealed: the layers and the slow lens are back where they are.
 
 
 def draw(true, start, result):

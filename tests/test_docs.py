@@ -224,7 +224,7 @@ def test_code_on_pages_is_linked_to_what_it_names():
     assert resolve("np.vectorize") == "numpy.vectorize"
     assert resolve("jnp.sin") == "jax.numpy.sin"
     assert resolve("Function.apply") == "functrans.Function.apply"
-    # Names of parameters, several functions of one name, and what is no name.
+    # Names of parameters, several functions of one name, and text that is not a name.
     for text in ("axis", "where", "x", "cholesky", "x + 1", "no_such_name", "functrans.no_such_name"):
         assert resolve(text) is None, text
 

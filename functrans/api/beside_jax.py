@@ -97,7 +97,7 @@ def from_jax(fun: Callable[..., Any]) -> Callable[..., Any]:
     MissingLibraryError
         If JAX is not installed.
     ArgumentError
-        If `fun` is no function, or `jax` is functrans in this process.
+        If `fun` is not a function, or `jax` is functrans in this process.
 
     Notes
     -----
@@ -154,7 +154,7 @@ def to_jax(fun: Callable[..., Any]) -> Callable[..., Any]:
     MissingLibraryError
         If JAX is not installed.
     ArgumentError
-        If `fun` is no function, or `jax` is functrans in this process.
+        If `fun` is not a function, or `jax` is functrans in this process.
 
     Notes
     -----

@@ -18,7 +18,7 @@ RULE = ir.Rule(ir.Op("exp", ir.Any("x")), lambda m: fnp.exp(m["x"]))
 
 
 def in_a_folder(function: Callable[..., Any], jaxpr: Any, path: Any) -> Any:
-    """Call with a path in a temporary folder, which is removed; names that are no text stay what they are."""
+    """Call with a path in a temporary folder, which is removed; names that are not strings stay what they are."""
     with tempfile.TemporaryDirectory() as folder:
         return function(jaxpr, os.path.join(folder, path) if isinstance(path, str) else path)
 

@@ -65,7 +65,7 @@ ULPS = [
 
 
 def _inexact(*values):
-    """The dtype of a function's results: float64 for numbers that are no floats."""
+    """The dtype of a function's results: float64 for numbers that are not floats."""
     return next((x.dtype for x in map(np.asarray, values) if x.dtype.kind == "f"), np.dtype(float))
 
 
