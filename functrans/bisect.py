@@ -81,6 +81,8 @@ def _search(run: Callable[[Iterable[Pass]], _Result], rtol: float) -> int:
     wrong = run(())
     if wrong.equals(right, rtol):
         print("no optimisation changes the result")
+        if wrong.code:
+            print(f"The script fails with and without them (exit code {wrong.code}):\n{_end(wrong)}")
         return 1
     # With the first `good` passes the result is right, with the first `bad` ones it is not.
     good, bad = 0, len(PASSES)

@@ -65,7 +65,8 @@ def same(program):
             continue
         j, found = g(start, y, limit)
         assert i == j
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        # The numbers are sums of terms around 1, which cancel in places: kernels round a product and a sum once.
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
 
 
 @settings(max_examples=12, deadline=None)
