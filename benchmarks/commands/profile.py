@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import math
 from collections.abc import Callable
 from time import perf_counter, sleep, thread_time
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from functrans import lax
 
 from ..measure import number, table
 
+#: Seconds that a block of calls takes at least: opening and closing a profile takes some 0.1 ms.
+BLOCK = 0.05
 #: The most that an open profile may add, and the most by which shares and sums may be off.
 COST, SHARE, SUM = 0.05, 0.05, 0.03
 
@@ -87,6 +90,10 @@ class Program(NamedTuple):
     threads: int = 1
 
 
+def _eager(f: Callable[..., Any]) -> Callable[..., Any]:
+    return f
+
+
 def _grad(f: Callable[..., Any]) -> Callable[..., Any]:
     return ft.jit(ft.grad(f))
 
@@ -102,7 +109,7 @@ PROGRAMS = {
     "two threads": Program((maps, products), ft.jit, 2),
     "host calls in a loop": Program((hosts, products), ft.jit),
     "a host hook, gradient": Program((hooked, products), _grad),
-    "outside jit": Program((maps, products), lambda f: f),
+    "outside jit": Program((maps, products), _eager),
 }
 
 
@@ -139,17 +146,21 @@ def measure(program: Program, repeats: int) -> Row:
             call()
             with ft.profile():
                 call()
+        number_of_calls = max(3, math.ceil(BLOCK / _least(calls[0], perf_counter, 3)))
         off, on, shares, sums = [], [], [], []
         by_hand: list[list[float]] = [[], []]
-        alone_on_it = program.threads == 1 and hosts not in program.parts and hooked not in program.parts
+        waits = hosts in program.parts or hooked in program.parts
+        alone_on_it = (
+            program.threads == 1 and not waits and program.transform is not _eager
+        )  # BLAS has threads
         clock = thread_time if alone_on_it else perf_counter  # other processes disturb the former less
         for _ in range(repeats):
-            off.append(_least(calls[0], clock, 3))
+            off.append(_least(calls[0], clock, number_of_calls))
             for times, call in zip(by_hand, calls[1:]):
-                times.append(_least(call, clock, 3))
+                times.append(_least(call, clock, number_of_calls))
             with ft.profile() as p:
                 start = perf_counter()
-                on.append(_least(calls[0], clock, 3))
+                on.append(_least(calls[0], clock, number_of_calls))
                 spent = perf_counter() - start
             of = [
                 sum(line.total for line in p.lines if line.filename == __file__ and line.line in _lines(f))
