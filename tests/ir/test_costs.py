@@ -188,5 +188,5 @@ def test_products_cost_what_jax_says():
     jax = pytest.importorskip("jax")
     for m, n, k in itertools.product((1, 7, 12), repeat=3):
         a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
-        theirs = jax.jit(lambda a, b: a @ b).lower(a, b).compile().cost_analysis()["flops"]
+        theirs = jax.jit(lambda a, b: a @ b).lower(a, b).cost_analysis()["flops"]  # before XLA rewrites it
         assert flops(lambda a, b: a @ b, a, b) == theirs
