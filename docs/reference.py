@@ -76,6 +76,7 @@ NAMESPACES = (
     "functrans.ref",
     "functrans.export",
     "functrans.testing",
+    "functrans.testing.domains",
     "functrans.errors",
 )
 DISTRIBUTIONS = "functrans.scipy.stats."  # those have few short functions each, on one page

@@ -268,7 +268,8 @@ SUBJECTS = {
             jit_is_eager jvp_is_slope vjp_is_slope vjp_is_adjoint derivative_is_right vmap_is_loop
         """,
         "Numbers to try": """
-            Numbers Interval Distinct Indices Bools PositiveDefinite Triangular Domain Case given_op operands arrays
+            given_op arrays broadcastable operands pytrees tangents_like in_axes_for programs
+            Numbers Interval Distinct Indices Bools PositiveDefinite Triangular Domain Case
         """,
         "Finite differences": "directional_derivative jacobian is_kink is_smooth",
     },

@@ -32,7 +32,7 @@ DTYPES: dict[str, tuple[np.dtype, ...]] = {
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers from `low` to `high`, `MARGIN` away from the points `avoid`.
+    """Numbers from `low` to `high`, at a distance of `margin` from the points `avoid`.
 
     Both parts of a complex number come from ``complex_range`` (there are other edges: branch cuts), away from 0 and
     ±1. Integers come from ``integers``, as far as the dtype holds them.
@@ -43,6 +43,7 @@ class Interval:
     avoid: tuple[float, ...] = (0.0,)
     complex_range: tuple[float, float] = (-1.6, 1.6)
     integers: tuple[int, int] = (-6, 6)
+    margin: float = MARGIN
 
     def draw(self, random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """An array of random numbers."""
@@ -55,15 +56,17 @@ class Interval:
             )
         if dtype.kind == "c":
             low, high = self.complex_range
-            real, imag = (_apart(random.uniform(low, high, shape), (-1.0, 0.0, 1.0)) for _ in range(2))
+            real, imag = (
+                _apart(random.uniform(low, high, shape), (-1.0, 0.0, 1.0), self.margin) for _ in range(2)
+            )
             return np.asarray(real + 1j * imag).astype(dtype)
-        x = _apart(random.uniform(self.low, self.high, shape), self.avoid)
+        x = _apart(random.uniform(self.low, self.high, shape), self.avoid, self.margin)
         return np.asarray(np.clip(x, self.low, self.high)).astype(dtype)
 
 
-def _apart(x: Value, points: Sequence[float]) -> Value:
+def _apart(x: Value, points: Sequence[float], margin: float) -> Value:
     for p in points:
-        x = np.where(np.abs(x - p) < MARGIN, p + np.where(x < p, -2 * MARGIN, 2 * MARGIN), x)
+        x = np.where(np.abs(x - p) < margin, p + np.where(x < p, -2 * margin, 2 * margin), x)
     return x
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -96,7 +95,7 @@ def _violation(f: Callable[..., Any], point: Point, options: Params) -> LawViola
 def _smallest(f: Callable[..., Any], point: Point, found: LawViolation, options: Params) -> LawViolation:
     """The violation of the same law at the smallest point that is found by going from one to a smaller one."""
     tried, start = 0, monotonic()
-    options = _for_one_law(found, options)
+    options = _for_one_law(f, found, options)
     while True:
         for smaller in _smaller(point):
             tried += 1
@@ -113,16 +112,14 @@ def _smallest(f: Callable[..., Any], point: Point, found: LawViolation, options:
             return _with_point(f, point, found)
 
 
-def _for_one_law(found: LawViolation, options: Params) -> Params:
+def _for_one_law(f: Callable[..., Any], found: LawViolation, options: Params) -> Params:
     """Options for the law that was violated alone; of the function, not of its derivative, in order one."""
-    subject, _, rest = str(found).partition(":")
-    match = re.search(r"functrans\.testing\.(\w+)\(", rest)
-    if match is None or match[1] not in LAWS:
+    if found.name not in LAWS:
         return options
-    first = " of " not in subject and match[1] != "hessian_is_symmetric"
+    first = found.subject == name_of(f) and found.name != "hessian_is_symmetric"
     return {
         **options,
-        "laws": match[1],
+        "laws": found.name,
         "order": min(1, options.get("order", 2)) if first else options.get("order", 2),
     }
 

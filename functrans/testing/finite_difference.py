@@ -237,6 +237,23 @@ def is_kink(f: ArrayFunction, x: Sequence[ArrayLike], v: Sequence[ArrayLike | No
     return True
 
 
+def one_sided_slopes(
+    f: ArrayFunction, x: Sequence[ArrayLike], v: Sequence[ArrayLike | None]
+) -> tuple[list[NDArray], list[NDArray]]:
+    """The slopes below and above the point along `v`, by one-sided differences over the least step of `is_kink`."""
+    point, direction = _check_arguments(x, v)
+    base = _evaluate(f, point)
+    moving = [p for p, d in zip(point, direction, strict=True) if d is not None]
+    eps = _coarsest_eps(moving, base)
+    h = (_KINK_STEP if eps < 1e-12 else eps**0.4) * max(1.0, _largest(moving)) / _largest(direction)
+
+    def slopes(step: float) -> list[NDArray]:
+        ends = _evaluate(f, _moved(point, direction, step), like=base)
+        return [(_wide(end) - _wide(y)) / step for end, y in zip(ends, base, strict=True)]
+
+    return run_quietly(slopes, -h), run_quietly(slopes, h)
+
+
 def _side_of(sides: list[tuple[float, list[np.ndarray], list[np.ndarray]]], i: int) -> list[_Side]:
     return [(h, above[i], below[i]) for h, above, below in sides]
 

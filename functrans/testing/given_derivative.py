@@ -16,7 +16,7 @@ from ..frontend.arguments import name_of
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_leaves
 from .finite_difference import jacobian
-from .setting import Setting, Wrt, proving
+from .setting import CONJUGATED, CONVENTION, Setting, Wrt, proving
 
 _Blocks = list[list[np.ndarray]]
 """A derivative for each output and each argument; a last axis of length 2 for a complex argument: its two parts."""
@@ -77,6 +77,7 @@ def derivative_is_right(
         expected, errors, source = _expected(s)
         given = [np.asarray(unwrap(x)) for x in tree_leaves(derivative(*args))]
         tolerance = s.tolerance(rtol, atol, 1e-7)
+        direction = s.like(s.primals)
     if len(given) != len(outs) * len(s.primals):
         raise ArgumentError(
             f"derivative_is_right: the derivative of {name_of(f)} must return {_wanted(s, len(outs))}, got "
@@ -87,7 +88,14 @@ def derivative_is_right(
         output = f" of output {k}" if len(outs) > 1 else ""
         where = f"the derivative{output} in {s.names[s.active[j]]}, against {source}"
         value, error = _as_one(f, s, outs[k], j, expected[k][j], None if errors is None else errors[k][j])
-        s.report.close(where, got, value, tolerance, estimated=error, names=("it gives", "expected"))
+        hint = ""
+        if s.primals[j].dtype.kind == "c":
+            near = np.shape(got) == np.shape(value) and np.allclose(np.conj(got), value, rtol=1e-5)
+            hint = CONJUGATED if near else CONVENTION
+        with s.kinks_told(where, direction):
+            s.report.close(
+                where, got, value, tolerance, estimated=error, names=("it gives", "expected"), hint=hint
+            )
 
 
 def _wanted(s: Setting, outputs: int) -> str:

@@ -16,7 +16,7 @@ from . import laws as _laws
 from .custom_rules import cotangents_count, rules_repeat
 from .finite_difference import jacobian
 from .report import LawViolation, Margin
-from .setting import Setting, proving
+from .setting import CONVENTION, Setting, proving
 
 _EXAMPLES = 3
 
@@ -195,14 +195,17 @@ def _check_jacobian(s: Setting, tolerance: Margin) -> None:
                     gradient = np.asarray(ct)
                     if x.dtype.kind == "c":  # slopes in the real and in the imaginary part
                         gradient = np.stack([gradient.real, -gradient.imag], axis=-1)
-                    s.report.close(
-                        f"gradient of output {k}, element {e}, in {s.names[s.active[i]]}",
-                        gradient,
-                        expected.real if unit == 1.0 else expected.imag,
-                        tolerance,
-                        estimated=error,
-                        names=("the gradient is", "finite differences give"),
-                    )
+                    where = f"gradient of output {k}, element {e}, in {s.names[s.active[i]]}"
+                    with s.kinks_told(where, s.like(s.primals)):
+                        s.report.close(
+                            where,
+                            gradient,
+                            expected.real if unit == 1.0 else expected.imag,
+                            tolerance,
+                            estimated=error,
+                            names=("the gradient is", "finite differences give"),
+                            hint=CONVENTION if x.dtype.kind == "c" else "",
+                        )
 
 
 def _check_batched(func: Callable[..., Any], args: tuple[Any, ...], rng: int, tolerance: Margin) -> None:

@@ -25,7 +25,7 @@ from ..core import is_inexact
 from ..core.values import ArrayLike, PyTree
 from ..frontend.checked import checked
 from ..runtime.config import config
-from .finite_difference import directional_derivative, is_kink
+from .complex_step import slopes_of
 from .report import Margin
 from .setting import Setting, Wrt, pairing, proving
 
@@ -38,12 +38,8 @@ def is_smooth(f: Callable[..., Any], *args: ArrayLike, rng: int = 0, wrt: Wrt = 
     """The function is differentiable at the point: it has no kink, step or edge of its domain there."""
     with proving("the function is differentiable", "is_smooth", f, args, rng, wrt) as s:
         for where, v in s.directions():
-            if is_kink(s.evaluate, s.primals, v):
-                s.report.fail(
-                    where,
-                    "the point is non-differentiable (kink), or next to such a point: slopes on either side differ. "
-                    "Choose another point; numerical derivatives are meaningless here",
-                )
+            if (text := s.kink(v)) is not None:
+                s.report.fail(where, text)
 
 
 @checked
@@ -59,20 +55,21 @@ def jvp_is_slope(
     with proving("jvp = finite differences", "jvp_is_slope", f, args, rng, wrt) as s:
         tolerance = s.tolerance(rtol, atol, 1e-7)
         for where, v in s.directions():
-            slopes, errors = directional_derivative(s.evaluate, s.primals, v)
+            slopes, errors = s.slopes(v)
             out, tangent = jvp(s.smooth, tuple(s.primals), tuple(v))
             for k, (slope, error) in enumerate(zip(slopes, errors)):
                 s.report.close(
                     f"direction in {where}, value {k}", out[k], s.evaluate(s.primals)[k], Margin(1e-12)
                 )
-                s.report.close(
-                    f"direction in {where}, output {k}",
-                    tangent[k],
-                    slope,
-                    estimated=error,
-                    names=("jvp gives", "finite differences give"),
-                    tolerance=tolerance,
-                )
+                with s.kinks_told(where, v):
+                    s.report.close(
+                        f"direction in {where}, output {k}",
+                        tangent[k],
+                        slope,
+                        estimated=error,
+                        names=("jvp gives", "finite differences give"),
+                        tolerance=tolerance if atol is not None else s.scaled(tolerance, slope),
+                    )
 
 
 @checked
@@ -112,6 +109,7 @@ def vjp_is_adjoint(
                     Margin(atol=tolerance.atol),
                     error=tolerance.rtol * max(size, other),
                     names=("<v, J^T w> is", "<J v, w> is"),
+                    hint=s.conjugate_hint(forward, full, cotangents),
                 )
 
 
@@ -132,22 +130,36 @@ def vjp_is_slope(
         tolerance = s.tolerance(rtol, atol, 1e-7)
         weights = s.like(s.evaluate(s.primals))
         gradients = vjp(s.smooth, *s.primals)[1](tuple(weights))
-        for where, v in s.directions():
-            slopes, errors = directional_derivative(s.evaluate, s.primals, v)
+        for where, v in [*s.directions(), *_along(s, gradients)]:
+            slopes, errors = s.slopes(v)
             full = [np.zeros_like(x) if d is None else d for x, d in zip(s.primals, v)]
             expected, size = pairing(slopes, weights)
             slope, other = pairing(full, gradients)
             error = sum(
                 float(np.sum(np.where(np.isfinite(e), e, 0.0) * np.abs(w))) for e, w in zip(errors, weights)
             )
-            s.report.close(
-                f"direction in {where}",
-                slope,
-                expected,
-                Margin(atol=tolerance.atol),
-                error=10 * error + tolerance.rtol * max(size, other),
-                names=("the gradient gives", "finite differences give"),
-            )
+            size = max(size, other)
+            with s.kinks_told(where, v):
+                s.report.close(
+                    f"direction in {where}",
+                    slope,
+                    expected,
+                    Margin(atol=tolerance.atol if atol is not None else s.scaled(tolerance, size).atol),
+                    error=10 * error + tolerance.rtol * size,
+                    names=("the gradient gives", "finite differences give"),
+                    hint=s.conjugate_hint(expected, full, gradients),
+                )
+
+
+def _along(s: Setting, gradients: Sequence[Any]) -> list[tuple[str, list[np.ndarray | None]]]:
+    """A direction in which no parts of the gradient cancel, if there is one."""
+    uphill = [np.conj(np.asarray(g)) * s.random.uniform(0.5, 1.5, np.shape(g)) for g in gradients]
+    size = max([float(np.abs(g).max(initial=0)) for g in uphill])
+    if not np.isfinite(size) or size == 0:
+        return []
+    return [
+        ("the direction of the gradient", [(g / size).astype(x.dtype) for g, x in zip(uphill, s.primals)])
+    ]
 
 
 @checked
@@ -361,7 +373,8 @@ def hessian_is_symmetric(
     """  # fmt: skip
     with proving("second derivatives agree", "hessian_is_symmetric", f, args, rng, wrt) as s:
         tolerance = s.tolerance(rtol, atol, 1e-6)
-        scalar = s.objective(s.like(s.evaluate(s.primals)))
+        weights = s.like(s.evaluate(s.primals))
+        scalar = s.objective(weights)
         x, u, v = tuple(s.primals), tuple(s.like(s.primals)), tuple(s.like(s.primals))
 
         def gradient(fun: Callable[..., Any], *xs: ArrayLike) -> Any:
@@ -372,9 +385,7 @@ def hessian_is_symmetric(
             parts = [fnp.sum(fnp.real(g * d)) for g, d in zip(gradient(scalar, *xs), u)]
             return sum(parts[1:], start=parts[0])
 
-        slopes, errors = directional_derivative(
-            lambda xs: [np.asarray(g) for g in gradient(scalar, *xs)], x, u
-        )
+        slopes, errors = slopes_of(lambda *xs: vjp(s.smooth, *xs)[1](tuple(weights)), x, u)
         forms = {
             "forward over reverse": jvp(lambda *xs: gradient(scalar, *xs), x, u)[1],
             "reverse over reverse": gradient(along, *x),

@@ -19,13 +19,19 @@ class LawViolation(AssertionError):
     ----------
     law : str
         The law in words.
+    name : str
+        The name of the function of `functrans.testing` that tests the law; empty if there is none.
+    subject : str
+        The name of the function for which the law does not hold.
     seed : int
         The seed of the random directions.
     """
 
-    def __init__(self, message: str, law: str, seed: int):
+    def __init__(self, message: str, law: str, seed: int, name: str = "", subject: str = ""):
         super().__init__(message)
         self.law = law
+        self.name = name
+        self.subject = subject
         self.seed = seed
 
 
@@ -51,17 +57,23 @@ class Report:
     reproduce : str
         A line of Python that tests the law again.
     seed : int
+    name : str
+        The name of the function that tests the law.
     """
 
-    def __init__(self, law: str, subject: str, reproduce: str, seed: int):
+    def __init__(self, law: str, subject: str, reproduce: str, seed: int, name: str = ""):
         self.law = law
+        self.name = name
         self.subject = subject
         self.reproduce = reproduce
         self.seed = seed
 
     def fail(self, where: str, what: str) -> NoReturn:
         """Raise a `LawViolation`."""
-        raise LawViolation(self._text(where, what), self.law, self.seed)
+        raise self._violation(where, what)
+
+    def _violation(self, where: str, what: str) -> LawViolation:
+        return LawViolation(self._text(where, what), self.law, self.seed, self.name, self.subject)
 
     def _text(self, where: str, what: str) -> str:
         return (
@@ -78,7 +90,7 @@ class Report:
             raise
         except Exception as error:
             what = f"{type(error).__name__} was raised: {error}"
-            raise LawViolation(self._text("inside the law", what), self.law, self.seed) from error
+            raise self._violation("inside the law", what) from error
 
     def same_type(self, where: str, got: Any, expected: Any) -> None:
         """Shapes and dtypes must be equal."""
@@ -100,11 +112,13 @@ class Report:
         names: tuple[str, str] = ("got", "expected"),
         signed_zeros: bool = False,
         operands: Sequence[np.ndarray] = (),
+        hint: str = "",
     ) -> None:
         """Equal up to ``max(atol, rtol |expected|, error)``; NaN equals NaN, and an infinity equals itself.
 
         With `signed_zeros`, zeros must have equal signs. `operands` of the same shape are shown at the largest error.
         `estimated` is the error of what is expected, as finite differences estimate it: ten times as much is allowed.
+        `hint` is a sentence for the message.
         """
         a, b = np.asarray(got), np.asarray(expected)
         if a.shape != b.shape:
@@ -125,7 +139,8 @@ class Report:
             where,
             f"largest error at index {index} of shape {b.shape}: {names[0]} {a[index]}, {names[1]} {b[index]}{known} "
             f"({int((~good).sum())} of {b.size} elements differ)"
-            + (f"\n  operands there: {listed}" if listed else ""),
+            + (f"\n  operands there: {listed}" if listed else "")
+            + (f"\n  {hint}" if hint else ""),
         )
 
 

@@ -26,9 +26,16 @@ from ..frontend.pytree import tree_flatten, tree_flatten_with_path, tree_leaves,
 from ..frontend.pytree.nodes import SequenceKey
 from ..primitives.operands import plain
 from ..runtime.config import config
-from .report import Margin, Report
+from .complex_step import Steps, slopes_of, steps_of
+from .finite_difference import is_kink, one_sided_slopes
+from .report import LawViolation, Margin, Report
 
 Wrt = int | Sequence[int] | None
+CONVENTION = (
+    "complex numbers: cotangents pair without conjugation, <ct, y> = Re sum(ct * y), so the gradient of a real f at "
+    "x + iy is df/dx - i df/dy, as in JAX; torch and TensorFlow have its conjugate"
+)
+CONJUGATED = f"the conjugate of the gradient would be right. {CONVENTION}"
 
 
 class Setting:
@@ -78,6 +85,7 @@ class Setting:
             raise ArgumentValueError(f"rng={rng}: a seed must not be negative")
         self.random = np.random.default_rng(rng)
         self._smooth: list[int] | None = None
+        self._steps: Steps | None = None
 
     # --- the function ---------------------------------------------------------------------------------------
 
@@ -110,6 +118,52 @@ class Setting:
 
         return scalar
 
+    # --- numerical derivatives ------------------------------------------------------------------------------
+
+    @property
+    def steps(self) -> Steps:
+        """Whether complex steps apply to the function, and whether it has no kinks."""
+        if self._steps is None:
+            real = all(y.dtype.kind == "f" for y in self.evaluate(self.primals))
+            self._steps = steps_of(self.smooth, self.primals) if real else Steps(False, False)
+        return self._steps
+
+    def slopes(self, v: Sequence[np.ndarray | None]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The slopes of the outputs in a direction, and estimates of their errors."""
+        return slopes_of(self.smooth, self.primals, v, self.steps)
+
+    def kink(self, v: Sequence[np.ndarray | None]) -> str | None:
+        """What there is to say if the point has a kink in a direction: the slopes to either side."""
+        if self.steps.smooth and all(np.isfinite(y).all() for part in self.slopes(v) for y in part):
+            return None
+        if not is_kink(self.evaluate, self.primals, v):
+            return None
+        text = "the point is non-differentiable (kink), or next to such a point: slopes on either side differ"
+        below, above = one_sided_slopes(self.evaluate, self.primals, v)
+        gaps = [np.where(np.isfinite(gap := np.abs(a - b)), gap, np.inf) for a, b in zip(above, below)]
+        k = max(range(len(gaps)), key=lambda n: gaps[n].max(initial=-1))
+        if gaps[k].size:
+            index = tuple(int(i) for i in np.unravel_index(int(gaps[k].argmax()), gaps[k].shape))
+            text += f", {below[k][index] + 0.0:.6g} and {above[k][index] + 0.0:.6g} for index {index} of output {k}"
+        return f"{text}. Choose another point; numerical derivatives are meaningless here"
+
+    @contextmanager
+    def kinks_told(self, where: str, v: Sequence[np.ndarray | None]) -> Iterator[None]:
+        """A block that compares with slopes in a direction: if they differ, a kink is reported as what it is."""
+        try:
+            yield
+        except LawViolation as violation:
+            if violation.__cause__ is None and (text := self.kink(v)) is not None:
+                self.report.fail(where, text)
+            raise
+
+    def conjugate_hint(self, expected: float, v: Sequence[np.ndarray], gradients: Sequence[Any]) -> str:
+        """What to say of complex gradients that disagree with the slope `expected` in direction `v`."""
+        if not any(x.dtype.kind == "c" for x in self.primals):
+            return ""
+        conjugates, size = pairing(v, [np.conj(np.asarray(g)) for g in gradients])
+        return CONJUGATED if abs(conjugates - expected) <= 1e-5 * max(size, abs(expected)) else CONVENTION
+
     # --- directions -----------------------------------------------------------------------------------------
 
     def like(self, values: Sequence[PyTree]) -> list[np.ndarray]:
@@ -141,6 +195,12 @@ class Setting:
             narrow = any(d in (np.float32, np.complex64) for d in self._dtypes())
             double = self.at_least(single if narrow else double)
         return Margin(double if rtol is None else rtol, double if atol is None else atol)
+
+    @staticmethod
+    def scaled(tolerance: Margin, size: Any) -> Margin:
+        """The tolerance for numbers of a size below one, whose errors count from a thousandth of it on."""
+        largest = np.max(np.where(np.isfinite(size), np.abs(size), 1.0), initial=0.0)
+        return tolerance._replace(atol=tolerance.atol * float(np.clip(largest, 1e-3, 1.0)))
 
 
 def _copied(x: Value, where: str) -> np.ndarray:
@@ -189,7 +249,7 @@ def proving(
     """The setting of one law. Exceptions are chained; sizes are run-time parameters of kernels as far as possible."""
     name = name_of(f)
     suffix = "" if wrt is None else f", wrt={wrt}"
-    report = Report(title, name, f"functrans.testing.{law}({name}, *args, rng={rng}{suffix})", rng)
+    report = Report(title, name, f"functrans.testing.{law}({name}, *args, rng={rng}{suffix})", rng, law)
     setting = Setting(report, f, args, rng, wrt)  # wrong arguments do not violate a law
     with report.chained(), config.patch(specialize_below=2):
         yield setting

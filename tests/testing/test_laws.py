@@ -67,6 +67,8 @@ def test_wrong_jvp_names_law_and_argument():
     assert "seed: 0" in message
     assert "reproduce: functrans.testing.jvp_is_slope(<lambda>, *args, rng=0)" in message
     assert caught.value.seed == 0
+    assert caught.value.name == "jvp_is_slope"
+    assert caught.value.subject == "<lambda>"
 
 
 def test_wrong_transpose():

@@ -1,0 +1,194 @@
+"""Complex steps: slopes to full precision, of functions that are analytic and can be traced.
+
+For an analytic ``f`` that is real on real numbers, ``imag(f(x + i h v)) / h`` is the slope up to ``O(h**2)``, without
+the difference of two close numbers. So `h` can be 1e-20, and the error is that of rounding alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..api.compiled.stages import make_jaxpr
+from ..arrays.array import unwrap
+from ..control.call import call_p
+from ..core import Primitive, run_quietly
+from ..core.ir import Jaxpr, has_subjaxprs, subjaxprs
+from ..custom.custom_call import custom_call_p
+from ..frontend.structs import ShapeDtypeStruct
+from ..primitives import ops
+from .finite_difference import directional_derivative
+
+#: Primitives whose values are analytic functions of their complex operands, but for poles.
+_SMOOTH = frozenset(
+    {
+        ops.add_p,
+        ops.arcsinh_p,
+        ops.arctan_p,
+        ops.barrier_p,
+        ops.broadcast_in_dim_p,
+        call_p,
+        ops.concatenate_p,
+        ops.convert_element_type_p,
+        ops.cos_p,
+        ops.cosh_p,
+        ops.cofactors_p,
+        ops.cumprod_p,
+        ops.cumsum_p,
+        custom_call_p,
+        ops.det_p,
+        ops.div_p,
+        ops.dot_general_p,
+        ops.dynamic_slice_p,
+        ops.dynamic_update_slice_p,
+        ops.exp_p,
+        ops.exp2_p,
+        ops.expm1_p,
+        ops.fft_p,
+        ops.gather_p,
+        ops.getitem_p,
+        ops.integer_pow_p,
+        ops.mul_p,
+        ops.name_p,
+        ops.neg_p,
+        ops.one_minus_square_p,
+        ops.others_p,
+        ops.pad_p,
+        ops.place_p,
+        ops.putitem_p,
+        ops.reduce_prod_p,
+        ops.reduce_sum_p,
+        ops.reshape_p,
+        ops.rev_p,
+        ops.scatter_p,
+        ops.scatter_add_p,
+        ops.scatter_mul_p,
+        ops.select_p,
+        ops.sin_p,
+        ops.sinh_p,
+        ops.slice_p,
+        ops.solve_p,
+        ops.sub_p,
+        ops.tan_p,
+        ops.tanh_p,
+        ops.transpose_p,
+        ops.triangular_solve_p,
+    }
+)
+#: And those that have branch points on the real axis, as the square root at 0.
+_ANALYTIC = _SMOOTH | {
+    ops.arccos_p,
+    ops.arccosh_p,
+    ops.arcsin_p,
+    ops.arctanh_p,
+    ops.log_p,
+    ops.log10_p,
+    ops.log1p_p,
+    ops.log2_p,
+    ops.pow_p,
+    ops.sqrt_p,
+}
+#: These are as analytic as what they call.
+_CALLS = call_p, custom_call_p
+#: Step for double and for single precision: its square is far below rounding, and numbers stay normal.
+_STEPS = {"float64": 1e-20, "float32": 1e-12}
+#: How closely values at the complex point agree with those at the real one, in units in the last place.
+_CLOSE = 64
+
+
+class Steps(NamedTuple):
+    """Whether complex steps apply to a function, and whether it has no kinks."""
+
+    apply: bool
+    smooth: bool
+
+
+_NONE = Steps(False, False)
+
+
+def steps_of(f: Callable[..., Any], x: Sequence[np.ndarray]) -> Steps:
+    """What a trace of `f` says. Complex steps apply if it can be traced, has no complex numbers within, and all that
+    depends on arguments is computed by analytic primitives.
+    """  # fmt: skip
+    if any(a.dtype.name not in _STEPS for a in x):
+        return _NONE
+    try:
+        # Where a real argument meets complex numbers, gradients are cut to their real part: not so for a complex one.
+        if not _is_real(make_jaxpr(f)(*x)):
+            return _NONE
+        shapes = [ShapeDtypeStruct(a.shape, np.result_type(a.dtype, np.complex64)) for a in x]
+        jaxpr = make_jaxpr(f)(*shapes)
+    except Exception:  # whatever a function that cannot be traced, or takes no complex numbers, raises
+        return _NONE
+    if not all(a.dtype.kind == "c" for a in jaxpr.out_avals):
+        return _NONE
+    return Steps(_made_of(jaxpr, _ANALYTIC), _made_of(jaxpr, _SMOOTH))
+
+
+def _is_real(jaxpr: Jaxpr) -> bool:
+    return all(
+        all(v.aval.dtype.kind != "c" for v in (*eqn.invars, *eqn.outvars))
+        and all(map(_is_real, subjaxprs(eqn.params)))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _made_of(jaxpr: Jaxpr, primitives: frozenset[Primitive]) -> bool:
+    """Whether only these primitives have complex operands."""
+    return all(
+        eqn.primitive in primitives
+        and all(v.aval.dtype.kind == "c" for v in eqn.outvars)
+        and all(_made_of(body, primitives) for body in subjaxprs(eqn.params))
+        and (eqn.primitive not in _CALLS or has_subjaxprs(eqn.params))
+        for eqn in jaxpr.eqns
+        if any(v.aval.dtype.kind == "c" for v in eqn.invars)
+    )
+
+
+def complex_slopes(
+    f: Callable[..., Any],
+    x: Sequence[np.ndarray],
+    v: Sequence[np.ndarray | None],
+    values: Sequence[np.ndarray],
+) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
+    """Slopes and their errors by a complex step, or None if the values there are not those at the real point."""
+    h = max(_STEPS[a.dtype.name] for a in x)
+    moved = [
+        (a + (0.0 if d is None else 1j * h * d)).astype(np.result_type(a.dtype, np.complex64))
+        for a, d in zip(x, v)
+    ]
+    try:
+        outs = [np.asarray(unwrap(y)) for y in run_quietly(f, *moved)]
+    except Exception:  # a branch on numbers that no trace has seen
+        return None
+    slopes, errors = [], []
+    for y, real in zip(outs, values):
+        eps = np.finfo(real.dtype).eps
+        if not np.isfinite(real).all() or not np.allclose(
+            y.real, real, rtol=_CLOSE * eps, atol=_CLOSE * eps * np.abs(real).max(initial=0)
+        ):
+            return None
+        slope = y.imag.astype(float) / h
+        slopes.append(slope)
+        errors.append(_CLOSE * float(eps) * np.maximum(np.abs(slope), np.abs(slope).max(initial=0)))
+    return slopes, errors
+
+
+def slopes_of(
+    f: Callable[..., Any],
+    x: Sequence[np.ndarray],
+    v: Sequence[np.ndarray | None],
+    known: Steps | None = None,
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The slopes of the results of `f` in a direction and their errors: by a complex step if it applies."""
+
+    def evaluate(xs: Sequence[Any]) -> list[np.ndarray]:
+        return [np.asarray(unwrap(y)) for y in run_quietly(f, *xs)]
+
+    if (known or steps_of(f, x)).apply:
+        found = complex_slopes(f, x, v, evaluate(x))
+        if found is not None:
+            return found
+    return directional_derivative(evaluate, list(x), list(v))
