@@ -30,7 +30,7 @@ SUBJECTS = {
         """,
         "Debugging": """
             debug_nans debug_infs debug_key_reuse disable_jit checking_leaks check_tracer_leaks profile named_scope
-            named_call typeof
+            named_call typeof show_config
         """,
         "Arrays and references": """
             Array ShapeDtypeStruct block_until_ready Ref new_ref empty_ref free_ref freeze

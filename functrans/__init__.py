@@ -138,6 +138,7 @@ _FUNCTIONS = {
     "numba_call": _interop,
     "profile": _lazy_import("functrans.profiler"),
     "shard_map": _distributed,
+    "show_config": _lazy_import("functrans.api.configuration"),
     "to_jax": _beside_jax,
 }
 
@@ -256,6 +257,7 @@ __all__ = [
     "scipy",
     "shard_map",
     "sharding",
+    "show_config",
     "test_util",
     "testing",
     "to_jax",

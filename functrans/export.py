@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import struct
 import sys
 import tempfile
@@ -33,7 +34,7 @@ from .frontend.pytree import tree_structure, tree_unflatten
 from .lowering.jaxpr.simplify import inlined
 from .lowering.llvm.objects import ObjectCode
 from .lowering.llvm.store import fingerprint, shipped
-from .lowering.processor import LEVELS, host, processor
+from .lowering.processor import ALL_LEVELS, LEVELS, host, processor
 from .lowering.run.executable import Executable
 from .passes.check import check_jaxpr
 from .runtime.config import config
@@ -92,11 +93,14 @@ def save(path: Any, fun: Callable[..., Any], *examples: Any, cpu: str = "native"
         A jitted function, or one to be jitted: ``jit(f)``, ``value_and_grad(f)`` for the pair.
     *examples, **named
         The arguments of a call: arrays, numbers or `ShapeDtypeStruct`s. The file serves calls with these types.
-    cpu : {'native', 'x86-64', 'x86-64-v2', 'x86-64-v3', 'x86-64-v4'}
-        The target processors: those like this machine's, or all of a level (v3 has AVX2, v4 AVX-512).
+    cpu : str
+        The target processors: those like this machine's ('native'), or all of a level of its architecture: 'x86-64',
+        'x86-64-v2', 'x86-64-v3' (AVX2), 'x86-64-v4' (AVX-512); 'armv8.0', 'armv8.2', 'apple-m1'.
 
     Raises
     ------
+    ArgumentValueError
+        If `cpu` is no level of this machine's architecture: only a machine of the architecture writes kernels for it.
     ExportError
         If the function calls back into Python, uses values of an enclosing trace, or its arguments or results are of
         classes that cannot be imported.
@@ -119,8 +123,10 @@ def save(path: Any, fun: Callable[..., Any], *examples: Any, cpu: str = "native"
     name = path_of("export.save: path", path)
     check_function("export.save", fun)
     if cpu != "native" and cpu not in LEVELS:
+        foreign = f", a level of another architecture than this machine's ({platform.machine()})"
         raise ArgumentValueError(
             f"export.save: cpu must be 'native' or one of {', '.join(LEVELS)}, got {cpu!r}"
+            f"{foreign if cpu in ALL_LEVELS else ''}"
         )
     jitted = fun if isinstance(fun, Jitted) else jit(fun)
     traced, in_tree = jitted.trace(*examples, **named)
@@ -251,6 +257,8 @@ def _misfit(description: dict[str, Any]) -> str:
             return (
                 f"it is for the processor {description['processor'][0]}, and this one is {_processor(cpu)[0]}"
             )
+    elif cpu not in LEVELS:
+        return f"it is for processors of the level {cpu}, and this one is of the architecture {platform.machine()}"
     elif missing := LEVELS[cpu] - host().features:
         return f"it is for processors of the level {cpu}, and this one lacks {', '.join(sorted(missing))}"
     if description["fingerprint"] != fingerprint(processor(cpu)):
@@ -322,7 +330,7 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
 #: What must be in a description, and what it may be; `decode_jaxpr` and `decode_tree` see to the rest.
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     "version": lambda x: type(x) is str,
-    "cpu": lambda x: x == "native" or (type(x) is str and x in LEVELS),
+    "cpu": lambda x: x == "native" or (type(x) is str and x in ALL_LEVELS),
     "processor": lambda x: type(x) is list and len(x) == 2 and _are_strings(x),
     "fingerprint": lambda x: type(x) is str,
     "jaxpr": lambda x: type(x) is dict,

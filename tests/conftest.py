@@ -17,6 +17,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -69,6 +70,11 @@ def pytest_configure(config):
             config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
 
 
+def _is_sampled(test):
+    """Whether a test is one of each n, by a hash of its name: the same in all processes, and on all machines."""
+    return zlib.crc32(test.encode()) % int(os.environ.get("FUNCTRANS_TEST_SAMPLE", "1")) == 0
+
+
 def pytest_report_header(config):
     """The modes and the seed."""
     seed = config.getoption("hypothesis_seed")
@@ -98,7 +104,7 @@ def _interruptible():
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Of the cases of a test marked ``wide(n)`` each `n`-th is quick, and the others are slow; of a test with more than
-    eight cases each third, if it has no mark.
+    eight cases each third, if it has no mark. ``FUNCTRANS_TEST_SAMPLE=10`` keeps each tenth, by a hash of its name.
 
     Names of tests are the same in all workers: an address in one would stop them all.
     """
@@ -114,6 +120,7 @@ def pytest_collection_modifyitems(items):
         if seen[test] % step:
             item.add_marker(pytest.mark.slow)
         seen[test] += 1
+    items[:] = [item for item in items if _is_sampled(item.nodeid)]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -22,7 +22,7 @@ import functrans.numpy as fnp
 from functrans import errors, export, lax
 from functrans.api.encoding import decode_jaxpr, encode_jaxpr
 from functrans.lowering.llvm import backend, store
-from functrans.lowering.processor import LEVELS, host
+from functrans.lowering.processor import LEVELS, host, levels_of
 
 X = np.linspace(0.1, 2.0, 12).reshape(3, 4)
 Pair = collections.namedtuple("Pair", "first second")
@@ -127,6 +127,23 @@ def test_levels(path, cpu):
     np.testing.assert_allclose(loaded(X), elementwise(X), rtol=1e-13)
 
 
+def test_a_level_of_another_architecture(path, monkeypatch):
+    """None is written; one that such a machine wrote is compiled here."""
+    foreign = "armv8.2" if "x86-64" in LEVELS else "x86-64-v3"
+    with pytest.raises(ft.errors.ArgumentValueError, match=f"'{foreign}', a level of another architecture"):
+        export.save(path, elementwise, X, cpu=foreign)
+    with pytest.raises(ft.errors.ArgumentValueError, match=r"got 'i486'\n"):
+        export.save(path, elementwise, X, cpu="i486")
+    export.save(path, elementwise, X, cpu=next(iter(LEVELS)))
+    monkeypatch.setattr(export, "LEVELS", levels_of("aarch64" if "x86-64" in LEVELS else "x86_64"))
+    with pytest.warns(
+        RuntimeWarning, match=f"of the level {next(iter(LEVELS))}, and this one is of the arch"
+    ):
+        loaded = export.load(path)
+    np.testing.assert_allclose(loaded(X), elementwise(X), rtol=1e-13)
+
+
+@pytest.mark.skipif("x86-64" not in LEVELS, reason="looks for registers of x86-64")
 def test_levels_use_no_more_than_they_have(path):
     """An AVX-512 register has a name of its own, which no instruction of a v3 kernel encodes."""
     from functrans.lowering.backend import Options

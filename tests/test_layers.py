@@ -57,7 +57,7 @@ ROOMS = {
         "jax_modules",
         "as_jax",
     ],
-    10: ["__init__"],
+    10: ["__init__", "__main__"],
 }
 LEVEL = {room: level for level, rooms in ROOMS.items() for room in rooms}
 #: Inside of `lowering`, from the bottom to the top.

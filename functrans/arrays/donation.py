@@ -159,7 +159,11 @@ def modified(consumer: Consumer) -> Array:
 
 
 def _empty(x: Array, dtype: np.dtype) -> None:
+    # NumPy 2.5 frees there what a memoryview of the array still reads. It is freed when the array dies, as ever.
+    note = _word.from_address(id(x) + _EXPORTS) if EXPORTS_ARE_KNOWN else _word()
+    exports, note.value = note.value, 0
     np.ndarray.__setstate__(x, (1, (0,), dtype, False, b""))  # type: ignore[arg-type]
+    note.value = exports
 
 
 class _KeptMemory:
@@ -195,7 +199,7 @@ def _become(x: Array, kind: type) -> None:
 
 def _own_memory(x: Array) -> np.ndarray | None:
     """The memory of an Array, writable and in its shape, if nothing else refers to it."""
-    if not _EXPORTS_ARE_KNOWN or _was_exported(x):
+    if not EXPORTS_ARE_KNOWN or _was_exported(x):
         return None
     link = _base(x)
     while type(link) is np.ndarray:
@@ -217,7 +221,7 @@ def _own_memory(x: Array) -> np.ndarray | None:
 
 #: Where NumPy notes that an array was exported as a buffer (`_buffer_info`), after eight words of other fields.
 _EXPORTS = object.__basicsize__ + 64
-_word = ctypes.c_size_t.from_address
+_word = ctypes.c_size_t
 
 
 def _was_exported(x: np.ndarray) -> bool:
@@ -226,7 +230,7 @@ def _was_exported(x: np.ndarray) -> bool:
     Views and other exports refer to its memory, so they count in `_own_memory` as long as they live. A buffer refers to
     the object of which it was asked, and NumPy counts no buffers.
     """
-    return bool(_word(id(x) + _EXPORTS).value)
+    return bool(_word.from_address(id(x) + _EXPORTS).value)
 
 
 def _knows_exports() -> bool:
@@ -242,7 +246,7 @@ def _knows_exports() -> bool:
 
 
 #: Otherwise every donated Array is copied.
-_EXPORTS_ARE_KNOWN = _knows_exports()
+EXPORTS_ARE_KNOWN = _knows_exports()
 
 
 def _count_alone() -> int:

@@ -22,11 +22,12 @@ import numpy as np
 
 from ..runtime.config import config
 from ..runtime.guards import GUARD, fill, memory, words
+from ..runtime.libraries import c_libraries
 from .aval import Aval
 from .dtypes import INT64
 from .values import DTypeLike
 
-_libc = ctypes.CDLL(None)
+_libc = c_libraries()[0]
 _free, _malloc, _realloc = _libc.free, _libc.malloc, _libc.realloc
 _free.argtypes, _free.restype = [ctypes.c_void_p], None
 _malloc.argtypes, _malloc.restype = [ctypes.c_size_t], ctypes.c_void_p

@@ -21,7 +21,7 @@ from .. import errors
 from ..runtime.config import Config, config
 from ..runtime.float_warnings import at_users_line, watch_warnings
 from ..runtime.module_getattr import nearest_names
-from ..runtime.portable import Unportable
+from ..runtime.portable import Unportable, refuse_numba
 from ..runtime.unusual import unusual
 from .aval import PYTHON_NUMBERS, Aval, aval_of
 from .conversions import Conversions, last_refusal, refused
@@ -249,7 +249,10 @@ class Tracer(Conversions, OperatorMethods, Unportable):
     @property
     def _numba_type_(self) -> NoReturn:
         """Numba asks for it when a jitted function is called on the tracer."""
-        raise errors.NumbaTranslationError(
+        refuse_numba(self._not_compiled)
+
+    def _not_compiled(self) -> errors.NumbaTranslationError:
+        return errors.NumbaTranslationError(
             f"a function compiled by Numba was called on a traced value of type {self.aval}. Wrap it: "
             "functrans.numba_call(f), or decorate it with functrans.njit instead of numba.njit"
         )

@@ -5,7 +5,7 @@ truncated, damaged or replaced file counts as missing, and is removed. Nothing w
 written by a crash fails its checksum.
 
 The directory belongs to the user alone. It is opened once, and its owner and mode are checked after opening, so no one
-can replace it later.
+can replace it later. On Windows it must be in the user's profile.
 """
 
 from __future__ import annotations
@@ -116,6 +116,10 @@ class Disk:
                 raise UntrustedDirectoryError(
                     f"other users may write to {self.path} (mode {mode:o}); chmod 700 would make it private"
                 )
+        elif not _is_below_home(self.path):
+            raise UntrustedDirectoryError(
+                f"{self.path} is outside of your profile, so others may write to it"
+            )
 
     def _at(self, name: str) -> tuple[str, dict[str, Any]]:
         """A file of the opened directory, whatever its path means now."""
@@ -252,6 +256,16 @@ class Disk:
         for name, _, _ in files:
             self.remove(name)
         return len(files), sum(size for _, size, _ in files)
+
+
+def _is_below_home(path: str) -> bool:
+    """Whether a directory is in the user's profile, to which Windows admits no other user. Modes say nothing there."""
+    home, place = (os.path.normcase(os.path.realpath(p)) for p in (os.path.expanduser("~"), path))
+    return (
+        os.path.isabs(home)
+        and os.path.splitdrive(home)[0] == os.path.splitdrive(place)[0]
+        and (os.path.commonpath([home, place]) == home)
+    )
 
 
 def _foreign(status: os.stat_result) -> bool:

@@ -5,26 +5,45 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import re
+import subprocess
+import sys
 from dataclasses import dataclass
 
+from ..errors import ConfigError
 from ..runtime.libraries import llvm
 
-#: From the x86-64 psABI: the features that each level adds, as far as they matter to kernels.
-_ADDED = {
+#: The levels of each architecture: the features that each adds to the one before, as far as they matter to kernels.
+#: Those of x86-64 are from its psABI. On ARM the first is the base set; all Apple processors of macOS have the last.
+_X86 = {
     "x86-64": (),
     "x86-64-v2": ("sse4.2", "popcnt"),
     "x86-64-v3": ("avx", "avx2", "bmi2", "f16c", "fma", "movbe"),
     "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
 }
-_NAMES = list(_ADDED)
-#: The features of each level.
-LEVELS = {
-    name: frozenset(f for lower in _NAMES[: i + 1] for f in _ADDED[lower]) for i, name in enumerate(_NAMES)
+_ARM = {
+    "armv8.0": ("fp-armv8", "neon"),
+    "armv8.2": ("crc", "lse"),
+    "apple-m1": ("dotprod", "fullfp16"),
 }
+_LEVELS = {"x86_64": _X86, "AMD64": _X86, "aarch64": _ARM, "arm64": _ARM, "ARM64": _ARM}
+#: How LLVM is told of a level that is no name of a processor there.
+_AS_FLAGS = {"armv8.0": ("generic", ""), "armv8.2": ("generic", "+v8.2a")}
+#: The names of all levels, of whatever architecture.
+ALL_LEVELS = (*_X86, *_ARM)
 
-#: What every processor of an architecture has: macOS on ARM reports no features.
-_ARM = frozenset(("fp-armv8", "neon"))
-_BASE = {"aarch64": _ARM, "arm64": _ARM, "ARM64": _ARM}
+
+def levels_of(machine: str) -> dict[str, frozenset[str]]:
+    """The levels of an architecture, as `platform.machine` names it, with the features of each; none if unknown."""
+    added = _LEVELS.get(machine, {})
+    names = list(added)
+    return {
+        name: frozenset(f for lower in names[: i + 1] for f in added[lower]) for i, name in enumerate(names)
+    }
+
+
+#: Those of this machine.
+LEVELS = levels_of(platform.machine())
 
 
 @dataclass(frozen=True)
@@ -70,25 +89,58 @@ def processor(cpu: str = "native") -> Processor:
     cpu : str
         'native' or one of `LEVELS`. LLVM detects the native one; as in Numba, ``NUMBA_CPU_NAME`` and
         ``NUMBA_CPU_FEATURES`` override it.
+
+    Raises
+    ------
+    ConfigError
+        If ``NUMBA_CPU_NAME`` is no processor of this architecture.
     """
     if cpu in LEVELS:
-        return Processor(cpu, "", LEVELS[cpu])
-    name, flags = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
-    if flags is None and name in LEVELS:
-        return processor(name)
-    if flags is None and name == "generic":
-        flags = ""
+        name, flags = _AS_FLAGS.get(cpu, (cpu, ""))
+        return Processor(name, flags, LEVELS[cpu])
+    told, given = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
+    if given is None and told in LEVELS:
+        return processor(told)
     native = host()
-    flags = native.flags if flags is None else flags
-    has = frozenset(f[1:] for f in flags.split(",") if f.startswith("+"))
-    return Processor(name or native.name, flags, has)
+    if given is None and told in (None, native.name):
+        return native
+    if told not in (None, native.name, "generic", *LEVELS) and not _is_known(told):
+        raise ConfigError(
+            f"NUMBA_CPU_NAME: LLVM knows no processor {told!r} of the architecture {platform.machine()}. Unset it, or "
+            f"set it to one of {', '.join(LEVELS)}"
+        )
+    if given is None and told == "generic":
+        given = ""
+    name, more = _AS_FLAGS.get(told or "", (told or native.name, ""))
+    flags = native.flags if given is None else ",".join(filter(None, (more, given)))
+    has = {f[1:] for f in flags.split(",") if f.startswith("+")} | levels_of(platform.machine()).get(
+        "armv8.0", set()
+    )
+    return Processor(name, flags, frozenset(has))
 
 
 @functools.cache
 def host() -> Processor:
-    """The processor of this machine, as detected by LLVM."""
-    features = llvm.get_host_cpu_features()
-    has = frozenset(name for name, there in features.items() if there) | _BASE.get(
-        platform.machine(), frozenset()
-    )
-    return Processor(llvm.get_host_cpu_name(), features.flatten(), has)
+    """The processor of this machine, as detected by LLVM.
+
+    On macOS on ARM it detects a name and no features. What the name and the architecture imply is added: kernels would
+    otherwise do without fused multiply-add and without vectors of mathematical functions.
+    """
+    name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
+    has = {feature for feature, there in features.items() if there}
+    if levels_of(platform.machine()).keys() == _ARM.keys():
+        has |= levels_of(platform.machine())["apple-m1" if name.startswith("apple-m") else "armv8.0"]
+    return Processor(name, features.flatten(), frozenset(has))
+
+
+#: Prints the names of processors that LLVM knows for this system, to the channel of errors.
+_LIST = """import llvmlite.binding as llvm
+llvm.initialize_native_target()
+llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(cpu="help")"""
+
+
+def _is_known(name: str | None) -> bool:
+    """Whether LLVM knows a processor. Of an unknown one it would say so on the terminal, and compile for none."""
+    done = subprocess.run([sys.executable, "-c", _LIST], capture_output=True, text=True, check=False)
+    known = re.findall(r"^ +(\S+) +- Select the", done.stderr, re.MULTILINE)
+    return name in known if known else True

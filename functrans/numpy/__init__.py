@@ -137,7 +137,8 @@ s_, index_exp = np.s_, np.index_exp
 set_printoptions, get_printoptions, printoptions = np.set_printoptions, np.get_printoptions, np.printoptions
 iterable, errstate, save, savez = np.iterable, np.errstate, np.save, np.savez
 __array_api_version__ = np.__array_api_version__
-__array_namespace_info__ = np.__array_namespace_info__
+if hasattr(np, "__array_namespace_info__"):  # since NumPy 2.1
+    __array_namespace_info__ = np.__array_namespace_info__
 
 __all__ = [
     name

@@ -1,7 +1,10 @@
-"""Libraries that load on first use, so that ``import functrans`` does not wait for them."""
+"""Libraries that load on first use, so that ``import functrans`` does not wait for them, and those of C functions."""
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import sys
 from typing import Any
 
 from .module_getattr import lazy_import
@@ -12,3 +15,25 @@ llvmlite: Any = lazy_import("llvmlite")
 ml_dtypes: Any = lazy_import("ml_dtypes")
 numba: Any = lazy_import("numba")
 scipy: Any = lazy_import("scipy")
+
+#: On Windows a process has no common table of functions. These have C's, Python's, the system's and the compiler's. C's
+#: stand first: an older C library that some library loaded has a heap of its own.
+_ON_WINDOWS = ("ucrtbase", "kernel32", "ntdll")
+
+
+@functools.cache
+def c_libraries() -> tuple[ctypes.CDLL, ...]:
+    """Where the functions of C and of Python are, in the order in which to look."""
+    if sys.platform != "win32":
+        return (ctypes.CDLL(None),)
+    c, *others = [ctypes.CDLL(name) for name in _ON_WINDOWS]
+    return c, ctypes.pythonapi, *others
+
+
+def c_address(name: str) -> int | None:
+    """The address of a function; None if no library has it."""
+    for library in c_libraries():
+        found = getattr(library, name, None)
+        if found is not None:
+            return ctypes.cast(found, ctypes.c_void_p).value
+    return None

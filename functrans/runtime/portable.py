@@ -162,7 +162,10 @@ class Transformed(Portable):
     @property
     def _numba_type_(self) -> NoReturn:
         """Numba asks for it where code that it compiles calls the function."""
-        raise NumbaTranslationError(
+        refuse_numba(self._not_compiled)
+
+    def _not_compiled(self) -> NumbaTranslationError:
+        return NumbaTranslationError(
             f"code compiled by Numba calls {self._made_by} of {in_words(self._fun)}, which is not compiled: make it "
             f"with functrans.jit, as jit({self._made_by}(f))"
         )
@@ -200,3 +203,13 @@ def in_words(fun: Any) -> str:
     if not isinstance(name, str):
         return type(fun).__name__
     return f"{owner.__name__}.{name}" if isinstance(owner, type) else name
+
+
+def refuse_numba(why: Callable[[], Exception]) -> NoReturn:
+    """What the attribute ``_numba_type_`` of an object does that Numba cannot take: it raises an error that says so.
+
+    Numba's C code looks for the attribute first, and lets no exception but AttributeError pass: since 3.13, Python
+    prints the others and ignores them. Then Numba's Python code reads it, and raises what it meets.
+    """
+    reader = sys._getframe(2).f_globals.get("__name__", "")
+    raise why() if reader.startswith("numba.") else AttributeError("_numba_type_")

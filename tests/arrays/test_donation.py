@@ -150,7 +150,7 @@ def test_results_take_the_memory_again_when_the_export_is_gone(name):
 
 
 def test_everything_is_copied_where_exports_are_not_known(monkeypatch):
-    monkeypatch.setattr(donation, "_EXPORTS_ARE_KNOWN", False)
+    monkeypatch.setattr(donation, "EXPORTS_ARE_KNOWN", False)
     step = ft.jit(lambda x: x * 1.5 + 1.0, donate_argnums=0)
     x = fnp.arange(16.0)
     held = memoryview(x)
@@ -161,4 +161,4 @@ def test_everything_is_copied_where_exports_are_not_known(monkeypatch):
 
 
 def test_numpys_note_of_exports_is_known_here():
-    assert donation._EXPORTS_ARE_KNOWN
+    assert donation.EXPORTS_ARE_KNOWN

@@ -9,10 +9,12 @@ exception; see `jitted_tables`, which also describes the words.
 
 from __future__ import annotations
 
+import ctypes
 import functools
+from collections.abc import Callable
 
 from ...lowering.llvm.c.native_call import ARRAY_DATA, TUPLE_ITEMS
-from ...lowering.llvm.objects import LoadedCode, compile_object
+from ...lowering.llvm.objects import LoadedCode, compile_object, keep_for_ever
 from ...lowering.llvm.store import obtain
 from ...lowering.llvm.symbols import load
 from ...lowering.processor import processor
@@ -85,6 +87,14 @@ answer:
   %n = call i64 @number(ptr %object)
   call void @PyGILState_Release(i32 %gil)
   ret i64 %n
+}
+"""
+
+#: Puts an entry at the head of a list: what was written to it before is seen by whoever finds it there.
+_PUBLISH = """
+define void @functrans.publish(ptr %place, i64 %entry) {
+  store atomic i64 %entry, ptr %place release, align 8
+  ret void
 }
 """
 
@@ -330,8 +340,17 @@ _SMALL = 1024
 
 @functools.cache
 def helper(name: str) -> LoadedCode:
-    """One of the functions `HELPERS`."""
+    """One of the functions `HELPERS`, or ``publish(place, entry)``."""
     return undisturbed(_compiled, name)
+
+
+@functools.cache
+def publisher() -> Callable[[int, int], None]:
+    """A function that stores the address of an entry at a place in a table, as a release."""
+    code = helper("publish")
+    publish = ctypes.PYFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)(code.address)
+    keep_for_ever(code)
+    return publish
 
 
 def _compiled(name: str) -> LoadedCode:
@@ -339,6 +358,8 @@ def _compiled(name: str) -> LoadedCode:
         text = _FIND.format(multiplier=MULTIPLIER, buckets=BUCKETS)
     elif name == "refuse":
         text = _REFUSE
+    elif name == "publish":
+        text = _PUBLISH
     else:
         text = _RUN.format(
             fields="\n".join([line for i, f in enumerate(FIELDS) for line in _field(i, f)]),

@@ -25,7 +25,7 @@ from ...lowering.run.executable import compile_jaxpr
 from ...lowering.run.native import ALIGNMENT, BufferPlace, NativeProgram, native_program
 from .arguments import CallTypes, memory, result_leaves, result_type
 from .errors import hold
-from .helpers import BUCKETS, FIELDS, HELPERS, IN_ORDER, MULTIPLIER, NATIVE, PYTHON, helper
+from .helpers import BUCKETS, FIELDS, HELPERS, IN_ORDER, MULTIPLIER, NATIVE, PYTHON, helper, publisher
 
 #: How a place is written: the number of a base, and an offset from it. The bases are the words that hold the data
 #: pointers, those that hold the pointers of scratch memory, and zero.
@@ -130,8 +130,7 @@ class CallTable:
                 bucket = 1 + functools.reduce(lambda h, n: h * MULTIPLIER + n, sizes, 0) % BUCKETS
                 entry.words[0] = self._words[bucket]
                 self._entries[sizes] = entry
-                with _publishing:  # a lock is a memory barrier: the entry is complete before it is seen
-                    self._words[bucket] = entry.address
+                publisher()(self.address + 8 * bucket, entry.address)
         return entry.address
 
     def _new(self, sizes: tuple[int, ...]) -> SizedEntry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,11 @@ from .function import KernelFunction
 from .interrupts import NEEDED_BY_HOST
 from .maths.choice import PURE
 
-#: The types in which C returns complex numbers, by size in bytes (except on Windows).
-COMPLEX = {
-    16: "{ double, double }",
-    8: "<2 x float>" if platform.machine() in ("x86_64", "AMD64") else "{ float, float }",
-}
+_X86 = platform.machine() in ("x86_64", "AMD64")
+#: On Windows on x86-64, C writes complex doubles to memory that the caller names, and reads them there.
+_IN_MEMORY = _X86 and sys.platform == "win32"
+#: The types in which complex numbers are returned, by size in bytes.
+COMPLEX = {16: "{ double, double }", 8: "<2 x float>" if _X86 else "{ float, float }"}
 _GUARDS = f"<{GUARD // 8} x i64>"
 _WORDS = f"<{', '.join([f'i64 {WORD}'] * (GUARD // 8))}>"
 #: Enlarges a pool: to twice its size, as far as the limit allows. The guards work as in `core.tape.reserve`.
@@ -124,10 +125,10 @@ def routine(fn: KernelFunction, s: ir.Call) -> None:
         name += NOT_OWN
     fn.symbols.add(name)
     args = [f"ptr {_pass_by_address(fn, a)}" for a in s.args]
-    if s.value is None:
-        t = "void"
-    else:
-        t = COMPLEX[s.value.dtype.itemsize] if s.value.dtype.kind == "c" else ops.llvm_type(s.value.dtype)
+    if s.value is not None and s.value.dtype.kind == "c":
+        fn.values[s.value] = _complex_result(fn, name, args, s.value.dtype.itemsize)
+        return
+    t = "void" if s.value is None else ops.llvm_type(s.value.dtype)
     fn.globals[name] = f"declare {t} @{name}({', '.join(['ptr'] * len(args))})"
     code = f"call {t} @{name}({', '.join(args)})"
     if s.value is None:
@@ -167,11 +168,35 @@ def _complex_by_address(fn: KernelFunction, pair: tuple[Any, Any]) -> str:
 
 
 def c_function(fn: KernelFunction, name: str, args: list[str]) -> str:
-    """A C function of complex doubles, whose parts travel in separate registers."""
+    """A C function of complex doubles, whose parts travel in separate registers, or in memory."""
     ours = C_PREFIX + name
     fn.symbols.add(ours)
-    fn.globals[ours] = f"declare {COMPLEX[16]} @{ours}({', '.join(['double'] * len(args))})"
-    return fn.new(f"call {COMPLEX[16]} @{ours}({', '.join(f'double {a}' for a in args)}){PURE}")
+    if not _IN_MEMORY:
+        return _complex_result(fn, ours, [f"double {a}" for a in args], 16, PURE)
+    slots = []
+    for parts in zip(args[::2], args[1::2], strict=True):
+        slots.append(fn.alloca("[2 x double]"))
+        for i, part in enumerate(parts):
+            place = fn.new(f"getelementptr double, ptr {slots[-1]}, i64 {i}")
+            fn.lines.append(f"  store double {part}, ptr {place}")
+    return _complex_result(fn, ours, [f"ptr {slot}" for slot in slots], 16)
+
+
+def _complex_result(fn: KernelFunction, name: str, args: list[str], nbytes: int, attributes: str = "") -> str:
+    """The complex number that a C function returns."""
+    t = COMPLEX[nbytes]
+    returned = f"ptr sret({t})"
+    kinds = [a.partition(" ")[0] for a in args]
+    if _IN_MEMORY and nbytes == 16:
+        fn.globals[name] = f"declare void @{name}({', '.join([returned, *kinds])})"
+        slot = fn.alloca(t)
+        fn.lines.append(f"  call void @{name}({', '.join([f'{returned} {slot}', *args])})")
+        return fn.new(f"load {t}, ptr {slot}")
+    # Half of the memory of a complex double: it is returned as an integer.
+    raw = "i64" if _IN_MEMORY else t
+    fn.globals[name] = f"declare {raw} @{name}({', '.join(kinds)})"
+    number = fn.new(f"call {raw} @{name}({', '.join(args)}){attributes}")
+    return fn.new(f"bitcast {raw} {number} to {t}") if _IN_MEMORY else number
 
 
 def part_of(fn: KernelFunction, x: str, dtype: np.dtype, imag: bool) -> str:

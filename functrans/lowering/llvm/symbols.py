@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import sys
 
-from ...runtime.libraries import llvm
+from ...runtime.libraries import c_address, llvm
 from ..blas import (
     C_PREFIX,
     GET_THREADS,
@@ -66,16 +67,14 @@ def is_in_process(name: str) -> bool:
 def _in_process(name: str) -> int | None:
     if name.startswith("_ZGV"):
         has_libmvec()  # loads it
-    location = llvm.address_of_symbol(name)
-    if location is None:  # until the first kernel is loaded, LLVM does not search the process itself
-        with contextlib.suppress(AttributeError):
-            return ctypes.cast(getattr(_process(), name), ctypes.c_void_p).value
-    return location
+    if sys.platform == "win32":
+        return ctypes.addressof(_USES_FLOATS) if name == "_fltused" else c_address(name)
+    # Until the first kernel is loaded, LLVM does not search the process itself.
+    return llvm.address_of_symbol(name) or c_address(name)
 
 
-@functools.cache
-def _process() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
+#: Code for Windows that computes with floating-point numbers refers to a variable of this name, and reads it never.
+_USES_FLOATS = ctypes.c_int(0x9875)
 
 
 @functools.cache

@@ -16,6 +16,7 @@ from ..backend import DEFAULT_OPTIONS, Backend, Code, Options, Run, UnsupportedK
 from ..llvm.backend import LLVM
 from ..loops import ir
 from ..loops.builder import StatementBuilder
+from ..processor import processor
 from ..python.backend import Njit, Plain
 from ..python.emit import emit_python
 from .checked import checked
@@ -110,12 +111,17 @@ def compile_kernel(kernel: ir.Kernel, options: Options = DEFAULT_OPTIONS, text: 
 
 # --- the self-test -------------------------------------------------------------------------------------
 
-_best: list[Backend] = []
+_best: list[tuple[Backend, str]] = []
 _best_lock = new_lock()
 
 
 def best_backend() -> Backend:
     """The first backend that computes correct values on this machine; tested once per process."""
+    return best_backend_and_reason()[0]
+
+
+def best_backend_and_reason() -> tuple[Backend, str]:
+    """The backend, and the reason why it is not the first of `BACKENDS`; empty if it is."""
     if not _best:
         with _best_lock:
             if not _best:
@@ -123,7 +129,8 @@ def best_backend() -> Backend:
     return _best[0]
 
 
-def _find_best() -> Backend:
+def _find_best() -> tuple[Backend, str]:
+    processor()  # a wrong NUMBA_CPU_NAME is an error, and no reason for another backend
     reason = ""
     for backend in BACKENDS[:-1]:
         try:
@@ -139,9 +146,9 @@ def _find_best() -> Backend:
             f"kernels cannot be compiled through LLVM here ({reason}); they use the slower backend "
             f"'{backend.name}'",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    return backend
+    return backend, reason
 
 
 def self_test(backend: Backend) -> None:

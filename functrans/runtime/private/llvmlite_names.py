@@ -23,6 +23,11 @@ def free_passes(passes: Any) -> None:
         passes.detach()
 
 
+def frees_passes() -> bool:
+    """Whether llvmlite has the function that frees a pass manager."""
+    return _free_function() is not None
+
+
 @functools.cache
 def _free_function() -> Callable[[Any], None] | None:
     try:

@@ -259,7 +259,7 @@ def test_strict_kernels_do_not_contract():
 
 
 def test_memory_layout_is_as_assumed():
-    assert native_call._fields_are_known()
+    assert native_call.fields_are_known()
 
 
 def nest(*extents):

@@ -41,7 +41,7 @@ ARRAY_DATA = object.__basicsize__
 #: The classes of arrays that `matcher` treats as equal.
 ARRAYS = (np.ndarray, Array)
 
-#: Where CPython keeps an object's type and the size of a tuple, and NumPy the parts of an array (`_fields_are_known`).
+#: Where CPython keeps an object's type and the size of a tuple, and NumPy the parts of an array (`fields_are_known`).
 _OFFSETS = {
     "type": ARRAY_DATA - 8, "size": ARRAY_DATA, "items": TUPLE_ITEMS, "data": ARRAY_DATA,
     "ndim": ARRAY_DATA + 8, "shape": ARRAY_DATA + 16, "strides": ARRAY_DATA + 24, "dtype": ARRAY_DATA + 40,
@@ -101,7 +101,7 @@ def matcher(leaves: Sequence[Value]) -> Callable[[tuple[Any, ...]], bool] | None
     callable or None
         None if the memory layout of arrays is not the known one.
     """
-    if not _fields_are_known():
+    if not fields_are_known():
         return None
     words: list[int] = [len(leaves)]
     for x in leaves:
@@ -128,7 +128,7 @@ def result_maker(results: Sequence[tuple[type, np.dtype, tuple[int, ...]]]) -> C
         It returns the array, or a tuple of several. None if the memory layout of arrays, or NumPy's table of
         functions, is not the known one.
     """
-    table = c_functions() if _fields_are_known() else None
+    table = c_functions() if fields_are_known() else None
     if table is None:
         return None
     are_large = [math.prod(shape) * dtype.itemsize >= LEAST for _, dtype, shape in results]
@@ -155,7 +155,7 @@ def layout_is_known() -> bool:
 
 
 @functools.cache
-def _fields_are_known() -> bool:
+def fields_are_known() -> bool:
     """Whether arrays store their class, axes, extents, dtype and flags where `matcher` expects them, too."""
     if not layout_is_known():
         return False

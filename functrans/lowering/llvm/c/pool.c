@@ -28,8 +28,11 @@ Ordering of memory, in short:
 /* `OVERWRITTEN` and `PENDING` of `lowering/loops/ir.py`. */
 #define OVERWRITTEN ((int64_t)1 << 62)
 #define PENDING INT64_MIN
-/* Turns of a worker's loop before it sleeps, and of the loop in which the others are waited for: about 20 us. */
-#define SPINS 1000
+/* Nanoseconds that a worker looks for a job before it sleeps, and that the owner looks whether the others are done. It is
+time, and not a number of turns: what a processor makes of the hint that a loop spins takes from one cycle to 140. */
+#define SPIN 25000
+/* Turns between two readings of the clock. */
+#define TURNS 16
 /* Nanoseconds of work that are not worth waking a worker. */
 #define SHORT 40000
 /* Nanoseconds between two looks at the signals while others work. */
@@ -179,12 +182,28 @@ static void leave(void) {
   pthread_mutex_unlock(&mutex);
 }
 
+static int64_t now(void) {
+  struct time time;
+  clock_gettime(clock_monotonic, &time);
+  return time.seconds * SECOND + time.nanoseconds;
+}
+
+/* Look for the time that spinning pays until a number is one, or is not it; returns whether that came. As an acquire it
+takes over what was written before the number. */
+static bool soon(_Atomic int64_t *place, int64_t number, bool equal) {
+  int64_t end = now() + SPIN;
+  do {
+    for (int64_t turn = 0; turn < TURNS; ++turn) {
+      if ((atomic_load_explicit(place, SEQUENTIAL) == number) == equal) return true;
+      spinning();
+    }
+  } while (now() < end);
+  return false;
+}
+
 /* Wait for another generation than one: spin, then sleep. */
 static void await_job(int64_t seen) {
-  for (int64_t turn = 0; turn < SPINS; ++turn) {
-    if (atomic_load_explicit(&generation, SEQUENTIAL) != seen) return;
-    spinning();
-  }
+  if (soon(&generation, seen, false)) return;
   pthread_mutex_lock(&mutex);
   /* Sequential, with `generation`: here "asleep, then is there a job?", in `announce` "a job, then is one asleep?". */
   atomic_fetch_add_explicit(&sleepers, 1, SEQUENTIAL);
@@ -253,11 +272,7 @@ static __attribute__((noinline)) void hire(int64_t wanted) {
 
 /* Wait until no worker is inside, and look at the signals from time to time. */
 static __attribute__((noinline)) void await_workers(poll_function *poll, int64_t *last) {
-  for (int64_t turn = 0; turn < SPINS; ++turn) {
-    /* As an acquire it also takes over what the chunks wrote. */
-    if (!atomic_load_explicit(&inside, SEQUENTIAL)) return;
-    spinning();
-  }
+  if (soon(&inside, 0, true)) return;
   for (;;) {
     pthread_mutex_lock(&mutex);
     atomic_store_explicit(&waiting, 1, SEQUENTIAL); /* then look again: see `leave` */
@@ -288,12 +303,6 @@ static void announce(void) {
   pthread_mutex_lock(&mutex);
   pthread_cond_broadcast(&work);
   pthread_mutex_unlock(&mutex);
-}
-
-static int64_t now(void) {
-  struct time time;
-  clock_gettime(clock_monotonic, &time);
-  return time.seconds * SECOND + time.nanoseconds;
 }
 
 /* Run a job of some chunks, at least one, with a team of threads; returns the status. To probe is to measure the first

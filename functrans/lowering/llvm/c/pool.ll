@@ -354,75 +354,99 @@ cleanup22:
 
 define internal fastcc void @await_workers(ptr %poll, ptr %last) {
 entry:
+  %time.i10.i = alloca %struct.time, align 8
+  %time.i.i = alloca %struct.time, align 8
   %time = alloca %struct.time, align 8
-  br label %for.body
+  %0 = load i32, ptr @functrans.clock_monotonic, align 4
+  %call.i.i = call i32 @clock_gettime(i32 %0, ptr %time.i.i)
+  %1 = load i64, ptr %time.i.i, align 8
+  %mul.i.i = mul nsw i64 %1, 1000000000
+  %nanoseconds.i.i = getelementptr inbounds nuw i8, ptr %time.i.i, i64 8
+  %2 = load i64, ptr %nanoseconds.i.i, align 8
+  %add.i.i = add i64 %2, 25000
+  %add.i = add i64 %add.i.i, %mul.i.i
+  %nanoseconds.i13.i = getelementptr inbounds nuw i8, ptr %time.i10.i, i64 8
+  br label %for.body.i
 
-for.body:
-  %turn.030 = phi i64 [ 0, %entry ], [ %inc, %if.end ]
-  %0 = load atomic i64, ptr @inside seq_cst, align 64
-  %tobool.not = icmp eq i64 %0, 0
-  br i1 %tobool.not, label %return, label %if.end
+for.body.i:
+  %turn.018.i = phi i64 [ 0, %entry ], [ %turn.018.i.be, %for.body.i.backedge ]
+  %3 = load atomic i64, ptr @inside seq_cst, align 64
+  %.not = icmp eq i64 %3, 0
+  br i1 %.not, label %return, label %if.end.i
 
-if.end:
+if.end.i:
   call void @functrans.spinning()
-  %inc = add nuw nsw i64 %turn.030, 1
-  %exitcond = icmp eq i64 %inc, 1000
-  br i1 %exitcond, label %for.cond1.preheader, label %for.body
+  %inc.i = add nuw nsw i64 %turn.018.i, 1
+  %exitcond.not.i = icmp eq i64 %inc.i, 16
+  br i1 %exitcond.not.i, label %do.cond.i, label %for.body.i.backedge
 
-for.cond1.preheader:
+for.body.i.backedge:
+  %turn.018.i.be = phi i64 [ %inc.i, %if.end.i ], [ 0, %do.cond.i ]
+  br label %for.body.i
+
+do.cond.i:
+  %call.i11.i = call i32 @clock_gettime(i32 %0, ptr %time.i10.i)
+  %4 = load i64, ptr %time.i10.i, align 8
+  %mul.i12.i = mul nsw i64 %4, 1000000000
+  %5 = load i64, ptr %nanoseconds.i13.i, align 8
+  %add.i14.i = add nsw i64 %mul.i12.i, %5
+  %cmp6.i = icmp slt i64 %add.i14.i, %add.i
+  br i1 %cmp6.i, label %for.body.i.backedge, label %for.cond.preheader
+
+for.cond.preheader:
   %nanoseconds = getelementptr inbounds nuw i8, ptr %time, i64 8
-  br label %for.cond1
+  br label %for.cond
 
-for.cond1:
-  %call = call i32 @pthread_mutex_lock(ptr @mutex)
+for.cond:
+  %call1 = call i32 @pthread_mutex_lock(ptr @mutex)
   store atomic i32 1, ptr @waiting seq_cst, align 64
-  %1 = load atomic i64, ptr @inside seq_cst, align 64
-  %tobool3.not = icmp eq i64 %1, 0
-  br i1 %tobool3.not, label %if.end13, label %if.then4
+  %6 = load atomic i64, ptr @inside seq_cst, align 64
+  %tobool.not = icmp eq i64 %6, 0
+  br i1 %tobool.not, label %if.end9, label %if.then2
 
-if.then4:
-  %call5 = call i32 @clock_gettime(i32 0, ptr %time)
-  %2 = load i64, ptr %nanoseconds, align 8
-  %add = add nsw i64 %2, 20000000
+if.then2:
+  %call3 = call i32 @clock_gettime(i32 0, ptr %time)
+  %7 = load i64, ptr %nanoseconds, align 8
+  %add = add nsw i64 %7, 20000000
   store i64 %add, ptr %nanoseconds, align 8
-  %cmp7 = icmp sgt i64 %2, 979999999
-  br i1 %cmp7, label %if.then8, label %if.end11
+  %cmp = icmp sgt i64 %7, 979999999
+  br i1 %cmp, label %if.then5, label %if.end7
 
-if.then8:
-  %3 = load i64, ptr %time, align 8
-  %inc9 = add nsw i64 %3, 1
-  store i64 %inc9, ptr %time, align 8
-  %sub = add nsw i64 %2, -980000000
+if.then5:
+  %8 = load i64, ptr %time, align 8
+  %inc = add nsw i64 %8, 1
+  store i64 %inc, ptr %time, align 8
+  %sub = add nsw i64 %7, -980000000
   store i64 %sub, ptr %nanoseconds, align 8
-  br label %if.end11
+  br label %if.end7
 
-if.end11:
-  %call12 = call i32 @pthread_cond_timedwait(ptr @done, ptr @mutex, ptr %time)
-  br label %if.end13
+if.end7:
+  %call8 = call i32 @pthread_cond_timedwait(ptr @done, ptr @mutex, ptr %time)
+  br label %if.end9
 
-if.end13:
+if.end9:
   store atomic i32 0, ptr @waiting seq_cst, align 64
-  %call15 = call i32 @pthread_mutex_unlock(ptr @mutex)
-  %4 = load atomic i64, ptr @inside seq_cst, align 64
-  %tobool17.not = icmp eq i64 %4, 0
-  br i1 %tobool17.not, label %return, label %if.end19
+  %call11 = call i32 @pthread_mutex_unlock(ptr @mutex)
+  %9 = load atomic i64, ptr @inside seq_cst, align 64
+  %tobool13.not = icmp eq i64 %9, 0
+  br i1 %tobool13.not, label %return, label %if.end15
 
-if.end19:
-  %5 = load atomic i32, ptr @stop monotonic, align 64
-  %tobool21.not = icmp eq i32 %5, 0
-  br i1 %tobool21.not, label %land.lhs.true, label %for.cond1.backedge
+if.end15:
+  %10 = load atomic i32, ptr @stop monotonic, align 64
+  %tobool17.not = icmp eq i32 %10, 0
+  br i1 %tobool17.not, label %land.lhs.true, label %for.cond.backedge
 
 land.lhs.true:
-  %call22 = call i1 %poll(ptr %last)
-  br i1 %call22, label %if.then23, label %for.cond1.backedge
+  %call18 = call i1 %poll(ptr %last)
+  br i1 %call18, label %if.then19, label %for.cond.backedge
 
-if.then23:
-  %6 = atomicrmw or ptr @status, i64 -9223372036854775808 monotonic, align 64
+if.then19:
+  %11 = atomicrmw or ptr @status, i64 -9223372036854775808 monotonic, align 64
   store atomic i32 1, ptr @stop monotonic, align 64
-  br label %for.cond1.backedge
+  br label %for.cond.backedge
 
-for.cond1.backedge:
-  br label %for.cond1
+for.cond.backedge:
+  br label %for.cond
 
 return:
   ret void
@@ -446,18 +470,23 @@ declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 
 define internal ptr @worker(ptr %argument) {
 entry:
+  %time.i10.i.i = alloca %struct.time, align 8
+  %time.i.i.i = alloca %struct.time, align 8
   %0 = ptrtoint ptr %argument to i64
   %1 = load i64, ptr @key, align 8
   %call = call i32 @pthread_setspecific(i64 %1, ptr %argument)
+  %2 = load i32, ptr @functrans.clock_monotonic, align 4
+  %nanoseconds.i.i.i = getelementptr inbounds nuw i8, ptr %time.i.i.i, i64 8
+  %nanoseconds.i13.i.i = getelementptr inbounds nuw i8, ptr %time.i10.i.i, i64 8
   br label %for.cond
 
 for.cond:
-  %2 = load atomic i64, ptr @generation seq_cst, align 64
-  %3 = atomicrmw add ptr @inside, i64 1 seq_cst, align 64
-  %4 = load atomic i32, ptr @open seq_cst, align 64
-  %tobool.not = icmp ne i32 %4, 0
-  %5 = load i64, ptr @job.3, align 8
-  %cmp = icmp sgt i64 %5, %0
+  %3 = load atomic i64, ptr @generation seq_cst, align 64
+  %4 = atomicrmw add ptr @inside, i64 1 seq_cst, align 64
+  %5 = load atomic i32, ptr @open seq_cst, align 64
+  %tobool.not = icmp ne i32 %5, 0
+  %6 = load i64, ptr @job.3, align 8
+  %cmp = icmp sgt i64 %6, %0
   %or.cond = select i1 %tobool.not, i1 %cmp, i1 false
   br i1 %or.cond, label %if.then, label %if.end
 
@@ -466,52 +495,71 @@ if.then:
   br label %if.end
 
 if.end:
-  %6 = atomicrmw sub ptr @inside, i64 1 seq_cst, align 64
-  %cmp.not.i = icmp eq i64 %6, 1
-  br i1 %cmp.not.i, label %if.end.i, label %for.body.i.preheader
+  %7 = atomicrmw sub ptr @inside, i64 1 seq_cst, align 64
+  %cmp.not.i = icmp eq i64 %7, 1
+  br i1 %cmp.not.i, label %if.end.i, label %leave.exit
 
 if.end.i:
-  %7 = load atomic i32, ptr @waiting seq_cst, align 64
-  %tobool.not.i = icmp eq i32 %7, 0
-  br i1 %tobool.not.i, label %for.body.i.preheader, label %if.end3.i
+  %8 = load atomic i32, ptr @waiting seq_cst, align 64
+  %tobool.not.i = icmp eq i32 %8, 0
+  br i1 %tobool.not.i, label %leave.exit, label %if.end3.i
 
 if.end3.i:
   %call.i = call i32 @pthread_mutex_lock(ptr @mutex)
   %call4.i = call i32 @pthread_cond_signal(ptr @done)
   %call5.i = call i32 @pthread_mutex_unlock(ptr @mutex)
-  br label %for.body.i.preheader
+  br label %leave.exit
 
-for.body.i.preheader:
-  br label %for.body.i
+leave.exit:
+  %call.i.i.i = call i32 @clock_gettime(i32 %2, ptr %time.i.i.i)
+  %9 = load i64, ptr %time.i.i.i, align 8
+  %mul.i.i.i = mul nsw i64 %9, 1000000000
+  %10 = load i64, ptr %nanoseconds.i.i.i, align 8
+  %add.i.i.i = add i64 %10, 25000
+  %add.i.i = add i64 %add.i.i.i, %mul.i.i.i
+  br label %for.body.i.i
 
-for.body.i:
-  %turn.012.i = phi i64 [ %inc.i, %if.end.i5 ], [ 0, %for.body.i.preheader ]
-  %8 = load atomic i64, ptr @generation seq_cst, align 64
-  %cmp1.not.i = icmp eq i64 %8, %2
-  br i1 %cmp1.not.i, label %if.end.i5, label %for.cond.backedge
+for.body.i.i:
+  %turn.018.i.i = phi i64 [ 0, %leave.exit ], [ %turn.018.i.i.be, %for.body.i.i.backedge ]
+  %11 = load atomic i64, ptr @generation seq_cst, align 64
+  %.not.i = icmp eq i64 %11, %3
+  br i1 %.not.i, label %if.end.i.i, label %for.cond.backedge
+
+if.end.i.i:
+  call void @functrans.spinning()
+  %inc.i.i = add nuw nsw i64 %turn.018.i.i, 1
+  %exitcond.not.i.i = icmp eq i64 %inc.i.i, 16
+  br i1 %exitcond.not.i.i, label %do.cond.i.i, label %for.body.i.i.backedge
+
+for.body.i.i.backedge:
+  %turn.018.i.i.be = phi i64 [ %inc.i.i, %if.end.i.i ], [ 0, %do.cond.i.i ]
+  br label %for.body.i.i
+
+do.cond.i.i:
+  %call.i11.i.i = call i32 @clock_gettime(i32 %2, ptr %time.i10.i.i)
+  %12 = load i64, ptr %time.i10.i.i, align 8
+  %mul.i12.i.i = mul nsw i64 %12, 1000000000
+  %13 = load i64, ptr %nanoseconds.i13.i.i, align 8
+  %add.i14.i.i = add nsw i64 %mul.i12.i.i, %13
+  %cmp6.i.i = icmp slt i64 %add.i14.i.i, %add.i.i
+  br i1 %cmp6.i.i, label %for.body.i.i.backedge, label %if.end.i5
 
 if.end.i5:
-  call void @functrans.spinning()
-  %inc.i = add nuw nsw i64 %turn.012.i, 1
-  %exitcond.i = icmp eq i64 %inc.i, 1000
-  br i1 %exitcond.i, label %for.end.i, label %for.body.i
-
-for.end.i:
-  %call.i6 = call i32 @pthread_mutex_lock(ptr @mutex)
-  %9 = atomicrmw add ptr @sleepers, i64 1 seq_cst, align 64
-  %10 = load atomic i64, ptr @generation seq_cst, align 64
-  %cmp414.i = icmp eq i64 %10, %2
-  br i1 %cmp414.i, label %while.body.i, label %while.end.i
+  %call1.i = call i32 @pthread_mutex_lock(ptr @mutex)
+  %14 = atomicrmw add ptr @sleepers, i64 1 seq_cst, align 64
+  %15 = load atomic i64, ptr @generation seq_cst, align 64
+  %cmp8.i = icmp eq i64 %15, %3
+  br i1 %cmp8.i, label %while.body.i, label %while.end.i
 
 while.body.i:
-  %call5.i7 = call i32 @pthread_cond_wait(ptr @work, ptr @mutex)
-  %11 = load atomic i64, ptr @generation seq_cst, align 64
-  %cmp4.i = icmp eq i64 %11, %2
-  br i1 %cmp4.i, label %while.body.i, label %while.end.i
+  %call3.i = call i32 @pthread_cond_wait(ptr @work, ptr @mutex)
+  %16 = load atomic i64, ptr @generation seq_cst, align 64
+  %cmp.i = icmp eq i64 %16, %3
+  br i1 %cmp.i, label %while.body.i, label %while.end.i
 
 while.end.i:
-  %12 = atomicrmw sub ptr @sleepers, i64 1 seq_cst, align 64
-  %call8.i = call i32 @pthread_mutex_unlock(ptr @mutex)
+  %17 = atomicrmw sub ptr @sleepers, i64 1 seq_cst, align 64
+  %call6.i = call i32 @pthread_mutex_unlock(ptr @mutex)
   br label %for.cond.backedge
 
 for.cond.backedge:
@@ -528,9 +576,9 @@ declare i32 @pthread_cond_signal(ptr)
 
 declare i32 @pthread_mutex_unlock(ptr)
 
-declare void @functrans.spinning()
-
 declare i32 @pthread_cond_wait(ptr, ptr)
+
+declare void @functrans.spinning()
 
 declare i32 @pthread_cond_broadcast(ptr)
 

@@ -30,10 +30,11 @@ from .texts import text_of
 
 #: The names under which kernels call it: run a job; whether a thread is a worker (0: no, 1: yes, 2: that must stop).
 RUN, ROLE = "functrans.run_chunks", "functrans.role"
-#: The processor's hint that a loop spins: its declaration and its call.
+#: The processor's hint that a loop spins: its declaration and its call. On ARM it is a barrier of instructions, which
+#: takes some ten cycles: YIELD does nothing on most of its processors.
 _PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
-    "arm64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
+    "arm64": ("declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)"),
 }
 _PAUSES["AMD64"], _PAUSES["aarch64"] = _PAUSES["x86_64"], _PAUSES["arm64"]
 _MAC = sys.platform == "darwin"

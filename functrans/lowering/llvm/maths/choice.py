@@ -15,11 +15,13 @@ Strict kernels use only 4.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 
 from ....passes import scalar_functions
+from ....runtime.libraries import llvm
 from ...blas import C_PREFIX
 from ...processor import Processor
 from ..ops import llvm_type
@@ -117,7 +119,8 @@ class Maths:
             variant = f"_ZGV{isa}N{lanes}{'v' * arity}_{symbol}"
             if is_in_process(variant):
                 v = f"<{lanes} x {t}>"
-                self._declarations[variant] = f"declare {v} @{variant}({', '.join([v] * arity)})"
+                convention = _conventions()[isa]
+                self._declarations[variant] = f"declare {convention}{v} @{variant}({', '.join([v] * arity)})"
                 self._vector.append(variant)
                 variants.append(f"_ZGV{isa}N{lanes}{'v' * arity}_{C_PREFIX}{symbol}({variant})")
         return f' "vector-function-abi-variant"="{",".join(variants)}"' if variants else ""
@@ -128,6 +131,14 @@ class Maths:
         self._declarations.update(definition.texts)
         self.symbols |= definition.symbols
         return MathFunction(definition.symbol, PURE)
+
+
+def scalar_functions_of(cpu: Processor) -> list[str]:
+    """The functions of doubles that loops on a processor call number by number, since there is none of vectors."""
+    maths, double = Maths(False, cpu), np.dtype(np.float64)
+    used = {name: maths.use(name, double) for name in LIBM}
+    calls = {name for name, f in used.items() if f.symbol.startswith(C_PREFIX)}
+    return sorted(name for name in calls if "vector-function-abi-variant" not in used[name].attributes)
 
 
 _BOTH = MathFunction("functrans.sincos.f64", PURE)
@@ -143,6 +154,14 @@ _BOTH_TEXT = """define internal {{ double, double }} @{own}(double %x) alwaysinl
 }}"""
 #: libmvec's letter and bits for each vector instruction set, the widest first.
 _KINDS = {"avx512f": ("e", 512), "avx2": ("d", 256), "sse4.2": ("b", 128), "neon": ("n", 128)}
+
+
+@functools.cache
+def _conventions() -> dict[str, str]:
+    """The calling convention of each kind. ARM's vector functions preserve more registers than others, so that nothing
+    is spilled around a call; older releases of LLVM lose the convention where they make a loop's call one of vectors.
+    """
+    return dict.fromkeys("edb", "") | {"n": "aarch64_vector_pcs " if llvm.llvm_version_info[0] >= 22 else ""}
 
 
 def _variant_kinds(cpu: Processor) -> list[tuple[str, int]]:

@@ -69,7 +69,7 @@ FIELDS = {
 @pytest.fixture
 def change(monkeypatch):
     """Apply a change to `native_call`, for this test."""
-    checks = native_call.layout_is_known, native_call._fields_are_known
+    checks = native_call.layout_is_known, native_call.fields_are_known
 
     def apply(f):
         for check in checks:
@@ -80,14 +80,14 @@ def change(monkeypatch):
     monkeypatch.undo()
     for check in checks:
         check.cache_clear()
-    assert native_call._fields_are_known()
+    assert native_call.fields_are_known()
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_with_another_layout_kernels_run_as_python(name, change, monkeypatch):
     change(ALL[name])
     assert not native_call.layout_is_known()
-    assert not native_call._fields_are_known()
+    assert not native_call.fields_are_known()
     assert native_call.matcher([X]) is None
     assert native_call.result_maker([(np.ndarray, X.dtype, X.shape)]) is None
     monkeypatch.setattr(compile_module, "_best", [])
@@ -115,7 +115,7 @@ def test_with_another_layout_kernels_run_as_python(name, change, monkeypatch):
 def test_with_other_fields_calls_are_checked_in_python(name, change):
     change(FIELDS[name])
     assert native_call.layout_is_known()
-    assert not native_call._fields_are_known()
+    assert not native_call.fields_are_known()
     assert native_call.matcher([X]) is None
     assert native_call.result_maker([(np.ndarray, X.dtype, X.shape)]) is None
     number = 5.0 + sorted(FIELDS).index(name) / 7
