@@ -15,18 +15,24 @@ from ..runtime.libraries import llvm
 
 #: The levels of each architecture: the features that each adds to the one before, as far as they matter to kernels.
 #: Those of x86-64 are from its psABI. On ARM the first is the base set; all Apple processors of macOS have the last.
-_X86 = {
+_X86: dict[str, tuple[str, ...]] = {
     "x86-64": (),
     "x86-64-v2": ("sse4.2", "popcnt"),
     "x86-64-v3": ("avx", "avx2", "bmi2", "f16c", "fma", "movbe"),
     "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
 }
-_ARM = {
+_ARM: dict[str, tuple[str, ...]] = {
     "armv8.0": ("fp-armv8", "neon"),
     "armv8.2": ("crc", "lse"),
     "apple-m1": ("dotprod", "fullfp16"),
 }
-_LEVELS = {"x86_64": _X86, "AMD64": _X86, "aarch64": _ARM, "arm64": _ARM, "ARM64": _ARM}
+_LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
+    "x86_64": _X86,
+    "AMD64": _X86,
+    "aarch64": _ARM,
+    "arm64": _ARM,
+    "ARM64": _ARM,
+}
 #: How LLVM is told of a level that is no name of a processor there.
 _AS_FLAGS = {"armv8.0": ("generic", ""), "armv8.2": ("generic", "+v8.2a")}
 #: The names of all levels, of whatever architecture.
