@@ -41,6 +41,7 @@ from .api.flags import (
     check_tracer_leaks,
     checking_leaks,
     debug_infs,
+    debug_key_reuse,
     debug_nans,
     default_matmul_precision,
     enable_x64,
@@ -60,7 +61,6 @@ from .api.hooks.hooks import (
     register_multi_grad_hook,
 )
 from .api.jacobian import fwd_and_bwd, hessian, jacfwd, jacobian, jacrev
-from .api.key_reuse import debug_key_reuse
 from .api.progress import progress
 from .api.refs import empty_ref, free_ref, freeze, new_ref
 from .api.vmap import vmap

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from ..arrays.arguments import FLAG
 from ..core import Attachment, Primitive, Trace, Tracer, boundary
 from ..core.trace import current_trace, eval_trace, tracing
 from ..core.values import Params
 from ..frontend.checked import checked
 from ..runtime.config import config
 from ..runtime.context import Override
+from ..runtime.module_getattr import lazy_import
+
+_key_uses = lazy_import("functrans.control.key_uses")
 
 
 @checked
@@ -43,6 +49,34 @@ def debug_infs(new_val: bool = True) -> Override:
     functrans.errors.InfError: div returned inf...
     """
     return config.patch(debug_infs=new_val)
+
+
+@contextmanager
+def debug_key_reuse(val: bool = True) -> Iterator[None]:
+    """Raise an error when a key of `functrans.random` is used twice within the block.
+
+    Parameters
+    ----------
+    val : bool
+
+    Raises
+    ------
+    KeyReuseError
+        When the second use runs, also in a compiled function, a loop, or a lane of `vmap`.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans import random
+    >>> with ft.debug_key_reuse():
+    ...     first, second = random.split(random.key(0))
+    ...     x = random.normal(first) + random.normal(second)
+    """
+    val = FLAG.check(val, "debug_key_reuse", "val")
+    if val and not config.debug_key_reuse:
+        _key_uses.forget()
+    with config.patch(debug_key_reuse=val):
+        yield
 
 
 @checked

@@ -15,7 +15,7 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -31,21 +31,23 @@ from ..core import (
     NoAttributeError,
     TracedRow,
     Tracer,
-    is_bfloat16,
     is_held,
     is_low,
     memory_dtype,
     narrow_array,
     operators,
 )
-from ..core.autocast import casts_here
 from ..core.low_precision import as_dtype
 from ..core.values import ArrayLike, DTypeLike, Index, Param, Value
 from ..runtime.config import config
+from ..runtime.module_getattr import lazy_import
 from ..runtime.unusual import unusual
 from . import refusals
 from .protocols import is_jax_array, taken_over
 from .traced_parts import PLAIN, has_tracer, holds_tracers
+
+#: Loads when functrans first computes what NumPy mostly does.
+ufuncs = lazy_import("functrans.arrays.ufuncs")
 
 _ndarray = np.ndarray
 _asarray = np.asarray
@@ -207,10 +209,10 @@ class Array(np.ndarray, metaclass=_ArrayType):
     # --- NumPy's protocols ----------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: ArrayLike, **kwargs: Param) -> Any:
-        if unusual.used and _taken_over(ufunc, method, inputs, kwargs):
-            out = _by_functrans(ufunc, method, inputs, kwargs)
+        if unusual.used and ufuncs.taken_over(ufunc, method, inputs, kwargs):
+            out = ufuncs.by_functrans(ufunc, method, inputs, kwargs)
             of_number = isinstance(inputs[0], np.generic) and refusals.calls_operator(sys._getframe(1))
-            return out if of_number else _as_of_numpy(out)
+            return out if of_number else ufuncs.as_of_numpy(unwrap_all(out))
         plain = []
         for x in inputs:
             if type(x) is Array:
@@ -244,8 +246,8 @@ class Array(np.ndarray, metaclass=_ArrayType):
         if func in refusals.WRITERS and args and is_immutable(args[0]):
             refusals.refuse(f"np.{func.__name__}(x, ...)", f"{refusals.WRITERS[func]}. {refusals.COPY}")
         check_out(func.__name__, kwargs)
-        if unusual.used and func in operators.function and (casts_here(func.__name__) or _has_bfloat16(args)):
-            return _as_of_numpy(operators.function[func](*args, **kwargs))
+        if unusual.used and ufuncs.function_taken_over(func, args):
+            return ufuncs.as_of_numpy(unwrap_all(operators.function[func](*args, **kwargs)))
         if func in refusals.PRINTERS:
             return func(np.asarray(args[0]), *args[1:], **kwargs)
         args, kwargs = unwrap_all(args), unwrap_all(kwargs)
@@ -427,50 +429,10 @@ def _asked_by_jax(frame: FrameType) -> bool:
     return frame.f_globals.get("__name__", "").startswith("jax.")
 
 
-#: The operations that methods of ufuncs are.
-OF_UFUNCS: dict[tuple[Any, str], str] = {
-    (np.add, "reduce"): "sum",
-    (np.multiply, "reduce"): "prod",
-    (np.add, "accumulate"): "cumsum",
-    (np.multiply, "accumulate"): "cumprod",
-}
-
-
-def _taken_over(ufunc: np.ufunc, method: str, inputs: Sequence[Value], kwargs: dict[str, Any]) -> bool:
-    """Whether functrans computes a ufunc, or one of its methods: autocast casts for it, or NumPy would give bfloat16
-    another dtype than traced values have.
-    """
-    if ufunc not in operators.ufunc or kwargs.get("out") is not None:
-        return False
-    name = ufunc.__name__ if method == "__call__" else OF_UFUNCS.get((ufunc, method), "")
-    return casts_here(name) or (not kwargs and method == "__call__" and _has_bfloat16(inputs))
-
-
-def _has_bfloat16(x: Any) -> bool:
-    """Whether a value, or an element of a sequence, is an `Array` of bfloat16."""
-    if isinstance(x, tuple | list):
-        return any(map(_has_bfloat16, x))
-    return type(x) is Array and is_bfloat16(x.dtype)
-
-
 def _wrap_low(x: np.ndarray) -> Any:
     """`wrap`, in a process that may not yet have met the dtype."""
     is_held(x.dtype)
     return wrap(x)
-
-
-def _by_functrans(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What a ufunc of traced values does."""
-    function = operators.ufunc[ufunc]
-    if method == "__call__":
-        return function(*inputs, **kwargs)
-    return operators.function[np.ufunc](function, ufunc, method, *inputs, **kwargs)
-
-
-def _as_of_numpy(out: Value) -> Value:
-    """The result of an operation in the form in which NumPy's functions return it: plain, writable, a number."""
-    out = refusals.writable(unwrap_all(out))
-    return out[()] if type(out) is _ndarray and not out.ndim else out
 
 
 class WeakArray(Array):

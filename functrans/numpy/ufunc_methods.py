@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..arrays.array import OF_UFUNCS
 from ..core import Primitive, because, canonical, concrete, dtype_kind, is_abstract, operators
 from ..core.autocast import autocasting
 from ..core.values import ArrayLike, AxisLike, DTypeLike, Value
@@ -22,6 +21,7 @@ from .shaping.joining import stack
 
 #: Loads when autocast is first used.
 autocast = lazy_import("functrans.primitives.autocast")
+of_arrays = lazy_import("functrans.arrays.ufuncs")
 
 _REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
     np.add: reductions.sum,
@@ -84,7 +84,7 @@ def _ufunc_method(
         raise errors.ImmutableArrayError(f"{name}: a traced value cannot be changed in place: write {cure}")
     refuse_out(name, options.pop("out", None))
     if autocasting.used:
-        args = tuple(autocast.adjusted(OF_UFUNCS.get((ufunc, method), ""), *args))
+        args = tuple(autocast.adjusted(of_arrays.OF_UFUNCS.get((ufunc, method), ""), *args))
     return _METHODS[method](function, ufunc, name, *args, **options)
 
 

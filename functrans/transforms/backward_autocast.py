@@ -7,10 +7,8 @@ from typing import Any
 
 from ..core import AutocastError, Jaxpr, is_staged, subjaxprs, warn_user
 from ..core.autocast import ambient
-from ..runtime.config import Config, config
+from ..runtime.config import config
 from .linearize import Entry
-
-_check = Config.check_backward_autocast
 
 
 def compare_autocast(tape: Sequence[Entry]) -> None:
@@ -20,7 +18,7 @@ def compare_autocast(tape: Sequence[Entry]) -> None:
     ------
     AutocastError
     """
-    if not _check.ever_changed or config.check_backward_autocast == "off" or is_staged():
+    if config.check_backward_autocast == "off" or is_staged():
         return
     here = ambient()
     for entry in tape:

@@ -18,13 +18,16 @@ from ..errors.source import replayed
 from ..passes.masks import with_zeros
 from ..passes.toolkit import forward_slice
 from ..primitives.tape import sum_primitive
-from ..runtime.config import config
+from ..runtime.config import Config, config
+from ..runtime.module_getattr import lazy_import
 from ..runtime.passes import TOTALS
-from .backward_autocast import compare_autocast
 from .linearize import Entry
 from .stage import stage
 from .tape_sources import backward_source, located, locates
 
+#: Loads when ``config.check_backward_autocast`` is first set.
+autocasts = lazy_import("functrans.transforms.backward_autocast")
+_compares = Config.check_backward_autocast
 #: Values of more bytes than this are arrays in memory, not in registers.
 LARGE = 256
 
@@ -60,7 +63,8 @@ def backward(
         if type(v) is Linear and type(ct) is not Zero:
             ct = _reduced(ct, v)
             cts[v] = sum_primitive(v.aval).bind(cts[v], ct) if v in cts else ct
-    compare_autocast(tape)
+    if _compares.ever_changed:
+        autocasts.compare_autocast(tape)
     if looks_for_faults():
         tape = [located(entry) for entry in tape]
     before = replayed.get()
