@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).with_name("scripts")))
 
 import gallery
 import parameters
@@ -29,7 +29,14 @@ extensions = [
 ]
 sphinx_gallery_conf = gallery.CONFIGURATION
 # Our own page of the gallery has the programs by subject.
-exclude_patterns = ["_build", "inventories", "gallery/index.rst", "gallery/data", "**/sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "inventories",
+    "scripts",
+    "gallery/index.rst",
+    "gallery/data",
+    "**/sg_execution_times.rst",
+]
 html_theme = "pydata_sphinx_theme"
 html_title = f"functrans {release}"
 html_theme_options = {
@@ -58,7 +65,7 @@ numpydoc_class_members_toctree = False
 default_role = "py:obj"
 
 
-# Places in other manuals; docs/generate_inventories.py writes the files, so that no build asks the network.
+# Places in other manuals; docs/scripts/generate_inventories.py writes the files, so that no build asks the network.
 MANUALS = {
     "python": "https://docs.python.org/3/",
     "numpy": "https://numpy.org/doc/stable/",

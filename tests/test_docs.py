@@ -164,10 +164,13 @@ def test_examples_of_strict_functions():
         run_session(getattr(special, name).__doc__, {}, PACKAGE / "lax" / "elementwise_examples.py", 1)
 
 
+SCRIPTS = ROOT / "docs" / "scripts"
+
+
 def script_of_docs(name):
-    if str(ROOT / "docs") not in sys.path:
-        sys.path.insert(0, str(ROOT / "docs"))  # they import one another
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    if str(SCRIPTS) not in sys.path:
+        sys.path.insert(0, str(SCRIPTS))  # they import one another
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     return script
@@ -231,25 +234,34 @@ def test_code_on_pages_is_linked_to_what_it_names():
 
 def test_page_of_errors_is_current():
     script = script_of_docs("generate_errors")
-    assert script.PAGE.read_text() == script.page(), "run python docs/generate_errors.py"
+    assert script.PAGE.read_text() == script.page(), "run python docs/scripts/generate_errors.py"
 
 
 def test_chart_is_current():
     script = script_of_docs("generate_chart")
-    assert script.CHART.read_text() == script.chart(script.last_run()), "run python docs/generate_chart.py"
+    assert script.CHART.read_text() == script.chart(script.last_run()), (
+        "run python docs/scripts/generate_chart.py"
+    )
 
 
 def test_pictures_of_programs_are_current():
     script = script_of_docs("generate_pictures")
     for name in script.PICTURES:
         found = (ROOT / "docs" / name).read_text(encoding="utf-8")
-        assert found == script.text_of(name), f"{name}: run python docs/generate_pictures.py"
+        assert found == script.text_of(name), f"{name}: run python docs/scripts/generate_pictures.py"
+
+
+def test_picture_of_rooms_is_current():
+    script = script_of_docs("generate_rooms")
+    found = script.PICTURE.read_text(encoding="utf-8")
+    assert found == script.picture(), "run python docs/scripts/generate_rooms.py"
+    assert all(room in found for floor in script.floors() for room in floor)
 
 
 def test_page_of_passes_is_current():
     script = script_of_docs("generate_passes")
-    assert script.PAGE.read_text() == script.page(), "run python docs/generate_passes.py"
-    assert script.PICTURE.read_text() == script.picture(), "run python docs/generate_passes.py"
+    assert script.PAGE.read_text() == script.page(), "run python docs/scripts/generate_passes.py"
+    assert script.PICTURE.read_text() == script.picture(), "run python docs/scripts/generate_passes.py"
 
 
 def test_each_error_has_a_failing_program():

@@ -15,13 +15,13 @@ ROOT = Path(__file__).parents[1]
 SITE = ROOT / "docs" / "_build"
 SOURCES = [
     *ROOT.glob("docs/*.md"),
-    *ROOT.glob("docs/*.py"),
+    *ROOT.glob("docs/**/*.py"),
     *ROOT.glob("docs/_*t*/*"),
     *ROOT.glob("examples/*.py"),
     ROOT / "README.md",
 ]
 
-spec = importlib.util.spec_from_file_location("screenshots", ROOT / "docs" / "screenshots.py")
+spec = importlib.util.spec_from_file_location("screenshots", ROOT / "docs" / "scripts" / "screenshots.py")
 screenshots = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(screenshots)
 

@@ -1,7 +1,6 @@
-"""The foundation: avals, jaxprs, primitives, traces, options, errors.
+"""The foundation: avals, dtypes, jaxprs, primitives, traces, the tape of reverse mode, operators of traced values.
 
-The rooms above import its names from here: ``from ..core import Aval, ShapeError``. Only `config` has the name of its
-file, so options come from ``..core.config``.
+The rooms above import its names from here, and those of the two rooms below: ``from ..core import Aval, ShapeError``.
 """
 
 from ..errors import *

@@ -2,7 +2,7 @@
 
 from ..runtime.module_getattr import module_attributes as _module_attributes
 
-# The order is that of the page of functions: see docs/generate_coverage.py.
+# The order is that of the page of functions: see docs/scripts/generate_coverage.py.
 # isort: off
 # fmt: off
 from . import keys, uniforms, normals, inversion, choices, gammas, counts

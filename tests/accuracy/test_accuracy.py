@@ -15,7 +15,7 @@ from sweep import RUNS, measured, points_of  # noqa: E402
 
 
 def page():
-    path = HERE.parents[1] / "docs" / "generate_accuracy.py"
+    path = HERE.parents[1] / "docs" / "scripts" / "generate_accuracy.py"
     spec = importlib.util.spec_from_file_location("generate_accuracy", path)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
@@ -35,7 +35,7 @@ def check(entry, points, dtypes, runs):
 
 
 def test_the_page_lists_the_functions():
-    assert list(STATED) == [e.name for e in ENTRIES], "run python docs/generate_accuracy.py"
+    assert list(STATED) == [e.name for e in ENTRIES], "run python docs/scripts/generate_accuracy.py"
 
 
 @pytest.mark.wide(2)

@@ -8,7 +8,7 @@ import pytest
 from functrans.core.autocast_rules import ALIASES, RULES
 
 DOCS = Path(__file__).parents[2] / "docs"
-spec = importlib.util.spec_from_file_location("generate_autocast", DOCS / "generate_autocast.py")
+spec = importlib.util.spec_from_file_location("generate_autocast", DOCS / "scripts" / "generate_autocast.py")
 generate = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(generate)
 
@@ -58,7 +58,7 @@ def test_the_table_has_every_function():
     }
     numbers = {"iscomplexobj", "isrealobj", "isscalar", "ndim", "result_type", "shape", "size"}
     assert with_floats - set(CASES) == {f"numpy.{name}" for name in numbers}, (
-        "run python docs/generate_autocast.py"
+        "run python docs/scripts/generate_autocast.py"
     )
     names = {getattr(entry.function, "__name__", entry.name) for entry in ENTRIES.values()}
     assert set(RULES) <= names | {ALIASES.get(name, name) for name in names}

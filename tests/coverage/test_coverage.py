@@ -173,11 +173,11 @@ def test_every_public_function_has_an_entry(namespace):
 
 
 def test_the_page_is_current():
-    path = Path(__file__).parents[2] / "docs" / "generate_coverage.py"
+    path = Path(__file__).parents[2] / "docs" / "scripts" / "generate_coverage.py"
     spec = importlib.util.spec_from_file_location("generate_coverage", path)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    assert script.PAGE.read_text() == script.page(), "run python docs/generate_coverage.py"
+    assert script.PAGE.read_text() == script.page(), "run python docs/scripts/generate_coverage.py"
 
 
 @every("value")

@@ -10,13 +10,16 @@ import functrans as ft
 from functrans.core.autocast_rules import Autocast
 from functrans.core.trace import Tracer
 
-PAGE = Path(__file__).with_name("autocast.md")
+PAGE = Path(__file__).parents[1] / "autocast.md"
 sys.path.insert(0, str(PAGE.parents[1] / "tests" / "coverage"))
 
 import coverage_table as table  # noqa: E402
 
 F32, F64 = np.dtype("float32"), np.dtype("float64")
-BEGIN, END = "<!-- the table: docs/generate_autocast.py writes it -->\n", "<!-- end of the table -->\n"
+BEGIN, END = (
+    "<!-- the table: docs/scripts/generate_autocast.py writes it -->\n",
+    "<!-- end of the table -->\n",
+)
 #: Their first calls have constants of float64, which they do not mix with float32.
 OF_ONE_DTYPE = ("lax.bitcast_convert_type", "lax.linalg.cholesky_update", "lax.zeta")
 

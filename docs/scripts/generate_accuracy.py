@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-PAGE = Path(__file__).with_name("accuracy.md")
+PAGE = Path(__file__).parents[1] / "accuracy.md"
 sys.path.insert(0, str(PAGE.parents[1] / "tests" / "accuracy"))
 
 from functions import ENTRIES  # noqa: E402

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from functrans import errors
 
-PAGE = Path(__file__).with_name("errors.md")
+PAGE = Path(__file__).parents[1] / "errors.md"
 HEAD = """# Errors
 
 For those who have met an error: a program that fails in that way, why, and what to write instead.
@@ -71,4 +71,4 @@ if __name__ == "__main__":
     if "--check" not in sys.argv:
         PAGE.write_text(text)
     elif not PAGE.exists() or PAGE.read_text() != text:
-        sys.exit("docs/errors.md is not current: run python docs/generate_errors.py")
+        sys.exit("docs/errors.md is not current: run python docs/scripts/generate_errors.py")

@@ -17,7 +17,7 @@ from subjects import SUBJECTS
 import functrans
 from functrans.scipy import stats
 
-FOLDER = Path(__file__).with_name("api")
+FOLDER = Path(__file__).parents[1] / "api"
 NAMESPACES = (
     "functrans",
     "functrans.ad_checkpoint",
@@ -184,7 +184,9 @@ def tables(namespace):
     wrong = sorted((set(names) - set(have)) | {name for name in have if have.count(name) > 1})
     wrong += [name for name in have if not hasattr(module_of(namespace), name)]
     if wrong:
-        raise ValueError(f"docs/subjects.py: {namespace}: not there, or not under one subject: {wrong}")
+        raise ValueError(
+            f"docs/scripts/subjects.py: {namespace}: not there, or not under one subject: {wrong}"
+        )
     return subjects
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from functrans.runtime.passes import PASSES, STAGES
 
-HISTORY = Path(__file__).parents[1] / "benchmarks" / "history.jsonl"
-PAGE = Path(__file__).with_name("passes.md")
-PICTURE = Path(__file__).with_name("passes.svg")
+HISTORY = Path(__file__).parents[2] / "benchmarks" / "history.jsonl"
+PAGE = Path(__file__).parents[1] / "passes.md"
+PICTURE = Path(__file__).parents[1] / "passes.svg"
 HEAD = """# Optimisations
 
 For those who change the compiler, and for users who suspect it. A program meets these in the order of the page. Each

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from sphinx.util.docutils import SphinxDirective
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 # Two programs run side by side, in processes of their own: threads of BLAS would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 FOREGROUND = "#262626"

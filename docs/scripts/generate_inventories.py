@@ -1,6 +1,6 @@
 """Write docs/inventories/: where NumPy's, SciPy's, JAX's and Python's manuals describe what our pages name.
 
-    python docs/generate_inventories.py PYTHON_OBJECTS_INV PYTHON_WITH_JAX
+    python docs/scripts/generate_inventories.py PYTHON_OBJECTS_INV PYTHON_WITH_JAX
 
 Sphinx reads these files instead of asking the sites, so a build needs no network and always gives the same links. They
 have only names that our pages mention, or that have a namesake here. Python's places are those of its own inventory
@@ -17,8 +17,8 @@ import reference
 from sphinx.util.inventory import InventoryFile
 from subjects import SUBJECTS
 
-ROOT = Path(__file__).parents[1]
-FOLDER = Path(__file__).with_name("inventories")
+ROOT = Path(__file__).parents[2]
+FOLDER = Path(__file__).parents[1] / "inventories"
 CAPTURED = {"capture_output": True, "text": True, "check": True}
 HEAD = "# Sphinx inventory version 1\n# Project: {project}\n# Version: stable\n"
 PAGES = {

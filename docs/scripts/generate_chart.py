@@ -4,7 +4,7 @@ import json
 import math
 from pathlib import Path
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parents[1]
 HISTORY = DOCS.parent / "benchmarks" / "history.jsonl"
 CHART = DOCS / "speed.svg"
 OURS, THEIRS = "functrans jit(t)", "JAX jit(t)"

@@ -9,7 +9,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import ir, lax
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 
 
 def rnn(w, xs):

@@ -1,4 +1,4 @@
-"""Pictures of the site, for people to look at: `python -m docs.screenshots DIR`.
+"""Pictures of the site, for people to look at: `python -m docs.scripts.screenshots DIR`.
 
 It opens the pages of docs/_build (README's last command builds it) in the system's Chromium, on a desk and on a phone,
 in both colour schemes. The tests of the site use what is here, too. It needs the extra `test` and Debian's package
@@ -13,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
-SITE = Path(__file__).with_name("_build")
+SITE = Path(__file__).parents[1] / "_build"
 WIDTHS = {"desk": (1400, 900), "phone": (400, 800)}
 SCHEMES = ("light", "dark")
 # Of the pages that a program writes, one of each kind.

@@ -11,7 +11,7 @@ from functrans.core.trace import Tracer
 from functrans.lowering.jaxpr.partition import HostStep, KernelStep, partition
 from functrans.lowering.jaxpr.simplify import simplify
 
-PAGE = Path(__file__).with_name("coverage.md")
+PAGE = Path(__file__).parents[1] / "coverage.md"
 sys.path.insert(0, str(PAGE.parents[1] / "tests" / "coverage"))
 
 import coverage_table as table  # noqa: E402
@@ -128,4 +128,4 @@ if __name__ == "__main__":
     if "--check" not in sys.argv:
         PAGE.write_text(text)
     elif not PAGE.exists() or PAGE.read_text() != text:
-        sys.exit("docs/coverage.md is not current: run python docs/generate_coverage.py")
+        sys.exit("docs/coverage.md is not current: run python docs/scripts/generate_coverage.py")
