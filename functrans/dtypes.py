@@ -31,7 +31,7 @@ __getattr__, __dir__ = _module_attributes(
 
 @checked
 def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> np.dtype:
-    """The dtype that arrays of `dtype` have: itself, since functrans keeps 64 bits.
+    """The dtype that arrays of `dtype` have: the same, since functrans has 64 bits.
 
     Raises
     ------

@@ -53,7 +53,7 @@ class AxisType(enum.Enum):
 def make_mesh(
     axis_shapes: Any, axis_names: Any, axis_types: Any = None, *, devices: Any = None, backend: Any = None
 ) -> Mesh:
-    """Arrange the processes of the program along named axes; `functrans.distributed.make_mesh`, as JAX calls it.
+    """Arrange the processes of the program along named axes: `functrans.distributed.make_mesh`, with JAX's arguments.
 
     Parameters
     ----------

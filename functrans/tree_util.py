@@ -227,7 +227,7 @@ def is_tree_node(typ: type) -> bool:
 
 
 class PyTreeRegistry:
-    """The registry of node types, of which there is one: `default_registry`.
+    """The registry of node types; there is only one: `default_registry`.
 
     Examples
     --------

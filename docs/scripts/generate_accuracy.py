@@ -17,8 +17,8 @@ from sweep import RUNS, measured, points_of  # noqa: E402
 DTYPES = (np.float64, np.float32)
 HEAD = """# Accuracy of functions and their derivatives
 
-For those who ask how many digits are right. Functions and all their partial derivatives, up to third order, are
-compared with symbolic derivatives that mpmath evaluates with up to 900 digits. The tests repeat the comparison.
+For those who want to know how many digits are right. Functions and all their partial derivatives, up to third order,
+are compared with symbolic derivatives that mpmath evaluates with up to 900 digits. The tests repeat the comparison.
 
 The points are zeros, ones, infinities, the ends of the domain, the numbers next to these, 1e30 and 1e-30 (in all
 combinations for several arguments), and ordinary numbers. Each derivative is computed in forward mode, in reverse

@@ -18,26 +18,26 @@ import coverage_table as table  # noqa: E402
 
 HEAD = """# Functions
 
-For those who ask whether a function exists, has a derivative, and compiles. Each row is tested: values and dtypes
-against NumPy or SciPy, under `jit` and `vmap`, and derivatives against finite differences.
+For those who want to know whether a function exists, has a derivative, and compiles. Each row is tested: values and
+dtypes against NumPy or SciPy, eagerly, under `jit` and under `vmap`, and derivatives against finite differences.
 
 *Derivative*: "yes" means in both modes; "zero", that the result is a step function of float arguments; "none",
 that the arguments are integers or the result does not depend on numbers. *Compiled to*: a kernel of native code; a
-host call, which runs NumPy's or SciPy's function between two kernels (primitives in brackets); or nothing, if
+host call, which runs NumPy's or SciPy's function between two kernels (with its primitives in brackets); or nothing, if
 tracing does all the work. If the shape of the result depends on numbers, a function compiles only with `size=`, or
 not at all.
 
 For the solvers of `functrans.scipy.integrate` and `functrans.scipy.optimize`, which call your functions, and their
 rules, see [host calls](host_calls.md#scipy-solvers).
 
-No function compiled by `jit` takes more than 1.5 times as long as NumPy's or SciPy's on a million elements, except:
+On a million elements, no function compiled by `jit` takes more than 1.5 times as long as NumPy's or SciPy's, except:
 
 | function | ratio | why |
 |---|---|---|
-| `random.randint`, `random.gamma` | 9, 11 | JAX's numbers: remainders of 64-bit integers, and a hash for each trial |
-| `scipy.stats.binom.ppf` | 8 | SciPy's routine inverts in real numbers, and is followed by a search here |
+| `random.randint`, `random.gamma` | 9, 11 | JAX's numbers need remainders of 64-bit integers, a hash for each trial |
+| `scipy.stats.binom.ppf` | 8 | SciPy's routine inverts over the real numbers; a search for the integer follows |
 | `scipy.stats`: log tails of `binom`, `poisson`, `nbinom` | 2 | both tails are computed: neither loses digits |
-| `scipy.special.shichi` | 2 | one call of SciPy's routine for each of its two results |
+| `scipy.special.shichi` | 2 | SciPy's routine is called once for each of the two results |
 | `scipy.linalg.eigh_tridiagonal` (with vectors) | 2 | a host call, and a copy that the derivative needs |
 """
 

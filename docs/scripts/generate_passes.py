@@ -10,8 +10,8 @@ PAGE = Path(__file__).parents[1] / "passes.md"
 PICTURE = Path(__file__).parents[1] / "passes.svg"
 HEAD = """# Optimisations
 
-For those who change the compiler, and for users who suspect it. A program meets these in the order of the page. Each
-has a name, and can be turned off:
+For those who change the compiler, and for users who suspect it of a wrong result. The optimisations run in the order
+of this page. Each has a name, and can be turned off:
 
 ```python
 >>> import numpy as np
@@ -25,23 +25,24 @@ Array([2., 2.])
 
 ```
 
-`FUNCTRANS_WITHOUT=fusion,read_back` does the same for a process. With all of them off a program is slow, and right.
+`FUNCTRANS_WITHOUT=fusion,read_back` does the same for a process. With all of them off, a program is slow but right.
 
 If you suspect an optimisation, `python -m functrans.bisect script.py` runs a script with more and more of them, and
-names the first that changes what it prints. {measured}
+names the first that changes what the script prints. {measured}
 
-To add one, add its record to `runtime/passes.py`, and test `config.runs(RECORD)` where it begins. `tests/properties`
-runs random programs without it. *Exact* ones change no bit of a result; the others change its rounding.
+To add an optimisation, add its record to `runtime/passes.py`, and test `config.runs(RECORD)` where it begins.
+`tests/properties` then runs random programs without it. An *exact* one changes no bit of a result; the others change
+its rounding.
 
 ![The stages and their optimisations](passes.svg)
 """
 MEASURED = """
 
-The column *worth* is what `python -m benchmarks passes` measured: in how many of {count} programs a pass changes the
-kernels, and over these the time of a call without it, divided by that with all passes, as a geometric mean and, in
-brackets, for the program that loses most. Numbers below 1 are programs that are faster without; within 5% they are
-noise. `benchmarks/README.md` has the names of these programs, and compile times. Measured on one core of an {machine},
-{date}."""
+The column *worth* shows what `python -m benchmarks passes` measured. The first number says in how many of {count}
+programs the pass changes the kernels. For these programs, the time of a call without the pass is divided by the time
+with all passes; the second number is the geometric mean of these ratios, and the one in brackets the largest. Below 1,
+programs are faster without the pass; 5% are noise. `benchmarks/README.md` has the names of the programs, and compile
+times. Measured on one core of an {machine}, {date}."""
 STYLE = """
 .card { fill: #ffffff; stroke: #d0d7de } text { fill: #1f2328 } .pass { fill: #e3eef9; stroke: #57606a }
 .other { fill: #fdf1dc; stroke: #57606a } .arrow { stroke: #57606a; fill: none } .note { fill: #57606a }

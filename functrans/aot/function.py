@@ -45,7 +45,7 @@ def aot_function(
     partition_fn: Partitioner | None = None,
     static_argnums: int | Sequence[int] | None = None,
 ) -> Callable[..., Any]:
-    """`fun`, with a forward and a backward program that you compile.
+    """Compile the forward and the backward program of `fun` with your own compilers.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ def autocast(
     cache_casts: bool = True,
     rules: Mapping[str, str] | None = None,
 ) -> AutocastBlock:
-    """Run products in a narrower dtype, and everything delicate in float64, within a block or during calls.
+    """Run matrix products in a narrower dtype and sensitive operations in float64, in a block or during calls.
 
     Products of matrices, and convolutions, cast their operands to `dtype`; exponentials, logarithms, powers, sums,
     norms, decompositions and Fourier transforms cast theirs to float64; what joins arrays uses the widest operand's
@@ -138,7 +138,7 @@ def names() -> list[str]:
 
 
 def is_autocast_enabled() -> bool:
-    """Whether autocast is on here.
+    """Whether autocast is on at this point of the program.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
 ) -> Any:
-    """The same function, but reverse mode stores only its arguments and recomputes the rest in the backward pass.
+    """The same function, but reverse mode stores only its arguments and computes the rest again in the backward pass.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ def local_devices(
 
 @checked
 def device_count(backend: str | None = None) -> int:
-    """The number of devices: that of processes.
+    """The number of devices, one for each process.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def device_count(backend: str | None = None) -> int:
 
 @checked
 def local_device_count(backend: str | None = None) -> int:
-    """The number of devices of this process: 1.
+    """The number of devices of this process, which is 1.
 
     Examples
     --------

@@ -247,7 +247,7 @@ class _CompileTime(Trace):
 @boundary
 @checked
 def ensure_compile_time_eval() -> Override:
-    """Compute at once what a block contains, also while a function is being traced.
+    """Compute the operations of a block at once, even while a function is being traced.
 
     Operations on traced values cannot be computed at once. They are traced as outside of the block.
 

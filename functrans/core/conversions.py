@@ -128,7 +128,7 @@ class Conversions:
             self._need(
                 errors.TracerBoolConversionError,
                 "truth value",
-                f"its number is not known while tracing. {_chooser(sys._getframe(1))}; or {self.static}",
+                f"its value is unknown while tracing. {_chooser(sys._getframe(1))}; or {self.static}",
             )
         )
 
@@ -139,7 +139,7 @@ class Conversions:
         if value is None:
             taker = asker(frame)[0]
             asked = f"x.{taker}" if taker in ("item()", "tolist()") else f"{kind}()"
-            why = f": its number is not known while tracing. {_cure(taker)}, or {self.static}"
+            why = f": its value is unknown while tracing. {_cure(taker)}, or {self.static}"
             raise self._unknown(errors.TracerScalarConversionError, f"{asked} of", why)
         if self.differentiated and not is_explicit(frame):
             raise self._lost(kind, frame)
@@ -169,7 +169,7 @@ class Conversions:
         value = self._need(
             errors.TracerIntegerConversionError,
             "integer value",
-            "its number is not known while tracing. To index a NumPy array `X` with it, write "
+            "its value is unknown while tracing. To index a NumPy array `X` with it, write "
             "`functrans.numpy.asarray(X)[i]`; instead of `for i in range(n)`, write "
             f"`lax.fori_loop(0, n, lambda i, c: ..., start)`, or {self.static}, as for shapes",
         )

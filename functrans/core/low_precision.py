@@ -73,7 +73,7 @@ def as_dtype(dtype: DTypeLike) -> np.dtype:
 
 
 def finfo(dtype: DTypeLike) -> np.finfo:
-    """The limits of a floating-point dtype as in `numpy.finfo`, also of bfloat16.
+    """The limits of a floating-point dtype, as in `numpy.finfo`, including bfloat16.
 
     Parameters
     ----------

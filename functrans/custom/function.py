@@ -311,7 +311,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def transpose(inputs: tuple[Any, ...], *gs: Any) -> Any:
-        """The transpose of an operation that is linear; it serves both modes where there is no ``backward``.
+        """The transpose of a linear operation; it serves both modes if there is no ``backward``.
 
         Parameters
         ----------

@@ -41,7 +41,7 @@ _hooks: ContextVar[_Hooks | None] = ContextVar("functrans_saved_values_hooks", d
 
 @checked
 def saved_values_hooks(pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Override:
-    """Say how a `Function` keeps what it saves for its backward.
+    """Choose how the values that a `Function` saves for its backward are stored.
 
     Parameters
     ----------

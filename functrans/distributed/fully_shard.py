@@ -115,7 +115,7 @@ def fully_shard(
     prefetch: int = 1,
     reduce: Any = "mean",
 ) -> FullySharded:
-    """A function of parameters of which each rank holds its share.
+    """A function whose parameters are divided among the ranks of a mesh.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def shard_map(
     check_vma: bool = True,
     local: bool = False,
 ) -> Any:
-    """A function of whole arrays, of which each rank of a mesh computes with its blocks.
+    """A function of whole arrays, each rank of a mesh computing with its own blocks of them.
 
     Every rank calls it, with the same arguments: it takes its blocks of the arguments, and runs `f` on them. `f` may
     exchange values by the collectives of `functrans.lax`, which refer to the axes of the mesh by name. The results are

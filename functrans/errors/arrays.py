@@ -168,7 +168,7 @@ class IndexOutOfBoundsError(FunctransError, IndexError):
     ...
     functrans.errors.IndexOutOfBoundsError: index 5 is out of bounds for axis 0 with size 3...
 
-    Like NumPy, functrans raises, also in compiled code. The message names the index, the axis and its size, and shows
+    Like NumPy, functrans raises, in compiled code too. The message names the index, the axis and its size, and shows
     your line. If indices may be out of bounds on purpose, choose a mode: ``x.at[i].get(mode="clip")`` (or ``"fill"``,
     ``"wrap"``), ``x.at[i].set(v, mode="drop")``.
     """

@@ -118,7 +118,7 @@ class NoAttributeError(FunctransError, AttributeError):
     ...
     functrans.errors.NoAttributeError: functrans.numpy has no 'sine'. Nearest: ...
 
-    The message says where another module has the name, suggests the nearest one, or what to write instead.
+    The message names a module that has it, suggests the nearest name, or says what to write instead.
     """
 
     def __init__(self, message: str, source: Place | None = None, advice: Callable[[], str] | None = None):
@@ -188,7 +188,7 @@ class JaxImportedError(FunctransError, ImportError):
 
 
 class NoJaxModuleError(FunctransError, ModuleNotFoundError):
-    """`functrans.as_jax` has no such module of JAX, or the module not such a name.
+    """`functrans.as_jax` lacks this module of JAX, or this name in a module.
 
     >>> from functrans.jax_modules import finder
     >>> finder.JaxFinder().find_spec("jax.experimental.pallas")

@@ -428,7 +428,7 @@ class AutocastError(FunctionError):
     ...
     functrans.errors.AutocastError: ProductBackward was traced for autocast('float32'), but the...
 
-    Call the pullback under the same autocast. Or say before the forward pass what holds where it is called:
-    ``config.backward_pass_autocast = "off"``, or arguments of `autocast`. Or decorate `backward` by `custom_bwd`, so
-    that it always runs under the autocast of `forward`.
+    Call the pullback under the same autocast. Or declare before the forward pass which autocast the pullback
+    will be called under: ``config.backward_pass_autocast = "off"``, or arguments of `autocast`. Or decorate `backward`
+    with `custom_bwd`, so that it always runs under the autocast of `forward`.
     """

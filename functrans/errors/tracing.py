@@ -148,7 +148,7 @@ class NoTracingError(FunctransError, RuntimeError):
     ...
     functrans.errors.NoTracingError: <lambda> would be traced, but config.no_tracing is set...
 
-    Call the function once, with arguments of the same types, before.
+    First call the function once, with arguments of the same types.
     """
 
 

@@ -360,7 +360,7 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 
 @optimizer
 def sm3(step_size: Any, momentum: float = 0.9) -> Any:
-    """SM3: AdaGrad whose squares are kept for each index of each axis only.
+    """SM3: AdaGrad that stores one sum of squares for each index of each axis.
 
     Parameters
     ----------

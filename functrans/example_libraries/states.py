@@ -62,7 +62,7 @@ class Optimizer(NamedTuple):
 
 @checked
 def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
-    """Decorator: make an optimiser of one array one of trees of arrays.
+    """Decorator: turn an optimiser for one array into one for trees of arrays.
 
     Parameters
     ----------

@@ -238,7 +238,7 @@ def _categories(chosen: Any) -> tuple[str, ...]:
 @boundary
 @checked
 def check(pred: PyTree, msg: str, *fmt_args: PyTree, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """Raise a `CheckError` if a condition does not hold, also in compiled functions.
+    """Raise a `CheckError` if a condition does not hold, in compiled functions too.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def _bind(pred: ArrayLike, msg: str, args: tuple[Any, ...], kwargs: dict[str, An
 @boundary
 @checked
 def check_error(error: Error) -> None:
-    """Raise a `CheckError` if there was an error, also in compiled functions: the inverse of `checkify`.
+    """Raise a `CheckError` if there was an error, in compiled functions too: the inverse of `checkify`.
 
     Parameters
     ----------

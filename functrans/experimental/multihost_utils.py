@@ -118,7 +118,7 @@ def broadcast_one_to_all(in_tree: PyTree, is_source: bool | None = None) -> PyTr
 
 @checked
 def sync_global_devices(name: str) -> None:
-    """Wait until every process is here.
+    """Wait until every process has called this function.
 
     Parameters
     ----------

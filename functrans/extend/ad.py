@@ -37,7 +37,7 @@ def is_undefined_primal(x: Any) -> bool:
 
 
 def instantiate_zeros(t: Any) -> Any:
-    """A tangent as an array, also if it is a symbolic zero.
+    """A tangent as an array, even if it is a symbolic zero.
 
     Examples
     --------

@@ -175,7 +175,7 @@ def matched(rw: Rewriter, pattern: EquationPattern, eqn: Eqn) -> Match | None:
 
 @checked
 def match(jaxpr: Jaxpr, pattern: typing.Any) -> list[Match]:
-    """All places where a pattern occurs in a program, also in the bodies of its calls, loops and branches.
+    """All places where a pattern occurs in a program, including the bodies of its calls, loops and branches.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ class Rule:
 
 @boundary
 def rewrite(jaxpr: Jaxpr, rules: Sequence[Rule] | Rule, *, repeat: bool = False) -> tuple[Jaxpr, int]:
-    """Replace what rules match, also in the bodies of calls, loops and branches.
+    """Replace what rules match, in the bodies of calls, loops and branches too.
 
     One sweep goes through the equations in order. The first rule whose pattern has the equation as its root, and whose
     `where` agrees, replaces it; what a replacement wrote is not matched again. Equations of the pattern whose results

@@ -84,7 +84,7 @@ def slice_in_dim(
 
 @checked
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Any:
-    """``operand[index]`` along one axis, which is kept with extent 1 if `keepdims`.
+    """``operand[index]`` along one axis, which remains with extent 1 if `keepdims`.
 
     Examples
     --------
@@ -426,7 +426,7 @@ def empty(shape: Sequence[int], dtype: DTypeLike) -> Any:
 
 @checked
 def optimization_barrier(operand: ArrayLike) -> Any:
-    """Return a pytree of arrays unchanged; computations from it are kept separate from others, and run after it.
+    """Return a pytree of arrays unchanged; what uses it is not fused with what made it, and runs after it.
 
     A compiled function does equal computations on a value and on the same value after a barrier twice, in separate
     loops, so that one result can be freed and recomputed to save memory. The barrier itself costs nothing.

@@ -126,6 +126,10 @@ _RESULT = "its values are unknown while tracing: call it on the result, outside 
 _VECTORIZE = (
     "Write functrans.numpy.vectorize(f), which traces the Python function, or call it through pure_callback"
 )
+_FROM_THE_HOST = (
+    "To call it as it is, write a functrans.Function with host = True, which may have a derivative, or call it "
+    "through functrans.pure_callback"
+)
 #: What to write instead of functions without a similar name.
 _HINTS: dict[Callable[..., Any], str] = {
     np.copyto: "It writes in place, also for np.full_like(x, v): write functrans.numpy.full_like(x, v), or "
@@ -166,8 +170,9 @@ def _missing_ufunc(ufunc: np.ufunc, what: str) -> NoReturn:
         if close
         else "See functrans.numpy and functrans.scipy for the supported functions"
     )
-    shown = f"np.{name}" if own else f"the ufunc {name}"
-    raise NoRuleError(f"{shown} of {what}: functrans has no such function. {hint}")
+    if own:
+        raise NoRuleError(f"np.{name} of {what}: functrans has no such function. {hint}")
+    raise NoRuleError(f"the ufunc {name} of {what}: functrans has no such function. {hint}. {_FROM_THE_HOST}")
 
 
 def _flat(x: ArrayLike) -> Any:

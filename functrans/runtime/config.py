@@ -175,7 +175,7 @@ class Config(OptionList):
         return Override(self._store.patch, functools.partial(Patch, overrides))
 
     def update(self, name: str, value: Any) -> None:
-        """Set an option for the process, also by JAX's name.
+        """Set an option for the process, by its name here or in JAX.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class Config(OptionList):
         setattr(self, option.name, value)
 
     def read(self, name: str) -> Any:
-        """The value of an option, also by JAX's name.
+        """The value of an option, by its name here or in JAX.
 
         Examples
         --------
@@ -216,7 +216,7 @@ class Config(OptionList):
 
     @property
     def passes(self) -> tuple[Pass, ...]:
-        """The optimisations, in the order in which a program meets them; `without` turns them off by name.
+        """The optimisations, in the order in which they run; `without` turns them off by name.
 
         Examples
         --------

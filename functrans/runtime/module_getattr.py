@@ -89,7 +89,7 @@ PUBLIC = (
 )  # fmt: skip
 #: Names of other libraries that functrans has under none, or under another one.
 FOREIGN = {
-    "no_grad": "Nothing is recorded outside of grad and vjp; lax.stop_gradient(x) is x without its derivative",
+    "no_grad": "Nothing is recorded outside grad and vjp; lax.stop_gradient(x) is x without its derivative",
     "enable_grad": "Derivatives are made by grad(f), vjp or jvp: there is no mode to switch",
     "backward": "Derivatives are made from functions: grad(f)(x), or vjp(f, x) for a cotangent of your own",
     "requires_grad": "Pass what you differentiate as an argument: grad(f, argnums=...)",

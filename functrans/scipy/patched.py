@@ -81,7 +81,7 @@ def _listen(loader: Any) -> None:
 
 
 def patch() -> None:
-    """Let SciPy's functions that `functrans.scipy` has, too, accept traced values: ``scipy.integrate.quad``,
+    """Let SciPy's functions accept traced values, where `functrans.scipy` has them: ``scipy.integrate.quad``,
     ``scipy.linalg.expm``, ``scipy.special.logsumexp`` and others. ``import functrans`` calls this.
 
     A name imported from SciPy earlier (``from scipy.integrate import quad``) remains SciPy's.

@@ -76,7 +76,9 @@ MISTAKES = [
     ("jit(lambda a: a, static_argnums=3)(1.0)", "static_argnums has 3"),
     ("ft.vjp(lambda a: a * 2, x)[1](1.0)", "cotangent", "(3,)"),
     ("ft.jvp(lambda a: a * 2, x, x)", "jvp(f, (x,), (t,))"),
-    ("jit(lambda a: a @ np.ones((4, 2)))(x)", "(3,)", "(4, 2)", "Transpose"),
+    ("jit(lambda a: a @ np.ones((4, 3)))(x)", "(3,)", "(4, 3)", "Transpose x2"),
+    ("fnp.ones((3, 3)) @ fnp.ones(2)", "extents 3 and 2", "must be equal"),
+    ("fnp.ones((2, 3)) @ fnp.ones((2, 5))", "extents 3 and 2", "Transpose x1"),
     ("jit(lambda a: a + np.ones(4))(x)", "(3,)", "(4,)", "x[:, None]"),
     ("fnp.concatenate(x, x)", "axis", "(3,)"),
     ("fnp.sum(x, axis=2)", "axis 2"),
@@ -103,6 +105,13 @@ MISTAKES = [
         "f = ft.custom_vjp(lambda a, b: a)\nf.defvjp(lambda a, b: (a, 0), lambda r, g: (g,))\ngrad(f)(1.0, 2.0)",
         "expected 2, got 1",
         "None for zero",
+    ),
+    (
+        "f = ft.custom_vjp(lambda a: scipy.special.airy(a)[0])\n"
+        "f.defvjp(lambda a: (scipy.special.airy(a)[0], a), lambda r, g: (g,))\ngrad(f)(1.0)",
+        "the ufunc airy",
+        "host = True",
+        "pure_callback",
     ),
     ("class F(ft.Function):\n    pass\nF()(1.0)", "F.apply"),
     # Numba, pandas, SciPy

@@ -236,7 +236,7 @@ for _ in range(2):
         try:
             f(x)
         except numba.TypingError as error:
-            assert "it is not traced yet" in str(error)
+            assert "it has not been traced for them" in str(error)
         else:
             raise AssertionError("it is known")
 g(x)

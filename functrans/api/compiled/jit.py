@@ -123,7 +123,7 @@ def disable_jit(disable: bool = True) -> Any:
 
 
 def clear_caches() -> None:
-    """Drop the traces and kernels of all functions, and the memory that is kept for results; counts stay.
+    """Drop the traces and kernels of all functions, and the memory held for new results; counters stay.
 
     Examples
     --------

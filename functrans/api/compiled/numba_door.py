@@ -31,7 +31,7 @@ class CalledFromNumba(Portable):
 
     @property
     def into(self) -> Into:
-        """The function with its results written to arrays of yours: ``g.into(out, *args, **kwargs)``.
+        """The function with its results written into your arrays: ``g.into(out, *args, **kwargs)``.
 
         `out` is a writable array of the result's shape and dtype, or a tuple of arrays where the result is one; a
         number needs an array without axes. It may overlap an argument. From Python and from code that Numba compiles,

@@ -121,9 +121,9 @@ class Forms:
             _check_count(self.jitted.__wrapped__, args, kwargs)
             note_failure()
             raise TypesError(
-                f"jit of {name} is called in code compiled by Numba with arguments {arguments.in_words()}, for which "
-                "it is not traced yet, and what it returns is not known. Call it from Python with such arguments "
-                f"first, or run {_lowering(name, arguments)}: any sizes will do"
+                f"jit of {name} is called in code compiled by Numba with arguments {arguments.in_words()}, but it "
+                "has not been traced for them, so the type of its result is unknown. Call it from Python with such "
+                f"arguments first, or run {_lowering(name, arguments)}: any sizes will do"
             )
         return result_type(self.jitted, traced.out_tree, traced.jaxpr.out_avals[: traced.out_tree.num_leaves])
 

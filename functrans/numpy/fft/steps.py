@@ -245,7 +245,7 @@ def fftshift(x: ArrayLike, axes: AxisLike = None) -> Value:
 
 @implements(np.fft.ifftshift)
 def ifftshift(x: ArrayLike, axes: AxisLike = None) -> Any:
-    """The inverse of `fftshift`, also for odd lengths.
+    """The inverse of `fftshift`, for odd lengths too.
 
     Examples
     --------

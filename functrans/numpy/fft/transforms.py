@@ -136,7 +136,7 @@ def irfft(a: ArrayLike, n: ArrayLike = None, axis: int = -1, norm: Any = None, o
 @implements(np.fft.hfft)
 @described(_ALONG_ONE)
 def hfft(a: ArrayLike, n: ArrayLike = None, axis: int = -1, norm: Any = None, out: None = None) -> Value:
-    """The real transform of conjugate symmetric numbers, of which one half is passed.
+    """The real transform of conjugate symmetric numbers, given one half of them.
 
     A forward transform: ``irfft(conj(a), n)`` with the scaling of `norm` exchanged; `n` is that of `irfft`.
 

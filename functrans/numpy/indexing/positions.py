@@ -129,7 +129,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
 
 @implements(np.mask_indices)
 def mask_indices(n: int, mask_func: Callable[..., Any], k: ArrayLike = 0) -> tuple[Any, ...]:
-    """Indices of the elements of an ``n x n`` matrix of ones that a function such as `triu` keeps.
+    """Indices of the elements of an ``n x n`` matrix that a function such as `triu` does not set to zero.
 
     The function runs while tracing, and must not depend on traced values.
 

@@ -6,7 +6,7 @@ multiplication.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -265,6 +265,14 @@ _plans: dict[tuple[str, Axes, Axes], tuple[_Contraction, Labels]] = {}
 """Cached by function and shapes."""
 
 
+def _cure(operands: Sequence[tuple[Axes, str, int]]) -> str:
+    """What to do about an extent: for each operand its shape, its core axes, and the extent that the other one has."""
+    for number, (shape, core, extent) in enumerate(operands, 1):
+        if len(core) == 2 and shape[-2 + (core.index("k") == 0)] == extent:
+            return f"Transpose x{number}"
+    return "They must be equal"
+
+
 def _labels(name: str, signature: _Signature, x_shape: Axes, y_shape: Axes) -> tuple[Labels, Labels, Labels]:
     x_core, y_core, out_core = signature.x, signature.y, signature.out
     if name == "matmul":  # vectors are rows on the left and columns on the right; that axis is then dropped
@@ -283,7 +291,7 @@ def _labels(name: str, signature: _Signature, x_shape: Axes, y_shape: Axes) -> t
     if k != m:
         raise ShapeError(
             f"{name}: x1 of shape {x_shape} and x2 of shape {y_shape} do not match: the summed axes have extents {k} "
-            f"and {m}. Transpose one of the operands"
+            f"and {m}. {_cure(((x_shape, x_core, m), (y_shape, y_core, k)))}"
         )
     ndim = len(broadcast_shapes(f"{name}: batch axes", x_batch, y_batch))
     batch = tuple(range(ndim))

@@ -365,7 +365,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
 
 @checked
 def helmert(n: int, full: bool = False) -> Any:
-    """A Helmert matrix: orthonormal rows, of which all but the first add up to zero.
+    """A Helmert matrix: orthonormal rows, each of which except the first adds up to zero.
 
     Parameters
     ----------
