@@ -18,6 +18,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = 15  # tests that run before any other, wherever they stand
 FEW = 2  # cases of the same test among these
+SPREAD = 6  # of the exact tests
+#: Tests that compare all that is made of a program: what executes a changed line fails, if it changes anything.
+EXACT = ("tests/lowering/test_kernel_work.py::test_a_program", "tests/golden")
 
 
 def run_pytest(arguments: list[str], plugin: object) -> int:
@@ -65,7 +68,11 @@ class _Recorder:
         of_test: dict[str, list[pytest.Item]] = {}
         for item in items:
             of_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
-        items[:] = [item for some in of_test.values() for item in some[:: -(-len(some) // self.cases)]]
+        items[:] = [
+            item
+            for test, some in of_test.items()
+            for item in (some if test.startswith(EXACT) else some[:: -(-len(some) // self.cases)])
+        ]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -120,6 +127,7 @@ class LineRecord:
     def tests(self, path: str, lines: Iterable[int], budget: float) -> list[str]:
         """The tests that execute the first of some lines that any does: the quickest, then the nearest to the file.
 
+        Some tests that compare exactly come first, short and long ones.
         Cases of one test take turns with other tests. A line that only runs when the package is imported concerns all
         tests of the file. Altogether they take `budget` seconds.
         """
@@ -147,7 +155,9 @@ class LineRecord:
             mirrors = file.parent == inner.parent and inner.stem in file.stem
             return 2 - mirrors - (file.parts[0] == inner.parts[0]), turn[test]
 
-        chosen.sort(key=lambda test: turn[test] >= FEW)
+        exact = [t for t in chosen if t.startswith(EXACT)]
+        exact = exact[:: -(-len(exact) // SPREAD) or 1]
+        chosen.sort(key=lambda test: (test not in exact, turn[test] >= FEW))
         chosen[QUICK:] = sorted(chosen[QUICK:], key=far)
         spent, some = 0.0, []
         for test in chosen:

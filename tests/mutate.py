@@ -32,7 +32,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.line_record import QUICK, ROOT, LineRecord, record, run_pytest
+from tests.line_record import QUICK, ROOT, SPREAD, LineRecord, record, run_pytest
 
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 
@@ -236,7 +236,8 @@ class _Job:
             status = 1
             try:
                 os.setsid()
-                status = _run(package, [tests[:QUICK], tests[QUICK:]], patience)
+                stages = [tests[:SPREAD], tests[SPREAD:QUICK], tests[QUICK:]]
+                status = _run(package, [stage for stage in stages if stage], patience)
             finally:
                 os._exit(status)
 

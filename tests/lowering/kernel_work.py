@@ -1,7 +1,9 @@
-"""How much the kernels of some programs do, counted in their loops: what optimisations are for.
+"""How much the kernels of some programs do, counted in their loops: what optimisations are for; and what they are.
 
 ``python -m tests.lowering.kernel_work`` writes the numbers to ``kernel_work.json``, with which `test_kernel_work`
-compares.
+compares. The last one is a checksum of all texts: it shows which programs a change concerns.
+``python -m tests.lowering.kernel_work "softmax in teams"`` prints the texts of one, to compare them with those of
+another version.
 """
 
 import functools
@@ -9,6 +11,7 @@ import inspect
 import json
 import re
 import sys
+import zlib
 from pathlib import Path
 from unittest.mock import patch
 
@@ -24,6 +27,7 @@ from functrans.lowering.llvm.emit import emit_llvm
 from functrans.lowering.loops import ir, queries
 from functrans.lowering.loops.passes import parallel
 from functrans.lowering.lower import lower
+from functrans.lowering.python.emit import emit_python
 from functrans.passes.scalar_functions import COSTS
 from functrans.runtime.config import config
 
@@ -212,23 +216,41 @@ assert len(CASES) == sum(map(len, (PROGRAMS, OTHERS, SHARED, LOOPS, VARIANTS, TR
 COUNTS = (
     "equations", "values", "kernels", "host calls", "statements", "operations", "accesses", "branches", "routines",
     "scratch", "failures", "independent loops", "separate loops", "interruptible loops", "teams", "inputs overwritten",
-    "extents", "instructions", "flags", "hints",
+    "extents", "instructions", "flags", "hints", "text",
 )  # fmt: skip
 
 
 #: The same text on all machines: no function is taken from a library that some do not have.
 PORTABLE = Options(cpu="x86-64-v3", strict=True)
 FLAGS = re.compile(r"\b(?:reassoc|nsz|nnan|contract|nsw|nuw|inbounds|fast)\b")
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 LANES = re.compile(r"i32 (\d+)")
 
 
-def counted(name, donated=False):
-    """The counts of one program: of its kernels' text, and of what runs if unknown loops turn once."""
+def lowered(name, donated):
+    """A program, and its kernels."""
     f, *args = CASES[name]
     every_machine = {"has_own_products": lambda letter: True, "can_set_threads": lambda: True}
     with config.patch(num_threads=2, checked=False), patch.multiple(parallel, **every_machine):
         jaxpr = ft.jit(lambda *args: f(*args)).lower(*args).jaxpr
-        program = lower(jaxpr, Options(), range(len(jaxpr.invars)) if donated else ())
+        return jaxpr, lower(jaxpr, Options(), range(len(jaxpr.invars)) if donated else ())
+
+
+def texts(jaxpr, program):
+    """Everything that is made of a program, as text."""
+    yield ADDRESS.sub("", str(jaxpr))
+    for step in program.steps:
+        if isinstance(step, HostStep):
+            yield step.eqn.primitive.name
+            continue
+        yield from [emit_python(step.kernel, explicit=explicit) for explicit in (False, True)]
+        yield emit_llvm(step.kernel, PORTABLE).text
+        yield f"{step.ints} {step.floats} {step.interface} {step.updates} {step.scratch} {step.large}"
+
+
+def counted(name, donated=False):
+    """The counts of one program: of its kernels' text, and of what runs if unknown loops turn once."""
+    jaxpr, program = lowered(name, donated)
     totals = dict.fromkeys(COUNTS, 0)
     _add_equations(totals, jaxpr)
     for step in program.steps:
@@ -249,6 +271,7 @@ def counted(name, donated=False):
                 totals["teams"] += s.team is not None
         _add(totals, step, step.kernel.body, 1)
         _add_text(totals, emit_llvm(step.kernel, PORTABLE).text)
+    totals["text"] = f"{zlib.crc32(chr(10).join(texts(jaxpr, program)).encode()):08x}"
     return totals
 
 
@@ -306,5 +329,8 @@ def row(name):
 
 
 if __name__ == "__main__":
+    if sys.argv[1:]:
+        print(*[text for name in sys.argv[1:] for text in texts(*lowered(name, donated=False))], sep="\n")
+        sys.exit()
     rows = [f"  {json.dumps(name)}: {json.dumps(row(name))}" for name in CASES]
     FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
