@@ -23,11 +23,20 @@ SPREAD = 6  # of the exact tests
 EXACT = ("tests/lowering/test_kernel_work.py::test_a_program", "tests/golden")
 
 
+class _AllExact:
+    """A plugin of pytest: of the exact tests all cases are quick."""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            if item.nodeid.startswith(EXACT):
+                item.own_markers[:] = [m for m in item.own_markers if m.name != "slow"]
+
+
 def run_pytest(arguments: list[str], plugin: object) -> int:
     """Run the quick tests among some, in checked mode unless the environment has another."""
     os.environ.setdefault("FUNCTRANS_TESTS", "checked")
     options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", f"--rootdir={ROOT}"]
-    return pytest.main([*options, *arguments], plugins=[plugin])
+    return pytest.main([*options, *arguments], plugins=[plugin, _AllExact()])
 
 
 def _cpu_time() -> float:
