@@ -123,6 +123,10 @@ def inputs(
         yield found
 
 
+#: Ulps of the exponent of an exponential.
+TAIL = 8
+
+
 # --- comparison ---------------------------------------------------------------------------------------------
 
 
@@ -161,10 +165,13 @@ def first_line(error: Exception) -> str:
     return str(error).split("\n")[0].split(". It was called with")[0]
 
 
-def difference(eager: Any, compiled: Any, ulps: float | None, slack: float, terms: float = 0.0) -> str | None:
+def difference(
+    eager: Any, compiled: Any, ulps: float | None, slack: float, terms: float = 0.0, tails: bool = False
+) -> str | None:
     """What differs between two arrays: shape, dtype, weakness, NaN, infinity, sign of zero, numbers.
 
-    Numbers may differ by so many ulps of the larger one, or of `terms`, of which they are differences.
+    Numbers may differ by so many ulps of the larger one, or of `terms`, of which they are differences. With `tails`,
+    they are exponentials: a rounding of x is one of exp(x) times x.
     """
     if isinstance(eager, np.ndarray) and getattr(eager, "weak_type", None) != getattr(
         compiled, "weak_type", None
@@ -187,7 +194,9 @@ def difference(eager: Any, compiled: Any, ulps: float | None, slack: float, term
         least = {"float16": 4e-3, "float32": 3e-5, "complex64": 3e-5}.get(a.dtype.name, 0.0)
         limit = max(slack, least) * np.max(size, initial=0, where=finite)
     else:
-        limit = ulps * np.spacing(np.where(finite, size, 1))
+        size = np.where(finite, size, 1)
+        magnified = abs(np.log(np.maximum(size, np.finfo(size.dtype).tiny))) if tails else 0.0
+        limit = (ulps + TAIL * magnified) * np.spacing(size)
     apart = np.where(finite, a, 0) - np.where(finite, b, 0)
     return _where(_size(apart) > limit, a, b, "numbers")
 
@@ -233,7 +242,9 @@ class BothWays:
         self.eager = lambda *values: tuple(leaves(call(entry.subject, values)))
         self.compiled = ft.jit(self.eager)
 
-    def compare(self, values: list[Any], ulps: float | None, terms: float = 0.0) -> tuple[str, str] | None:
+    def compare(
+        self, values: list[Any], ulps: float | None, terms: float = 0.0, tails: bool = False
+    ) -> tuple[str, str] | None:
         """The kind of the difference, and the difference."""
         eager = error_or(lambda: self.eager(*values))
         compiled = error_or(lambda: self.compiled(*values))
@@ -246,7 +257,7 @@ class BothWays:
         if len(eager) != len(compiled):
             return "type", f"{len(eager)} results and {len(compiled)}"
         for a, b in zip(eager, compiled):
-            found = difference(a, b, ulps, self.rtol, terms)
+            found = difference(a, b, ulps, self.rtol, terms, tails)
             if found is not None:
                 kind = "type" if found.startswith(("type", "weak")) else found.split(" ")[0]
                 return kind, found

@@ -22,18 +22,22 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.ir import subjaxprs
 from functrans.lowering.backend import Options
-from functrans.lowering.jaxpr.partition import HostStep
+from functrans.lowering.jaxpr.partition import HostStep, ViewStep
 from functrans.lowering.llvm.emit import emit_llvm
+from functrans.lowering.llvm.maths import choice
 from functrans.lowering.loops import ir, queries
 from functrans.lowering.loops.passes import parallel
+from functrans.lowering.loops.show import show
 from functrans.lowering.lower import lower
 from functrans.lowering.python.emit import emit_python
+from functrans.passes.cost_analysis import cost_analysis
 from functrans.passes.scalar_functions import COSTS
 from functrans.runtime.config import config
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from pass_programs import PROGRAMS, M, X
+from unusual_programs import MIXED
 from work_programs import LARGE, TRANSFORMED, VARIANTS
 
 from benchmarks.workloads.array_loop_cases import ARRAY_LOOPS
@@ -209,8 +213,8 @@ def gradient_of(loop):
 
 
 LOOPS = {f"gradient of {loop.name}": gradient_of(loop) for loop in ARRAY_LOOPS}
-CASES = {**PROGRAMS, **OTHERS, **SHARED, **LOOPS, **VARIANTS, **TRANSFORMED, **LARGE}
-assert len(CASES) == sum(map(len, (PROGRAMS, OTHERS, SHARED, LOOPS, VARIANTS, TRANSFORMED, LARGE))), (
+CASES = {**PROGRAMS, **OTHERS, **SHARED, **LOOPS, **VARIANTS, **TRANSFORMED, **LARGE, **MIXED}
+assert len(CASES) == sum(map(len, (PROGRAMS, OTHERS, SHARED, LOOPS, VARIANTS, TRANSFORMED, LARGE, MIXED))), (
     "a name twice"
 )
 COUNTS = (
@@ -222,30 +226,49 @@ COUNTS = (
 
 #: The same text on all machines: no function is taken from a library that some do not have.
 PORTABLE = Options(cpu="x86-64-v3", strict=True)
+OWN_FUNCTIONS = Options(cpu="x86-64-v3")
 FLAGS = re.compile(r"\b(?:reassoc|nsz|nnan|contract|nsw|nuw|inbounds|fast)\b")
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 LANES = re.compile(r"i32 (\d+)")
 
 
-def lowered(name, donated):
+def lowered(name, donated, **options):
     """A program, and its kernels."""
     f, *args = CASES[name]
     every_machine = {"has_own_products": lambda letter: True, "can_set_threads": lambda: True}
     with config.patch(num_threads=2, checked=False), patch.multiple(parallel, **every_machine):
         jaxpr = ft.jit(lambda *args: f(*args)).lower(*args).jaxpr
-        return jaxpr, lower(jaxpr, Options(), range(len(jaxpr.invars)) if donated else ())
+        return jaxpr, lower(jaxpr, Options(**options), range(len(jaxpr.invars)) if donated else ())
 
 
-def texts(jaxpr, program):
-    """Everything that is made of a program, as text."""
+def texts(name, jaxpr, program):
+    """Everything that is made of a program, as text; of a mixed one also with own functions, and where it is timed."""
     yield ADDRESS.sub("", str(jaxpr))
-    for step in program.steps:
-        if isinstance(step, HostStep):
-            yield step.eqn.primitive.name
-            continue
+    yield f"{cost_analysis(jaxpr)}"
+    steps = [step for step in program.steps if not isinstance(step, HostStep | ViewStep)]
+    yield " ".join(
+        [f"{len(steps)} kernels", *[s.eqn.primitive.name for s in program.steps if s not in steps]]
+    )
+    for step in steps:
         yield from [emit_python(step.kernel, explicit=explicit) for explicit in (False, True)]
         yield emit_llvm(step.kernel, PORTABLE).text
         yield f"{step.ints} {step.floats} {step.interface} {step.updates} {step.scratch} {step.large}"
+    if name in MIXED:
+        with patch.multiple(
+            choice, has_libmvec=lambda: False, is_in_process=lambda symbol: symbol == "sincos"
+        ):
+            yield from [emit_llvm(step.kernel, OWN_FUNCTIONS).text for step in steps]
+        for step in lowered(name, donated=False, timed=True)[1].steps:
+            if step not in steps and not isinstance(step, HostStep | ViewStep):
+                yield show(step.kernel)
+                yield from [
+                    f"{s.name} {s.inner} {s.host} {_sizes(s.own)} {_sizes(s.shares)}"
+                    for s in step.sites.sites
+                ]
+
+
+def _sizes(shares):
+    return [(round(s.cost), s.read, s.written) for s in shares]
 
 
 def counted(name, donated=False):
@@ -254,8 +277,8 @@ def counted(name, donated=False):
     totals = dict.fromkeys(COUNTS, 0)
     _add_equations(totals, jaxpr)
     for step in program.steps:
-        if isinstance(step, HostStep):
-            totals["host calls"] += 1
+        if isinstance(step, HostStep | ViewStep):
+            totals["host calls"] += isinstance(step, HostStep)
             continue
         totals["kernels"] += 1
         totals["scratch"] += sum(step.scratch.values())
@@ -271,7 +294,7 @@ def counted(name, donated=False):
                 totals["teams"] += s.team is not None
         _add(totals, step, step.kernel.body, 1)
         _add_text(totals, emit_llvm(step.kernel, PORTABLE).text)
-    totals["text"] = f"{zlib.crc32(chr(10).join(texts(jaxpr, program)).encode()):08x}"
+    totals["text"] = f"{zlib.crc32(chr(10).join(texts(name, jaxpr, program)).encode()):08x}"
     return totals
 
 
@@ -324,13 +347,15 @@ def row(name):
     """All counts of a program, as they are, and of most where the memory of all inputs is given away."""
     return [
         list(counted(name, donated).values())
-        for donated in ((False,) if name in TRANSFORMED else (False, True))
+        for donated in ((False,) if name in TRANSFORMED or name in MIXED else (False, True))
     ]
 
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        print(*[text for name in sys.argv[1:] for text in texts(*lowered(name, donated=False))], sep="\n")
+        print(
+            *[text for name in sys.argv[1:] for text in texts(name, *lowered(name, donated=False))], sep="\n"
+        )
         sys.exit()
     rows = [f"  {json.dumps(name)}: {json.dumps(row(name))}" for name in CASES]
     FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n")

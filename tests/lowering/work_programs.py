@@ -272,7 +272,7 @@ BASE = {
 }  # fmt: skip
 
 
-def _lanes(f, *args):
+def lanes_of(f, *args):
     """Three lanes of the first argument."""
     first = np.stack([args[0], args[0][::-1], args[0] * 1])
     return ft.vmap(f, (0, *[None] * (len(args) - 1))), first, *args[1:]
@@ -281,7 +281,7 @@ def _lanes(f, *args):
 EXACT = ("integers", "hashed", "logic")
 VARIANTS = {
     **BASE,
-    **{f"lanes of {k}": _lanes(*case) for k, case in BASE.items()},
+    **{f"lanes of {k}": lanes_of(*case) for k, case in BASE.items()},
     **{f"gradient of {k}": (ft.grad(total(f)), *args) for k, (f, *args) in BASE.items() if k not in EXACT},
 }
 
@@ -296,7 +296,7 @@ def _tangent(f, x, *rest):
     return (lambda x, t, *rest: ft.jvp(lambda x: f(x, *rest), (x,), (t,))), x, _along(x), *rest
 
 
-def _curvature(f, x, *rest):
+def curvature_of(f, x, *rest):
     return (
         (lambda x, t, *rest: ft.jvp(lambda x: ft.grad(total(f))(x, *rest), (x,), (t,))),
         x,
@@ -315,14 +315,14 @@ def _checks(f, *args):
 
 
 def _gradients_of_lanes(f, *args):
-    mapped, *operands = _lanes(f, *args)
+    mapped, *operands = lanes_of(f, *args)
     return ft.grad(total(mapped)), *operands
 
 
 OF_FLOATS = {k: case for k, case in BASE.items() if k not in EXACT}
 TRANSFORMED = {
     **{f"tangent of {k}": _tangent(*case) for k, case in OF_FLOATS.items()},
-    **{f"curvature of {k}": _curvature(*case) for k, case in OF_FLOATS.items()},
+    **{f"curvature of {k}": curvature_of(*case) for k, case in OF_FLOATS.items()},
     **{f"gradient of lanes of {k}": _gradients_of_lanes(*case) for k, case in OF_FLOATS.items()},
     **{f"series of {k}": _series(*case) for k, case in OF_FLOATS.items()},
     **{f"checks of {k}": _checks(*case) for k, case in BASE.items()},
