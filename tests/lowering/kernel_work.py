@@ -8,6 +8,7 @@ another version.
 
 import functools
 import inspect
+import itertools
 import json
 import re
 import sys
@@ -22,6 +23,7 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.ir import subjaxprs
 from functrans.lowering.backend import Options
+from functrans.lowering.host import host_calls
 from functrans.lowering.jaxpr.partition import HostStep, ViewStep
 from functrans.lowering.llvm.emit import emit_llvm
 from functrans.lowering.llvm.maths import choice
@@ -228,6 +230,8 @@ COUNTS = (
 PORTABLE = Options(cpu="x86-64-v3", strict=True)
 OWN_FUNCTIONS = Options(cpu="x86-64-v3")
 FLAGS = re.compile(r"\b(?:reassoc|nsz|nnan|contract|nsw|nuw|inbounds|fast)\b")
+#: The number of the first call of Python in a program; such as no kernel has that runs in this process.
+FIRST = 1_000_000
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 LANES = re.compile(r"i32 (\d+)")
 
@@ -236,7 +240,11 @@ def lowered(name, donated, **options):
     """A program, and its kernels."""
     f, *args = CASES[name]
     every_machine = {"has_own_products": lambda letter: True, "can_set_threads": lambda: True}
-    with config.patch(num_threads=2, checked=False), patch.multiple(parallel, **every_machine):
+    always = (
+        patch.multiple(parallel, **every_machine),
+        patch.object(host_calls, "_numbers", itertools.count(FIRST)),
+    )
+    with config.patch(num_threads=2, checked=False), always[0], always[1]:
         jaxpr = ft.jit(lambda *args: f(*args)).lower(*args).jaxpr
         return jaxpr, lower(jaxpr, Options(**options), range(len(jaxpr.invars)) if donated else ())
 
