@@ -56,7 +56,9 @@ def main() -> int:
         if name in ("compile", "run", "loops", "passes", "research", "threads", "growth", "libraries"):
             command.add_argument("--only", default="", help="only the workloads with this text in their name")
         if name == "libraries":
-            command.add_argument("--jax", required=True, metavar="PYTHON", help="of an environment with JAX")
+            command.add_argument(
+                "--environments", metavar="FOLDER", help="where they are or will be made (.venv-libraries)"
+            )
         if name == "compile":
             command.add_argument("--long", action="store_true", help="also the 500-op programs (a minute)")
     options = parser.parse_args()

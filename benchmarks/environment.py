@@ -71,7 +71,8 @@ def describe() -> str:
         try:
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
-            versions.append(f"{name} from the source tree")
+            if name == "functrans":
+                versions.append(f"{name} from the source tree")
     where = f"{_processor()}, {os.environ[_MARK]}"
     return f"{where}; Python {platform.python_version()}, {', '.join(versions)}\n"
 

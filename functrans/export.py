@@ -129,7 +129,7 @@ def save(path: Any, fun: Callable[..., Any], *examples: Any, cpu: str = "native"
             f"{foreign if cpu in ALL_LEVELS else ''}"
         )
     jitted = fun if isinstance(fun, Jitted) else jit(fun)
-    traced, in_tree = jitted.trace(*examples, **named)
+    traced, in_tree = jitted.traced(*examples, **named)
     if traced.captured or traced.hooks:
         what = "uses values of an enclosing transformation" if traced.captured else "registers hooks"
         raise ExportError(f"export.save: {traced.jaxpr.name} {what}, which a file cannot hold")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 from .core import ArgumentValueError, Device
-from .core import Device as Sharding
 from .distributed.mesh import Mesh, are_all_devices, backend_here
 from .distributed.mesh import make_mesh as _make_mesh
 from .distributed.specs import PartitionSpec, names_of
@@ -105,7 +105,21 @@ def make_mesh(
     return _make_mesh(sizes, names, backend=backend_here() if backend is None else backend)
 
 
-class NamedSharding:
+class Sharding(ABC):
+    """What an array's devices are: a device, or a `NamedSharding`; for ``isinstance``."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def device_set(self) -> set[Device]:
+        """The devices that hold the array."""
+
+
+Sharding.register(Device)
+
+
+class NamedSharding(Sharding):
     """How the blocks of an array are on the ranks of a mesh.
 
     Parameters
@@ -145,6 +159,11 @@ class NamedSharding:
         self.spec = spec
 
     @property
+    def device_set(self) -> set[Device]:
+        """The devices of the mesh."""
+        return set(self.mesh.devices.flat)
+
+    @property
     def is_fully_replicated(self) -> bool:
         """Whether each rank has the whole array."""
         return all(self.mesh.shape[name] == 1 for own in self._names for name in own)
@@ -177,8 +196,12 @@ class NamedSharding:
         return f"NamedSharding({self.mesh!r}, {self.spec!r})"
 
 
-@checked
-def SingleDeviceSharding(device: Device) -> Device:
+class _OneDevice(ABCMeta):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Device)
+
+
+class SingleDeviceSharding(Sharding, metaclass=_OneDevice):
     """The sharding of an array that one device holds: the device.
 
     Examples
@@ -187,4 +210,7 @@ def SingleDeviceSharding(device: Device) -> Device:
     >>> fnp.zeros(3).sharding == ft.sharding.SingleDeviceSharding(ft.devices()[0])
     True
     """
-    return device
+
+    def __new__(cls, device: Device, *, memory_kind: str | None = None) -> Device:  # type: ignore[misc]
+        """The device itself."""
+        return device

@@ -1,7 +1,8 @@
 """Run one program in this process, on whatever ``jax`` is: ``python -m benchmarks.libraries.one NAME``.
 
-It prints a line of JSON: the seconds of the import and of the first call (of the processor, since these are long, and
-other processes disturb them), the least of later ones, and the numbers.
+It prints a line of JSON: the seconds of the start (import, and a first compiled function) and of the program's first
+call, both of the processor, since these are long, and other processes disturb them; the least of later calls; and
+the numbers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import sys
 import time
 import warnings
 
+#: Calls go on for this many seconds, so that short ones are measured often.
+SECONDS = 0.5
+
 
 def measured(name: str, samples: int) -> dict[str, object]:
     """The times and the numbers of a program."""
@@ -20,19 +24,20 @@ def measured(name: str, samples: int) -> dict[str, object]:
     import jax
 
     jax.config.update("jax_enable_x64", True)
+    jax.jit(lambda x: x + 1.0)(jax.numpy.ones(2)).block_until_ready()
     imported = time.process_time() - start
     start = time.process_time()
     call, args = module.program()
     out = jax.block_until_ready(call(*args))
     cold = time.process_time() - start
-    values = [float(v) for leaf in jax.tree.leaves(out) for v in jax.numpy.ravel(leaf).tolist()]
-    warm = float("inf")
-    for _ in range(samples):
+    leaves = [jax.numpy.ravel(leaf).tolist() for leaf in jax.tree.leaves(out)]
+    times: list[float] = []
+    while len(times) < samples or sum(times) < SECONDS:
         start = time.perf_counter()
         jax.block_until_ready(call(*args))
-        warm = min(warm, time.perf_counter() - start)
+        times.append(time.perf_counter() - start)
     on = "functrans" if hasattr(jax, "__functrans__") else "jax"
-    return {"on": on, "import": imported, "cold": cold, "warm": warm, "values": values}
+    return {"on": on, "start": imported, "cold": cold, "warm": min(times), "values": leaves}
 
 
 if __name__ == "__main__":

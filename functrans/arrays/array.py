@@ -16,18 +16,15 @@ import builtins
 import operator
 import sys
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from ..core import (
-    CPU,
     KEY,
     PYTHON_NUMBERS,
     ArgumentError,
     Aval,
-    Device,
     NoAttributeError,
     TracedRow,
     Tracer,
@@ -40,6 +37,7 @@ from ..core import (
 from ..core.low_precision import as_dtype
 from ..core.values import ArrayLike, DTypeLike, Index, Param, Value
 from ..runtime.config import config
+from ..runtime.device import OnDevice
 from ..runtime.module_getattr import lazy_import
 from ..runtime.unusual import unusual
 from . import refusals
@@ -167,7 +165,7 @@ class _ArrayType(type):
         return isinstance(x, Tracer) or type.__instancecheck__(cls, x)
 
 
-class Array(np.ndarray, metaclass=_ArrayType):
+class Array(np.ndarray, OnDevice, metaclass=_ArrayType):
     """An immutable array, as functions of functrans return it.
 
     It is an ndarray, and NumPy, SciPy, Matplotlib and pandas accept it as one. Operations that would modify it raise
@@ -300,22 +298,6 @@ class Array(np.ndarray, metaclass=_ArrayType):
         """Shape, dtype and weakness, as tracing sees them."""
         return Aval(self.shape, self.dtype, self.weak_type)
 
-    @property
-    def device(self) -> Device:  # type: ignore[override]
-        """The CPU."""
-        return CPU
-
-    @property
-    def sharding(self) -> Device:
-        """The CPU, which holds every array."""
-        if _asked_by_jax(sys._getframe(1)):
-            raise AttributeError
-        return CPU
-
-    def devices(self) -> set[Device]:
-        """The devices that hold the array: the CPU."""
-        return {CPU}
-
     def unsafe_buffer_pointer(self) -> int:
         """The address of the first element; it must not be written to."""
         return int(_view(self, _ndarray).ctypes.data)
@@ -420,13 +402,6 @@ class Array(np.ndarray, metaclass=_ArrayType):
         """Raise for ``write=True``."""
         if write:
             refusals.refuse("x.setflags(write=True)", "Make a copy to modify: y = np.array(x)")
-
-
-def _asked_by_jax(frame: FrameType) -> bool:
-    """Whether a function of JAX's reads an attribute. JAX takes an ndarray with a sharding for an array that is on one
-    of JAX's devices. An `Array` is not: JAX may put it on any, as NumPy's arrays.
-    """
-    return frame.f_globals.get("__name__", "").startswith("jax.")
 
 
 def _wrap_low(x: np.ndarray) -> Any:

@@ -11,7 +11,18 @@ import numpy as np
 
 from .. import errors
 from ..arrays.array import Array, unwrap
-from ..core import PYTHON_KEYS, Aval, Tracer, Zero, aval_of, debug_nans_active, is_inexact, last_line
+from ..core import (
+    PYTHON_KEYS,
+    Aval,
+    Tracer,
+    Zero,
+    aval_of,
+    debug_nans_active,
+    float0,
+    has_jax_semantics,
+    is_inexact,
+    last_line,
+)
 from ..core.values import ArrayLike
 from ..frontend.arguments import given, name_of, returned_values, value_of
 from ..frontend.binding import Positions
@@ -160,7 +171,8 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     Returns
     -------
     tree of the same structure
-        With zeros of the shape and dtype of each array, or `SymbolicZero`.
+        With zeros of the shape and dtype of each array, or `SymbolicZero`. With ``config.jax_semantics``, zeros of
+        integers have the dtype ``float0``, as in JAX.
 
     Examples
     --------
@@ -173,7 +185,11 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
     def zero(leaf: Any) -> Any:
         aval = aval_of(value_of(leaf, lambda: "zero_from_primal: val")).strong()
-        return Zero(aval) if symbolic_zeros else given(zeros(aval))
+        if symbolic_zeros:
+            return Zero(aval)
+        if has_jax_semantics() and not is_inexact(aval.dtype):
+            return np.zeros(aval.shape, float0)
+        return given(zeros(aval))
 
     return tree_map(zero, val)
 

@@ -109,13 +109,18 @@ class Mesh:
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if error is None:
+        if error is None and self.size > 1:  # one rank has nothing to wait for: the mesh can be entered again
             self.close()
 
     @property
     def axis_names(self) -> tuple[str, ...]:
         """The axes, under JAX's name."""
         return self.names
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no ranks: it has one at least."""
+        return False
 
     def axis_index(self, name: str) -> int:
         """The position of this rank along an axis.

@@ -28,7 +28,7 @@ class ShapeDtypeStruct:
     dtype : numpy.dtype
     weak_type : bool
         Whether the dtype came from a Python scalar.
-    sharding : Device, optional
+    sharding : Device or NamedSharding, optional
         Accepted, without effect.
 
     Examples
@@ -44,8 +44,10 @@ class ShapeDtypeStruct:
     sharding: InitVar[Any] = field(default=None, kw_only=True)
 
     def __post_init__(self, sharding: Any) -> None:
-        if sharding is not None and not (isinstance(sharding, str) and sharding == CPU):
-            raise ArgumentError(f"ShapeDtypeStruct: sharding must be None or the CPU, got {sharding!r}")
+        if not (sharding is None or sharding == CPU or hasattr(sharding, "device_set")):
+            raise ArgumentError(
+                f"ShapeDtypeStruct: sharding must be None, a sharding or the CPU, got {sharding!r}"
+            )
         object.__setattr__(self, "shape", positive_shape(self.shape, "ShapeDtypeStruct"))
         try:
             object.__setattr__(self, "dtype", as_dtype(self.dtype))

@@ -123,7 +123,10 @@ MODULES: dict[str, JaxNames] = {
             ),
         ),
     ),
-    "jax.lax": JaxNames(("functrans.lax",), _at(_PRIVATE, "rsqrt_p stop_gradient_p")),
+    "jax.lax": JaxNames(
+        ("functrans.lax",),
+        {**_at(_PRIVATE, "rsqrt_p stop_gradient_p"), "with_sharding_constraint": f"{_PRIVATE}:reshard"},
+    ),
     "jax.sharding": JaxNames(
         ("functrans.sharding",), _at(_PRIVATE, "AbstractMesh get_abstract_mesh reshard")
     ),
@@ -132,7 +135,7 @@ MODULES: dict[str, JaxNames] = {
         {
             "Compiled": "functrans.api.compiled.lowered:Compiled",
             "Lowered": "functrans.api.compiled.lowered:Lowered",
-            "Traced": "functrans.api.compiled.lowered:Traced",
+            "Traced": "functrans.api.compiled.lowered:TracedFunction",
             "Wrapped": "functrans.api.compiled.jitted:Jitted",
             "CompilerOptions": "builtins:dict",
             "ArgInfo": "functrans:ShapeDtypeStruct",

@@ -11,6 +11,7 @@ import numpy as np
 from ..core import ArgumentError, ArgumentValueError, ShapeError, Tracer, canonical
 from ..core.values import ArrayLike, ShapeLike
 from ..frontend.checked import checked
+from ..frontend.structs import described
 from ..numpy.dispatch import array_operand, owned
 from ..primitives import ops
 from ..primitives.ops import as_shape, dtype_of, finish, operand, shape_of
@@ -91,7 +92,7 @@ def broadcast_like(arr: ArrayLike, like_arr: Any) -> Any:
 
 @checked
 def dtype(x: ArrayLike) -> np.dtype:
-    """The dtype of an array, a number, or a type of numbers.
+    """The dtype of an array, a number, a type of numbers, or a `ShapeDtypeStruct`.
 
     Raises
     ------
@@ -108,6 +109,9 @@ def dtype(x: ArrayLike) -> np.dtype:
         return canonical(x, "lax.dtype: x")
     if isinstance(x, Tracer | np.ndarray | np.generic | bool | int | float | complex):
         return dtype_of(array_operand(x, "lax.dtype: x"))
+    aval = described(x)
+    if aval is not None:
+        return aval.dtype
     raise ArgumentError(f"lax.dtype: x must be an array, a number or a dtype, got {x!r}")
 
 

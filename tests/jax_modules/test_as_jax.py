@@ -36,6 +36,14 @@ def test_a_script_imports_jax():
     )
 
 
+def test_a_program_uses_name_by_name_what_libraries_need():
+    """The same program passes on JAX, which `uses_names` was written beside."""
+    pytest.importorskip("ml_dtypes")
+    done = run("-m", "functrans.as_jax", str(PROGRAM.with_name("uses_names.py")))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "25 of 25 checks pass on functrans" in done.stdout
+
+
 @pytest.mark.slow
 def test_modules_and_programs_run_with_their_arguments(tmp_path):
     done = run(

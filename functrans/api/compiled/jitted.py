@@ -39,7 +39,7 @@ from .caches import Cache, CacheInfo, caches
 from .donation import donating, warn_unused, with_arrays
 from .fast_path import Runner, add_types, is_converted
 from .instances import InstanceCaches, InstanceChangedError, held_weakly, instance_of, refresh, remembered
-from .lowered import Lowered, Traced, bound
+from .lowered import Lowered, Traced, TracedFunction, bound
 from .numba_door import CalledFromNumba
 from .static import DonatedArguments, DonatedLeaves, SplitArguments, StaticArguments
 from .traced_blocks import TraceInProgress, traces
@@ -230,7 +230,7 @@ class Jitted(CalledFromNumba):
     def _of_methods(self) -> tuple[StaticArguments, DonatedArguments | DonatedLeaves]:
         return self._signature.bound(), self._donated.bound()
 
-    def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
+    def traced(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
         """The traced function at these arguments (or `ShapeDtypeStruct`s), and their structure."""
         split = self.split(args, kwargs)
         leaves, treedef = tree_flatten(split.dynamic)
@@ -274,8 +274,35 @@ class Jitted(CalledFromNumba):
           b:f64[3] = mul 2.0 a
           return (b,)
         """
-        traced, treedef = self.trace(*args, **kwargs)
-        return Lowered(traced, treedef)
+        return self.trace(*args, **kwargs).lower()
+
+    def trace(self, *args: Any, **kwargs: Any) -> TracedFunction:
+        """Trace the function for arguments of these types (`ShapeDtypeStruct`s will do), without lowering it.
+
+        Returns
+        -------
+        TracedFunction
+            With ``.jaxpr``, ``.out_info`` and ``.lower()``.
+
+        Examples
+        --------
+        >>> import functrans as ft
+        >>> traced = ft.jit(lambda x: 2.0 * x).trace(ft.ShapeDtypeStruct((3,), "float64"))
+        >>> traced.out_info
+        ShapeDtypeStruct(shape=(3,), dtype=dtype('float64'), weak_type=False)
+        """
+        return TracedFunction(*self.traced(*args, **kwargs))
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the result at these arguments, without computing it.
+
+        Examples
+        --------
+        >>> import functrans as ft
+        >>> ft.jit(lambda x: x @ x.T).eval_shape(ft.ShapeDtypeStruct((3, 5), "float32"))
+        ShapeDtypeStruct(shape=(3, 3), dtype=dtype('float32'), weak_type=False)
+        """
+        return self.trace(*args, **kwargs).out_info
 
     def cache_info(self) -> CacheInfo:
         """Counts of traces, compiled kernels, hits and misses, including kernels of derivatives."""
@@ -302,10 +329,10 @@ class JittedMethod(Jitted):
         refresh(self._fun, self._cache)
         return Jitted._call(self, args, kwargs, fast_key)
 
-    def trace(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
-        """As `Jitted.trace`."""
+    def traced(self, *args: Any, **kwargs: Any) -> tuple[Traced, PyTreeDef]:
+        """As `Jitted.traced`."""
         refresh(self._fun, self._cache)
-        return Jitted.trace(self, *args, **kwargs)
+        return Jitted.traced(self, *args, **kwargs)
 
     def _guarded(self, runner: Callable[..., Any]) -> Callable[..., Any]:
         snapshot = self._cache.snapshot

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...arrays.array import wrap
 from ...control.call import call_p
-from ...core import Attachment, Eqn, Jaxpr, Primitive, Unportable, current_trace, eval_trace
+from ...core import Attachment, Aval, Eqn, Jaxpr, Primitive, Unportable, current_trace, eval_trace
 from ...core.ir import notebook
+from ...core.values import PyTree
 from ...frontend.arguments import flatten_values, results
 from ...frontend.pytree import PyTreeDef, tree_unflatten
 from ...frontend.pytree.nodes import keystr
+from ...frontend.structs import struct_of
 from ...runtime.module_getattr import lazy_import
 from ...transforms.stage import Uses, attached
 from ..refs import put_back
@@ -74,6 +76,38 @@ class _Inspected(Unportable):
         self._in_tree = in_tree
 
     @property
+    def in_tree(self) -> PyTreeDef:
+        """The structure of the arguments: of the pair of those by position and those by name."""
+        return self._in_tree
+
+    @property
+    def out_tree(self) -> PyTreeDef:
+        """The structure of the result."""
+        return self._traced.out_tree
+
+    @property
+    def in_avals(self) -> PyTree:
+        """The types of the arguments, in their structure."""
+        return tree_unflatten(self._in_tree, self._own(self._traced.jaxpr.in_avals, self._in_tree))
+
+    @property
+    def args_info(self) -> PyTree:
+        """The shapes and dtypes of the arguments, in their structure."""
+        avals = self._own(self._traced.jaxpr.in_avals, self._in_tree)
+        return tree_unflatten(self._in_tree, list(map(struct_of, avals)))
+
+    @property
+    def out_info(self) -> PyTree:
+        """The shapes and dtypes of the results, in their structure."""
+        tree = self._traced.out_tree
+        return tree_unflatten(tree, list(map(struct_of, self._traced.jaxpr.out_avals[: tree.num_leaves])))
+
+    def _own(self, avals: Sequence[Aval], tree: PyTreeDef) -> list[Aval]:
+        """Those of a tree, which follow those of captured values."""
+        start = len(self._traced.captured)
+        return list(avals[start : start + tree.num_leaves])
+
+    @property
     def _program(self) -> Any:
         """The `Executable`, of which nothing need be compiled yet."""
         return donating(self._traced.jaxpr, self._traced.donated).form
@@ -86,6 +120,34 @@ class _Inspected(Unportable):
     def _repr_html_(self) -> str:
         """What a notebook shows: the picture, with a colour for each kernel, and the kernels as Python."""
         return pictures.html_of(pictures.Drawn(*self.drawn()), self._program.as_text("python"))
+
+
+class TracedFunction(_Inspected):
+    """A function traced for one combination of argument types.
+
+    Attributes
+    ----------
+    jaxpr : Jaxpr
+    """
+
+    def __init__(self, traced: Traced, in_tree: PyTreeDef):
+        super().__init__(traced, in_tree)
+        self.jaxpr = traced.jaxpr
+
+    def _called(self) -> str:
+        return f"the traced function {self.jaxpr.name}"
+
+    @property
+    def fun_name(self) -> str:
+        """The name of the function."""
+        return self.jaxpr.name
+
+    def lower(self) -> Lowered:
+        """The function lowered for these arguments."""
+        return Lowered(self._traced, self._in_tree)
+
+    def __repr__(self) -> str:
+        return f"<traced {self.jaxpr.name}>"
 
 
 class Lowered(_Inspected):

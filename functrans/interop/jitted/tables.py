@@ -135,7 +135,7 @@ class CallTable:
 
     def _new(self, sizes: tuple[int, ...]) -> SizedEntry:
         args, kwargs = self.arguments.structs(self._shapes(sizes))
-        traced, _ = self.jitted.trace(*args, **kwargs)
+        traced, _ = self.jitted.traced(*args, **kwargs)
         avals = traced.jaxpr.out_avals
         outs = avals[: traced.out_tree.num_leaves]
         result = result_type(self.jitted, traced.out_tree, outs)

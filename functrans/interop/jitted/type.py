@@ -115,7 +115,7 @@ class Forms:
             found = (self.jitted.known(*args, **kwargs) for args, kwargs in forms)
             traced = next((t for t in found if t is not None), None)
         else:
-            traced, _ = self.jitted.trace(*args, **kwargs)
+            traced, _ = self.jitted.traced(*args, **kwargs)
         if traced is None:
             name = name_of(self.jitted.__wrapped__)
             _check_count(self.jitted.__wrapped__, args, kwargs)

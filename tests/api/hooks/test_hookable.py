@@ -187,7 +187,7 @@ def test_which_functions_are_traced_again():
     run = lambda: [float(f(1.0)) for f in (direct, through, other)]
     assert run() == [3.0, 4.0, 2.0]
     assert traces() == [1, 1, 1]
-    old = weakref.ref(direct.trace(1.0)[0].jaxpr)
+    old = weakref.ref(direct.trace(1.0).jaxpr)
     handle = block.register_forward_hook(lambda b, args, out: 10.0 * out)
     gc.collect()
     assert old() is None
