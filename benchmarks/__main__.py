@@ -33,11 +33,12 @@ COMMANDS = {
     "batch": "further batch sizes: traces and compiles",
     "taylor": "derivatives of high order by Taylor mode",
     "libraries": "libraries of JAX's, unmodified, on functrans and on JAX",
+    "suites": "the own tests of JAX's libraries, on functrans and on JAX",
     "record": "run others, and append their tables to the history",
 }
 
 #: The modules of commands that are not those of their names in `commands`.
-_MODULES = {"import": "commands.start_up", "libraries": "libraries"}
+_MODULES = {"import": "commands.start_up", "libraries": "libraries", "suites": "libraries.suites"}
 
 
 def main() -> int:
@@ -53,9 +54,19 @@ def main() -> int:
                 "commands", nargs="*", default=["run"], metavar="command", help="default: run"
             )
         command.add_argument("--repeats", type=int, help="samples of each measurement (default: its own)")
-        if name in ("compile", "run", "loops", "passes", "research", "threads", "growth", "libraries"):
+        if name in (
+            "compile",
+            "run",
+            "loops",
+            "passes",
+            "research",
+            "threads",
+            "growth",
+            "libraries",
+            "suites",
+        ):
             command.add_argument("--only", default="", help="only the workloads with this text in their name")
-        if name == "libraries":
+        if name in ("libraries", "suites"):
             command.add_argument(
                 "--environments", metavar="FOLDER", help="where they are or will be made (.venv-libraries)"
             )
@@ -64,15 +75,16 @@ def main() -> int:
     options = parser.parse_args()
     if options.repeats is not None and options.repeats < 1:
         parser.error(f"--repeats must be at least 1, got {options.repeats}")
-    if options.command not in ("distributed", "libraries", "passes", "record"):
+    if options.command not in ("distributed", "libraries", "suites", "passes", "record"):
         require("jax", "autograd")
     if options.command == "record":
         unknown = set(options.commands) - (COMMANDS.keys() - {"record"})
         if unknown:
             parser.error(f"unknown commands: {', '.join(sorted(unknown))}")
         return record(options.commands, ["--repeats", str(options.repeats)] if options.repeats else [])
-    pin(all_cores=options.command in ("threads", "distributed", "profile"))
-    print(describe(), flush=True)
+    if options.command != "suites":  # it counts, with the options that libraries choose
+        pin(all_cores=options.command in ("threads", "distributed", "profile"))
+        print(describe(), flush=True)
     # Late, after the environment is set: the modules import NumPy and Numba, which read it once.
     module = _MODULES.get(options.command, f"commands.{options.command}")
     return importlib.import_module(f".{module}", __package__).main(options)

@@ -32,9 +32,9 @@ class Row(NamedTuple):
     agree: bool
 
 
-def measured(side: Side, name: str, samples: int) -> dict[str, Any] | None:
+def measured(side: Side, name: str) -> dict[str, Any] | None:
     """What `one` prints of a program in another process; None, and its last line, if it fails."""
-    done = side.run("benchmarks.libraries.one", name, str(samples))
+    done = side.run("benchmarks.libraries.one", name)
     if done.returncode:
         print(f"{name} on {side.name}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")
         return None
@@ -59,12 +59,12 @@ def compared(name: str, ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[s
     return f"{moved:.1f} sd", moved <= LIMIT
 
 
-def row(name: str, both: tuple[Side, Side], samples: int, rounds: int = 2) -> Row | None:
+def row(name: str, both: tuple[Side, Side], rounds: int) -> Row | None:
     """A program on both sides in turn, each in `rounds` processes, of which the least times count."""
     times: list[list[dict[str, Any]]] = [[], []]
     for _ in range(rounds):
         for side, found in zip(both, times):
-            result = measured(side, name, samples)
+            result = measured(side, name)
             if result is None:
                 return None
             found.append(result)
@@ -80,7 +80,7 @@ def main(options: Any) -> int:
     print(f"{'program':12}{'warm':>8}{'cold':>8}{'start':>8}{'ms warm':>10}{'s cold':>8}{'differ':>10}")
     for name in PROGRAMS:
         if options.only in name:
-            found = rows[name] = row(name, both, options.repeats or 10)
+            found = rows[name] = row(name, both, options.repeats or 2)
             if found is not None:
                 columns_ = "".join(f"{share:8.2f}" for share in found.shares.values())
                 times = f"{1e3 * found.ours['warm']:10.3f}{found.ours['cold']:8.2f}"

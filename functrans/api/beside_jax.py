@@ -1,6 +1,7 @@
 """Functions of JAX in functrans's programs, and functrans's in JAX's, with derivatives: `from_jax`, `to_jax`.
 
-Both are callbacks whose derivative is the same again: a pullback of the one is a function of the other.
+Both are callbacks whose derivatives are the same again: a pushforward or a pullback of the one is a function of the
+other, converted in the same way.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from ..core.values import ArrayLike, PyTree
 from ..custom.custom_function import custom_vjp
 from ..errors import ArgumentError, MissingLibraryError
 from ..frontend.checked import checked
+from ..frontend.docstrings import described
 from ..frontend.pytree import tree_flatten, tree_map, tree_unflatten
 from ..frontend.structs import ShapeDtypeStruct
 from ..runtime import libraries
 from .callback import pure_callback
 from .compiled.jit import jit
 from .compiled.stages import eval_shape
-from .derivatives import vjp
+from .derivatives import jvp, vjp
+from .linear_in_jax import linear_call
+
+Fun = Callable[..., Any]
 
 
 def _jax(name: str) -> Any:
@@ -59,27 +64,53 @@ def _no_tangent(jax: Any, x: ArrayLike) -> np.ndarray:
     return np.zeros(np.shape(x), jax.dtypes.float0)
 
 
-def _pulled_back(
-    jax: Any, differentiate: Any, fun: Callable[..., Any], args: PyTree, ct: PyTree
-) -> list[Any]:
-    """The cotangents of those leaves of the arguments that have derivatives."""
-    out, pull = differentiate(fun, *args)
-    outs, tree = tree_flatten(out)
-    cts = [c if _has_derivatives(y) else _no_tangent(jax, y) for y, c in zip(outs, tree_flatten(ct)[0])]
-    found = tree_flatten(pull(tree_unflatten(tree, cts)))[0]
-    return [c for x, c in zip(tree_flatten(args)[0], found) if _has_derivatives(x)]
+def _of_inexact(tree: PyTree, of: PyTree) -> list[Any]:
+    """Of the leaves of a tree of tangents, those of leaves of `of` that have derivatives."""
+    return [t for x, t in zip(tree_flatten(of)[0], tree_flatten(tree)[0]) if _has_derivatives(x)]
 
 
-def _for_all(jax: Any, args: PyTree, found: list[Any]) -> PyTree:
-    """Cotangents of all leaves."""
-    leaves, tree = tree_flatten(args)
+def _for_all(jax: Any, tree: PyTree, found: list[Any]) -> PyTree:
+    """Tangents or cotangents of all leaves."""
+    leaves, treedef = tree_flatten(tree)
     rest = iter(found)
-    return tree_unflatten(tree, [next(rest) if _has_derivatives(x) else _no_tangent(jax, x) for x in leaves])
+    return tree_unflatten(
+        treedef, [next(rest) if _has_derivatives(x) else _no_tangent(jax, x) for x in leaves]
+    )
+
+
+def _pulled_back(jax: Any, differentiate: Fun, fun: Fun, args: PyTree, cts: list[Any]) -> list[Any]:
+    """The cotangents of those leaves of the arguments that have derivatives, from those of such results."""
+    out, pull = differentiate(fun, *args)
+    return _of_inexact(pull(_for_all(jax, out, cts)), args)
+
+
+def _pushed_forward(jax: Any, differentiate: Fun, fun: Fun, args: PyTree, ts: list[Any]) -> list[Any]:
+    """The tangents of those leaves of the results that have derivatives, from those of such arguments."""
+    out, tangent = differentiate(fun, args, _for_all(jax, args, ts))
+    return _of_inexact(tangent, out)
+
+
+_SECTIONS = """
+Raises
+------
+MissingLibraryError
+    If JAX is not installed.
+ArgumentError
+    If `fun` is not a function, or `jax` is functrans in this process.
+
+Notes
+-----
+Arguments are positional. Results have the dtypes that JAX gives them: float32 unless ``jax_enable_x64`` is set.
+
+It is a ``pure_callback`` of the library that calls it: compiled programs call Python, and `vmap` calls the function
+once for each example. Its derivatives in both modes, to any order, are computed by the library that it comes from.
+"""
 
 
 @checked
-def from_jax(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of JAX as one of functrans, for all transformations, with JAX's derivatives in reverse mode.
+@described(_SECTIONS)
+def from_jax(fun: Fun) -> Fun:
+    """A function of JAX as one of functrans, for all of its transformations.
 
     Parameters
     ----------
@@ -89,20 +120,7 @@ def from_jax(fun: Callable[..., Any]) -> Callable[..., Any]:
     Returns
     -------
     callable
-        The same of functrans's arrays, with positional arguments. The dtypes of its results are those of JAX: float32
-        unless ``jax_enable_x64`` is set.
-
-    Raises
-    ------
-    MissingLibraryError
-        If JAX is not installed.
-    ArgumentError
-        If `fun` is not a function, or `jax` is functrans in this process.
-
-    Notes
-    -----
-    It is a `pure_callback`: kernels call Python, and under `vmap` once for each example. Forward mode needs a
-    derivative that JAX does not give to others.
+        The same of functrans's arrays.
 
     Examples
     --------
@@ -123,20 +141,35 @@ def from_jax(fun: Callable[..., Any]) -> Callable[..., Any]:
 
         return pure_callback(host, like, *args, vmap_method="sequential")
 
-    def pullback(args: PyTree, ct: PyTree) -> list[Any]:
-        return _pulled_back(jax, jax.vjp, fun, args, ct)
+    def pullback(args: PyTree, cts: list[Any]) -> list[Any]:
+        return _pulled_back(jax, jax.vjp, fun, args, cts)
+
+    def pushforward(args: PyTree, ts: list[Any]) -> list[Any]:
+        return _pushed_forward(jax, jax.jvp, fun, args, ts)
 
     function = custom_vjp(called)
-    function.defvjp(
-        lambda *args: (function(*args), args),
-        lambda args, ct: _for_all(jax, args, from_jax(pullback)(args, ct)),
-    )
+
+    def fwd(*args: PyTree) -> PyTree:
+        out = function(*args)
+        return out, (args, out)
+
+    def bwd(residuals: PyTree, ct: PyTree) -> PyTree:
+        args, out = residuals
+        return _for_all(jax, args, from_jax(pullback)(args, _of_inexact(ct, out)))
+
+    def forward(primals: PyTree, tangents: PyTree) -> PyTree:
+        out = function(*primals)
+        return out, _for_all(jax, out, from_jax(pushforward)(primals, _of_inexact(tangents, primals)))
+
+    function.defvjp(fwd, bwd)
+    function.defjvp(forward)
     return function
 
 
 @checked
-def to_jax(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of functrans as one of JAX, for all of its transformations, with derivatives in reverse mode.
+@described(_SECTIONS)
+def to_jax(fun: Fun) -> Fun:
+    """A function of functrans as one of JAX, for all of its transformations.
 
     Parameters
     ----------
@@ -146,19 +179,7 @@ def to_jax(fun: Callable[..., Any]) -> Callable[..., Any]:
     Returns
     -------
     callable
-        The same of JAX's arrays, with positional arguments. Results have the dtypes that JAX gives them: float32 unless
-        ``jax_enable_x64`` is set.
-
-    Raises
-    ------
-    MissingLibraryError
-        If JAX is not installed.
-    ArgumentError
-        If `fun` is not a function, or `jax` is functrans in this process.
-
-    Notes
-    -----
-    It is a ``jax.pure_callback``, which calls `fun` once for each example under ``jax.vmap``.
+        The same of JAX's arrays.
 
     Examples
     --------
@@ -183,12 +204,18 @@ def to_jax(fun: Callable[..., Any]) -> Callable[..., Any]:
 
         return jax.pure_callback(host, like, *args, vmap_method="sequential")
 
-    def pullback(args: PyTree, ct: PyTree) -> list[Any]:
-        return _pulled_back(jax, vjp, fun, args, ct)
+    def pullback(args: PyTree, cts: list[Any]) -> list[Any]:
+        return _pulled_back(jax, vjp, fun, args, cts)
 
-    function = jax.custom_vjp(called)
-    function.defvjp(
-        lambda *args: (function(*args), args),
-        lambda args, ct: _for_all(jax, args, to_jax(pullback)(args, ct)),
-    )
+    def pushforward(args: PyTree, ts: list[Any]) -> list[Any]:
+        return _pushed_forward(jax, jvp, fun, args, ts)
+
+    function = jax.custom_jvp(called)
+
+    def forward(primals: PyTree, tangents: PyTree) -> PyTree:
+        out = function(*primals)
+        ts = linear_call(jax, to_jax(pushforward), to_jax(pullback), primals, _of_inexact(tangents, primals))
+        return out, _for_all(jax, out, ts)
+
+    function.defjvp(forward)
     return function

@@ -165,7 +165,7 @@ class _ArrayType(type):
         return isinstance(x, Tracer) or type.__instancecheck__(cls, x)
 
 
-class Array(np.ndarray, OnDevice, metaclass=_ArrayType):
+class Array(OnDevice, np.ndarray, metaclass=_ArrayType):  # type: ignore[misc]
     """An immutable array, as functions of functrans return it.
 
     It is an ndarray, and NumPy, SciPy, Matplotlib and pandas accept it as one. Operations that would modify it raise
@@ -193,7 +193,7 @@ class Array(np.ndarray, OnDevice, metaclass=_ArrayType):
     """
 
     __slots__ = ()
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
     weak_type = False
 
     def __new__(cls, *args: Any, **kwargs: Param) -> Array:

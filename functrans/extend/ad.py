@@ -12,7 +12,7 @@ from ..primitives.structure.linear import added, instantiate
 from ..runtime.module_getattr import module_attributes as _module_attributes
 from ..transforms.jvp import JVPTracer
 from .primitive import ExtendedPrimitive, typed, unwrapped
-from .registries import Registry
+from .registries import Registry, primitive_example
 
 __all__ = [
     "JVPTracer", "UndefinedPrimal", "Zero", "add_tangents", "defjvp", "deflinear2", "instantiate_zeros",
@@ -101,6 +101,7 @@ primitive_jvps = Registry("ad.primitive_jvps", "jvp", _jvp)
 primitive_transposes = Registry("ad.primitive_transposes", "transpose", _transpose)
 
 
+@primitive_example
 def defjvp(prim: ExtendedPrimitive, *rules: Callable[..., Any] | None) -> None:
     """Set the derivative of a primitive of one result from one rule for each argument.
 
@@ -112,11 +113,6 @@ def defjvp(prim: ExtendedPrimitive, *rules: Callable[..., Any] | None) -> None:
 
     Examples
     --------
-    >>> import functrans as ft
-    >>> from functrans import extend
-    >>> p = extend.core.Primitive("cube")
-    >>> _ = p.def_impl(lambda x: x**3)
-    >>> _ = p.def_abstract_eval(lambda x: x)
     >>> extend.ad.defjvp(p, lambda t, x: 3.0 * x**2 * t)
     >>> ft.grad(p.bind)(2.0)
     Array(12.)
@@ -140,18 +136,14 @@ def _linear(prim: ExtendedPrimitive, primals: Sequence[Any], tangents: Sequence[
     return out, prim.bind(*map(instantiate_zeros, tangents), **params)
 
 
+@primitive_example
 def deflinear2(prim: ExtendedPrimitive, transpose: Callable[..., Any]) -> None:
     """Declare a primitive linear in all arguments, with its transpose.
 
     Examples
     --------
-    >>> import functrans as ft
-    >>> from functrans import extend
-    >>> p = extend.core.Primitive("double")
-    >>> _ = p.def_impl(lambda x: 2.0 * x)
-    >>> _ = p.def_abstract_eval(lambda x: x)
-    >>> extend.ad.deflinear2(p, lambda ct, x: [2.0 * ct])
-    >>> ft.grad(p.bind)(1.0)
+    >>> extend.ad.deflinear2(double, lambda ct, x: [2.0 * ct])
+    >>> ft.grad(double.bind)(1.0)
     Array(2.)
     """
     primitive_jvps[prim] = partial(_linear, prim)

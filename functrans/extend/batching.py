@@ -11,7 +11,7 @@ from ..numpy import broadcast_to, moveaxis
 from ..runtime.module_getattr import module_attributes as _module_attributes
 from ..transforms.batch import BatchTracer
 from .primitive import ExtendedPrimitive
-from .registries import Registry
+from .registries import Registry, primitive_example
 
 __all__ = [
     "AxisData", "BatchTracer", "axis_primitive_batchers", "bdim_at_front", "defvectorized", "fancy_primitive_batchers",
@@ -77,18 +77,14 @@ def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
     return moveaxis(x, bdim, 0)
 
 
+@primitive_example
 def defvectorized(prim: ExtendedPrimitive) -> None:
     """Declare a primitive elementwise in its one argument: batched, it is itself.
 
     Examples
     --------
-    >>> import functrans as ft, functrans.numpy as fnp
-    >>> from functrans import extend
-    >>> p = extend.core.Primitive("cube")
-    >>> _ = p.def_impl(lambda x: x**3)
-    >>> _ = p.def_abstract_eval(lambda x: x)
     >>> extend.batching.defvectorized(p)
-    >>> ft.vmap(p.bind)(fnp.arange(3.0))
+    >>> ft.vmap(p.bind)(ft.numpy.arange(3.0))
     Array([0., 1., 8.])
     """
 

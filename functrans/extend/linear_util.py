@@ -48,7 +48,14 @@ class WrappedFun:
 
 
 def wrap_init(f: Call, params: dict[str, Any] | None = None, *, debug_info: Any = None) -> WrappedFun:
-    """A function without transformations."""
+    """A function without transformations.
+
+    Examples
+    --------
+    >>> from functrans.extend import linear_util as lu
+    >>> lu.wrap_init(lambda x, y: x - y, {"y": 1.0}).call_wrapped(3.0)
+    2.0
+    """
     return WrappedFun(f, {} if params is None else params)
 
 
@@ -111,12 +118,35 @@ class _AuxStore:
 
 
 def transformation(gen: Call) -> Call:
-    """Decorate a generator ``gen(*static, *args)`` that yields arguments, and then results."""
+    """Decorate a generator ``gen(*static, *args)`` that yields arguments, and then results.
+
+    Examples
+    --------
+    >>> from functrans.extend import linear_util as lu
+    >>> @lu.transformation
+    ... def scaled(by, *args):
+    ...     out = yield [by * x for x in args], {}
+    ...     yield out + 1.0
+    >>> scaled(lu.wrap_init(lambda x: x**2), 2.0).call_wrapped(3.0)
+    37.0
+    """
     return lambda fun, *static: fun.wrap(partial(_driven, gen, None, static))
 
 
 def transformation_with_aux(gen: Call) -> Call:
-    """As `transformation`; the generator yields a pair at the end, and a function returns its second part later."""
+    """As `transformation`; the generator yields a pair at the end, and a function returns its second part later.
+
+    Examples
+    --------
+    >>> from functrans.extend import linear_util as lu
+    >>> @lu.transformation_with_aux
+    ... def counted(*args):
+    ...     out = yield args, {}
+    ...     yield out, len(args)
+    >>> fun, count = counted(lu.wrap_init(lambda x, y: x + y))
+    >>> fun.call_wrapped(1.0, 2.0), count()
+    (3.0, 2)
+    """
 
     def around(fun: WrappedFun, *static: Any) -> Any:
         aux = _Aux()
@@ -126,12 +156,34 @@ def transformation_with_aux(gen: Call) -> Call:
 
 
 def transformation2(fun: Call) -> Call:
-    """Decorate a function ``fun(f, *static, *args)``."""
+    """Decorate a function ``fun(f, *static, *args)``.
+
+    Examples
+    --------
+    >>> from functrans.extend import linear_util as lu
+    >>> @lu.transformation2
+    ... def scaled(f, by, *args):
+    ...     return f(*[by * x for x in args])
+    >>> scaled(lu.wrap_init(lambda x: x**2), 2.0).call_wrapped(3.0)
+    36.0
+    """
     return lambda wrapped, *static: wrapped.wrap(partial(_applied, fun, None, static))
 
 
 def transformation_with_aux2(fun: Call) -> Call:
-    """Decorate a function ``fun(f, store, *static, *args)`` that calls ``store.store(aux)``."""
+    """Decorate a function ``fun(f, store, *static, *args)`` that calls ``store.store(aux)``.
+
+    Examples
+    --------
+    >>> from functrans.extend import linear_util as lu
+    >>> @lu.transformation_with_aux2
+    ... def counted(f, store, *args):
+    ...     store.store(len(args))
+    ...     return f(*args)
+    >>> fun, count = counted(lu.wrap_init(lambda x, y: x + y))
+    >>> fun.call_wrapped(1.0, 2.0), count()
+    (3.0, 2)
+    """
 
     def around(wrapped: WrappedFun, *static: Any) -> Any:
         aux = _Aux()
@@ -149,12 +201,31 @@ def _flattened(f: Call, store: _AuxStore, in_tree: PyTreeDef, with_kwargs: bool,
 
 
 def flatten_fun(f: WrappedFun, in_tree: PyTreeDef) -> tuple[WrappedFun, Callable[[], PyTreeDef]]:
-    """A function of leaves from one of ``(args, kwargs)``, and what tells the structure of its results."""
+    """A function of leaves from one of ``(args, kwargs)``, and what tells the structure of its results.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans.extend import linear_util as lu
+    >>> leaves, tree = ft.tree.flatten((({"a": 1.0},), {"y": 2.0}))
+    >>> fun, out_tree = lu.flatten_fun(lu.wrap_init(lambda p, y: {"sum": p["a"] + y}), tree)
+    >>> fun.call_wrapped(*leaves), out_tree()
+    ([3.0], PyTreeDef({'sum': *}))
+    """
     return transformation_with_aux2(_flattened)(f, in_tree, True)
 
 
 def flatten_fun_nokwargs(f: WrappedFun, in_tree: PyTreeDef) -> tuple[WrappedFun, Callable[[], PyTreeDef]]:
-    """As `flatten_fun`, for a function without keyword arguments."""
+    """As `flatten_fun`, for a function without keyword arguments.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> from functrans.extend import linear_util as lu
+    >>> leaves, tree = ft.tree.flatten(({"a": 1.0},))
+    >>> lu.flatten_fun_nokwargs(lu.wrap_init(lambda p: p["a"]), tree)[0].call_wrapped(*leaves)
+    [1.0]
+    """
     return transformation_with_aux2(_flattened)(f, in_tree, False)
 
 

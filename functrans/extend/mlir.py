@@ -9,6 +9,7 @@ from typing import Any
 from ..arrays.array import wrap
 from ..runtime.module_getattr import module_attributes as _module_attributes
 from .primitive import ExtendedPrimitive
+from .registries import primitive_example
 
 __all__ = ["lower_fun", "register_lowering"]
 __getattr__, __dir__ = _module_attributes(
@@ -29,16 +30,12 @@ class LoweredFunction:
     multiple_results: bool
 
 
+@primitive_example
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LoweredFunction:
     """A lowering rule from a function of arrays, for `register_lowering`.
 
     Examples
     --------
-    >>> import functrans as ft
-    >>> from functrans import extend
-    >>> p = extend.core.Primitive("cube")
-    >>> _ = p.def_impl(lambda x: x**3)
-    >>> _ = p.def_abstract_eval(lambda x: x)
     >>> _ = extend.mlir.register_lowering(p, extend.mlir.lower_fun(lambda x: x * x * x, multiple_results=False))
     >>> ft.jit(p.bind)(2.0)
     Array(8.)
@@ -46,6 +43,7 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered
     return LoweredFunction(fun, multiple_results)
 
 
+@primitive_example
 def register_lowering(
     prim: ExtendedPrimitive, rule: Any = None, platform: str | None = None, **options: Any
 ) -> Any:
@@ -67,11 +65,6 @@ def register_lowering(
 
     Examples
     --------
-    >>> import functrans as ft
-    >>> from functrans import extend
-    >>> p = extend.core.Primitive("cube")
-    >>> _ = p.def_impl(lambda x: x**3)
-    >>> _ = p.def_abstract_eval(lambda x: x)
     >>> _ = extend.mlir.register_lowering(p, extend.mlir.lower_fun(lambda x: x * x * x, multiple_results=False))
     >>> ft.jit(p.bind)(2.0)
     Array(8.)

@@ -25,6 +25,12 @@ class PartialVal(NamedTuple):
         Its type; None if the value is known.
     const : Any
         The value, if it is known.
+
+    Examples
+    --------
+    >>> from functrans.extend import partial_eval as pe
+    >>> pe.PartialVal.known(2.0).is_known()
+    True
     """
 
     aval: Aval | None
@@ -66,6 +72,20 @@ def trace_to_jaxpr_nounits(
         All results.
     consts : list
         Nothing: a jaxpr has its constants.
+
+    Examples
+    --------
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> from functrans.extend import linear_util as lu, partial_eval as pe
+    >>> fun = lu.wrap_init(lambda x, y: (fnp.sin(x) * y, x + 1.0))
+    >>> pvals = [pe.PartialVal.known(0.0), pe.PartialVal.unknown(ft.typeof(1.0))]
+    >>> jaxpr, outs, _ = pe.trace_to_jaxpr_nounits(fun, pvals)
+    >>> [out.is_known() for out in outs], outs[1].const
+    ([False, True], Array(1.))
+    >>> print(jaxpr)
+    lambda a:f64[] ; b:f64[]*.
+      c:f64[] = mul a b
+      return (c,)
     """
     unknown = [p.aval for p in pvals if p.aval is not None]
     out_pvals: list[PartialVal] = []

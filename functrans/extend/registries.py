@@ -7,9 +7,19 @@ from typing import Any
 
 from ..core import Primitive
 from ..errors import ArgumentError
+from ..frontend.docstrings import examples_begin
 from .primitive import ExtendedPrimitive
 
 Rule = Callable[..., Any]
+
+#: Primitives for the examples of all registries.
+primitive_example = examples_begin("""
+>>> import functrans as ft
+>>> from functrans import extend
+>>> p, double = extend.core.Primitive("cube"), extend.core.Primitive("double")
+>>> _ = p.def_impl(lambda x: x**3), double.def_impl(lambda x: 2.0 * x)
+>>> _ = p.def_abstract_eval(lambda x: x), double.def_abstract_eval(lambda x: x)
+""")
 
 
 class Registry(MutableMapping[Primitive, Rule]):

@@ -48,6 +48,17 @@ def described(sections: str) -> Callable[[F], F]:
     return decorated
 
 
+def examples_begin(lines: str) -> Callable[[F], F]:
+    """Put lines that a family shares at the beginning of a function's examples."""
+
+    def decorated(function: F) -> F:
+        head, heading, own = inspect.cleandoc(function.__doc__ or "").partition("Examples\n--------\n")
+        function.__doc__ = f"{head}{heading}{lines.strip()}\n{own}"
+        return function
+
+    return decorated
+
+
 def _split(text: str) -> dict[str, str]:
     """The sections by heading."""
     summary, *rest = _HEADING.split(inspect.cleandoc(text))

@@ -250,6 +250,7 @@ MODULES: dict[str, JaxNames] = {
     ),
     "jax._src.flatten_util": JaxNames(("functrans.flatten_util",)),
     "jax._src.literals": JaxNames((), {"LiteralArray": f"{_PRIVATE}:LiteralArray"}),
+    "jax._src.public_test_util": JaxNames(("functrans.test_util",), _at(_PRIVATE, "check_close")),
     "jax._src.state": JaxNames(),
     "jax._src.state.types": JaxNames((), {"AbstractRef": f"{_PRIVATE}:AbstractRef"}),
     "jax._src.traceback_util": JaxNames(

@@ -15,6 +15,7 @@ from ..core import finfo as _finfo
 from ..core import is_inexact
 from ..errors import ArgumentError
 from ..extend.primitive import ExtendedPrimitive
+from ..frontend.pytree import tree_map
 from ..frontend.pytree.nodes import is_node_type
 
 F = Callable[..., Any]
@@ -83,6 +84,30 @@ registry = NodeTypes()
 
 def wait_for_tokens() -> None:
     """Nothing is in work when a call has returned."""
+
+
+#: How far JAX's own tests let numbers differ, by default.
+_TOLERANCES = {
+    "float64": 1e-15, "complex128": 1e-15, "float32": 1e-6, "complex64": 1e-6, "float16": 1e-3, "bfloat16": 1e-2,
+}  # fmt: skip
+
+
+def check_close(xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: str = "") -> None:
+    """Assert that trees of arrays are close: by tolerances, or dictionaries of such by dtype; JAX's own by default."""
+
+    def tolerance(given: Any, *dtypes: np.dtype) -> float:
+        if given is not None and not isinstance(given, dict):
+            return float(given)
+        known = _TOLERANCES | {np.dtype(key).name: value for key, value in (given or {}).items()}
+        return max(known.get(dtype.name, 0.0) for dtype in dtypes)
+
+    def close(x: Any, y: Any) -> None:
+        a, b = np.asarray(x), np.asarray(y)
+        assert a.shape == b.shape, f"shapes {a.shape} and {b.shape} differ. {err_msg}"
+        bounds = [tolerance(given, a.dtype, b.dtype) for given in (rtol, atol)]
+        np.testing.assert_allclose(a, b, *bounds, err_msg=err_msg)
+
+    tree_map(close, xs, ys)
 
 
 def safe_map(f: F, *args: Any) -> list[Any]:
