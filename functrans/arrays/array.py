@@ -193,7 +193,7 @@ class Array(OnDevice, np.ndarray, metaclass=_ArrayType):  # type: ignore[misc]
     """
 
     __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
     weak_type = False
 
     def __new__(cls, *args: Any, **kwargs: Param) -> Array:

@@ -269,6 +269,7 @@ def stages():
     assert isinstance(lowered.as_text(), str)
     assert lowered.compiler_ir() is not None
     assert lowered.out_info.shape == (2, 2)
+    assert jax.tree.leaves(lowered.args_info)[0].shape == (2, 3)
     assert lowered.in_tree == jax.tree.structure(((0,), {}))
     compiled = lowered.compile(compiler_options={})
     assert isinstance(compiled, jax.stages.Compiled)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...arrays.array import wrap
 from ...control.call import call_p
-from ...core import Attachment, Aval, Eqn, Jaxpr, Primitive, Unportable, current_trace, eval_trace
+from ...core import Attachment, Eqn, Jaxpr, Primitive, Unportable, current_trace, eval_trace
 from ...core.ir import notebook
 from ...core.values import PyTree
 from ...frontend.arguments import flatten_values, results
@@ -86,14 +86,10 @@ class _Inspected(Unportable):
         return self._traced.out_tree
 
     @property
-    def in_avals(self) -> PyTree:
-        """The types of the arguments, in their structure."""
-        return tree_unflatten(self._in_tree, self._own(self._traced.jaxpr.in_avals, self._in_tree))
-
-    @property
     def args_info(self) -> PyTree:
         """The shapes and dtypes of the arguments, in their structure."""
-        avals = self._own(self._traced.jaxpr.in_avals, self._in_tree)
+        start = len(self._traced.captured)
+        avals = self._traced.jaxpr.in_avals[start : start + self._in_tree.num_leaves]
         return tree_unflatten(self._in_tree, list(map(struct_of, avals)))
 
     @property
@@ -101,11 +97,6 @@ class _Inspected(Unportable):
         """The shapes and dtypes of the results, in their structure."""
         tree = self._traced.out_tree
         return tree_unflatten(tree, list(map(struct_of, self._traced.jaxpr.out_avals[: tree.num_leaves])))
-
-    def _own(self, avals: Sequence[Aval], tree: PyTreeDef) -> list[Aval]:
-        """Those of a tree, which follow those of captured values."""
-        start = len(self._traced.captured)
-        return list(avals[start : start + tree.num_leaves])
 
     @property
     def _program(self) -> Any:
