@@ -35,10 +35,15 @@ exp1_p: Primitive = of_scipy("exp1", _decay)
 exp1_complex_p: Primitive = of_scipy_complex("exp1", _decay)
 expi_p: Primitive = of_scipy("expi", _growth)
 expi_complex_p: Primitive = of_scipy_complex("expi", _growth)
+
+
+def _omega_slope(ans: Value, x: Value) -> Value:
+    return div_p.bind(ans, add_p.bind(literal(1.0, ans), ans))
+
+
 #: The solution w of ``w + log(w) = x``: DLMF 4.13.
-wrightomega_p: Primitive = of_scipy(
-    "wrightomega", lambda ans, x: div_p.bind(ans, add_p.bind(literal(1.0, ans), ans))
-)
+wrightomega_p: Primitive = of_scipy("wrightomega", _omega_slope)
+wrightomega_complex_p: Primitive = of_scipy_complex("wrightomega", _omega_slope)
 
 
 @quietly

@@ -30,7 +30,7 @@ log_expit = unary(
 )
 wrightomega = unary(
     sp.wrightomega,
-    special_ops.wrightomega_p.bind,
+    by_kind(special_ops.wrightomega_p, special_ops.wrightomega_complex_p),
     "Wright's omega function: the solution `w` of ``w + log(w) = x``.",
     ("[1.0, 2.0]", "Array([1.       , 1.5571456])"),
 )

@@ -81,6 +81,7 @@ SLOW = {
     },
     error_functions.wofz_p: Domain((POSITIVE,), kinds="c"),
     exponential_integrals.exp1_complex_p: Domain((POSITIVE,), kinds="c"),
+    exponential_integrals.wrightomega_complex_p: Domain((POSITIVE,), kinds="c"),
 }
 
 
