@@ -19,6 +19,7 @@ from functrans.errors.source import Noted
 from functrans.ir import to_dot, to_svg
 from functrans.lowering.llvm.gemm import gemm_text
 from functrans.lowering.llvm.maths.own_maths import FORMULAS, FUNCTIONS, definition_of
+from functrans.passes import scalar_functions
 from functrans.passes.pictures.picture import Drawn, dot_of, html_of, svg_of
 from functrans.passes.toolkit import map_subjaxprs
 
@@ -74,6 +75,7 @@ def functions(names, types):
 
 
 FLOATS = (("double", "f"), ("float", "f"))
+OF_SCIPY = [name for name, f in scalar_functions.FUNCTIONS.items() if f.scipy]
 DRAWN = (
     "halves", "logic", "axes", "tiny", "rectangles", "exchanged", "chosen", "nested choices", "uneven", "until",
     "reversed rows", "with rules", "partly read", "counting loops",
@@ -88,7 +90,7 @@ CASES = {
         f"product of {k}": lambda k=k: [gemm_text(k, threads) for threads in (False, True)]
         for k in ("s", "d")
     },
-    "functions": lambda: functions((*FUNCTIONS, *FORMULAS, "trigamma"), FLOATS),
+    "functions": lambda: functions((*FUNCTIONS, *FORMULAS, "trigamma", *OF_SCIPY), FLOATS),
 }
 
 

@@ -249,6 +249,9 @@ def called(x, m):
     in_branch = lax.cond(one > 1.0, pure, fnp.cos, x)
     in_while = lax.while_loop(lambda s: s < 9.0, pure, 1.0)
     ft.debug.callback(lambda v: None, in_while)
+    lax.fori_loop(0, 3, lambda i, c: [ft.debug.callback(lambda i: None, i), c][1], 0)
+    silent = lambda: ft.debug.callback(lambda: None)
+    lax.scan(lambda c, a: (c, lax.cond(a > 1.0, silent, lambda: None)), 0, x)
     return (
         flat + x,
         in_scan,

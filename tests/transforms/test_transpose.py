@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import functrans as ft
+import functrans.numpy as fnp
 from functrans.core.aval import Zero, aval_of
 from functrans.core.evaluation import evaluate
 from functrans.passes.check import check_jaxpr
@@ -83,3 +85,24 @@ def test_transposing_twice_is_the_linear_map_itself():
     back, _ = transpose_jaxpr(staged(f), (False, True), (True,))
     again, _ = transpose_jaxpr(back, (False, True), (True,))
     np.testing.assert_allclose(evaluate(again, [X, Y])[0], np.sum(np.cos(X) * Y), rtol=1e-14)
+
+
+def test_effects_of_a_backward_program_keep_their_order():
+    """What does not depend on a cotangent is computed as late as possible, but shown where it stands."""
+    seen = []
+
+    @ft.custom_vjp
+    def f(x):
+        return fnp.sin(x)
+
+    def back(x, ct):
+        ft.debug.callback(lambda v: seen.append(("early", v.tolist())), fnp.cumsum(fnp.sort(x)), ordered=True)
+        ft.debug.callback(lambda v: seen.append(("late", v.tolist())), ct, ordered=True)
+        return (ct * fnp.cumsum(fnp.sort(x)),)
+
+    f.defvjp(lambda x: (f(x), x), back)
+    for outer in (lambda g: g, ft.jit):
+        seen.clear()
+        g = outer(ft.grad(ft.jit(lambda x: fnp.sum(f(x)))))
+        np.testing.assert_allclose(g(X), np.cumsum(np.sort(X)))
+        assert seen == [("early", np.cumsum(np.sort(X)).tolist()), ("late", [1.0] * 3)]

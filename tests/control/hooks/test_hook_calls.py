@@ -9,6 +9,7 @@ from functrans.control.bodies.cache import interned
 from functrans.control.hooks.hook_calls import FirstHook, Hook, MultiHook, PostAccumulateHook
 from functrans.control.hooks.traced_hooks import _same
 from functrans.core.aval import aval_of
+from functrans.errors import HookError
 from functrans.errors.source import user_source
 
 X = np.array([0.5, -1.0, 2.0])
@@ -241,3 +242,75 @@ def test_a_state_from_outside_that_an_inner_function_takes(mode):
         assert ft.grad(outer)(2.0) == k * 36.0
         assert ft.jit(ft.grad(outer))(2.0) == k * 36.0
     assert outer(2.0) == 37.0
+
+
+@pytest.mark.parametrize("form", ["jit grad", "grad jit"])
+def test_a_failing_kernel_after_a_hook_does_not_repeat_it(form):
+    """To find the line, the program is evaluated again: with what the hook returned."""
+    seen = []
+
+    @ft.custom_vjp
+    def picked(x, i):
+        return x
+
+    def backward(i, ct):
+        return ct * fnp.arange(3.0)[i], None
+
+    picked.defvjp(lambda x, i: (x, i), backward)
+
+    def f(x, i):
+        y = fnp.sin(picked(x, i))
+        return fnp.sum(ft.cotangent_hook(y, lambda ct: seen.append(float(ct)) or 2.0 * ct) ** 2)
+
+    gradient = FORMS[form](f)
+    np.testing.assert_allclose(gradient(0.5, 2), 2 * 4.0 * np.sin(0.5) * np.cos(0.5))
+    assert len(seen) == 1
+    with pytest.raises(IndexError, match=r"arange\(3.0\)\[i\]"):
+        gradient(0.5, 7)
+    np.testing.assert_allclose(seen, [2 * np.sin(0.5)] * 2)
+
+
+COTANGENTS = {
+    "number": (0.5, lambda y: y * y),
+    "single": (np.float32(0.5), lambda y: y * y),
+    "array": (np.arange(3.0), lambda y: fnp.sum(y * y)),
+    "complex": (0.5 + 1j, lambda y: fnp.abs(y) ** 2),
+}
+RETURNED = {
+    "None": (lambda: None, {"number", "single", "array", "complex"}),
+    "int": (lambda: 2, {"number", "single", "complex"}),
+    "float": (lambda: 2.0, {"number", "single", "complex"}),
+    "complex": (lambda: 2j, {"complex"}),
+    "float64": (lambda: np.float64(2.0), {"number"}),
+    "float32": (lambda: np.float32(2.0), {"single"}),
+    "complex128": (lambda: np.complex128(2.0), {"complex"}),
+    "0-d": (lambda: np.full((), 2.0), {"number"}),
+    "one": (lambda: np.full(1, 2.0), set()),
+    "three": (lambda: np.full(3, 2.0), {"array"}),
+    "integers": (lambda: np.full(3, 2), set()),
+    "text": (lambda: "2", set()),
+    "a list": (lambda: [2.0, 2.0, 2.0], set()),
+}
+
+
+@pytest.mark.parametrize("mode", ["host", "inline"])
+@pytest.mark.parametrize("form", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_what_a_hook_may_return(form, mode):
+    """None, a number for a cotangent of rank 0, or an array of its shape and dtype; nothing else passes in silence."""
+    for kind in COTANGENTS if form is not ft.jit else ("single",):
+        x, loss = COTANGENTS[kind]
+        plain = ft.grad(loss)(x)
+        for name, (returned, fits) in RETURNED.items():
+            hooked = lambda x, f=loss, of=returned: f(ft.cotangent_hook(x, lambda ct: of(), mode=mode))
+            gradient = ft.grad(form(hooked))
+            if kind not in fits:
+                with pytest.raises(
+                    HookError, match=r"has changed the (size|type)|must return an array or None"
+                ):
+                    gradient(x)
+                continue
+            found = gradient(x)
+            assert (found.shape, found.dtype) == (plain.shape, plain.dtype)
+            np.testing.assert_array_equal(
+                found, plain if name == "None" else np.full(np.shape(x), returned())
+            )
