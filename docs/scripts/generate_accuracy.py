@@ -20,6 +20,8 @@ HEAD = """# Accuracy of functions and their derivatives
 For those who want to know how many digits are right. Functions and all their partial derivatives, up to third order,
 are compared with symbolic derivatives that mpmath evaluates with up to 900 digits. The tests repeat the comparison.
 
+Next: [functions](coverage.md) lists which exist; [testing derivatives](testing.md) compares your own.
+
 The points are zeros, ones, infinities, the ends of the domain, the numbers next to these, 1e30 and 1e-30 (in all
 combinations for several arguments), and ordinary numbers. Each derivative is computed in forward mode, in reverse
 mode and in mixed mode; eagerly, compiled, and compiled with `config.patch(strict=True)`.

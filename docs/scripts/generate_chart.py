@@ -76,7 +76,7 @@ def chart(run):
         text(
             16,
             45,
-            f"one CPU core, both compiled as a whole; Hessian where named; logarithmic scale; {run['date']}",
+            f"{run['machine']}, {run['date']}; Hessian where named; logarithmic scale",
             kind="note",
         ),
     ]

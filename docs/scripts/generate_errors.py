@@ -18,8 +18,10 @@ that Python or NumPy would raise (in brackets), so `except ValueError` and `exce
 The message ends with your file, line and source text: the innermost frame that belongs neither to functrans nor to an
 installed library that does not use functrans, such as pandas or Matplotlib.
 
-The traceback shows your frames without those of functrans between them. `config.traceback_filtering = False`, or
-`FUNCTRANS_TRACEBACK_FILTERING=0`, shows all frames.
+The traceback shows only your frames. `config.traceback_filtering = False`, or `FUNCTRANS_TRACEBACK_FILTERING=0`, shows
+those of functrans too.
+
+Next: [debugging](debugging.md), for programs that fail without an error.
 """
 
 

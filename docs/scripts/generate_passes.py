@@ -34,6 +34,8 @@ To add an optimisation, add its record to `runtime/passes.py`, and test `config.
 `tests/properties` then runs random programs without it. An *exact* one changes no bit of a result; the others change
 its rounding.
 
+Next: [how to add a primitive](primitives.md).
+
 ![The stages and their optimisations](passes.svg)
 """
 MEASURED = """

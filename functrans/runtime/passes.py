@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 #: The stages: what a pass reads and writes.
 STAGES = {
-    "residuals": "What reverse mode keeps of a loop, and what it computes again: bodies of loops and branches.",
+    "residuals": "What reverse mode stores for a loop, and what it computes again: bodies of loops and branches.",
     "jaxpr": "Jaxpr to jaxpr, in `lowering/jaxpr/simplify.py`.",
     "schedule": "Which values to store, which of them share loops and memory: decided before loops are written.",
     "loops": "Loop IR, while it is written or afterwards.",
