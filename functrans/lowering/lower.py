@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..runtime.config import config
-from ..runtime.passes import BLOCKS, COLLAPSING, TEAMS
+from ..runtime.passes import BLOCKS, COLLAPSING, ROW_BLOCKS, TEAMS
 from .backend import Options
 from .host.host_calls import HostEquation, with_host_calls
 from .jaxpr.partition import HostStep, KernelStep, ViewStep, partition
@@ -26,6 +26,7 @@ from .loops.passes.late_reads import overwrite
 from .loops.passes.outline import outline
 from .loops.passes.parallel import divide
 from .loops.passes.plan import plan, scratch_bytes, written_before_failure
+from .loops.passes.row_blocks import block_rows
 from .loops.passes.versions import with_versions
 from .python.runtime import NAMES
 
@@ -150,15 +151,19 @@ def _loops(step: KernelStep, options: Options, updates: Updates) -> Loops:
 def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> LoweredKernel:
     """Loops to loops, up to the text that is the kernel's key."""
     kernel = verified(loops.kernel)
+    threads = config.num_threads if config.runs(TEAMS) else 1
+    # Products with tall matrices run with the loops between them, block by block of rows.
+    rows = block_rows(kernel, threads) if config.runs(ROW_BLOCKS) and not options.strict else {}
     if config.runs(COLLAPSING):
-        kernel = verified(collapse(kernel))  # adjacent axes that are used together become one
+        kernel = verified(collapse(verified(kernel)))  # adjacent axes that are used together become one
     if not options.strict:
         kernel = verified(hold_elements(kernel))  # loops add to an element in a variable
     # Long loops of separate iterations become chunks for several threads.
-    threads = config.num_threads if config.runs(TEAMS) else 1
     trips = divide(kernel, threads, options.specialize_below) if threads > 1 else {}
     if config.runs(BLOCKS):
-        kernel = with_blocks(verified(kernel), trips)  # long sums are computed in blocks, for accuracy
+        kernel = with_blocks(
+            verified(kernel), {**rows, **trips}
+        )  # long sums are computed in blocks, for accuracy
     kernel = plan(verified(kernel), options.specialize_below)  # scratch shares memory
     scratch, work = scratch_bytes(kernel), sum(b.size for b in kernel.buffers)
     kernel.name = _identifier(name)

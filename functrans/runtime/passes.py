@@ -238,6 +238,15 @@ LATE_READS = Pass(
     "lowering.loops.passes.late_reads",
     "Stencils write working copies.",
 )
+ROW_BLOCKS = Pass(
+    "row_blocks",
+    "loops",
+    "Run products with a tall matrix, and the loops over its rows, block by block of its rows, so that it is read from "
+    "memory once.",
+    "lowering.loops.passes.row_blocks",
+    "Loops over adjacent axes are not merged yet.",
+    exact=False,
+)
 COLLAPSING = Pass(
     "collapsing",
     "loops",

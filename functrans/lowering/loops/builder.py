@@ -30,6 +30,8 @@ class StatementBuilder(Arithmetic):
     ----------
     name : str
         The kernel's name.
+    buffers : list of BufferDecl, optional
+        The declarations of a kernel that is there already; new ones are added to them.
 
     Attributes
     ----------
@@ -37,11 +39,13 @@ class StatementBuilder(Arithmetic):
         The number that `fail_if` reports; set it before calling a rule.
     """
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, buffers: list[ir.BufferDecl] | None = None):
         super().__init__(name)
         self.equation = 0
         self.calls: list[Any] = []  # equations that Python evaluates
-        self._names: set[str] = set()
+        if buffers is not None:
+            self.kernel.buffers = buffers
+        self._names = {b.name for b in self.kernel.buffers}
         self._tapes: dict[str, ir.BufferDecl] = {}
 
     def finish(self) -> ir.Kernel:

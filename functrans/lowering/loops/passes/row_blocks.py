@@ -1,0 +1,248 @@
+"""Run products with a tall matrix, and the loops over its rows between them, block by block of its rows.
+
+.. code-block:: text
+
+    z = X @ w                                 for each block of rows:
+    for i in 0..n:                                z[...] = X[block] @ w
+        r[i] = f(z[i])             ──▶            for i in block:
+        s = s + g(z[i])                               r[...] = f(z[...])
+    out = r @ X                                       s = s + g(z[...])
+                                                  out = out + r[...] @ X[block]
+
+A block fits into the cache, so that the matrix is read from memory once. What only these statements use has room for the
+rows of a block. Where several threads are to share the work, the blocks are dealt to panels, each of which adds up its own
+results, so that these do not depend on which thread ran what.
+
+Statements come together if a row needs nothing of other rows that they compute (`row_groups`). Those between them move
+before the blocks, or after them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .. import ir, queries
+from ..builder import StatementBuilder
+from ..handles import Memory, ScalarHandle
+from ..touches import touches
+from .parallel import EVEN, share_of
+from .row_calls import TOGETHER, RowCall, Rows, in_shape, row_call, write_product
+from .row_groups import Group, Member, Uses, row_loop, uses_of
+
+#: A status or Python would see what is moved past them.
+_FIXED = (ir.Fail, ir.HostCall, ir.Reserve)
+#: Bytes of a block's rows; the fewest and the most rows of a block, and the fewest blocks.
+BYTES, FEWEST, MOST, BLOCKS = 192 << 10, 32, 2048, 4
+#: The least bytes that several statements must share.
+LEAST = 1 << 20
+
+
+def block_rows(kernel: ir.Kernel, threads: int) -> dict[ir.For, int]:
+    """Run statements block by block of rows, in place; the kernel must not be outlined yet.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    threads : int
+        How many may share the blocks.
+
+    Returns
+    -------
+    dict of For to int
+        The most iterations of loops whose bounds are not literals.
+    """
+    blocks = _RowBlocks(kernel, threads)
+    blocks.body(kernel.body)
+    return blocks.trips
+
+
+@dataclass(eq=False)
+class _Run:
+    """A group, in the statements among which it stands.
+
+    Attributes
+    ----------
+    statements : list
+        All of them, in their order.
+    before, after : list
+        Those that are not in the group.
+    """
+
+    group: Group
+    statements: list[ir.Statement] = field(default_factory=list)
+    before: list[ir.Statement] = field(default_factory=list)
+    after: list[ir.Statement] = field(default_factory=list)
+    _uses: Uses = field(default_factory=Uses)
+    _uses_after: Uses = field(default_factory=Uses)
+
+    def takes(self, s: ir.Statement, member: Member | None) -> bool:
+        """Add the next statement, which may be a member, if that is possible."""
+        if any(isinstance(t, _FIXED) for t in queries.walk(ir.StatementList([s]))):
+            return False
+        if type(s) is ir.Mark:
+            if s.place != "next":
+                return False
+            self.group.members.append(s)
+        elif member is None:
+            uses = uses_of(s)
+            if self._uses.conflicts(uses) or self._uses_after.conflicts(uses):
+                self._uses_after.add(uses)
+                self.after.append(s)
+            else:
+                self.before.append(s)
+        else:
+            uses = uses_of(s)
+            if self._uses_after.conflicts(uses) or not self.group.takes(member):
+                return False
+            self._uses.add(uses)
+        self.statements.append(s)
+        return True
+
+
+class _RowBlocks:
+    def __init__(self, kernel: ir.Kernel, threads: int):
+        self.kernel = kernel
+        self.panels = EVEN * threads if threads > 1 else 1
+        self.trips: dict[ir.For, int] = {}
+        self.users = Counter(t.buffer.place for t in touches(kernel.body))
+        self.names = {b.name for b in kernel.buffers}
+
+    def body(self, body: ir.StatementList) -> None:
+        """Run groups of a block of statements, and of those inside, by rows."""
+        for s in body.statements:
+            for inner in queries.bodies_of(s):
+                self.body(inner)
+        products = {id(s): p for s in body.statements if (p := row_call(s))}
+        numbers = {p.rows for p in products.values()}
+        if not numbers:
+            return
+        new: list[ir.Statement] = []
+        run: _Run | None = None
+        for s in body.statements:
+            member: Member | None = products.get(id(s))
+            rows = member.rows if isinstance(member, RowCall) else row_loop(s)
+            if member is None and type(s) is ir.For and rows in numbers:
+                member = s
+            if run is not None and (member is None or rows == run.group.rows) and run.takes(s, member):
+                continue
+            if run is not None:
+                new += self.finished(run)
+            run = None if member is None else _Run(Group(rows))
+            if run is None or not run.takes(s, member):
+                run = None
+                new.append(s)
+        body.statements = new if run is None else [*new, *self.finished(run)]
+
+    def finished(self, run: _Run) -> list[ir.Statement]:
+        """The statements of a run: in blocks if that is worth it."""
+        group = run.group
+        if group.shared < LEAST:
+            return run.statements
+        size = min(max(BYTES // (sum(group.bytes.values()) // group.rows), FEWEST), MOST)
+        size -= size % TOGETHER
+        if group.rows < BLOCKS * max(size, self.panels):
+            return run.statements
+        members = group.members
+        last = max(i for i, m in enumerate(members) if type(m) is not ir.Mark) + 1
+        marks = [m for m in members[last:] if type(m) is ir.Mark]
+        del members[last:]
+        return [*run.before, *self.blocks(group, size), *marks, *run.after]
+
+    # --- writing ----------------------------------------------------------------------------------------------
+
+    def blocks(self, group: Group, size: int) -> list[ir.Statement]:
+        """A group in blocks of rows."""
+        b = StatementBuilder(self.kernel.name, self.kernel.buffers)
+        number = -(-group.rows // size)
+        parts = self.parts(b, group, size)
+        totals = [
+            in_shape(b, m.target, (m.target.size,)) if isinstance(m, RowCall) and m.folds else None
+            for m in group.members
+        ]
+        if self.panels == 1:
+            last = ScalarHandle(b, ir.Extent(number, outlined=True))
+            self.write(b, group, parts, totals, (b.extent(0), last), size)
+            return b.statements
+        of_panels = [t and b.scratch((self.panels, *t.shape), t.dtype) for t in totals]
+        for memory in of_panels:
+            if memory is not None:
+                memory.dealt = True
+        panels = ScalarHandle(b, ir.Extent(self.panels, outlined=True))
+        with b.loop(panels, separate=True) as panel:
+            lets, (first, last) = share_of(panel.operand, number, self.panels, 1)
+            b.statements.extend(lets)
+            targets = [m and b.row(m, panel) for m in of_panels]
+            bounds = ScalarHandle(b, first), ScalarHandle(b, last)
+            self.trips[self.write(b, group, parts, targets, bounds, size)] = -(-number // self.panels)
+        for total, memory in zip(totals, of_panels):
+            if total is not None:
+                with b.loop(total.shape[0]) as j:
+                    x = b.local(b.const(0, total.dtype))
+                    with b.loop(panels) as panel:
+                        x.set(x.get() + b.load(memory, (panel, j)))
+                    b.store(total, (j,), x.get())
+        return b.statements
+
+    def write(
+        self,
+        b: StatementBuilder,
+        group: Group,
+        parts: dict[ir.BufferDecl, ir.BufferDecl],
+        targets: Sequence[Memory | None],
+        bounds: tuple[ScalarHandle, ScalarHandle],
+        size: int,
+    ) -> ir.For:
+        """Write the loop over some blocks, which adds to the targets of folds."""
+        for target in targets:
+            if target is not None:
+                with b.loop(target.shape[0], independent=True) as j:
+                    b.store(target, (j,), b.const(0, target.dtype))
+        with b.loop(bounds[1], bounds[0], interruptible=True) as block:
+            start = block * size
+            end = start + size
+            stop = b.where(end < group.rows, end, b.extent(group.rows))
+            rows = Rows(start, stop, stop - start, parts)
+            for m, target in zip(group.members, targets):
+                if isinstance(m, RowCall):
+                    write_product(b, m, rows, target)
+                else:
+                    b.append(m)
+                if type(m) is ir.For:
+                    _restrict(m, rows)
+                    self.trips[m] = size
+        loop = b.statements[-1]
+        assert isinstance(loop, ir.For)
+        return loop
+
+    def parts(self, b: StatementBuilder, group: Group, size: int) -> dict[ir.BufferDecl, ir.BufferDecl]:
+        """Memory for one block, by the declarations of what only the group uses."""
+        roles: dict[str, set[tuple[str, bool]]] = {}
+        for decl in self.kernel.buffers:
+            roles.setdefault(decl.place, set()).add((decl.role, decl.dealt))
+        parts: dict[ir.BufferDecl, ir.BufferDecl] = {}
+        storages: dict[str, str] = {}
+        for decl in list(self.kernel.buffers):
+            place = decl.place
+            alone = roles[place] == {("scratch", False)} and 0 < self.users[place] == group.touches(place)
+            if alone and decl.shape[0] == group.rows:
+                shape = (size, *decl.shape[1:])
+                parts[decl] = b.buffer(f"{decl.name}_rows", decl.dtype, shape, "scratch", storages.get(place))
+                storages.setdefault(place, parts[decl].place)
+        return parts
+
+
+def _restrict(loop: ir.For, rows: Rows) -> None:
+    """Let a loop over all rows run over some, in their memory."""
+    number = ir.Value(ir.INT64)
+    statements = loop.body.statements
+    statements.insert(0, ir.Let(number, "sub", (loop.var, rows.start.operand)))
+    found = False
+    for s in queries.walk(loop.body):
+        if isinstance(s, ir.Load | ir.Store) and s.buffer in rows.parts:
+            s.buffer, s.index = rows.parts[s.buffer], (number, *s.index[1:])
+            found = True
+    if not found:
+        del statements[0]
+    loop.start, loop.stop = rows.start.operand, rows.stop.operand

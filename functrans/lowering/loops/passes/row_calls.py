@@ -1,0 +1,241 @@
+"""BLAS's products with tall matrices: which of their extents counts rows, and the same product for some rows.
+
+A product with a long extent is one of two kinds. A *map* has a row of its result for each row of an operand (``X @ w``);
+a *fold* adds up something of each row (``r @ X``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .. import ir
+from ..builder import StatementBuilder
+from ..handles import Memory, ScalarHandle
+
+#: Matrices besides the tall one have at most as many elements: with larger ones a product computes more than it reads.
+LARGEST = 64 * 64
+#: A vector besides the tall matrix has at most as many elements: it stays in the cache from row to row.
+LONGEST = 2048
+#: Rows that a product of ours takes at a time, so that they share what is read of the vector.
+TOGETHER = 4
+
+
+class RowCall(NamedTuple):
+    """How a product uses rows.
+
+    Attributes
+    ----------
+    call : Call
+    extent : int
+        The argument that is the number of rows.
+    moving : dict of int to int
+        The arguments that have rows, each with the elements from one row to the next.
+    result : int
+        The argument that is the result.
+    scale : int
+        The argument by which BLAS multiplies what the result holds before.
+    """
+
+    call: ir.Call
+    extent: int
+    moving: dict[int, int]
+    result: int
+    scale: int
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.call.args[self.extent].value
+
+    @property
+    def folds(self) -> bool:
+        """Whether it adds up the rows."""
+        return self.result not in self.moving
+
+    @property
+    def target(self) -> ir.BufferDecl:
+        """The memory of the result."""
+        return self.call.args[self.result].buffer
+
+
+def row_call(s: ir.Statement) -> RowCall | None:
+    """A product with one extent that is longer than the others, and these small; else None."""
+    if type(s) is not ir.Call or s.routine not in ("gemv", "gemm"):
+        return None
+    numbers = [a for a in s.args if not isinstance(a, str | ir.Address)]
+    if not all(isinstance(a, ir.Extent | ir.Const) for a in numbers):
+        return None
+    if any(a.offset != ir.Extent(0) for a in s.args if type(a) is ir.Address):
+        return None
+    found = _gemv(s) if s.routine == "gemv" else _gemm(s)
+    if found is None or (found.folds and _number(s.args[found.scale]) != 0.0):
+        return None
+    return found
+
+
+def _gemv(s: ir.Call) -> RowCall | None:
+    # trans, m, n, alpha, a, lda, x, incx, beta, y, incy; `a` is an m times n matrix, column by column
+    turned, m, n = s.args[0] != "N", s.args[1].value, s.args[2].value
+    step = {4: 1 if m > n else s.args[5].value}
+    if min(m, n) > LONGEST or m == n:
+        return None
+    is_map = (m > n) != turned
+    vector = 9 if is_map else 6
+    step[vector] = s.args[vector + 1].value
+    return RowCall(s, 1 if m > n else 2, step, 9, 8)
+
+
+def _gemm(s: ir.Call) -> RowCall | None:
+    # transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc; column by column
+    a_turned, b_turned = s.args[0] != "N", s.args[1] != "N"
+    m, n, k = extents = [a.value for a in s.args[2:5]]
+    lda, ldb, ldc = (s.args[i].value for i in (7, 9, 12))
+    longest = max(extents)
+    if extents.count(longest) > 1 or m * n * k > LARGEST * longest:
+        return None
+    if longest == m:
+        return RowCall(s, 2, {6: lda if a_turned else 1, 11: 1}, 11, 10)
+    if longest == n:
+        return RowCall(s, 3, {8: 1 if b_turned else ldb, 11: ldc}, 11, 10)
+    return RowCall(s, 4, {6: 1 if a_turned else lda, 8: ldb if b_turned else 1}, 11, 10)
+
+
+def _number(a: Any) -> Any:
+    return a.value if type(a) is ir.Const else None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows: the numbers of the first one and of the one after the last, and how many they are.
+
+    `parts` has the memory with room for these rows alone, by the declarations that it replaces.
+    """
+
+    start: ScalarHandle
+    stop: ScalarHandle
+    count: ScalarHandle
+    parts: Mapping[ir.BufferDecl, ir.BufferDecl]
+
+
+def write_product(b: StatementBuilder, product: RowCall, rows: Rows, target: Memory | None) -> None:
+    """Write a product for some rows; a fold adds to `target`."""
+    own = _Gemv.of(product, rows)
+    if own is None:
+        _write_call(b, product, rows, target)
+    elif target is None:
+        own.write_map(b)
+    else:
+        own.write_fold(b, target)
+
+
+def in_shape(b: StatementBuilder, buffer: ir.BufferDecl, shape: tuple[int, ...]) -> ir.BufferDecl:
+    """The same memory in another shape."""
+    if buffer.shape == shape:
+        return buffer
+    return b.buffer(buffer.name, buffer.dtype, shape, buffer.role, buffer.place)
+
+
+def _write_call(b: StatementBuilder, product: RowCall, rows: Rows, target: Memory | None) -> None:
+    """The call of BLAS."""
+    args: list[Any] = []
+    for i, a in enumerate(product.call.args):
+        if type(a) is ir.Address:
+            part = rows.parts.get(a.buffer)
+            skipped = rows.start * product.moving[i] if i in product.moving and part is None else 0
+            args.append((part or a.buffer, skipped))
+        else:
+            args.append(a if isinstance(a, str) else ScalarHandle(b, a))
+    args[product.extent] = rows.count
+    if target is not None:
+        args[product.result] = target
+        args[product.scale] = b.const(1.0, target.dtype)
+    b.extern(product.call.routine, *args)
+
+
+class _Gemv(NamedTuple):
+    """A product of a matrix and a vector of real numbers, in loops that take a few rows at a time.
+
+    A block is too small for BLAS's threads, and for its packing.
+    """
+
+    product: RowCall
+    rows: Rows
+    columns: int
+
+    @classmethod
+    def of(cls, product: RowCall, rows: Rows) -> _Gemv | None:
+        """The product in this form; None if its matrix is not row by row in memory, or a vector has gaps."""
+        args = product.call.args
+        if product.call.routine != "gemv" or product.call.letter not in ("s", "d"):
+            return None
+        columns = args[3 - product.extent].value
+        matrix, vector, result = (args[i].buffer.size for i in (4, 6, 9))
+        if product.moving[4] != columns or matrix != columns * product.rows:
+            return None
+        if {vector, result} != {columns, product.rows} or (args[7].value, args[10].value) != (1, 1):
+            return None
+        if _number(args[3]) != 1.0 or _number(args[8]) != 0.0:
+            return None
+        return cls(product, rows, columns)
+
+    def write_map(self, b: StatementBuilder) -> None:
+        """An element of the result for each row."""
+        vector = in_shape(b, self.product.call.args[6].buffer, (self.columns,))
+        matrix, result = self.memory(b, 4, (self.columns,)), self.memory(b, 9, ())
+
+        def write(numbers: Sequence[ScalarHandle]) -> None:
+            sums = [b.local(b.const(0.0, matrix.dtype)) for _ in numbers]
+            with b.loop(self.columns) as j:
+                x = b.load(vector, (j,))
+                for i, total in zip(numbers, sums):
+                    product = b.load(matrix, (self.place(4, i), j)) * x
+                    total.set(b.binary("add", total.get(), product, reassoc=True))
+            for i, total in zip(numbers, sums):
+                b.store(result, (self.place(9, i),), total.get())
+
+        self.by_rows(b, write)
+
+    def write_fold(self, b: StatementBuilder, target: Memory) -> None:
+        """The sum of the matrix's rows, each multiplied by an element of the vector."""
+        matrix, vector = self.memory(b, 4, (self.columns,)), self.memory(b, 6, ())
+        sums = b.scratch(
+            (self.columns,), matrix.dtype
+        )  # of the block: a total of all rows would lose more digits
+
+        def write(numbers: Sequence[ScalarHandle]) -> None:
+            factors = [b.load(vector, (self.place(6, i),)) for i in numbers]
+            with b.loop(self.columns, independent=True) as j:
+                total = b.load(sums, (j,))
+                for i, factor in zip(numbers, factors):
+                    product = b.load(matrix, (self.place(4, i), j)) * factor
+                    total = b.binary("add", total, product, reassoc=True)
+                b.store(sums, (j,), total)
+
+        with b.loop(self.columns, independent=True) as j:
+            b.store(sums, (j,), b.const(0.0, sums.dtype))
+        self.by_rows(b, write)
+        with b.loop(self.columns, independent=True) as j:
+            b.store(target, (j,), b.load(target, (j,)) + b.load(sums, (j,)))
+
+    def by_rows(self, b: StatementBuilder, write: Callable[[Sequence[ScalarHandle]], None]) -> None:
+        """Write the loops over the numbers of rows in the block: several at a time, and the rest."""
+        several = b.binary("idiv", self.rows.count, b.extent(TOGETHER))
+        with b.loop(several) as number:
+            write([number * TOGETHER + t for t in range(TOGETHER)])
+        with b.loop(self.rows.count, several * TOGETHER) as number:
+            write([number])
+
+    def memory(self, b: StatementBuilder, arg: int, of_row: tuple[int, ...]) -> ir.BufferDecl:
+        """What holds an argument with rows, a row in each place of its first axis."""
+        buffer = self.product.call.args[arg].buffer
+        part = self.rows.parts.get(buffer)
+        if part is None:
+            return in_shape(b, buffer, (self.product.rows, *of_row))
+        return in_shape(b, part, (part.shape[0], *of_row))
+
+    def place(self, arg: int, number: ScalarHandle) -> ScalarHandle:
+        """The place of a row there."""
+        alone = self.product.call.args[arg].buffer in self.rows.parts
+        return number if alone else self.rows.start + number
