@@ -124,6 +124,7 @@ PROGRAMS = {
     "collapsing": (lambda x: fnp.sin(x) * 2.0, X.reshape(20, 20)),
     "hand_on": (ft.grad(lambda x: paths(x)[-1, -1]), M[:6, :14]),
     "holding": (product, M[:20, :20]),
+    "row_blocks": (lambda x: fnp.tanh(x @ np.full(20, 0.1)) @ x, RNG.normal(size=(20_000, 20))),
     "teams": (lambda x: fnp.sin(x) * fnp.exp(x), np.ones(1 << 20)),
     "blocks": (fnp.sum, np.ones(100_000)),
     "scratch": (lambda x: fnp.cumsum(fnp.sort(fnp.cumsum(fnp.sort(fnp.sin(x))[::-1])))[::-1] + x, X),

@@ -321,10 +321,15 @@ class _Verifier:
         own = {s.var for s in inside if type(s) is ir.Declare}
         written = {touch.buffer.place for touch in touches(loop.body) if touch.writes}
         strides: dict[str, int] = {}
-        shifts: dict[str, int] = {}
+        shifts: dict[str, object] = {}
         offsets = Offsets()
+        local: dict[ir.Operand, ir.Operand] = {}  # numbers of iterations less a number from outside
+        defined = {s.value for s in inside if isinstance(s, ir.Let | ir.Load | ir.Get | ir.Call)}
+        defined |= {s.var for s in inside if type(s) is ir.For}
         for s in inside:
             offsets.note(s)
+            if type(s) is ir.Let and s.op == "sub" and s.args[0] is loop.var and s.args[1] not in defined:
+                local[s.value] = s.args[1]
             if type(s) is ir.Set and s.var not in own:
                 self.fail("iterations share a local")
             for touch in touches_of(s):
@@ -334,7 +339,7 @@ class _Verifier:
                 if not isinstance(s, ir.Load | ir.Store):
                     self.fail(f"iterations share {place}")
                 # The elements at different numbers on one axis are different, whatever the other axes are.
-                places = [offsets.of(i) for i in s.index]
+                places = [(loop.var, local[i]) if i in local else offsets.of(i) for i in s.index]
                 axes = [d for d, (base, _) in enumerate(places) if base is loop.var]
                 if len(axes) != 1:
                     self.fail(f"iterations share elements of {place}")

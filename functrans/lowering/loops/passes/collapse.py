@@ -48,7 +48,7 @@ class _Collapse:
         n, m = _trips(outer), _trips(inner)
         if n is None or m is None:
             return
-        sites = _pairs(inner.body, outer.var, inner.var, m)
+        sites = adjacent_uses(inner.body, outer.var, inner.var, m)
         if sites is None:
             return
         for s, place in sites:
@@ -83,7 +83,7 @@ def _trips(loop: ir.For) -> int | None:
     return loop.stop.value if plain and isinstance(loop.stop, ir.Extent) else None
 
 
-def _pairs(body: ir.StatementList, i: ir.Value, j: ir.Value, m: int) -> list[_Site] | None:
+def adjacent_uses(body: ir.StatementList, i: ir.Value, j: ir.Value, m: int) -> list[_Site] | None:
     """Where `i` and `j` index adjacent axes, the second with extent `m`; None if either is used in any other way."""
     sites: list[_Site] = []
     for s in queries.walk(body):

@@ -9,9 +9,9 @@
     out = r @ X                                       s = s + g(z[...])
                                                   out = out + r[...] @ X[block]
 
-A block fits into the cache, so that the matrix is read from memory once. What only these statements use has room for the
-rows of a block. Where several threads are to share the work, the blocks are dealt to panels, each of which adds up its own
-results, so that these do not depend on which thread ran what.
+A block fits into the cache, so that the matrix is read from memory once. What only these statements use has room for
+the rows of a block. Where several threads are to share the work, the blocks are dealt to panels, each of which adds up
+its own results, so that these do not depend on which thread ran what.
 
 Statements come together if a row needs nothing of other rows that they compute (`row_groups`). Those between them move
 before the blocks, or after them.
@@ -29,10 +29,10 @@ from ..handles import Memory, ScalarHandle
 from ..touches import touches
 from .parallel import EVEN, share_of
 from .row_calls import TOGETHER, RowCall, Rows, in_shape, row_call, write_product
-from .row_groups import Group, Member, Uses, row_loop, uses_of
+from .row_groups import Group, Member, RowLoop, Uses, axis_of, row_loop, uses_of
 
-#: A status or Python would see what is moved past them.
-_FIXED = (ir.Fail, ir.HostCall, ir.Reserve)
+#: Python or a pool would see what is moved past them.
+_FIXED = (ir.HostCall, ir.Reserve)
 #: Bytes of a block's rows; the fewest and the most rows of a block, and the fewest blocks.
 BYTES, FEWEST, MOST, BLOCKS = 192 << 10, 32, 2048, 4
 #: The least bytes that several statements must share.
@@ -85,6 +85,8 @@ class _Run:
             if s.place != "next":
                 return False
             self.group.members.append(s)
+        elif type(s) is ir.Copy and s.target.place == s.source.place:
+            pass  # it does nothing
         elif member is None:
             uses = uses_of(s)
             if self._uses.conflicts(uses) or self._uses_after.conflicts(uses):
@@ -94,7 +96,8 @@ class _Run:
                 self.before.append(s)
         else:
             uses = uses_of(s)
-            if self._uses_after.conflicts(uses) or not self.group.takes(member):
+            other = member.rows != self.group.rows or self._uses_after.conflicts(uses)
+            if other or not self.group.takes(member):
                 return False
             self._uses.add(uses)
         self.statements.append(s)
@@ -107,7 +110,8 @@ class _RowBlocks:
         self.panels = EVEN * threads if threads > 1 else 1
         self.trips: dict[ir.For, int] = {}
         self.users = Counter(t.buffer.place for t in touches(kernel.body))
-        self.names = {b.name for b in kernel.buffers}
+        #: Whether inputs are overwritten: then nothing may move past a failure, after which they are read again.
+        self.updates = any(b.role == "update" for b in kernel.buffers)
 
     def body(self, body: ir.StatementList) -> None:
         """Run groups of a block of statements, and of those inside, by rows."""
@@ -116,20 +120,17 @@ class _RowBlocks:
                 self.body(inner)
         products = {id(s): p for s in body.statements if (p := row_call(s))}
         numbers = {p.rows for p in products.values()}
-        if not numbers:
+        if not numbers or (self.updates and queries.may_fail(body)):
             return
         new: list[ir.Statement] = []
         run: _Run | None = None
         for s in body.statements:
-            member: Member | None = products.get(id(s))
-            rows = member.rows if isinstance(member, RowCall) else row_loop(s)
-            if member is None and type(s) is ir.For and rows in numbers:
-                member = s
-            if run is not None and (member is None or rows == run.group.rows) and run.takes(s, member):
+            member = products.get(id(s)) or row_loop(s, numbers)
+            if run is not None and run.takes(s, member):
                 continue
             if run is not None:
                 new += self.finished(run)
-            run = None if member is None else _Run(Group(rows))
+            run = None if member is None else _Run(Group(member.rows, in_order=self.panels == 1))
             if run is None or not run.takes(s, member):
                 run = None
                 new.append(s)
@@ -144,6 +145,8 @@ class _RowBlocks:
         size -= size % TOGETHER
         if group.rows < BLOCKS * max(size, self.panels):
             return run.statements
+        if self.panels > 1 and any(self.is_scratch(p) and not self.is_part(p, group) for p in group.written):
+            return run.statements  # each thread would have a copy of it
         members = group.members
         last = max(i for i, m in enumerate(members) if type(m) is not ir.Mark) + 1
         marks = [m for m in members[last:] if type(m) is ir.Mark]
@@ -166,9 +169,6 @@ class _RowBlocks:
             self.write(b, group, parts, totals, (b.extent(0), last), size)
             return b.statements
         of_panels = [t and b.scratch((self.panels, *t.shape), t.dtype) for t in totals]
-        for memory in of_panels:
-            if memory is not None:
-                memory.dealt = True
         panels = ScalarHandle(b, ir.Extent(self.panels, outlined=True))
         with b.loop(panels, separate=True) as panel:
             lets, (first, last) = share_of(panel.operand, number, self.panels, 1)
@@ -203,46 +203,56 @@ class _RowBlocks:
             start = block * size
             end = start + size
             stop = b.where(end < group.rows, end, b.extent(group.rows))
-            rows = Rows(start, stop, stop - start, parts)
+            rows = Rows(start, stop, stop - start, size, parts)
             for m, target in zip(group.members, targets):
                 if isinstance(m, RowCall):
                     write_product(b, m, rows, target)
+                elif isinstance(m, RowLoop):
+                    _restrict(m, rows)
+                    self.trips[m.loop] = size
+                    b.append(m.nest)
                 else:
                     b.append(m)
-                if type(m) is ir.For:
-                    _restrict(m, rows)
-                    self.trips[m] = size
         loop = b.statements[-1]
         assert isinstance(loop, ir.For)
         return loop
 
+    def is_scratch(self, place: str) -> bool:
+        """Whether a storage is temporary memory."""
+        return all(x.role == "scratch" and not x.dealt for x in self.kernel.buffers if x.place == place)
+
+    def is_part(self, place: str, group: Group) -> bool:
+        """Whether only a group uses a storage, each row its part: so memory for one block is enough."""
+        decls = [x for x in self.kernel.buffers if x.place == place]
+        alone = self.users[place] == group.touches(place) > 0
+        return (
+            alone
+            and self.is_scratch(place)
+            and all(axis_of(x, group.rows, group.steps[place]) is not None for x in decls)
+        )
+
     def parts(self, b: StatementBuilder, group: Group, size: int) -> dict[ir.BufferDecl, ir.BufferDecl]:
         """Memory for one block, by the declarations of what only the group uses."""
-        roles: dict[str, set[tuple[str, bool]]] = {}
-        for decl in self.kernel.buffers:
-            roles.setdefault(decl.place, set()).add((decl.role, decl.dealt))
         parts: dict[ir.BufferDecl, ir.BufferDecl] = {}
         storages: dict[str, str] = {}
-        for decl in list(self.kernel.buffers):
-            place = decl.place
-            alone = roles[place] == {("scratch", False)} and 0 < self.users[place] == group.touches(place)
-            if alone and decl.shape[0] == group.rows:
-                shape = (size, *decl.shape[1:])
-                parts[decl] = b.buffer(f"{decl.name}_rows", decl.dtype, shape, "scratch", storages.get(place))
-                storages.setdefault(place, parts[decl].place)
+        for x in list(self.kernel.buffers):
+            if self.is_part(x.place, group):
+                axis = axis_of(x, group.rows, group.steps[x.place])
+                shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+                parts[x] = b.buffer(f"{x.name}_rows", x.dtype, shape, "scratch", storages.get(x.place))
+                storages.setdefault(x.place, parts[x].place)
         return parts
 
 
-def _restrict(loop: ir.For, rows: Rows) -> None:
-    """Let a loop over all rows run over some, in their memory."""
+def _restrict(member: RowLoop, rows: Rows) -> None:
+    """Let a nest over all rows run over some, in their memory."""
+    loop = member.loop
     number = ir.Value(ir.INT64)
-    statements = loop.body.statements
-    statements.insert(0, ir.Let(number, "sub", (loop.var, rows.start.operand)))
     found = False
     for s in queries.walk(loop.body):
         if isinstance(s, ir.Load | ir.Store) and s.buffer in rows.parts:
-            s.buffer, s.index = rows.parts[s.buffer], (number, *s.index[1:])
+            s.buffer, s.index = rows.parts[s.buffer], tuple([number if x is loop.var else x for x in s.index])
             found = True
-    if not found:
-        del statements[0]
+    if found:
+        loop.body.statements.insert(0, ir.Let(number, "sub", (loop.var, rows.start.operand)))
     loop.start, loop.stop = rows.start.operand, rows.stop.operand

@@ -1,7 +1,7 @@
 """BLAS's products with tall matrices: which of their extents counts rows, and the same product for some rows.
 
-A product with a long extent is one of two kinds. A *map* has a row of its result for each row of an operand (``X @ w``);
-a *fold* adds up something of each row (``r @ X``).
+A product with a long extent is one of two kinds. A *map* has a row of its result for each row of an operand
+(``X @ w``); a *fold* adds up something of each row (``r @ X``).
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _number(a: Any) -> Any:
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows: the numbers of the first one and of the one after the last, and how many they are.
+    """Some rows: the numbers of the first one and of the one after the last, how many they are, and may be at most.
 
     `parts` has the memory with room for these rows alone, by the declarations that it replaces.
     """
@@ -116,6 +116,7 @@ class Rows:
     start: ScalarHandle
     stop: ScalarHandle
     count: ScalarHandle
+    most: int
     parts: Mapping[ir.BufferDecl, ir.BufferDecl]
 
 
@@ -147,6 +148,10 @@ def _write_call(b: StatementBuilder, product: RowCall, rows: Rows, target: Memor
             args.append((part or a.buffer, skipped))
         else:
             args.append(a if isinstance(a, str) else ScalarHandle(b, a))
+    for i, step in product.moving.items():
+        part = rows.parts.get(product.call.args[i].buffer)
+        if part is not None and step == 1 and part.size > rows.most:  # the rows are columns of the matrix
+            args[i + 1] = b.extent(rows.most)
     args[product.extent] = rows.count
     if target is not None:
         args[product.result] = target

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from math import prod
 from typing import NamedTuple
 
 from .. import ir, queries
 from ..touches import touches_of
+from .collapse import adjacent_uses
 from .row_calls import RowCall, row_call
 
-#: Statements after which something else may happen than in the order in which they stand, or that are not for rows.
-_NEVER = (ir.Fail, ir.HostCall, ir.Reserve, ir.While, ir.Call, ir.Copy)
-#: A loop over a shorter inner axis is left to `collapse`, which merges the two.
+#: Statements that a loop over rows does not have.
+_NEVER = (ir.HostCall, ir.Reserve, ir.While, ir.Call, ir.Copy)
+#: A loop over rows with a shorter axis inside is left to `collapse`, which merges the two.
 SHORT_AXIS = 8
 
-Member = ir.For | ir.Mark | RowCall
+
+class RowLoop(NamedTuple):
+    """A nest of loops of which one, that is not inside of several statements, runs over the rows."""
+
+    nest: ir.For
+    loop: ir.For
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.loop.stop.value
+
+
+Member = RowLoop | RowCall
 
 
 class Part(NamedTuple):
@@ -26,7 +41,7 @@ class Part(NamedTuple):
     ----------
     buffer : BufferDecl
     step : int
-        The elements of each row, if row number i of the loop or the product is part number i of the storage; else 0.
+        If each row uses the elements at its number on an axis: those from one to the next on that axis; else 0.
     writes : bool
     moves : bool
         Whether each row uses other elements.
@@ -38,34 +53,52 @@ class Part(NamedTuple):
     moves: bool
 
 
-def row_loop(s: ir.Statement) -> int:
-    """How many rows a loop has, if it can be divided into blocks; else 0."""
-    if type(s) is not ir.For or not s.separate or s.reverse or s.team is not None or s.start != ir.Extent(0):
-        return 0
-    if any(isinstance(t, _NEVER) for t in queries.walk(s.body)):
-        return 0
-    match s.body.statements:
-        case [ir.For(stop=ir.Extent(value=inner))] if inner < SHORT_AXIS:
-            return 0
-    return s.stop.value if type(s.stop) is ir.Extent else 0
+def row_loop(s: ir.Statement, numbers: Collection[int]) -> RowLoop | None:
+    """A nest with a loop over one of these numbers of rows, if it can be divided into blocks."""
+    if type(s) is not ir.For or any(isinstance(t, _NEVER) for t in queries.walk(s.body)):
+        return None
+    loop = s
+    while (
+        loop.start == ir.Extent(0) and not loop.reverse and loop.team is None and type(loop.stop) is ir.Extent
+    ):
+        inner = loop.body.statements[0] if len(loop.body.statements) == 1 else None
+        if loop.stop.value in numbers:
+            merged = loop is s and type(inner) is ir.For and _is_short(loop, inner)
+            return None if merged else RowLoop(s, loop)
+        if type(inner) is not ir.For:
+            break
+        loop = inner
+    return None
+
+
+def _is_short(loop: ir.For, inner: ir.For) -> bool:
+    m = queries.rounds(inner, SHORT_AXIS)
+    return m < SHORT_AXIS and adjacent_uses(inner.body, loop.var, inner.var, m) is not None
+
+
+def axis_of(buffer: ir.BufferDecl, rows: int, step: int) -> int | None:
+    """The axis of so many rows, with so many elements from one to the next."""
+    shape = buffer.shape
+    return next((d for d, n in enumerate(shape) if n == rows and prod(shape[d + 1 :]) == step), None)
 
 
 def parts_of(member: Member) -> Iterator[Part]:
     """How a loop or a product uses storages."""
+    rows = member.rows
     if isinstance(member, RowCall):
-        call = member.call
-        for i, a in enumerate(call.args):
+        for i, a in enumerate(member.call.args):
             if type(a) is ir.Address:
                 step = member.moving.get(i, 0)
-                in_rows = step * member.rows == a.buffer.size
+                in_rows = step > 0 and axis_of(a.buffer, rows, step) is not None
                 yield Part(a.buffer, step if in_rows else 0, i == member.result, step > 0)
-    elif type(member) is ir.For:
-        for s in queries.walk(member.body):
-            if isinstance(s, ir.Load | ir.Store):
-                n, (first, *others) = member.stop.value, s.index or (None,)
-                in_rows = first is member.var and member.var not in others and s.buffer.shape[0] == n
-                step = s.buffer.size // n if in_rows else 0
-                yield Part(s.buffer, step, type(s) is ir.Store, in_rows)
+        return
+    var = member.loop.var
+    for s in queries.walk(member.nest.body):
+        if isinstance(s, ir.Load | ir.Store):
+            places = [d for d, x in enumerate(s.index) if x is var]
+            in_rows = len(places) == 1 and s.buffer.shape[places[0]] == rows
+            step = prod(s.buffer.shape[places[0] + 1 :]) if in_rows else 0
+            yield Part(s.buffer, step, type(s) is ir.Store, in_rows)
 
 
 @dataclass(eq=False)
@@ -120,19 +153,21 @@ class Group:
     Attributes
     ----------
     rows : int
+    in_order : bool
+        Whether one block runs after the other.
     members : list
         Loops, products, and marks between them.
     steps : dict of str to int
-        The storages that have rows, with the elements of each.
+        The storages that have rows, with the elements from one to the next.
     bytes : dict of str to int
         The storages of which each row uses a part.
     """
 
     rows: int
-    members: list[Member] = field(default_factory=list)
+    in_order: bool
+    members: list[Member | ir.Mark] = field(default_factory=list)
     steps: dict[str, int] = field(default_factory=dict)
     bytes: dict[str, int] = field(default_factory=dict)
-    uses: Uses = field(default_factory=Uses)
     _times: Counter[str] = field(default_factory=Counter)
     _whole: set[str] = field(default_factory=set)
     _written: set[str] = field(default_factory=set)
@@ -144,9 +179,8 @@ class Group:
         sizes: dict[str, int] = {}
         for part in parts_of(member):
             place = part.buffer.place
-            if part.writes and not part.step:
-                if not isinstance(member, RowCall) or place in self._times:
-                    return False
+            if part.writes and not part.step and not (self._may_add(member) and place not in self._times):
+                return False
             if part.step:
                 if steps.setdefault(place, part.step) != part.step:
                     return False
@@ -168,6 +202,10 @@ class Group:
         self.bytes.update({p: n for p, n in sizes.items() if n})
         return True
 
+    def _may_add(self, member: Member) -> bool:
+        """Whether a statement may add up rows in memory that only it uses: its rows run in their order then."""
+        return isinstance(member, RowCall) or (self.in_order and member.nest is member.loop)
+
     @property
     def shared(self) -> int:
         """The bytes of what several statements use row by row, if there is a product."""
@@ -175,17 +213,24 @@ class Group:
             return 0
         return sum(n for place, n in self.bytes.items() if self._times[place] > 1)
 
+    @property
+    def written(self) -> set[str]:
+        """The storages of rows that statements write."""
+        return self._written - self._whole
+
     def touches(self, place: str) -> int:
         """How often statements touch a storage, of which they only use the parts of their rows; else 0."""
         if place not in self.steps or place in self._whole:
             return 0
-        return sum(part.buffer.place == place for m in self.members for part in parts_of(m))
+        return sum(
+            p.buffer.place == place for m in self.members if type(m) is not ir.Mark for p in parts_of(m)
+        )
 
 
 def _variables(member: Member) -> set[ir.LocalVar]:
     """The variables from outside that a loop uses."""
-    if type(member) is not ir.For:
+    if isinstance(member, RowCall):
         return set()
-    statements = list(queries.walk(member.body))
+    statements = list(queries.walk(member.nest.body))
     own = {s.var for s in statements if type(s) is ir.Declare}
     return {s.var for s in statements if isinstance(s, ir.Get | ir.Set)} - own
