@@ -224,7 +224,7 @@ class _Division:
         n, chunks, unit = self.shares(loop)
         units = -(-n // unit)
         number = ir.Value(ir.INT64)
-        bounds, ends = share_of(number, n, chunks, unit)
+        bounds, ends = _bounds(number, n, chunks, unit)
         if loop.start != ir.Extent(0):
             counted, ends = ends, (ir.Value(ir.INT64), ir.Value(ir.INT64))
             bounds += [ir.Let(x, "add", (y, loop.start)) for x, y in zip(ends, counted)]
@@ -240,7 +240,7 @@ class _Division:
         extent, operand, turned = (3, 8, call.args[1]) if axis == "rows" else (2, 6, call.args[0])
         n, args, number = call.args[extent].value, list(call.args), ir.Value(ir.INT64)
         chunks = IN_PRODUCT * self.threads
-        statements, (start, stop) = share_of(number, n, chunks, TILE[axis])
+        statements, (start, stop) = _bounds(number, n, chunks, TILE[axis])
         args[extent] = count = ir.Value(ir.INT64)
         statements.append(ir.Let(count, "sub", (stop, start)))
         for place, leading in ((operand, (turned == "N") == (axis == "rows")), (11, axis == "rows")):
@@ -344,7 +344,7 @@ def _divisible(call: ir.Call, threads: int) -> str | None:
     return "columns" if columns >= 2 * threads * TILE["columns"] else None
 
 
-def share_of(
+def _bounds(
     number: ir.Value, n: int, chunks: int, unit: int
 ) -> tuple[list[ir.Statement], tuple[ir.Value, ir.Value]]:
     """The first iteration of a chunk, and the end of its iterations; both are multiples of the unit, but for `n`."""

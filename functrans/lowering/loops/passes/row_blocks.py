@@ -27,9 +27,9 @@ from .. import ir, queries
 from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle
 from ..touches import touches
-from .parallel import EVEN, share_of
-from .row_calls import TOGETHER, RowCall, Rows, in_shape, row_call, write_product
-from .row_groups import Group, Member, RowLoop, Uses, axis_of, row_loop, uses_of
+from .parallel import EVEN
+from .row_calls import TOGETHER, RowBlock, RowCall, in_shape, row_call, write_product
+from .row_groups import Dependences, Member, RowGroup, RowLoop, axis_of, row_loop, uses_of
 
 #: Python or a pool would see what is moved past them.
 _FIXED = (ir.HostCall, ir.Reserve)
@@ -70,12 +70,12 @@ class _Run:
         Those that are not in the group.
     """
 
-    group: Group
+    group: RowGroup
     statements: list[ir.Statement] = field(default_factory=list)
     before: list[ir.Statement] = field(default_factory=list)
     after: list[ir.Statement] = field(default_factory=list)
-    _uses: Uses = field(default_factory=Uses)
-    _uses_after: Uses = field(default_factory=Uses)
+    _uses: Dependences = field(default_factory=Dependences)
+    _uses_after: Dependences = field(default_factory=Dependences)
 
     def takes(self, s: ir.Statement, member: Member | None) -> bool:
         """Add the next statement, which may be a member, if that is possible."""
@@ -130,7 +130,7 @@ class _RowBlocks:
                 continue
             if run is not None:
                 new += self.finished(run)
-            run = None if member is None else _Run(Group(member.rows, in_order=self.panels == 1))
+            run = None if member is None else _Run(RowGroup(member.rows, in_order=self.panels == 1))
             if run is None or not run.takes(s, member):
                 run = None
                 new.append(s)
@@ -155,7 +155,7 @@ class _RowBlocks:
 
     # --- writing ----------------------------------------------------------------------------------------------
 
-    def blocks(self, group: Group, size: int) -> list[ir.Statement]:
+    def blocks(self, group: RowGroup, size: int) -> list[ir.Statement]:
         """A group in blocks of rows."""
         b = StatementBuilder(self.kernel.name, self.kernel.buffers)
         number = -(-group.rows // size)
@@ -171,13 +171,12 @@ class _RowBlocks:
         of_panels = [t and b.scratch((self.panels, *t.shape), t.dtype) for t in totals]
         panels = ScalarHandle(b, ir.Extent(self.panels, outlined=True))
         with b.loop(panels, separate=True) as panel:
-            lets, (first, last) = share_of(panel.operand, number, self.panels, 1)
-            b.statements.extend(lets)
+            blocks_of = [b.binary("idiv", i * number, panels) for i in (panel, panel + 1)]
             targets = [m and b.row(m, panel) for m in of_panels]
-            bounds = ScalarHandle(b, first), ScalarHandle(b, last)
-            self.trips[self.write(b, group, parts, targets, bounds, size)] = -(-number // self.panels)
+            blocks = self.write(b, group, parts, targets, (blocks_of[0], blocks_of[1]), size)
+            self.trips[blocks] = -(-number // self.panels)
         for total, memory in zip(totals, of_panels):
-            if total is not None:
+            if total is not None and memory is not None:
                 with b.loop(total.shape[0]) as j:
                     x = b.local(b.const(0, total.dtype))
                     with b.loop(panels) as panel:
@@ -188,7 +187,7 @@ class _RowBlocks:
     def write(
         self,
         b: StatementBuilder,
-        group: Group,
+        group: RowGroup,
         parts: dict[ir.BufferDecl, ir.BufferDecl],
         targets: Sequence[Memory | None],
         bounds: tuple[ScalarHandle, ScalarHandle],
@@ -203,7 +202,7 @@ class _RowBlocks:
             start = block * size
             end = start + size
             stop = b.where(end < group.rows, end, b.extent(group.rows))
-            rows = Rows(start, stop, stop - start, size, parts)
+            rows = RowBlock(start, stop, stop - start, size, parts)
             for m, target in zip(group.members, targets):
                 if isinstance(m, RowCall):
                     write_product(b, m, rows, target)
@@ -221,30 +220,27 @@ class _RowBlocks:
         """Whether a storage is temporary memory."""
         return all(x.role == "scratch" and not x.dealt for x in self.kernel.buffers if x.place == place)
 
-    def is_part(self, place: str, group: Group) -> bool:
+    def is_part(self, place: str, group: RowGroup) -> bool:
         """Whether only a group uses a storage, each row its part: so memory for one block is enough."""
+        if not self.users[place] == group.touches(place) > 0 or not self.is_scratch(place):
+            return False
         decls = [x for x in self.kernel.buffers if x.place == place]
-        alone = self.users[place] == group.touches(place) > 0
-        return (
-            alone
-            and self.is_scratch(place)
-            and all(axis_of(x, group.rows, group.steps[place]) is not None for x in decls)
-        )
+        return all(axis_of(x, group.rows, group.steps[place]) is not None for x in decls)
 
-    def parts(self, b: StatementBuilder, group: Group, size: int) -> dict[ir.BufferDecl, ir.BufferDecl]:
+    def parts(self, b: StatementBuilder, group: RowGroup, size: int) -> dict[ir.BufferDecl, ir.BufferDecl]:
         """Memory for one block, by the declarations of what only the group uses."""
         parts: dict[ir.BufferDecl, ir.BufferDecl] = {}
         storages: dict[str, str] = {}
         for x in list(self.kernel.buffers):
             if self.is_part(x.place, group):
                 axis = axis_of(x, group.rows, group.steps[x.place])
-                shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+                shape = tuple([size if d == axis else n for d, n in enumerate(x.shape)])
                 parts[x] = b.buffer(f"{x.name}_rows", x.dtype, shape, "scratch", storages.get(x.place))
                 storages.setdefault(x.place, parts[x].place)
         return parts
 
 
-def _restrict(member: RowLoop, rows: Rows) -> None:
+def _restrict(member: RowLoop, rows: RowBlock) -> None:
     """Let a nest over all rows run over some, in their memory."""
     loop = member.loop
     number = ir.Value(ir.INT64)

@@ -107,7 +107,7 @@ def _number(a: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowBlock:
     """Some rows: the numbers of the first one and of the one after the last, how many they are, and may be at most.
 
     `parts` has the memory with room for these rows alone, by the declarations that it replaces.
@@ -120,7 +120,7 @@ class Rows:
     parts: Mapping[ir.BufferDecl, ir.BufferDecl]
 
 
-def write_product(b: StatementBuilder, product: RowCall, rows: Rows, target: Memory | None) -> None:
+def write_product(b: StatementBuilder, product: RowCall, rows: RowBlock, target: Memory | None) -> None:
     """Write a product for some rows; a fold adds to `target`."""
     own = _Gemv.of(product, rows)
     if own is None:
@@ -138,7 +138,7 @@ def in_shape(b: StatementBuilder, buffer: ir.BufferDecl, shape: tuple[int, ...])
     return b.buffer(buffer.name, buffer.dtype, shape, buffer.role, buffer.place)
 
 
-def _write_call(b: StatementBuilder, product: RowCall, rows: Rows, target: Memory | None) -> None:
+def _write_call(b: StatementBuilder, product: RowCall, rows: RowBlock, target: Memory | None) -> None:
     """The call of BLAS."""
     args: list[Any] = []
     for i, a in enumerate(product.call.args):
@@ -166,11 +166,11 @@ class _Gemv(NamedTuple):
     """
 
     product: RowCall
-    rows: Rows
+    rows: RowBlock
     columns: int
 
     @classmethod
-    def of(cls, product: RowCall, rows: Rows) -> _Gemv | None:
+    def of(cls, product: RowCall, rows: RowBlock) -> _Gemv | None:
         """The product in this form; None if its matrix is not row by row in memory, or a vector has gaps."""
         args = product.call.args
         if product.call.routine != "gemv" or product.call.letter not in ("s", "d"):

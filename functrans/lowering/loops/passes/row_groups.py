@@ -24,17 +24,13 @@ class RowLoop(NamedTuple):
 
     nest: ir.For
     loop: ir.For
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return self.loop.stop.value
+    rows: int
 
 
 Member = RowLoop | RowCall
 
 
-class Part(NamedTuple):
+class RowPart(NamedTuple):
     """How a statement uses a storage.
 
     Attributes
@@ -64,7 +60,7 @@ def row_loop(s: ir.Statement, numbers: Collection[int]) -> RowLoop | None:
         inner = loop.body.statements[0] if len(loop.body.statements) == 1 else None
         if loop.stop.value in numbers:
             merged = loop is s and type(inner) is ir.For and _is_short(loop, inner)
-            return None if merged else RowLoop(s, loop)
+            return None if merged else RowLoop(s, loop, loop.stop.value)
         if type(inner) is not ir.For:
             break
         loop = inner
@@ -82,7 +78,7 @@ def axis_of(buffer: ir.BufferDecl, rows: int, step: int) -> int | None:
     return next((d for d, n in enumerate(shape) if n == rows and prod(shape[d + 1 :]) == step), None)
 
 
-def parts_of(member: Member) -> Iterator[Part]:
+def parts_of(member: Member) -> Iterator[RowPart]:
     """How a loop or a product uses storages."""
     rows = member.rows
     if isinstance(member, RowCall):
@@ -90,7 +86,7 @@ def parts_of(member: Member) -> Iterator[Part]:
             if type(a) is ir.Address:
                 step = member.moving.get(i, 0)
                 in_rows = step > 0 and axis_of(a.buffer, rows, step) is not None
-                yield Part(a.buffer, step if in_rows else 0, i == member.result, step > 0)
+                yield RowPart(a.buffer, step if in_rows else 0, i == member.result, step > 0)
         return
     var = member.loop.var
     for s in queries.walk(member.nest.body):
@@ -98,22 +94,22 @@ def parts_of(member: Member) -> Iterator[Part]:
             places = [d for d, x in enumerate(s.index) if x is var]
             in_rows = len(places) == 1 and s.buffer.shape[places[0]] == rows
             step = prod(s.buffer.shape[places[0] + 1 :]) if in_rows else 0
-            yield Part(s.buffer, step, type(s) is ir.Store, in_rows)
+            yield RowPart(s.buffer, step, type(s) is ir.Store, in_rows)
 
 
 @dataclass(eq=False)
-class Uses:
+class Dependences:
     """What statements read and write: storages, variables, values."""
 
     read: set[object] = field(default_factory=set)
     written: set[object] = field(default_factory=set)
 
-    def add(self, other: Uses) -> None:
+    def add(self, other: Dependences) -> None:
         """Add what other statements use."""
         self.read |= other.read
         self.written |= other.written
 
-    def conflicts(self, later: Uses) -> bool:
+    def conflicts(self, later: Dependences) -> bool:
         """Whether later statements must stay after these."""
         written = self.written
         return not (
@@ -123,9 +119,9 @@ class Uses:
         )
 
 
-def uses_of(statement: ir.Statement) -> Uses:
+def uses_of(statement: ir.Statement) -> Dependences:
     """What a statement uses, with those inside."""
-    uses = Uses()
+    uses = Dependences()
     for s in queries.walk(ir.StatementList([statement])):
         product = row_call(s)
         for touch in touches_of(s):
@@ -147,7 +143,7 @@ def uses_of(statement: ir.Statement) -> Uses:
 
 
 @dataclass(eq=False)
-class Group:
+class RowGroup:
     """Statements that run block by block, of which each row needs nothing of the other rows.
 
     Attributes
@@ -222,9 +218,8 @@ class Group:
         """How often statements touch a storage, of which they only use the parts of their rows; else 0."""
         if place not in self.steps or place in self._whole:
             return 0
-        return sum(
-            p.buffer.place == place for m in self.members if type(m) is not ir.Mark for p in parts_of(m)
-        )
+        members = [m for m in self.members if not isinstance(m, ir.Mark)]
+        return sum(part.buffer.place == place for m in members for part in parts_of(m))
 
 
 def _variables(member: Member) -> set[ir.LocalVar]:
