@@ -32,6 +32,7 @@ COMMANDS = {
     "distributed": "collectives on two processes, beside mpi4py's own",
     "batch": "further batch sizes: traces and compiles",
     "taylor": "derivatives of high order by Taylor mode",
+    "testing": "tests of derivatives, beside JAX's check_grads, and of many points of one function",
     "libraries": "libraries of JAX's, unmodified, on functrans and on JAX",
     "suites": "the own tests of JAX's libraries, on functrans and on JAX",
     "record": "run others, and append their tables to the history",

@@ -41,6 +41,7 @@ CONFIGURATION = {
     "examples_dirs": str(ROOT / "examples"),
     "gallery_dirs": "gallery",
     "filename_pattern": "/",  # every program runs
+    "ignore_pattern": r"__init__\.py|test_\w+\.py",  # for pytest
     "image_scrapers": ("gallery.both_schemes",),
     "reset_modules": ("matplotlib", "gallery.style"),
     "first_notebook_cell": IN_A_NOTEBOOK,

@@ -266,6 +266,7 @@ SUBJECTS = {
         "Laws": """
             derivatives_are_linear gradients_keep_types hessian_is_symmetric inputs_stay jit_and_grad_commute
             jit_is_eager jvp_is_slope vjp_is_slope vjp_is_adjoint derivative_is_right vmap_is_loop
+            single_precision_agrees
         """,
         "Numbers to try": """
             given_op arrays broadcastable operands pytrees tangents_like in_axes_for programs

@@ -26,6 +26,7 @@ from .laws import (
     vjp_is_slope,
     vmap_is_loop,
 )
+from .precision import single_precision_agrees
 from .primitive import check_primitive
 from .programs import programs
 from .report import LawViolation
@@ -69,6 +70,7 @@ __all__ = [
     "operands",
     "programs",
     "pytrees",
+    "single_precision_agrees",
     "tangents_like",
     "vjp_is_adjoint",
     "vjp_is_slope",

@@ -12,6 +12,7 @@ from ..frontend.arguments import name_of
 from ..frontend.checked import checked
 from . import laws as _laws
 from .given_derivative import derivative_is_right
+from .precision import single_precision_agrees
 from .setting import Wrt, proving
 
 #: The laws by name, in the order in which `check` tests them.
@@ -24,14 +25,23 @@ LAWS: dict[str, Callable[..., None]] = {
         _laws.derivatives_are_linear,
         _laws.gradients_keep_types,
         _laws.hessian_is_symmetric,
+        single_precision_agrees,
         _laws.vmap_is_loop,
         _laws.jit_is_eager,
         _laws.jit_and_grad_commute,
         _laws.inputs_stay,
     )
 }
+#: Exact ones, and that of single precision: `rtol` and `atol` of `check` are not for them.
+_OWN_TOLERANCES = {"gradients_keep_types", "inputs_stay", "single_precision_agrees"}
 _FORWARD = {"jvp_is_slope"}
-_REVERSE = {"vjp_is_slope", "vjp_is_adjoint", "jit_and_grad_commute", "inputs_stay"}
+_REVERSE = {
+    "vjp_is_slope",
+    "vjp_is_adjoint",
+    "jit_and_grad_commute",
+    "inputs_stay",
+    "single_precision_agrees",
+}
 _BOTH = {"derivatives_are_linear", "gradients_keep_types", "hessian_is_symmetric"}
 
 
@@ -123,7 +133,7 @@ def check(
         if name not in _FORWARD | _REVERSE | _BOTH:
             law(f, *args, **options)
         elif differentiable and _applies(name, order, modes):
-            own = {"rng": rng} if name in ("gradients_keep_types", "inputs_stay") else options
+            own = {"rng": rng} if name in _OWN_TOLERANCES else options
             law(f, *args, wrt=wrt, **own)
     if differentiable and order > 1:
         _check_derivatives(f, args, order, modes, set(chosen), wrt, options)

@@ -88,7 +88,7 @@ def check_custom_rule(
     `tangents_count`       the same for ``jvp``
     `rule_is_derivative`   both rules are the derivative of the forward pass without rules
     `duality`              ``<jvp v, w> = <v, backward w>``
-    `rules_batch`          `vmap` equals a loop, for values and gradients and every mix of batch axes
+    `rules_batch`          `vmap` equals a loop, for values, gradients and every mix of batch axes
     `rules_compile`        `jit` changes neither values nor gradients
     ====================== ====================================================================================
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..api.derivatives import jvp, vjp
+from ..api.vmap import vmap
 from ..control.call import call_p
 from ..core import Eqn, Jaxpr, Primitive, Trace, current_trace, tracing
 from ..core.evaluation import evaluate
@@ -213,7 +214,9 @@ def rules_batch(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """Vmap equals a loop: of the function, and of its gradient, for batch axes first, last or absent."""
+    """Vmap equals a loop: of the function, and of its gradient, for batch axes first, last or absent; and the gradient
+    of the mapped function is that of a loop, for each batch axis.
+    """  # fmt: skip
     modes = _modes(f, args, rng, wrt)
     try:
         _laws.vmap_is_loop(f, *args, rng=rng, rtol=rtol, atol=atol)
@@ -227,6 +230,23 @@ def rules_batch(
             gradient.__name__ = f"gradient of {s.report.subject}"
             primals = s.primals
         _laws.vmap_is_loop(gradient, *primals, rng=rng, rtol=rtol, atol=atol)
+        with proving("gradient of vmap = loop", "rules_batch", f, args, rng, wrt) as s:
+            _check_gradients_of_batches(s, s.tolerance(rtol, atol, 1e-10))
+
+
+def _check_gradients_of_batches(s: Setting, tolerance: Margin) -> None:
+    """Here `vmap` comes first, so a rule for it takes part in the gradient."""
+    weights = s.like(s.evaluate(s.primals))
+    lanes = [[_laws.neighbour(s, x) for x in s.primals] for _ in range(2)]
+    own = [vjp(s.smooth, *lane)[1](tuple(weights)) for lane in lanes]
+    for d in range(max([x.ndim for x in s.primals]) + 1):
+        axes = tuple([min(d, x.ndim) for x in s.primals])
+        stacked = [np.stack(xs, axis) for xs, axis in zip(zip(*lanes), axes)]
+        pull = vjp(vmap(s.smooth, in_axes=axes), *stacked)[1]
+        for k, ct in enumerate(pull(tuple([np.stack([w, w]) for w in weights]))):
+            for n, row in enumerate(np.moveaxis(np.asarray(ct), axes[k], 0)):
+                where = f"in_axes {axes}, lane {n}, gradient in {s.names[s.active[k]]}"
+                _close(s, where, row, own[n][k], tolerance, ("mapped it is", "the loop gives"))
 
 
 def rules_compile(

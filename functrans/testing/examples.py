@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..api.vmap import vmap
 from ..arrays.array import unwrap
-from ..core import is_inexact
+from ..core import is_inexact, run_quietly
 from ..core.values import Params, PyTree
 from ..errors import ArgumentValueError, FunctransError
 from ..frontend.arguments import name_of
@@ -22,6 +23,10 @@ from .report import LawViolation
 Point = tuple[PyTree, ...]
 #: How far random points are from the first, as a factor: a domain as "positive" is kept, zeros stay.
 _FACTORS = 0.8, 1.25
+#: Shapes beside those of the first point; and of the points in lanes, each so many-th is tested alone, too.
+_SHAPES, _APART = 2, 25
+#: Laws of a function that hold in each lane if they hold for all lanes.
+_OF_DERIVATIVES = "jvp_is_slope", "vjp_is_slope", "vjp_is_adjoint", "hessian_is_symmetric"
 #: How many smaller points are tried, and for how long.
 _TRIALS, _SECONDS = 60, 15.0
 #: Digits to which numbers are rounded, coarsest first.
@@ -43,7 +48,8 @@ def check_examples(
     ----------
     f : callable
     args : tuple
-        The first point. The others have each number of it multiplied by one between 0.8 and 1.25.
+        The first point. The others have each number of it multiplied by one between 0.8 and 1.25; up to two thirds of
+        them have shorter axes, if `f` takes such arguments.
     options : dict
         Those of `check`.
     examples : int
@@ -60,28 +66,77 @@ def check_examples(
     LawViolation
         An `AssertionError`, for the smallest point that was found at which the same law does not hold: few elements,
         round numbers. A note shows the point.
+
+    Notes
+    -----
+    All laws are tested at the first point of each dtype, and at each twenty-fifth of the others. The derivatives at the
+    others are tested together, with one point in each lane of ``vmap(f)``: that takes about as long as one point. If a
+    law does not hold there, the points are tested one by one.
     """
     __tracebackhide__ = True
     if examples < 1:
         raise ArgumentValueError(f"check_derivatives: examples={examples}: test at one point at least")
     options = {"rng": seed, **options}
     start = monotonic()
-    for i, point in enumerate(islice(_points(args, seed, float32), examples * (1 + float32))):
-        if i and time is not None and monotonic() - start > time:
-            return
-        violation = _violation(f, point, options)
-        if violation is not None:
-            raise _smallest(f, point, violation, options)
+    for single in (False, True) if float32 else (False,):
+        first = _mapped(_single, args) if single else args
+        for points in _groups(f, first, examples, np.random.default_rng(seed)):
+            together = len(points) > 1 and _hold_in_lanes(f, points, options)
+            for point in points[::_APART] if together else points:
+                if point is not args and time is not None and monotonic() - start > time:
+                    return
+                violation = _violation(f, point, options)
+                if violation is not None:
+                    raise _smallest(f, point, violation, options)
 
 
-def _points(args: Point, seed: int, float32: bool) -> Iterator[Point]:
-    random = np.random.default_rng(seed)
-    point = args
-    while True:
-        yield point
-        if float32:
-            yield _mapped(lambda x: x.astype("complex64" if x.dtype.kind == "c" else "float32"), point)
-        point = _mapped(lambda x: (x * random.uniform(*_FACTORS, x.shape)).astype(x.dtype), args)
+def _single(x: np.ndarray) -> np.ndarray:
+    return x.astype("complex64" if x.dtype.kind == "c" else "float32")
+
+
+def _groups(
+    f: Callable[..., Any], first: Point, examples: int, random: np.random.Generator
+) -> Iterator[list[Point]]:
+    """The first point; then the others, those of equal shapes together."""
+    yield [first]
+    shapes = [
+        first,
+        *[p for p in islice(_smaller(first, rounder=False), 0, None, 2) if _takes(f, p)][:_SHAPES],
+    ]
+    for k, like in enumerate(shapes):
+        count = len(range(k, examples - 1, len(shapes)))
+        if count:
+            yield [_nearby(like, random) for _ in range(count)]
+
+
+def _nearby(point: Point, random: np.random.Generator) -> Point:
+    return _mapped(lambda x: (x * random.uniform(*_FACTORS, x.shape)).astype(x.dtype), point)
+
+
+def _takes(f: Callable[..., Any], point: Point) -> bool:
+    """Whether these are arguments of the function: others have shapes that it refuses."""
+    try:
+        run_quietly(f, *point)
+    except Exception:
+        return False
+    return True
+
+
+def _hold_in_lanes(f: Callable[..., Any], points: list[Point], options: Params) -> bool:
+    """Whether the laws of derivatives hold at all points, one in each lane; False if they cannot be tested so."""
+    laws = options.get("laws", "all")
+    asked = list(_OF_DERIVATIVES) if laws == "all" else [laws] if isinstance(laws, str) else list(laws)
+    if "derivative" in options or not set(asked) <= set(_OF_DERIVATIVES):
+        return False
+    leaves, tree = tree_flatten(points[0])
+    moving = [is_inexact(np.asarray(unwrap(x)).dtype) for x in leaves]
+    columns = zip(*[tree_flatten(point)[0] for point in points])
+    stacked = [np.stack(list(map(unwrap, xs))) if m else xs[0] for m, xs in zip(moving, columns)]
+    lanes = vmap(f, in_axes=tree_unflatten(tree, [0 if m else None for m in moving]))
+    try:
+        return _violation(lanes, tree_unflatten(tree, stacked), {**options, "laws": asked}) is None
+    except FunctransError:  # it has no lanes, or arguments that are not arrays
+        return False
 
 
 def _violation(f: Callable[..., Any], point: Point, options: Params) -> LawViolation | None:
@@ -137,14 +192,14 @@ def _with_point(f: Callable[..., Any], point: Point, violation: LawViolation) ->
     return violation
 
 
-def _smaller(point: Point) -> Iterator[Point]:
+def _smaller(point: Point, rounder: bool = True) -> Iterator[Point]:
     """Points with shorter axes, then with rounder numbers."""
     lengths = {n for x in _arrays(point) for n in x.shape}
     for length in sorted(lengths, reverse=True):
         for n in sorted({1, 2, length // 2, length - 1}):
             if 0 < n < length:
                 yield _resized(point, length, n)
-    for digits in _DIGITS:
+    for digits in _DIGITS if rounder else ():
         rounded = _mapped(partial(_rounded, digits=digits), point)
         if any((a != b).any() for a, b in zip(_arrays(rounded), _arrays(point))):
             yield rounded

@@ -205,7 +205,9 @@ def vmap_is_loop(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """Vmap equals a loop over examples, for batch axes first, last or absent, in every mix (of many: some)."""
+    """Vmap equals a loop over examples, for batch axes first, last or absent, in every mix (of many: some), and between
+    other axes.
+    """  # fmt: skip
     with proving("vmap = loop", "vmap_is_loop", f, args, rng) as s:
         tolerance = s.tolerance(rtol, atol, 1e-10)
         places = [dict.fromkeys([None, 0, x.ndim]) for x in s.leaves]
@@ -214,9 +216,11 @@ def vmap_is_loop(
         ]
         if len(mixes) > _MIXES:
             mixes = [mixes[i] for i in s.random.choice(len(mixes), _MIXES, replace=False)]
+        between = range(1, max([x.ndim for x in s.leaves], default=0))
+        mixes += [tuple([min(d, x.ndim) for x in s.leaves]) for d in between]
         plain = [np.asarray(unwrap(y)) for y in s.flat(*s.leaves)]
         for size, mix in itertools.product(sizes, mixes):
-            lanes = [[_neighbour(s, x) for x in s.leaves] for _ in range(size)]
+            lanes = [[neighbour(s, x) for x in s.leaves] for _ in range(size)]
             stacked = [x if d is None else _stack([lane[i] for lane in lanes], x, d)
                        for i, (x, d) in enumerate(zip(s.leaves, mix))]  # fmt: skip
             batched = vmap(s.flat, in_axes=tuple(mix))(*stacked)
@@ -234,7 +238,7 @@ def vmap_is_loop(
                     )
 
 
-def _neighbour(s: Setting, x: np.ndarray) -> np.ndarray:
+def neighbour(s: Setting, x: np.ndarray) -> np.ndarray:
     """Another value nearby; integers stay, because they may be indices."""
     if not is_inexact(x.dtype):
         return x

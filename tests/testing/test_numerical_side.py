@@ -95,6 +95,7 @@ def test_a_branch_that_no_trace_sees_falls_back():
 
     assert complex_slopes(lambda x: [f(x)], [X], [X], [np.sin(X)]) is None
     jvp_is_slope(f, X)
+    jvp_is_slope(fnp.real_if_close, X)
 
 
 def test_small_gradients_are_compared_relative_to_their_size():
