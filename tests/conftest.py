@@ -72,7 +72,8 @@ def pytest_configure(config):
 
 def _is_sampled(test):
     """Whether a test is one of each n, by a hash of its name: the same in all processes, and on all machines."""
-    return zlib.crc32(test.encode()) % int(os.environ.get("FUNCTRANS_TEST_SAMPLE", "1")) == 0
+    count, _, rest = os.environ.get("FUNCTRANS_TEST_SAMPLE", "1").partition(":")
+    return zlib.crc32(test.encode()) % int(count) == int(rest or 0)
 
 
 def pytest_report_header(config):
@@ -104,7 +105,8 @@ def _interruptible():
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Of the cases of a test marked ``wide(n)`` each `n`-th is quick, and the others are slow; of a test with more than
-    eight cases each third, if it has no mark. ``FUNCTRANS_TEST_SAMPLE=10`` keeps each tenth, by a hash of its name.
+    eight cases each third, if it has no mark. ``FUNCTRANS_TEST_SAMPLE=10`` keeps each tenth, by a hash of its name,
+    and ``10:3`` others.
 
     Names of tests are the same in all workers: an address in one would stop them all.
     """

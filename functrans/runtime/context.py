@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 import weakref
+from _thread import RLock
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar, copy_context
 from types import CodeType
@@ -220,19 +221,38 @@ class LivingValues(Generic[K, T]):
         return len(self._references)
 
 
+class TakenWhole(RLock):
+    """A lock of which an interrupt leaves either nothing or a block to its end.
+
+    Since 3.14, Python looks for signals between the end of a lock's ``__enter__`` in C and the start of the block,
+    where nothing releases the lock. It does not look there if the method is Python code.
+    """
+
+    def __enter__(self) -> bool:
+        taken: list[bool] = []
+        try:
+            taken.extend(map(self.acquire, (True,)))  # taken and noted in one call of C
+        except BaseException:
+            if taken:
+                self.release()
+            raise
+        return True
+
+
+_looks_after_enter = sys.version_info >= (3, 14)
 _locks: Living[None] = Living()
 
 
 def new_lock() -> Any:
-    """Like `threading.Lock`."""
-    lock = threading.Lock()
+    """Like `threading.Lock`, for blocks; the thread that holds it must not ask for it again."""
+    lock = TakenWhole() if _looks_after_enter else threading.Lock()
     _locks.add(lock)
     return lock
 
 
 def new_rlock() -> Any:
     """Like `threading.RLock`: the thread that holds it may acquire it again."""
-    lock = threading.RLock()
+    lock = TakenWhole() if _looks_after_enter else threading.RLock()
     _locks.add(lock)
     return lock
 
@@ -246,7 +266,9 @@ def _open_all() -> None:
 
 #: Held while kernels compile, and while a library or a part of functrans loads. A child cannot finish what another
 #: thread began, so a fork waits for these, in this order.
-compiling, loading = threading.RLock(), threading.RLock()
+compiling, loading = (
+    (TakenWhole(), TakenWhole()) if _looks_after_enter else (threading.RLock(), threading.RLock())
+)
 #: The locks that the fork in progress has taken. Another thread may load llvmlite, or this module, during a fork: then
 #: there are more locks after it than before.
 _taken: list[Any] = []

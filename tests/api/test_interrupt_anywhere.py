@@ -33,6 +33,7 @@ from functrans.lowering.llvm.objects import ObjectCode
 from functrans.lowering.run.executable import Executable
 from functrans.lowering.undisturbed import undisturbed
 from functrans.runtime.config import config
+from functrans.runtime.context import TakenWhole, new_lock, new_rlock
 from functrans.scipy.special import polygamma
 
 #: Where instants are counted: functrans's code, and that of the context managers and threads of others in it.
@@ -66,6 +67,9 @@ class Instants:
     def run(self, f):
         """The result; None if it was interrupted."""
         handler = signal.signal(signal.SIGINT, self._interrupt)
+        sys._getframe().f_trace_opcodes = (
+            True  # since 3.12 no instructions are traced if no frame asked before
+        )
         sys.settrace(self._called)
         try:
             return f()
@@ -82,6 +86,7 @@ class Instants:
     def _called(self, frame, event, arg):
         if not frame.f_code.co_filename.startswith(FILES):
             return None
+        frame.f_trace = self._stepped  # since 3.13 only a frame with a trace function traces instructions
         frame.f_trace_lines, frame.f_trace_opcodes = False, True
         return self._stepped
 
@@ -296,6 +301,27 @@ def test_every_instant_of_setting_an_option():
     finally:
         config.specialize_below = before
     assert n > 3
+
+
+@pytest.mark.parametrize("make", [TakenWhole, new_lock, new_rlock])
+def test_every_instant_of_taking_a_lock(make):
+    """Whatever is interrupted, another thread can take it afterwards."""
+    lock = make()
+
+    def block():
+        with lock:
+            return "done"
+
+    def is_free():
+        return lock.acquire(False) and (lock.release() or True)
+
+    for n in itertools.count(1):
+        instants = Instants(n)
+        done = instants.run(block)
+        assert in_a_thread(is_free)
+        if done:
+            break
+    assert n > 2 or type(lock) is not TakenWhole
 
 
 class Alarm(Exception):
