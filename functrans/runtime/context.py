@@ -221,14 +221,14 @@ class LivingValues(Generic[K, T]):
         return len(self._references)
 
 
-class TakenWhole(RLock):
+class TakenWhole(RLock):  # type: ignore[misc]  # the stubs call it final; CPython does not
     """A lock of which an interrupt leaves either nothing or a block to its end.
 
     Since 3.14, Python looks for signals between the end of a lock's ``__enter__`` in C and the start of the block,
     where nothing releases the lock. It does not look there if the method is Python code.
     """
 
-    def __enter__(self) -> bool:
+    def __enter__(self) -> bool:  # type: ignore[override]
         taken: list[bool] = []
         try:
             taken.extend(map(self.acquire, (True,)))  # taken and noted in one call of C
