@@ -104,8 +104,8 @@ def check_close(xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: s
     def close(x: Any, y: Any) -> None:
         a, b = np.asarray(x), np.asarray(y)
         assert a.shape == b.shape, f"shapes {a.shape} and {b.shape} differ. {err_msg}"
-        bounds = [tolerance(given, a.dtype, b.dtype) for given in (rtol, atol)]
-        np.testing.assert_allclose(a, b, *bounds, err_msg=err_msg)
+        relative, absolute = (tolerance(given, a.dtype, b.dtype) for given in (rtol, atol))
+        np.testing.assert_allclose(a, b, relative, absolute, err_msg=err_msg)
 
     tree_map(close, xs, ys)
 

@@ -110,12 +110,13 @@ def _common_plan(keys: tuple[Key, ...]) -> tuple[Cast, ...]:
     return tuple([_strong_cast(dtype) if weak else _cast(k, dtype) for k in keys])
 
 
-DTYPES, RANKS, SEMANTICS = Config.numpy_dtype_promotion, Config.numpy_rank_promotion, Config.jax_semantics
+#: `jax_semantics` counts as a change of the first, so that operations test no third option.
+DTYPES, RANKS = Config.numpy_dtype_promotion, Config.numpy_rank_promotion
 
 
 def has_own_rules() -> bool:
     """Whether options may ask for another promotion than NumPy's."""
-    return DTYPES.ever_changed or RANKS.ever_changed or SEMANTICS.ever_changed
+    return DTYPES.ever_changed or RANKS.ever_changed
 
 
 class Ready:

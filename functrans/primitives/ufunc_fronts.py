@@ -22,7 +22,6 @@ from .operands import Key, finish, key_of, operand
 from .promotion import (
     DTYPES,
     RANKS,
-    SEMANTICS,
     Body,
     Cast,
     Casts,
@@ -64,7 +63,7 @@ def unary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | 
         if autocasting.used:
             (x,) = autocast.adjusted(called, x)
         key = x.dtype if type(x) is np.ndarray else key_of(x)
-        if DTYPES.ever_changed or SEMANTICS.ever_changed:
+        if DTYPES.ever_changed:
             (key,), (x,) = operands_for(called, (key,), (x,), ufunc=ufunc)
         try:
             cast = plans[key]
@@ -88,7 +87,7 @@ def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
         if autocasting.used:
             (x,) = autocast.adjusted(called, x)
         key = key_of(x)
-        if DTYPES.ever_changed or SEMANTICS.ever_changed:
+        if DTYPES.ever_changed:
             (key,), (x,) = operands_for(called, (key,), (x,), ufunc=ufunc)
         try:
             cast = plans[key]
@@ -114,7 +113,7 @@ def binary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] |
         if autocasting.used:
             x, y = autocast.adjusted(called, x, y)
         key = (key_of(x), key_of(y))
-        if DTYPES.ever_changed or RANKS.ever_changed or SEMANTICS.ever_changed:
+        if DTYPES.ever_changed or RANKS.ever_changed:
             key, (x, y) = operands_for(called, key, (x, y), ufunc=ufunc)
         try:
             cast_x, cast_y = plans[key]
@@ -188,7 +187,7 @@ def binary_operator(ufunc: np.ufunc, body: Body) -> Body:
         if autocasting.used:
             x, y = autocast.adjusted(called, x, y)
         key = (key_of(x), key_of(y))
-        if DTYPES.ever_changed or RANKS.ever_changed or SEMANTICS.ever_changed:
+        if DTYPES.ever_changed or RANKS.ever_changed:
             key, (x, y) = operands_for(called, key, (x, y), ufunc=ufunc)
         try:
             cast_x, cast_y = plans[key]

@@ -40,6 +40,8 @@ def implied(option: Option[object], value: object) -> dict[str, object]:
     """The values of other options that follow from one: by `jax_semantics` JAX's, or the defaults."""
     if option.name != "jax_semantics":
         return {}
+    if value:  # JAX's lattice is another promotion: operations look for one alone
+        OPTIONS["numpy_dtype_promotion"].ever_changed = True
     return {
         name: OPTIONS[name].checked(jaxs if value else OPTIONS[name].default)
         for name, jaxs in _IN_JAX.items()

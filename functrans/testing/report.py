@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from ..core import is_inexact
+from ..core.jax_dtypes import narrowed
 from ..runtime.context import quietly
 
 
@@ -93,11 +94,12 @@ class Report:
             raise self._violation("inside the law", what) from error
 
     def same_type(self, where: str, got: Any, expected: Any) -> None:
-        """Shapes and dtypes must be equal."""
+        """Shapes and dtypes must be equal, where 64 bits are off those that arrays then have."""
         a, b = np.asarray(got), np.asarray(expected)
-        if a.shape != b.shape or a.dtype != b.dtype:
+        dtype = narrowed(b.dtype)
+        if a.shape != b.shape or a.dtype != dtype:
             self.fail(
-                where, f"got an array of shape {a.shape} and dtype {a.dtype}, expected {b.shape}, {b.dtype}"
+                where, f"got an array of shape {a.shape} and dtype {a.dtype}, expected {b.shape}, {dtype}"
             )
 
     def close(

@@ -171,3 +171,9 @@ def test_weak_numbers_stay_weak_after_the_switch():
     x = np.ones(2, np.int8)
     assert ft.jit(lambda n: (n + 1) * x)(2).dtype == np.int8
     assert str(ft.make_jaxpr(lambda n: n + 1)(2)).splitlines()[1].strip() == "b:i64[]* = add a 1"
+
+
+def test_laws_hold_of_numbers_where_nothing_has_64_bits(jaxs):
+    """Finite differences of a Python number are in single precision."""
+    ft.test_util.check_grads(lambda x, y: fnp.sin(x) * y, (0.5, 1.5), order=1)
+    ft.testing.vjp_is_adjoint(lambda x: fnp.sin(x), np.linspace(0, 1, 3), rng=0)
