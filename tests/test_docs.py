@@ -267,7 +267,7 @@ def test_page_of_passes_is_current():
 
 def test_figures_of_tests_are_current():
     script = script_of_docs("generate_testing")
-    assert script.PAGE.read_text() == script.page(), "run python docs/generate_testing.py"
+    assert script.PAGE.read_text() == script.page(), "run python docs/scripts/generate_testing.py"
 
 
 def test_each_error_has_a_failing_program():

@@ -2,7 +2,7 @@
 
 ``python tests/testing/alarms.py --examples 50 --coretypes Haswell SkylakeX`` draws so many points for each of 200
 functions of the coverage table, in a process for each kind of processor that OpenBLAS is told of. ``--record`` keeps
-the counts for `docs/generate_testing.py`.
+the counts for `docs/scripts/generate_testing.py`.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-PAGE = Path(__file__).with_name("testing.md")
+PAGE = Path(__file__).parents[1] / "testing.md"
 RECORD = PAGE.parents[1] / "tests" / "testing" / "figures.json"
-BEGIN, END = "<!-- figures: written by docs/generate_testing.py -->\n", "<!-- end of figures -->"
+BEGIN, END = "<!-- figures: written by docs/scripts/generate_testing.py -->\n", "<!-- end of figures -->"
 MUTANTS = """
 `tests/testing/mutants.py` makes wrong rules from right ones: twelve kinds of faults in {operations} operations of every
 family, as `Function`, `custom_vjp`, `custom_jvp` and `numba_call(vjp=)`, {all} in all. {sample}`check_custom_rule` and
