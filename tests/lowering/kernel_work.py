@@ -133,6 +133,12 @@ def swapped(x):
     return lax.fori_loop(0, 9, body, (x, fnp.cos(x)))
 
 
+def exchanged_inside(x):
+    """Two arrays that an inner loop writes and exchanges, an odd number of times."""
+    inner = lambda i, s: (s[1].at[i].set(s[0][i] * 0.5), s[0])
+    return lax.fori_loop(0, 3, lambda k, s: lax.fori_loop(k, 7 - k, inner, s), (x, fnp.cos(x)))
+
+
 PLACES = np.arange(7) * 5 % 40
 OTHERS = {
     "masked": (masked, X, X[::-1].copy()),
@@ -156,6 +162,9 @@ OTHERS = {
     "gradient of newton": (ft.grad(loss(newton)), X[:40]),
     "gradient of ruled": (ft.grad(loss(ruled)), X[:40]),
     "gradient of swapped": (ft.grad(loss(swapped)), X[:40]),
+    "exchanged inside": (exchanged_inside, X[:40]),
+    "gradient of exchanged inside": (ft.grad(loss(exchanged_inside)), X[:40]),
+    "tangent of exchanged inside": (lambda x: ft.jvp(exchanged_inside, (x,), (fnp.cos(x),)), X[:40]),
     "Hessian of branching": (ft.hessian(loss(branching)), X[:9]),
     "Hessian of swapped": (ft.hessian(loss(swapped)), X[:11]),
     "tangent of swapped": (lambda x: ft.jvp(swapped, (x,), (fnp.cos(x),)), X[:40]),

@@ -7,6 +7,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans import lax
 from functrans.experimental import checkify
 from functrans.experimental.jet import jet
 
@@ -263,3 +264,35 @@ def test_what_contains_a_tangent_of_reverse_mode_is_symbolic(of):
     ft.vjp(lambda y: (of(lambda x: f(x * y)), y)[1], 2.0)
     assert all(seen)
     assert seen
+
+
+INSIDE = {
+    "linearize": lambda g, c, t: 0.5 * (ft.linearize(g, c)[0] + ft.linearize(g, c)[1](c)),
+    "linearize a jit": lambda g, c, t: (
+        0.5 * (ft.linearize(ft.jit(g), c)[0] + ft.linearize(ft.jit(g), c)[1](c))
+    ),
+    "grad": lambda g, c, t: c * ft.grad(g)(c),
+    "grad of jit": lambda g, c, t: c * ft.grad(ft.jit(g))(c),
+    "vjp": lambda g, c, t: ft.vjp(g, c)[1](c)[0],
+    "jvp": lambda g, c, t: ft.jvp(g, (c,), (c,))[1],
+    "vmap": lambda g, c, t: ft.vmap(g)(fnp.stack([c, c]))[1],
+    "jit": lambda g, c, t: ft.jit(g)(c),
+    "checkpoint": lambda g, c, t: ft.checkpoint(g)(c),
+    "scan": lambda g, c, t: lax.scan(lambda s, _: (s + 0.25 * g(c), None), 0.0 * t, None, 4)[0],
+    "cond": lambda g, c, t: lax.cond(c > -2.0, g, lambda u: u * t, c),
+}
+
+
+@pytest.mark.parametrize("wrap", JITS, ids=["eager", "jit"])
+@pytest.mark.parametrize("how", INSIDE)
+def test_a_rule_that_transforms_a_function_of_its_tangent(how, wrap):
+    """The rule of a sine, whose slope times the tangent is computed by another transformation of both."""
+
+    @ft.custom_jvp
+    def f(x):
+        return fnp.sin(x)
+
+    f.defjvp(lambda p, t: (f(*p), INSIDE[how](lambda u: u * t[0], fnp.cos(p[0]), t[0])))
+    np.testing.assert_allclose(wrap(ft.grad(f))(0.4), np.cos(0.4), rtol=1e-14)
+    np.testing.assert_allclose(wrap(ft.grad(wrap(f)))(0.4), np.cos(0.4), rtol=1e-14)
+    np.testing.assert_allclose(wrap(lambda x: ft.jvp(f, (x,), (2.0,))[1])(0.4), 2 * np.cos(0.4), rtol=1e-14)
