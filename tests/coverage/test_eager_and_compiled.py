@@ -1,5 +1,6 @@
 """Every public function eagerly and under `jit`: values, dtypes, weak types and errors agree, on special values too."""
 
+import functools
 import re
 import sys
 import warnings
@@ -68,8 +69,10 @@ def _in_float64(size, x):
     return size * 2.0**-29 if np.asarray(x).dtype == np.float32 else size
 
 
-#: Exponentials, whose tails magnify a rounding of the exponent.
+#: Exponentials, whose tails magnify a rounding of the exponent: a sum of logarithms times parameters, which cancel.
 TAILS = re.compile(r"scipy\.stats\.\w+\.(pdf|pmf|cdf|sf)")
+#: Larger parameters are not allowed more.
+MOST_EXPONENT = 600.0
 
 #: Results that are differences of larger terms: entry, the size of these, reason. Ulps are those of that size.
 TERMS = [
@@ -79,9 +82,10 @@ TERMS = [
         "logarithms of powers, which cancel, times degrees of freedom; in float64",
     ),
     (
-        r"scipy\.stats\.\w+\.(log\w+|ppf|isf)",
+        r"scipy\.stats\.\w+\.(log\w+|ppf|isf|entropy)",
         lambda *values: 1.0,
-        "near zero the logarithm of a probability near one, and a quantile beside the location or the limits",
+        "near zero the logarithm of a probability near one, a quantile beside the location or the limits, and an "
+        "entropy, which is a sum of logarithms",
     ),
     (
         r"scipy\.stats\.\w+\.(pdf|pmf|cdf|sf)|(lax|scipy\.special)\.(erfc|ndtr)",
@@ -201,6 +205,17 @@ def terms_of(entry, values):
     return next((size(*values) for name, size, _ in TERMS if re.fullmatch(name, entry.id)), 0.0)
 
 
+def exponents_of(entry, values):
+    """The size of the exponents of which the results are exponentials; None if they are not."""
+    if TAILS.fullmatch(entry.id) is None:
+        return None
+    sizes = [np.where(np.isfinite(x), abs(np.asarray(x, float)), 0.0) for x in values]
+    try:
+        return np.minimum(functools.reduce(np.maximum, sizes), MOST_EXPONENT)
+    except ValueError:  # shapes that do not fit are an error in both ways
+        return 0.0
+
+
 def differences(entry, call, dtype, seed, rounds, forms):
     """What differs for a call in a dtype, for special numbers and odd forms of the arguments."""
     both = BothWays(entry, call, leaves)
@@ -217,7 +232,7 @@ def differences(entry, call, dtype, seed, rounds, forms):
     ]
     found = []
     for point in points:
-        apart = both.compare(point, limit, terms_of(entry, point), TAILS.fullmatch(entry.id) is not None)
+        apart = both.compare(point, limit, terms_of(entry, point), exponents_of(entry, point))
         if apart is not None and not allowed(entry, apart[0]):
             shown = ", ".join(f"{np.asarray(x).dtype}{np.shape(x)}" for x in point)
             found.append(f"{entry.id}, {dtype} ({shown}): {apart[0]}: {apart[1]}")
