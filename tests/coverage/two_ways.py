@@ -166,12 +166,12 @@ def first_line(error: Exception) -> str:
 
 
 def difference(
-    eager: Any, compiled: Any, ulps: float | None, slack: float, terms: float = 0.0, exponents: Any = None
+    eager: Any, compiled: Any, ulps: float | None, slack: float, terms: float = 0.0, tails: bool = False
 ) -> str | None:
     """What differs between two arrays: shape, dtype, weakness, NaN, infinity, sign of zero, numbers.
 
-    Numbers may differ by so many ulps of the larger one, or of `terms`, of which they are differences. With
-    `exponents`, they are exponentials of sums of such terms: a rounding of x is one of exp(x) times x.
+    Numbers may differ by so many ulps of the larger one, or of `terms`, of which they are differences. With `tails`,
+    they are exponentials: a rounding of x is one of exp(x) times x.
     """
     if isinstance(eager, np.ndarray) and getattr(eager, "weak_type", None) != getattr(
         compiled, "weak_type", None
@@ -195,9 +195,7 @@ def difference(
         limit = max(slack, least) * np.max(size, initial=0, where=finite)
     else:
         size = np.where(finite, size, 1)
-        magnified = 0.0
-        if exponents is not None:
-            magnified = exponents + abs(np.log(np.maximum(size, np.finfo(size.dtype).tiny)))
+        magnified = abs(np.log(np.maximum(size, np.finfo(size.dtype).tiny))) if tails else 0.0
         limit = (ulps + TAIL * magnified) * np.spacing(size)
     apart = np.where(finite, a, 0) - np.where(finite, b, 0)
     return _where(_size(apart) > limit, a, b, "numbers")
@@ -245,7 +243,7 @@ class BothWays:
         self.compiled = ft.jit(self.eager)
 
     def compare(
-        self, values: list[Any], ulps: float | None, terms: float = 0.0, exponents: Any = None
+        self, values: list[Any], ulps: float | None, terms: float = 0.0, tails: bool = False
     ) -> tuple[str, str] | None:
         """The kind of the difference, and the difference."""
         eager = error_or(lambda: self.eager(*values))
@@ -259,7 +257,7 @@ class BothWays:
         if len(eager) != len(compiled):
             return "type", f"{len(eager)} results and {len(compiled)}"
         for a, b in zip(eager, compiled):
-            found = difference(a, b, ulps, self.rtol, terms, exponents)
+            found = difference(a, b, ulps, self.rtol, terms, tails)
             if found is not None:
                 kind = "type" if found.startswith(("type", "weak")) else found.split(" ")[0]
                 return kind, found
