@@ -12,7 +12,7 @@ from .core import ArgumentValueError, Device
 from .distributed.mesh import Mesh, are_all_devices, backend_here
 from .distributed.mesh import make_mesh as _make_mesh
 from .distributed.specs import PartitionSpec, names_of
-from .errors import ShardingError
+from .errors import ArgumentError, ShardingError
 from .frontend.checked import checked
 from .runtime.module_getattr import module_attributes as _module_attributes
 
@@ -213,4 +213,8 @@ class SingleDeviceSharding(Sharding, metaclass=_OneDevice):
 
     def __new__(cls, device: Device, *, memory_kind: str | None = None) -> Device:  # type: ignore[misc]
         """The device itself."""
+        if not isinstance(device, Device):
+            raise ArgumentError(
+                f"SingleDeviceSharding: device must be one of functrans.devices(), got {device!r}"
+            )
         return device
