@@ -9,6 +9,7 @@ from typing import Any
 from . import checkpoint_policies
 from .api.checkpoint import checkpoint, checkpoint_name, remat
 from .core import Jaxpr, Var, aval_of, is_inexact
+from .core.values import PyTree
 from .frontend.arguments import Flat, argument_at, argument_place, check_function, flatten_values, name_of
 from .frontend.checked import checked
 from .frontend.pytree import tree_flatten_with_path
@@ -31,7 +32,7 @@ Saveable, Recompute = True, False
 
 
 @checked
-def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+def print_saved_residuals(fun: Callable[..., PyTree], *args: Any, **kwargs: Any) -> None:
     """Print what reverse mode stores between the forward and the backward pass of a function, one value a line.
 
     Parameters

@@ -12,6 +12,7 @@ from ..api.compiled.static import DonatedArguments, StaticArguments
 from ..control.residuals.compiled_pair import Compile, PairPlan, aot_p
 from ..control.residuals.partitioner import Partitioner, checked_choice, partition
 from ..core import Transformed, aval_of
+from ..core.values import PyTree
 from ..frontend.arguments import argument_at, check_function, flatten_values
 from ..frontend.checked import checked
 from ..runtime.config import config
@@ -20,12 +21,12 @@ from ..runtime.config import config
 class AotFunction(Transformed):
     """What `aot_function` returns."""
 
-    def __init__(self, fun: Callable[..., Any], signature: StaticArguments, plan: PairPlan):
+    def __init__(self, fun: Callable[..., PyTree], signature: StaticArguments, plan: PairPlan):
         super().__init__("aot_function", fun)
         self._jitted = Jitted(fun, signature, DonatedArguments(fun, None, None))
         self._plan = plan
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Run the forward program."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
@@ -38,13 +39,13 @@ class AotFunction(Transformed):
 
 @checked
 def aot_function(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     *,
     fw_compiler: Compile | None = None,
     bw_compiler: Compile | None = None,
     partition_fn: Partitioner | None = None,
     static_argnums: int | Sequence[int] | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """Compile the forward and the backward program of `fun` with your own compilers.
 
     Parameters

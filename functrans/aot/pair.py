@@ -12,7 +12,7 @@ from ..control.residuals.partitioner import Joint, Partitioner, checked_choice, 
 from ..control.residuals.rematerialize import selected
 from ..core import Aval, Eqn, Jaxpr, Var, boundary, evaluate
 from ..core.dtypes import is_inexact
-from ..core.values import ArrayLike
+from ..core.values import ArrayLike, PyTree
 from ..frontend.arguments import Flat, argument_place, check_function, name_of, struct_aval
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten_with_path
@@ -92,7 +92,7 @@ class Pair:
 
 @boundary
 @checked
-def trace_pair(fun: Callable[..., Any], *args: Any, partition_fn: Partitioner | None = None) -> Pair:
+def trace_pair(fun: Callable[..., PyTree], *args: PyTree, partition_fn: Partitioner | None = None) -> Pair:
     """The forward and the backward program of a function.
 
     Parameters

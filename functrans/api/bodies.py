@@ -71,10 +71,10 @@ class Body(NamedTuple):
 
 
 def trace_body(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     avals: Sequence[Aval],
     treedef: PyTreeDef,
-    call: Callable[..., Any],
+    call: Callable[..., PyTree],
     expected: Sequence[Aval] = (),
     uses: Uses | None = None,
     casts: bool = False,
@@ -153,7 +153,7 @@ def loop_body(body: Body, carry: int, rows: int = 0) -> LoopBody:
     return LoopBody(jaxpr, [*body.consts, *read], changed, [r for r, w in zip(uses.refs, written) if w])
 
 
-def _sources(jaxpr: Jaxpr, fun: Callable[..., Any]) -> list[Source | None]:
+def _sources(jaxpr: Jaxpr, fun: Callable[..., PyTree]) -> list[Source | None]:
     """The line in the body that computed each output; the body's last line for outputs not computed in it."""
     lines = {v: eqn.source for eqn in jaxpr.eqns for v in eqn.outvars}
     sources = [lines.get(a) if type(a) is Var else None for a in jaxpr.outvars]
@@ -189,7 +189,7 @@ class CarryBody(NamedTuple):
 
 def trace_carry(
     what: str,
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     init: Sequence[PyTree],
     tree: PyTreeDef,
     trace: Callable[[list[Aval]], Body],
@@ -244,7 +244,7 @@ def carry_out(values: Sequence[PyTree], weak: Sequence[bool]) -> list[Value]:
     return [result(weakly(x) if w else x) for x, w in zip(values, weak)]
 
 
-def check_structure(what: str, fun: Callable[..., Any], tree: PyTreeDef, returned: PyTreeDef) -> None:
+def check_structure(what: str, fun: Callable[..., PyTree], tree: PyTreeDef, returned: PyTreeDef) -> None:
     """Raise `CarryTypeError` if a carry comes out with another structure than it went in with."""
     mismatch = TreeSpec(tree, ()).mismatch(returned, ())
     if mismatch is not None:
@@ -259,7 +259,7 @@ def check_structure(what: str, fun: Callable[..., Any], tree: PyTreeDef, returne
 
 def check_types(
     what: str,
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     tree: PyTreeDef,
     before: Sequence[Aval],
     after: Sequence[Aval],

@@ -20,7 +20,7 @@ from ..frontend.pytree.nodes import keystr
 @boundary
 @checked
 def pure_callback(
-    callback: Callable[..., Any],
+    callback: Callable[..., PyTree],
     result_shape_dtypes: Any,
     *args: PyTree,
     sharding: None = None,
@@ -92,7 +92,7 @@ def pure_callback(
 @boundary
 @checked
 def io_callback(
-    callback: Callable[..., Any],
+    callback: Callable[..., PyTree],
     result_shape_dtypes: Any,
     *args: PyTree,
     sharding: None = None,
@@ -150,7 +150,7 @@ def _check(kind: str, callback: Any, sharding: Any) -> None:
         )
 
 
-def promised(kind: str, callback: Callable[..., Any], tree: PyTree) -> tuple[tuple[Aval, ...], PyTreeDef]:
+def promised(kind: str, callback: Callable[..., PyTree], tree: PyTree) -> tuple[tuple[Aval, ...], PyTreeDef]:
     """The types of the results in a pytree of shapes and dtypes."""
     pairs, treedef = tree_flatten_with_path(tree)
     avals = []
@@ -167,7 +167,7 @@ def promised(kind: str, callback: Callable[..., Any], tree: PyTree) -> tuple[tup
 
 def host_call(
     kind: str,
-    callback: Callable[..., Any],
+    callback: Callable[..., PyTree],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     out_tree: PyTreeDef | None,

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..control.checkpoint import bind
 from ..core import ArgumentError, Attachment, Transformed, aval_of
+from ..core.values import ArrayLike, PyTree
 from ..frontend.arguments import (
     Flat,
     argument_at,
@@ -29,7 +30,7 @@ from .refs import has_refs, put_back, with_values
 
 @checked
 def checkpoint(
-    fun: Callable[..., Any] | None = None,
+    fun: Callable[..., PyTree] | None = None,
     *,
     prevent_cse: bool = True,
     policy: Callable[..., bool] | None = None,
@@ -108,7 +109,7 @@ class _Checkpointed(Transformed):
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[..., PyTree],
         signature: StaticArguments,
         policy: Callable[..., bool] | None,
         prevent_cse: bool,
@@ -118,7 +119,7 @@ class _Checkpointed(Transformed):
         self._policy = policy
         self._prevent_cse = prevent_cse
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: PyTree) -> PyTree:
         """The results of the function."""
         fun = self._fun
         split = self._signature.split(fun, args, kwargs)
@@ -137,7 +138,7 @@ class _Checkpointed(Transformed):
         outs = put_back(uses, attached(hooks, operands, outs))
         return results(flat.out_tree, outs, {id(x) for x in values})
 
-    def _of_values(self, fun: Callable[..., Any], _: object) -> _Checkpointed:
+    def _of_values(self, fun: Callable[..., PyTree], _: object) -> _Checkpointed:
         return _Checkpointed(fun, self._signature, self._policy, self._prevent_cse)
 
 
@@ -145,7 +146,7 @@ remat = checkpoint
 
 
 @checked
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: ArrayLike, name: str) -> PyTree:
     """Return `x`, named for the policies of `checkpoint`.
 
     Parameters
@@ -168,7 +169,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
             f"checkpoint_name: the name must be a string, got {name!r} of type {type(name).__name__}"
         )
 
-    def named(leaf: Any) -> Any:
+    def named(leaf: ArrayLike) -> PyTree:
         value = value_of(leaf, lambda: "checkpoint_name: x")
         return result(name_p.bind(value, name=name), {id(value)})
 

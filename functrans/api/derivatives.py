@@ -9,7 +9,7 @@ from .. import errors
 from ..arrays.array import unwrap
 from ..control.call import call_p
 from ..core import PYTHON_KEYS, Aval, StateAval, Unportable, Zero, aval_of, boundary, is_float0, is_inexact
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, Param, Value
 from ..frontend.arguments import (
     Flat,
     argument_name,
@@ -38,12 +38,12 @@ from ..transforms.transpose import backward, transpose_jaxpr
 from .grad import as_typed
 
 
-def _spread(fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+def _spread(fun: Callable[..., PyTree], args: tuple[Any, ...]) -> Any:
     return fun(*args)
 
 
 def flatten_primals(
-    what: str, fun: Callable[..., Any], primals: Sequence[PyTree]
+    what: str, fun: Callable[..., PyTree], primals: Sequence[PyTree]
 ) -> tuple[list[Any], PyTreeDef]:
     """The leaves of the positional arguments as values, and the structure of their tuple."""
     check_function(what, fun)
@@ -88,7 +88,7 @@ def fit_tree(tree: PyTree, treedef: PyTreeDef, avals: Sequence[Aval], what: str)
     ]
 
 
-def _fitted(x: ArrayLike, aval: Aval, what: str) -> Any:
+def _fitted(x: ArrayLike, aval: Aval, what: str) -> PyTree:
     x = value_of(x, lambda: what)
     own = aval_of(x)
     mismatch = leaf_mismatch(own, aval, real_for_real)
@@ -109,7 +109,11 @@ def _fitted(x: ArrayLike, aval: Aval, what: str) -> Any:
 @boundary
 @checked
 def jvp(
-    fun: Callable[..., Any], primals: Sequence[PyTree], tangents: Sequence[PyTree], *, has_aux: bool = False
+    fun: Callable[..., PyTree],
+    primals: Sequence[PyTree],
+    tangents: Sequence[PyTree],
+    *,
+    has_aux: bool = False,
 ) -> tuple[Any, ...]:
     """Value and directional derivative (Jacobian-vector product).
 
@@ -181,7 +185,7 @@ class _Derivative(Unportable):
 
     @classmethod
     def at(
-        cls, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, **options: Any
+        cls, fun: Callable[..., PyTree], primals: Sequence[Any], has_aux: bool, **options: Param
     ) -> tuple[Any, ...]:
         """The value at `primals`, the derivative there, and any auxiliary data."""
         leaves, in_tree = flatten_primals(cls.what, fun, primals)
@@ -214,7 +218,7 @@ class _Form:
         return [given(x) for x in derivative._form._program.values(linear)], (derivative._form, True)
 
     @staticmethod
-    def filled(aux: Any, values: Sequence[Any]) -> _Derivative:
+    def filled(aux: PyTree, values: Sequence[Any]) -> _Derivative:
         """The derivative with this form and these residuals."""
         form, alive = aux
         if isinstance(form, _Derivative):
@@ -271,7 +275,7 @@ class VJP(_Derivative):
 @boundary
 @checked
 def vjp(
-    fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, retain: bool = True
+    fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False, retain: bool = True
 ) -> tuple[Any, ...]:
     """The value, and the pullback from output cotangents to argument cotangents (vector-Jacobian product).
 
@@ -340,7 +344,7 @@ register_kind(Pushforward, _Form.flatten, _Form.filled)
 
 @boundary
 @checked
-def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False) -> tuple[Any, ...]:
     """The value, and the derivative there as a linear function that is cheap to apply many times.
 
     Parameters
@@ -372,7 +376,7 @@ def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) 
 
 @boundary
 @checked
-def linear_transpose(fun: Callable[..., Any], *primals: ArrayLike) -> Callable[[PyTree], PyTree]:
+def linear_transpose(fun: Callable[..., PyTree], *primals: ArrayLike) -> Callable[[PyTree], PyTree]:
     """The transpose of a linear function.
 
     Parameters

@@ -259,7 +259,7 @@ def named_scope(name: str) -> Iterator[None]:
 
 
 @checked
-def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+def named_call(fun: Callable[..., PyTree], *, name: str | None = None) -> Callable[..., PyTree]:
     """The function in a `named_scope`, under the function's name by default.
 
     Examples

@@ -39,7 +39,7 @@ from .compiled.jitted import Jitted
 Argnums = int | Sequence[int]
 
 
-def checked_argnums(what: str, fun: Callable[..., Any], argnums: Argnums, nargs: int) -> tuple[int, ...]:
+def checked_argnums(what: str, fun: Callable[..., PyTree], argnums: Argnums, nargs: int) -> tuple[int, ...]:
     """`argnums` as a tuple of positions from 0 to `nargs` - 1.
 
     Raises
@@ -81,12 +81,12 @@ class Selected(NamedTuple):
 
     leaves: list[Any]
     tree: PyTreeDef
-    call: Callable[..., Any]
+    call: Callable[..., PyTree]
 
 
 def select(
     what: str,
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     argnums: Argnums,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -107,7 +107,7 @@ def select(
                 _check_input(what, where(tree_flatten_with_path(args[i])[0][k][0]), aval, holomorphic)
         leaves += values
 
-    def call(fun: Callable[..., Any], parts: tuple[Any, ...]) -> Value | None:
+    def call(fun: Callable[..., PyTree], parts: tuple[Any, ...]) -> Value | None:
         full = list(args)
         for i, part in zip(numbers, parts):
             full[i] = part
@@ -116,7 +116,7 @@ def select(
     return Selected(leaves, tree_structure(tuple([args[i] for i in numbers])), call)
 
 
-def _leaf_name(what: str, fun: Callable[..., Any], position: int, path: KeyPath) -> str:
+def _leaf_name(what: str, fun: Callable[..., PyTree], position: int, path: KeyPath) -> str:
     return f"{what} of {name_of(fun)}: {argument_name(fun, position)}{keystr(path)}"
 
 
@@ -141,7 +141,7 @@ def _check_input(what: str, where: str, aval: Aval, holomorphic: bool) -> None:
 
 
 def _check_output(
-    what: str, fun: Callable[..., Any], flat: Flat, outs: Sequence[Value], holomorphic: bool
+    what: str, fun: Callable[..., PyTree], flat: Flat, outs: Sequence[Value], holomorphic: bool
 ) -> None:
     if not outs and flat.out_tree == tree_structure(None):
         raise errors.GradientError(
@@ -179,7 +179,7 @@ class _OfJitted(Jitted):
 
     _settles = False
 
-    def __init__(self, fun: Callable[..., Any], jitted: Jitted, key: Hashable):
+    def __init__(self, fun: Callable[..., PyTree], jitted: Jitted, key: Hashable):
         self._fun = fun
         self._signature, self._donated = jitted._signature, jitted._donated
         self._use(jitted._cache.derived(key))
@@ -206,7 +206,7 @@ class Differentiated(Transformed):
     def __init__(
         self,
         what: str,
-        fun: Callable[..., Any],
+        fun: Callable[..., PyTree],
         argnums: Argnums,
         has_aux: bool,
         holomorphic: bool,
@@ -275,13 +275,13 @@ class _Reverse(Differentiated):
 
 
 class _ValueAndGrad(_Reverse):
-    def __call__(self, *args: ArrayLike, **kwargs: Any) -> Any:
+    def __call__(self, *args: ArrayLike, **kwargs: PyTree) -> PyTree:
         """Value and gradient."""
         return self._differentiate(args, kwargs)
 
 
 class _Grad(_Reverse):
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The gradient, and auxiliary data."""
         value, gradient = self._differentiate(args, kwargs)
         return (gradient, value[1]) if self._has_aux else gradient
@@ -300,12 +300,12 @@ def as_typed(t: Tangent, aval: Aval) -> Value:
 
 @checked
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """A function that returns the value of `fun` and its gradient.
 
     Parameters
@@ -352,12 +352,12 @@ def value_and_grad(
 
 @checked
 def grad(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """A function that returns the gradient of a scalar function.
 
     Parameters, errors and notes as for `value_and_grad`.
@@ -380,7 +380,7 @@ def grad(
 
 def _value_and_grad(
     what: str,
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     argnums: Argnums,
     has_aux: bool,
     holomorphic: bool,

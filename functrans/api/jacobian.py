@@ -23,8 +23,8 @@ from .grad import Argnums, Differentiated, checked_argnums, derivative_in, selec
 
 @checked
 def jacfwd(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[..., PyTree], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., PyTree]:
     """The Jacobian, one column per input element: best for few inputs.
 
     Parameters
@@ -56,12 +56,12 @@ def jacfwd(
 
 @checked
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """The Jacobian, one row per output element: best for few outputs.
 
     Parameters
@@ -96,8 +96,8 @@ jacobian = jacrev
 
 @checked
 def hessian(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[..., PyTree], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., PyTree]:
     """The matrix of second derivatives: ``jacfwd(jacrev(fun))``.
 
     Parameters
@@ -125,21 +125,21 @@ def hessian(
 
 
 class _Jacobian(Differentiated):
-    def __call__(self, *args: ArrayLike, **kwargs: Any) -> Any:
+    def __call__(self, *args: ArrayLike, **kwargs: PyTree) -> PyTree:
         """The Jacobian, and auxiliary data."""
         return self._differentiate(args, kwargs)
 
     @staticmethod
     def _rule(
         what: str,
-        fun: Callable[..., Any],
+        fun: Callable[..., PyTree],
         argnums: Argnums,
         has_aux: bool,
         holomorphic: bool,
         allow_int: bool,
         args: tuple[Value, ...],
         kwargs: dict[str, Any],
-    ) -> Any:
+    ) -> PyTree:
         chosen = select(what, fun, argnums, args, kwargs, holomorphic, allow_int)
         flat = Flat(fun, chosen.tree, chosen.call, has_aux)
         linear = linearize(
@@ -157,7 +157,7 @@ class _Jacobian(Differentiated):
         return (jacobian, aux) if has_aux else jacobian
 
 
-def _check_outputs(what: str, fun: Callable[..., Any], outs: Sequence[Value], holomorphic: bool) -> None:
+def _check_outputs(what: str, fun: Callable[..., PyTree], outs: Sequence[Value], holomorphic: bool) -> None:
     for x in outs:
         dtype = aval_of(x).dtype
         wrong = not is_complex(dtype) if holomorphic else is_complex(dtype) and what != "jacfwd"
@@ -218,7 +218,7 @@ def _assembled(out_tree: PyTreeDef, in_tree: PyTreeDef, blocks: list[list[Any]],
 
 @checked
 def fwd_and_bwd(
-    fun: Callable[..., Any], argnums: Argnums, has_aux: bool = False, jitted: bool = True
+    fun: Callable[..., PyTree], argnums: Argnums, has_aux: bool = False, jitted: bool = True
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The forward and the backward pass of a function, as two functions that compile once each.
 
@@ -259,7 +259,7 @@ def fwd_and_bwd(
         numbers = checked_argnums("fwd_and_bwd", fun, argnums, len(args))
 
         @functools.wraps(fun, assigned=("__name__", "__qualname__"), updated=())
-        def of(*parts: Any) -> Any:
+        def of(*parts: Any) -> PyTree:
             full = list(args)
             for i, part in zip(numbers, parts):
                 full[i] = part
@@ -267,7 +267,7 @@ def fwd_and_bwd(
 
         return vjp(of, *[args[i] for i in numbers], has_aux=has_aux)
 
-    def bwd(residuals: Any, cotangent: Any) -> Any:
+    def bwd(residuals: PyTree, cotangent: ArrayLike) -> PyTree:
         if not isinstance(residuals, VJP):
             raise ArgumentError(
                 "bwd: residuals must be what fwd returned after the output, got a value of type "

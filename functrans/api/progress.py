@@ -80,7 +80,7 @@ def progress(length: int, every: int | None = None, desc: str | None = None, bar
             f"{str(bar)[:60]!r} of type {type(bar).__name__}"
         )
 
-    def decorate(body: Callable[..., Any]) -> Progress:
+    def decorate(body: Callable[..., PyTree]) -> Progress:
         check_function("progress", body)
         return Progress(body, length, step, name_of(body) if desc is None else desc, bar)
 
@@ -103,7 +103,7 @@ class Progress(Transformed):
     _copied_names = (*Transformed._copied_names, "__doc__")
     _transient = frozenset(("_here",))
 
-    def __init__(self, body: Callable[..., Any], length: int, every: int, desc: str, bar: Any):
+    def __init__(self, body: Callable[..., PyTree], length: int, every: int, desc: str, bar: Any):
         super().__init__("progress", body)
         self.body = body
         self.length = length
@@ -115,7 +115,7 @@ class Progress(Transformed):
     def _arrived(self) -> None:
         self._here = threading.local()  # the bar of a run, and the number of iterations reported to it
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The body."""
         return self.body(*args, **kwargs)
 
@@ -158,7 +158,7 @@ class Progress(Transformed):
             bar.close()
 
 
-def default_bar() -> Callable[..., Any]:
+def default_bar() -> Callable[..., PyTree]:
     """What makes a bar where the user does not say: tqdm, if it is installed."""
     try:
         from tqdm.auto import tqdm

@@ -43,7 +43,7 @@ def has_refs(tree: PyTree) -> bool:
 
 def with_values(
     what: str,
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     transform: Transform,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -97,7 +97,12 @@ def with_values(
 
 
 def _check_distinct(
-    what: str, fun: Callable[..., Any], args: Any, kwargs: Any, leaves: Sequence[Any], places: Sequence[int]
+    what: str,
+    fun: Callable[..., PyTree],
+    args: Any,
+    kwargs: Any,
+    leaves: Sequence[Any],
+    places: Sequence[int],
 ) -> None:
     first: dict[int, int] = {}
     for i in places:
@@ -182,7 +187,7 @@ def _ref(function: str, ref: Any) -> Ref:
 
 
 @checked
-def freeze(ref: Any) -> Any:
+def freeze(ref: Any) -> PyTree:
     """The last value of a ref, which cannot be used any more.
 
     Examples
@@ -210,7 +215,7 @@ def free_ref(ref: Any) -> None:
 
 
 @checked
-def get(ref: Any, idx: Any = None) -> Any:
+def get(ref: Any, idx: Any = None) -> PyTree:
     """Read elements: ``ref[idx]``; the whole array without an index.
 
     Examples
@@ -238,7 +243,7 @@ def set(ref: Any, idx: Any, value: Any) -> None:
 
 
 @checked
-def swap(ref: Any, idx: Any, value: Any) -> Any:
+def swap(ref: Any, idx: Any, value: Any) -> PyTree:
     """Write elements, and return what they were before.
 
     Examples

@@ -31,13 +31,13 @@ from .refs import has_refs, with_values
 
 @checked
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
-) -> Callable[..., Any]:
+) -> Callable[..., PyTree]:
     """A function that applies `fun` to every example along an axis, without a loop.
 
     Parameters
@@ -124,7 +124,7 @@ def _axis(entry: Any) -> Any:
 
 class _Mapped(Transformed):
     def __init__(
-        self, fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any, axis_size: int | None
+        self, fun: Callable[..., PyTree], in_axes: Any, out_axes: Any, axis_name: Any, axis_size: int | None
     ):
         super().__init__("vmap", fun)
         self._in_axes = in_axes
@@ -132,7 +132,7 @@ class _Mapped(Transformed):
         self._axis_name = axis_name
         self._axis_size = axis_size
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The results for all examples."""
         fun, in_axes = self._fun, self._in_axes
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -167,7 +167,7 @@ class _Mapped(Transformed):
                 )
         mapped = [axes[i] for i in places if axes[i] is not None]
 
-        def transform(fun: Callable[..., Any], _: object) -> _Mapped:
+        def transform(fun: Callable[..., PyTree], _: object) -> _Mapped:
             name, size = self._axis_name, self._axis_size
             return _Mapped(fun, self._in_axes, (self._out_axes, mapped), name, size)
 
@@ -176,19 +176,19 @@ class _Mapped(Transformed):
 
 
 def _argument_axes(
-    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Any
+    fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Any
 ) -> list[Any]:
     axes = flatten_axes(f"vmap of {name_of(fun)}: in_axes", tree_structure(args), in_axes)
     return axes + [0] * tree_structure(kwargs).num_leaves
 
 
-def _places(fun: Callable[..., Any], tree: PyTree) -> list[str]:
+def _places(fun: Callable[..., PyTree], tree: PyTree) -> list[str]:
     """The name of each argument leaf in messages: ``argument 1 ('w')['bias']``."""
     return [argument_place(fun, path) for path, _ in tree_flatten_with_path(tree)[0]]
 
 
 def _checked_axis(
-    fun: Callable[..., Any], x: Value, axis: AxisLike, places: Callable[[], list[str]], leaf: int
+    fun: Callable[..., PyTree], x: Value, axis: AxisLike, places: Callable[[], list[str]], leaf: int
 ) -> int | None:
     if axis is None:
         return None
@@ -209,7 +209,7 @@ def _checked_axis(
 
 
 def _batch_size(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     values: Sequence[Value],
     dims: Sequence[int | None],
     places: Callable[[], list[str]],
@@ -239,7 +239,7 @@ def _batch_size(
     )
 
 
-def _placed(fun: Callable[..., Any], size: int, x: Value, dim: int | None, axis: AxisLike) -> Value:
+def _placed(fun: Callable[..., PyTree], size: int, x: Value, dim: int | None, axis: AxisLike) -> Value:
     """The result with its batch axis at the position in `out_axes`."""
     if axis is None:
         if dim is not None:

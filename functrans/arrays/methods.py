@@ -52,7 +52,7 @@ _flags = vars(np.ndarray)["flags"].__get__
 _SUMS = frozenset(("sum", "prod", "mean", "std", "var", "cumsum", "cumprod", "dot", "trace", "clip", "round"))
 
 
-def _by_functrans(called: str, *operands: Any) -> bool:
+def _by_functrans(called: str, *operands: ArrayLike) -> bool:
     """Whether functrans computes an operator, not NumPy: for autocast, to look for NaN and infinities, to promote as
     JAX does, and for float16 and bfloat16, beside which Python numbers are not weak in ml_dtypes, and of which NumPy
     has slow products.
@@ -96,7 +96,7 @@ def _binary(name: str, op: Callable[..., Any], swapped: bool) -> Callable[..., A
     stem, called = _operator_of(name, swapped)
     reflected = reflected_name(stem)
 
-    def method(self: Array, other: Any) -> Any:
+    def method(self: Array, other: ArrayLike) -> Any:
         kind = type(other)
         if unusual.used and _by_functrans(called, self, other):
             return operators.operator[stem](*((other, self) if swapped else (self, other)))
@@ -164,7 +164,7 @@ def _in_place(name: str, kind: type = Array) -> Callable[..., Any]:
     generic = getattr(_ndarray, name)
     binary = getattr(kind, name.replace("__i", "__", 1))
 
-    def method(self: Array, other: Any) -> Any:
+    def method(self: Array, other: ArrayLike) -> Any:
         if not _flags(self).writeable:
             return binary(self, other)
         out = generic(_view(self, _ndarray), unwrap(other))

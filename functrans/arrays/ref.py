@@ -136,7 +136,7 @@ class Ref(Unportable):
                 part = wrap(np.array(part))
         return part
 
-    def __setitem__(self, index: Index, value: Any) -> None:
+    def __setitem__(self, index: Index, value: ArrayLike) -> None:
         self._update("set", index, value)
 
     def get(self, idx: Index = None) -> Any:
@@ -157,7 +157,7 @@ class Ref(Unportable):
         self.set(value, idx)
         return before
 
-    def _update(self, method: str, index: Index, value: Any) -> None:
+    def _update(self, method: str, index: Index, value: ArrayLike) -> None:
         now = self._now()
         if isinstance(value, Ref):
             value = value[...]
@@ -172,7 +172,7 @@ class Ref(Unportable):
         new = getattr(old.at[index], method)(value)
         self.put(unwrap(new))
 
-    def _updated(self, method: str, index: Index, value: Any) -> bool:
+    def _updated(self, method: str, index: Index, value: ArrayLike) -> bool:
         """Write into the memory of the ref; false if NumPy cannot, or has a warning or an error to raise."""
         if self._value.ndim > 32:  # np.add.at would crash
             return False

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core import Aval, CallRules, Effect, Jaxpr, Linear, Primitive, Zero, eval_trace, subjaxprs, tracing
 from ..core.evaluation import evaluate
+from ..core.values import ArrayLike, Param, PyTree, Rule, Tangent
 from ..errors import JaxprTypeError
 from ..passes.masks import Mask, chosen, chosen_terms, nested, perturbed, scatter, terms_mask, with_zeros
 from ..primitives.structure.linear import instantiate
@@ -44,7 +45,7 @@ def executable(jaxpr: Jaxpr) -> Callable[..., list[np.ndarray]]:
     return jaxpr.derive(("executable", timed), lambda: _compiler[0](jaxpr, timed))
 
 
-def effects_of_bodies(**params: Any) -> Effect:
+def effects_of_bodies(**params: Param) -> Effect:
     """The effects of a primitive whose parameters hold jaxprs: those of the jaxprs."""
     effects = Effect.NONE
     for body in subjaxprs(params):
@@ -52,7 +53,7 @@ def effects_of_bodies(**params: Any) -> Effect:
     return effects
 
 
-def _abstract(*avals: Aval, jaxpr: Jaxpr, **options: Any) -> tuple[Aval, ...]:
+def _abstract(*avals: Aval, jaxpr: Jaxpr, **options: Param) -> tuple[Aval, ...]:
     if config.verify and [(a.shape, a.dtype) for a in avals] != [(a.shape, a.dtype) for a in jaxpr.in_avals]:
         raise JaxprTypeError(
             f"call of '{jaxpr.name}': the operands are {avals}, but its inputs {jaxpr.in_avals}"
@@ -60,12 +61,12 @@ def _abstract(*avals: Aval, jaxpr: Jaxpr, **options: Any) -> tuple[Aval, ...]:
     return tuple(jaxpr.out_avals)
 
 
-def evaluate_call(*args: Any, jaxpr: Jaxpr, **options: Any) -> list[Any]:
+def evaluate_call(*args: ArrayLike, jaxpr: Jaxpr, **options: Param) -> list[Any]:
     """The `impl` of a call that is not compiled as a unit: it evaluates one operation after another."""
     return tracing(eval_trace, evaluate, jaxpr, args)
 
 
-def _linearized(jaxpr: Jaxpr, mask: Mask, **options: Any) -> LinearizedJaxpr:
+def _linearized(jaxpr: Jaxpr, mask: Mask, **options: Param) -> LinearizedJaxpr:
     key = ("partition", mask, in_loop.get())
     return jaxpr.derive(key, lambda: partitioner.partitioned(linearize_jaxpr(jaxpr, mask)))
 
@@ -99,7 +100,7 @@ def call_primitive(
     """
 
     def jvp(
-        primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **options: Any
+        primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **options: Param
     ) -> tuple[list[Any], list[Any]]:
         mask = perturbed(tangents)
         pushed, nonzero = jvp_jaxpr(jaxpr, mask)
@@ -108,7 +109,7 @@ def call_primitive(
         return outs, with_zeros(nonzero, results[len(outs) :], outs)
 
     def jet(
-        primals: Sequence[Any], series: Sequence[Sequence[Any]], *, jaxpr: Jaxpr, **options: Any
+        primals: Sequence[Any], series: Sequence[Sequence[Any]], *, jaxpr: Jaxpr, **options: Param
     ) -> tuple[list[Any], list[list[Any]]]:
         masks = terms_mask(series)
         pushed, nonzero = taylor.jet_jaxpr(jaxpr, masks)
@@ -116,14 +117,12 @@ def call_primitive(
         outs = results[: len(jaxpr.outvars)]
         return outs, nested(nonzero, results[len(outs) :], outs)
 
-    def checked(
-        check: Callable[..., Any], args: Sequence[Any], *, jaxpr: Jaxpr, **options: Any
-    ) -> tuple[list[Any], Any]:
+    def checked(check: Rule, args: Sequence[Any], *, jaxpr: Jaxpr, **options: Param) -> tuple[list[Any], Any]:
         inner = check(jaxpr)
         return inner.separate(prim.bind(*args, jaxpr=inner.jaxpr, **options))
 
     def linearize(
-        primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **options: Any
+        primals: Sequence[Any], tangents: Sequence[Tangent], *, jaxpr: Jaxpr, **options: Param
     ) -> tuple[list[Any], list[Any]]:
         mask = perturbed(tangents)
         parts = linearized(jaxpr, mask, **options)
@@ -135,17 +134,17 @@ def call_primitive(
         pushed = prim.bind(*residuals, *chosen(tangents, mask), jaxpr=parts.linear, **options)
         return outs, with_zeros(parts.nonzero, pushed, outs)
 
-    def transpose(cts: Sequence[Any], *args: Any, jaxpr: Jaxpr, **options: Any) -> list[Any]:
+    def transpose(cts: Sequence[Any], *args: PyTree, jaxpr: Jaxpr, **options: Param) -> list[Any]:
         return pulled(cts, None, args, jaxpr, options)
 
     def accumulate(
-        cts: Sequence[Any], totals: Sequence[Any], *args: Any, jaxpr: Jaxpr, **options: Any
+        cts: Sequence[Tangent], totals: Sequence[Tangent], *args: PyTree, jaxpr: Jaxpr, **options: Param
     ) -> list[Any]:
         return pulled(cts, totals, args, jaxpr, options)
 
     def pulled(
         cts: Sequence[Any],
-        totals: Sequence[Any] | None,
+        totals: Sequence[Tangent] | None,
         args: Sequence[Any],
         jaxpr: Jaxpr,
         options: dict[str, Any],
@@ -160,7 +159,7 @@ def call_primitive(
         return scatter(linear, scatter(has, results))
 
     def batch(
-        size: int, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: Jaxpr, **options: Any
+        size: int, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: Jaxpr, **options: Param
     ) -> tuple[list[Any], tuple[int | None, ...]]:
         body, out_dims = batch_jaxpr(jaxpr, size, tuple(dims))
         return prim.bind(*args, jaxpr=body, **options), out_dims
@@ -185,7 +184,7 @@ def call_primitive(
     return prim
 
 
-def _compiled(*args: Any, jaxpr: Jaxpr) -> list[Any]:
+def _compiled(*args: PyTree, jaxpr: Jaxpr) -> list[Any]:
     if not _compiler:
         return evaluate_call(*args, jaxpr=jaxpr)
     return with_numbers(jaxpr, executable(jaxpr)(*args))

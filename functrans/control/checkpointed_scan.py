@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.ir import Jaxpr
-from ..core.values import Value
+from ..core.values import Params, Value
 from ..passes.check import verified
 from ..passes.masks import split
 from ..passes.toolkit import single_equation
@@ -80,7 +80,7 @@ def _chunk(jaxpr: Jaxpr, num_consts: int, num_carry: int, length: int, reverse: 
         avals = [a.strong() for a in jaxpr.in_avals]
         front, rows = avals[: num_consts + num_carry], avals[num_consts + num_carry :]
         avals = [*front, *[a.with_shape((length, *a.shape)) for a in rows]]
-        params: dict[str, Any] = {
+        params: Params = {
             "num_consts": num_consts,
             "num_carry": num_carry,
             "reverse": reverse,

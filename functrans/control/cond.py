@@ -7,7 +7,7 @@ not take.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from ..core import (
 )
 from ..core.evaluation import evaluate
 from ..core.trace import Tracer
-from ..core.values import ArrayLike, Tangent, Value
+from ..core.values import ArrayLike, PyTree, Rule, Tangent, Value
 from ..passes.indices.carry_ranges import of_branches
 from ..passes.masks import (
     Mask,
@@ -216,9 +216,7 @@ def _jet(
 # --- errors as values ---------------------------------------------------------------------------------------
 
 
-def _checked(
-    check: Callable[..., Any], args: Sequence[Value], *, branches: Branches
-) -> tuple[list[Any], Any]:
+def _checked(check: Rule, args: Sequence[Value], *, branches: Branches) -> tuple[list[Any], Any]:
     inner = [check(b) for b in branches]
     index, *operands = args
 
@@ -330,12 +328,12 @@ def _linearize(
     return outs, with_zeros(halves.nonzero, pushed, outs)
 
 
-def _transpose(cts: Sequence[Any], index: ArrayLike, *args: Any, branches: Branches) -> list[Tangent]:
+def _transpose(cts: Sequence[Any], index: ArrayLike, *args: PyTree, branches: Branches) -> list[Tangent]:
     return _pulled(cts, None, index, args, branches)
 
 
 def _accumulate(
-    cts: Sequence[Any], totals: Sequence[Any], index: ArrayLike, *args: Any, branches: Branches
+    cts: Sequence[Tangent], totals: Sequence[Tangent], index: ArrayLike, *args: PyTree, branches: Branches
 ) -> list[Value]:
     """A branch adds to the totals of the operands that it reads, and returns the others as they are."""
     return _pulled(cts, totals[1:], index, args, branches)
@@ -343,7 +341,7 @@ def _accumulate(
 
 def _pulled(
     cts: Sequence[Any],
-    totals: Sequence[Any] | None,
+    totals: Sequence[Tangent] | None,
     index: ArrayLike,
     args: Sequence[Any],
     branches: Branches,

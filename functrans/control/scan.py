@@ -16,7 +16,7 @@ of constants become part of the carry, since every iteration adds to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from ..core import (
     subjaxprs,
 )
 from ..core.evaluation import evaluate
-from ..core.values import ArrayLike, Param, Params, Tangent, Value
+from ..core.values import ArrayLike, Param, Params, PyTree, Rule, Tangent, Value
 from ..passes.indices.carry_ranges import of_scan
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import single_equation, variables_read
@@ -189,7 +189,7 @@ def _jet(
 
 
 def _checked(
-    check: Callable[..., Any],
+    check: Rule,
     args: Sequence[Value],
     *,
     jaxpr: Jaxpr,
@@ -299,20 +299,20 @@ def push(
     return call_p.bind(*operands, jaxpr=halves.linear.derive(key, lambda: stage(program, avals, name)))
 
 
-def _transpose(cts: Sequence[Tangent], *args: Any, **params: Param) -> list[Tangent]:
+def _transpose(cts: Sequence[Tangent], *args: PyTree, **params: Param) -> list[Tangent]:
     return _accumulate(cts, (None,) * len(args), *args, **params)
 
 
 def _accumulate(
-    cts: Sequence[Any],
+    cts: Sequence[Tangent],
     before: Sequence[Any],
-    *args: Any,
+    *args: PyTree,
     jaxpr: Jaxpr,
     length: int | None,
     num_consts: int,
     num_carry: int,
     reverse: bool,
-    **params: Any,
+    **params: Param,
 ) -> list[Any]:
     """The sums of the cotangents of constants begin with those `before`; that of a carry is added at the end."""
     head, operands = head_of(args, length)

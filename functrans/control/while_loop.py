@@ -7,7 +7,7 @@ same trip count that reads them; derivatives of any order follow from `scan`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..core import (
     subjaxprs,
 )
 from ..core.evaluation import evaluate
-from ..core.values import ArrayLike, Param, Tangent, Value
+from ..core.values import ArrayLike, Param, Rule, Tangent, Value
 from ..passes.indices.carry_ranges import claimed, of_while
 from ..passes.indices.int_ranges import UNKNOWN, Facts
 from ..passes.masks import chosen, chosen_terms, nested, perturbed, split, with_zeros
@@ -166,7 +166,7 @@ def _jet(
 
 
 def _checked(
-    check: Callable[..., Any],
+    check: Rule,
     args: Sequence[Value],
     *,
     cond_jaxpr: Jaxpr,

@@ -20,6 +20,7 @@ from ..runtime.unusual import awaited
 from .aval import Aval, aval_of
 from .dtypes import dtype_name
 from .primitive import Effect, Primitive
+from .values import ArrayLike, Params
 
 #: The most derived objects cached on one jaxpr. Beyond it all are dropped, and derived again when needed.
 MOST_DERIVED = 256
@@ -42,7 +43,7 @@ class Literal:
 
     __slots__ = ("aval", "value")
 
-    def __init__(self, value: Any):
+    def __init__(self, value: ArrayLike):
         self.value = value
         self.aval = aval_of(value)
 
@@ -68,7 +69,7 @@ class Eqn:
         primitive: Primitive,
         invars: Sequence[Atom],
         outvars: Sequence[Var],
-        params: dict[str, Any],
+        params: Params,
         source: Source | None = None,
     ):
         self.primitive = primitive
@@ -84,7 +85,7 @@ class Eqn:
         primitive: Primitive | None = None,
         invars: Sequence[Atom] | None = None,
         outvars: Sequence[Var] | None = None,
-        params: dict[str, Any] | None = None,
+        params: Params | None = None,
     ) -> Eqn:
         """A copy with these fields replaced; it keeps its source line."""
         return Eqn(
@@ -252,7 +253,7 @@ class Notebook:
 notebook = Notebook()
 
 
-def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
+def subjaxprs(params: Params) -> Iterator[Jaxpr]:
     """The jaxprs among an equation's parameters.
 
     Examples
@@ -270,7 +271,7 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
             yield from (v for v in value if isinstance(v, Jaxpr))
 
 
-def has_subjaxprs(params: dict[str, Any]) -> bool:
+def has_subjaxprs(params: Params) -> bool:
     """Whether an equation's parameters contain a jaxpr."""
     return any(True for _ in subjaxprs(params))
 

@@ -6,14 +6,13 @@ its kind is "V" and `numpy.finfo` refuses it. So ask `is_float` and its neighbou
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..errors import MissingLibraryError
 from ..runtime import libraries
-from .values import DTypeLike, Param, Value
+from .values import DTypeLike, Param, Rule, Value
 
 FLOAT16 = np.dtype(np.float16)
 FLOAT32 = np.dtype(np.float32)
@@ -113,7 +112,7 @@ def loop_dtypes(ufunc: np.ufunc, dtypes: tuple[Any, ...], **options: Param) -> t
     return tuple(low if d == FLOAT16 else d for d in resolved)
 
 
-def run_in_float32(impl: Callable[..., Any], *operands: Value, **params: Param) -> Any:
+def run_in_float32(impl: Rule, *operands: Value, **params: Param) -> Any:
     """The results of `impl` on operands in float32, in the dtype that the first operand has.
 
     Parameters

@@ -75,6 +75,7 @@ from .kernel import KernelRule
 from .low_precision import LOW, run_in_float32
 from .named_axes import differing
 from .trace import current_trace
+from .values import DTypeLike, Param, Params, Rule
 
 
 class Effect(enum.Flag):
@@ -162,7 +163,7 @@ class Linear:
         """Raise: a rule asks for the value of a linear argument, which does not exist."""
         self._refuse()
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+    def __array__(self, dtype: DTypeLike = None, copy: Any = None) -> NoReturn:
         """Raise, for the same reason; NumPy would treat the object as true."""
         self._refuse()
 
@@ -183,7 +184,7 @@ class Linear:
         return f"Linear({self.aval})"
 
 
-def _no_effects(**params: Any) -> Effect:
+def _no_effects(**params: Param) -> Effect:
     return Effect.NONE
 
 
@@ -243,20 +244,20 @@ class Primitive:
     """One operation with all its rules; see the module's table for how each slot is called."""
 
     name: str
-    abstract: Callable[..., Any]
-    impl: Callable[..., Any]
-    jvp: Callable[..., Any] | None = None
-    transpose: Callable[..., Any] | None = None
+    abstract: Rule
+    impl: Rule
+    jvp: Rule | None = None
+    transpose: Rule | None = None
     accumulate: Callable[..., Any] | None = None
     rewind: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
     kernel: KernelRule | None = None
     factors: tuple[Callable[..., Any] | None, ...] | None = None  # equivalent to jvp, cheaper to linearize
     linear: bool = False  # in the first operand, with the others fixed: tangents take the same path as values
-    linearize: Callable[..., Any] | None = None
+    linearize: Rule | None = None
     taylor: Callable[..., Any] | None = None
     jet: Callable[..., Any] | None = None
-    guard: Callable[..., Any] | None = None
+    guard: Rule | None = None
     checked: Callable[..., Any] | None = None
     effects: Callable[..., Effect] = _no_effects
     multiple_results: bool = False
@@ -271,7 +272,7 @@ class Primitive:
     again: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     vary: Callable[..., Any] | None = None
     varies: Callable[..., frozenset[str]] | None = None
-    simplify: Callable[..., Any] | None = None
+    simplify: Rule | None = None
     transposed: Callable[..., Any] | None = None
     repeats: bool = False
     commutes: bool = False  # the first two operands may change places
@@ -289,13 +290,13 @@ class Primitive:
         """Whether it does nothing else, so that any pass may inline it."""
         return self.call is not None and self.call.expand is None and not self.call.opaque
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: Any, **params: Param) -> Any:
         """Apply the primitive in the current trace."""
         if differing.adapt is not None:
             args, params = differing.adapt(self, args, params)
         return current_trace.get().process(self, args, params)
 
-    def result_avals(self, avals: Sequence[Aval], params: dict[str, Any]) -> Any:
+    def result_avals(self, avals: Sequence[Aval], params: Params) -> Any:
         """What `abstract` gives, with the axes of a mesh over which outputs differ."""
         out = self.abstract(*avals, **params)
         return out if differing.typed is None else differing.typed(self, avals, params, out)
@@ -308,7 +309,7 @@ class Primitive:
                 return partial(run_in_float32, self.impl)
         return self.impl
 
-    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def get_bind_params(self, params: Params) -> tuple[list[Any], dict[str, Any]]:
         """The functions and the parameters to pass to `bind`, for interpreters written for JAX: ``[], params``."""
         return [], params
 

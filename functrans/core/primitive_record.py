@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from .values import ArrayLike
+from .values import ArrayLike, Param
 
 
 class PrimitiveRecord(Protocol):
@@ -29,4 +29,4 @@ class PrimitiveRecord(Protocol):
     @property
     def effects(self) -> Callable[..., Any]: ...
     def impl_for(self, operands: Sequence[Any]) -> Callable[..., Any]: ...
-    def bind(self, *args: ArrayLike, **params: Any) -> Any: ...
+    def bind(self, *args: ArrayLike, **params: Param) -> Any: ...

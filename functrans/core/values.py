@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     class Value(Protocol):
@@ -84,5 +86,10 @@ if TYPE_CHECKING:
     AxisLike: TypeAlias = Any
     #: What may stand in the brackets of ``x[...]``.
     Index: TypeAlias = Any
+    #: The name of an axis that `vmap` or a mesh maps, or a sequence of names.
+    AxisName: TypeAlias = Any
+    #: A rule of a primitive. Its slot in `primitive.Primitive` says what it takes and returns.
+    Rule: TypeAlias = Callable[..., Any]
 else:
     Value = Tangent = Param = Params = PyTree = ArrayLike = DTypeLike = ShapeLike = AxisLike = Index = Any
+    AxisName = Rule = Any

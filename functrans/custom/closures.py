@@ -274,7 +274,7 @@ class Staged:
     out_tree: PyTreeDef
 
     @staticmethod
-    def of(fun: Callable[..., Any], args: Sequence[Aval], treedef: PyTreeDef) -> tuple[Staged, list[Any]]:
+    def of(fun: Callable[..., PyTree], args: Sequence[Aval], treedef: PyTreeDef) -> tuple[Staged, list[Any]]:
         """The function, and the traced values that it captured."""
         flat = Flat(fun, treedef, lambda f, tree: f(*tree))
         jaxpr, captured = lift_tracers(stage(flat, args, name_of(fun)))
@@ -287,7 +287,7 @@ class Staged:
 
 
 @checked
-def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
+def closure_convert(fun: Callable[..., PyTree], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
     """The same function without what it captured, and that apart: so that it may be passed to a rule as an argument.
 
     Parameters

@@ -27,7 +27,7 @@ from ..core.ir import Jaxpr
 from ..core.named_axes import differing, mesh_in_scope
 from ..core.primitive import CallRules, Linear, Primitive
 from ..core.trace import Trace, current_trace, eval_trace, is_abstract, tracing
-from ..core.values import ArrayLike, Params, PyTree, Tangent, Value
+from ..core.values import ArrayLike, Params, PyTree, Rule, Tangent, Value
 from ..errors import CapturedTracerError, GradientError, MissingRuleError
 from ..passes.masks import chosen, perturbed, scatter, split, with_zeros
 from ..passes.toolkit import lift_tracers
@@ -268,10 +268,10 @@ def _unchecked(categories: tuple[str, ...], slot: Callable[..., Any], *args: PyT
 
 
 def _checked(
-    check: Callable[..., Any], args: Values, *, rule: Applied, jaxpr: Jaxpr | None = None
+    check: Rule, args: Values, *, rule: Applied, jaxpr: Jaxpr | None = None
 ) -> tuple[list[Any], Any]:
     """The state by the traced forward pass, and the results by the rule, so that it still decides derivatives."""
-    params: dict[str, Any] = {"rule": rule} if jaxpr is None else {"rule": rule, "jaxpr": jaxpr}
+    params: Params = {"rule": rule} if jaxpr is None else {"rule": rule, "jaxpr": jaxpr}
     args, params = _stage(current_trace.get(), args, params)
     inner = check(params["jaxpr"])
     if not inner.errors.checks:
@@ -284,7 +284,7 @@ def _checked(
     return custom_call_p.bind(*args, rule=quiet, jaxpr=inner.quiet), errors
 
 
-def _linear_checked(check: Callable[..., Any], args: Values, *, pull: Pullback) -> tuple[list[Any], Any]:
+def _linear_checked(check: Rule, args: Values, *, pull: Pullback) -> tuple[list[Any], Any]:
     jaxpr, captured = lift_tracers(stage(partial(_pushed, pull), [aval_of(x) for x in args], pull.name))
     inner = check(jaxpr)
     if not inner.errors.checks:

@@ -35,7 +35,7 @@ class CustomFunction(RuledFunction):
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[..., PyTree],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Iterable[str] = (),
     ):
@@ -45,7 +45,7 @@ class CustomFunction(RuledFunction):
     def defvjp(
         self,
         fwd: Callable[..., tuple[Any, Any]],
-        bwd: Callable[..., Any],
+        bwd: Callable[..., PyTree],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
@@ -93,7 +93,9 @@ class CustomFunction(RuledFunction):
         self._check_rule("defvjp", bwd)
         self._declared = replace(self._declared, fwd=fwd, bwd=bwd, symbolic_vjp=bool(symbolic_zeros))
 
-    def defjvp(self, jvp: Callable[..., tuple[Any, Any]], symbolic_zeros: bool = False) -> Callable[..., Any]:
+    def defjvp(
+        self, jvp: Callable[..., tuple[Any, Any]], symbolic_zeros: bool = False
+    ) -> Callable[..., PyTree]:
         """Define the rule for forward mode; reverse mode transposes it, unless there is a `defvjp` too.
 
         Parameters
@@ -179,7 +181,7 @@ class CustomFunction(RuledFunction):
     # --- calling -------------------------------------------------------------------------------------------------
 
     @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The function's result, which is differentiated by its rules."""
         declared = self._declared
         if not declared.has_rule:
@@ -198,7 +200,7 @@ class CustomFunction(RuledFunction):
         outs = bind_rule(call, values, declared.functions, apart)
         return results(call.out_tree, outs, {id(x) for x in values})
 
-    def _evaluated(self, args: Sequence[Any]) -> Any:
+    def _evaluated(self, args: Sequence[Any]) -> PyTree:
         """Outside of all transformations: the function itself, on arrays that it cannot change."""
         declared = self._declared
         values: list[Any] = []
@@ -387,7 +389,7 @@ class _GradientFunction(CustomFunction):
     _front = "custom_gradient"
     _transient = frozenset(("_declared",))
 
-    def __init__(self, fun: Callable[..., Any]):
+    def __init__(self, fun: Callable[..., PyTree]):
         super().__init__(fun)
         self._made = self._declared
         self._arrived()
@@ -416,7 +418,7 @@ class _GradientFunction(CustomFunction):
         bwd.__name__ = f"vjp of {name_of(fun)}"
         self._declared = replace(self._made, fun=value, fwd=fwd, bwd=bwd)
 
-    def _called(self, fun: Callable[..., Any], args: tuple[Value, ...]) -> tuple[Any, Any]:
+    def _called(self, fun: Callable[..., PyTree], args: tuple[Value, ...]) -> tuple[Any, Any]:
         """The result and the reverse rule."""
         pair = fun(*args)
         if isinstance(pair, tuple | list) and len(pair) == 2 and callable(pair[1]):
@@ -434,7 +436,7 @@ def _one(tree: PyTreeDef) -> PyTreeDef:
 
 
 @checked
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(fun: Callable[..., PyTree]) -> Callable[..., PyTree]:
     """A function whose reverse mode is the rule that it returns with its result: a decorator.
 
     Parameters

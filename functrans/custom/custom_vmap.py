@@ -17,6 +17,7 @@ from .. import errors
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_inexact
 from ..core.trace import current_trace, eval_trace, is_abstract
+from ..core.values import Tangent
 from ..errors.source import last_line
 from ..frontend.arguments import check_function, given, name_of, results, returned_values
 from ..frontend.binding import RuledFunction
@@ -166,7 +167,7 @@ class Mappable(CustomRule):
         return Mappable(f"vjp of {self.name}", self.arity + sum(given), run, self.functions)
 
 
-def _shared(size: int | None, ct: Any, batched: bool, mapped: bool) -> Any:
+def _shared(size: int | None, ct: Tangent, batched: bool, mapped: bool) -> Any:
     """The cotangent of an output that is mapped, or is the same for all examples."""
     if size is None or (batched and mapped):
         return ct
@@ -232,7 +233,7 @@ class custom_vmap(RuledFunction):
     _of_function_inside = frozenset(("defvjp", "defjvp", "defjvps"))
     _transient = frozenset(("_types",))
 
-    def __init__(self, fun: Callable[..., Any]):
+    def __init__(self, fun: Callable[..., PyTree]):
         self._wrap(fun)
         self.fun = fun
         self.vmap_rule: Rule | None = None
@@ -270,7 +271,7 @@ class custom_vmap(RuledFunction):
         return vmap_rule
 
     @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The function at these arguments."""
         values, tree = self._flattened(self._positions.resolved(args, kwargs))
         call = _MappableCall(self.fun, self.vmap_rule, tree, self._types)
@@ -295,7 +296,7 @@ class _MappableCall(Mappable):
     """
 
     def __init__(
-        self, fun: Callable[..., Any], vmap_rule: Rule | None, tree: PyTreeDef, known: dict[Any, TreeSpec]
+        self, fun: Callable[..., PyTree], vmap_rule: Rule | None, tree: PyTreeDef, known: dict[Any, TreeSpec]
     ):
         self.name = name_of(fun)
         self.arity = tree.num_leaves

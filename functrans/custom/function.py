@@ -419,7 +419,7 @@ def once_differentiable(backward: F) -> F:
         )
 
     @wraps(backward)
-    def marked(*args: PyTree, **kwargs: PyTree) -> Any:
+    def marked(*args: PyTree, **kwargs: PyTree) -> PyTree:
         return backward(*args, **kwargs)
 
     marked.once_differentiable = True  # type: ignore[attr-defined]

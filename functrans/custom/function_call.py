@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import errors
 from ..core import Aval, Linear, Zero, aval_of, blamed, debug_nans_active, is_inexact, last_line
-from ..core.values import ArrayLike
+from ..core.values import ArrayLike, PyTree, Tangent
 from ..frontend.arguments import given
 from ..frontend.partition import SIMPLE, Arguments, Outputs, own_value
 from ..frontend.pytree import flatten_axes, tree_structure
@@ -93,7 +93,7 @@ class FunctionCall(CustomRule):
             self._refuse_moving(result.outs, result.differentiable, "reverse", _NO_REVERSE)
         return result
 
-    def bwd(self, token: Kept, residuals: Values, cts: Values) -> list[Any]:
+    def bwd(self, token: Kept, residuals: Values, cts: Values) -> list[Tangent]:
         """Gradients of the arguments."""
         d = self.definition
         if (not token.materialize or d.backward is None) and all(type(ct) is Zero for ct in cts):
@@ -113,7 +113,7 @@ class FunctionCall(CustomRule):
 
         return scatter(mask, once(d.name, flat, [*residuals, *chosen(cts, given)], d.capturing))
 
-    def _gradients(self, token: Kept, residuals: Values, cts: Values) -> list[Any]:
+    def _gradients(self, token: Kept, residuals: Values, cts: Values) -> list[Tangent]:
         d = self.definition
         assert d.backward is not None
         ctx = token.context(d, residuals)
@@ -132,7 +132,7 @@ class FunctionCall(CustomRule):
 
     def _checked(
         self, name: str, rule: UserFunction, avals: Sequence[Aval], used: Sequence[bool], returned: Any
-    ) -> list[Any]:
+    ) -> list[Tangent]:
         """The gradients that a rule returned."""
         layout, static, _ = self.arguments
         title = f"function {name}"
@@ -283,7 +283,7 @@ def _moving(outs: Values, differentiable: Mask | None) -> list[bool]:
     return inexact if differentiable is None else [a and b for a, b in zip(inexact, differentiable)]
 
 
-def _tangent(x: ArrayLike, t: ArrayLike, materialize: bool) -> Any:
+def _tangent(x: ArrayLike, t: ArrayLike, materialize: bool) -> PyTree:
     """A tangent as users' rules get it; integers have none."""
     if not is_inexact(aval_of(x).dtype):
         return None

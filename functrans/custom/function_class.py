@@ -217,7 +217,7 @@ class FunctionMeta(type):
             FunctionMeta.changes += 1
             check_class(cls, _base(cls))
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(cls, *args: PyTree, **kwargs: PyTree) -> NoReturn:
         """Refused: a function has no instances."""
         raise FunctionDefinitionError(f"Function is never instantiated; use {cls.__name__}.apply")
 

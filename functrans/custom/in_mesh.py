@@ -64,7 +64,7 @@ class InMesh(CustomRule):
     def _inside(self) -> bool:
         return mesh_in_scope.get() is self._mesh
 
-    def _run(self, trace: RankTrace, slot: Callable[..., Any], *args: Any) -> Any:
+    def _run(self, trace: RankTrace, slot: Callable[..., Any], *args: PyTree) -> Any:
         return lowered(run_with(mesh_in_scope, self._mesh, tracing, trace, slot, *args), trace)
 
     def _again(self, trace: RankTrace, again: Again) -> list[Any]:

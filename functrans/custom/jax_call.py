@@ -23,7 +23,7 @@ from ..core import (
     is_inexact,
     last_line,
 )
-from ..core.values import ArrayLike
+from ..core.values import ArrayLike, Tangent
 from ..frontend.arguments import given, name_of, returned_values, value_of
 from ..frontend.binding import Positions
 from ..frontend.checked import checked
@@ -306,7 +306,7 @@ class JaxCall(CustomRule):
         primals = self._tree(values)
         check_partials(d.positions, len(d.partials), len(primals))
         out = tree_unflatten(self.out_tree, [given(x) for x in outs])
-        totals: list[Any] = [Zero(a) for a in self.out_avals]
+        totals: list[Tangent] = [Zero(a) for a in self.out_avals]
         rest = iter(tangents)
         for i, (rule, tree) in enumerate(zip(d.partials, self.treedef.children())):
             ts = [next(rest) for _ in range(tree.num_leaves)]
@@ -318,7 +318,7 @@ class JaxCall(CustomRule):
 
     # --- trees ---------------------------------------------------------------------------------------------------
 
-    def _tree(self, values: Values) -> Any:
+    def _tree(self, values: Values) -> PyTree:
         return tree_unflatten(self.treedef, [given(x) for x in values])
 
     def _title(self, slot: str, rule: UserFunction) -> str:

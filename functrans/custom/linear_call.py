@@ -132,7 +132,7 @@ class _LinearCall(CustomRule):
         What `fun` returns; None before its first call.
     """
 
-    fun: Callable[..., Any]
+    fun: Callable[..., PyTree]
     fun_transpose: Callable[..., Any]
     residuals: TreeSpec
     inputs: TreeSpec

@@ -125,7 +125,7 @@ class Pullback(UserCode):
         own = self.rule.rule.backward_autocast
         return (self.autocast, f"{self.name}Backward") if self.compiled and own is None else None
 
-    def _under(self, f: Callable[..., Any], *args: PyTree) -> Any:
+    def _under(self, f: Callable[..., PyTree], *args: PyTree) -> PyTree:
         """``f(*args)`` under the autocast that the rule or the options say, or that is on here."""
         if not autocasting.used:
             return f(*args)

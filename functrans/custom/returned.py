@@ -20,7 +20,7 @@ from ..core import dtype_kind
 from ..core.aval import Aval, Zero, aval_of
 from ..core.dtypes import is_float0, is_inexact
 from ..core.trace import PYTHON_KEYS, concrete
-from ..core.values import ArrayLike, Tangent, Value
+from ..core.values import ArrayLike, Rule, Tangent, Value
 from ..errors.source import Source, last_line
 from ..frontend.arguments import given
 from ..frontend.partition import NUMBERS, Layout, Part, Static, is_array, own_value
@@ -124,7 +124,7 @@ class DerivativeCheck:
 
     kind: Kind
     title: str
-    rule: Callable[..., Any]
+    rule: Rule
     place: Callable[[KeyPath], str]
     #: Whether numbers stand for arrays without axes only, and gradients of integers must be zero.
     strict: ClassVar[bool] = False
@@ -183,7 +183,7 @@ class DerivativeCheck:
         what = f"the {self.kind.name} of {self.place(path())} returned by {self.title}"
         return check_nans(x, what, last_line(self.rule))
 
-    def _value(self, x: ArrayLike, aval: Aval, path: Callable[[], KeyPath]) -> Any:
+    def _value(self, x: ArrayLike, aval: Aval, path: Callable[[], KeyPath]) -> PyTree:
         number = self.strict and type(x) in PYTHON_KEYS and is_inexact(aval.dtype)
         try:
             if not (number and aval.shape):
@@ -387,7 +387,7 @@ class Tangents(_PartsCheck):
             f"returned a tangent for {self.place(path)}, but {why}. You should return None at that position",
         )
 
-    def _array(self, x: ArrayLike, array: int, path: Callable[[], KeyPath]) -> Any:
+    def _array(self, x: ArrayLike, array: int, path: Callable[[], KeyPath]) -> PyTree:
         aval = self.avals[array]
         if x is not None and not self.used[array]:
             integer = not is_inexact(aval.dtype)

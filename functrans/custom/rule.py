@@ -322,7 +322,7 @@ class Applied(UserCode):
         """The slot, under the autocast of the call."""
         return partial(under, self.autocast, slot) if autocasting.used else slot
 
-    def _run(self, slot: UserFunction, operands: Values, *rest: Any) -> Any:
+    def _run(self, slot: UserFunction, operands: Values, *rest: PyTree) -> Any:
         """The slot's result; what it stages, and its errors, have the source lines of the rule."""
         count = len(self.captures)
         values = operands[count:] if count else operands
@@ -403,7 +403,7 @@ class _Lane:
         """Values with the axis in front as one example sees them."""
         return [self.lift(x, 0) for x in values]
 
-    def stack(self, x: Value) -> Any:
+    def stack(self, x: Value) -> PyTree:
         value, dim = self.trace.lower(x)
         return batched_first(self.size, value, dim)
 
@@ -411,7 +411,7 @@ class _Lane:
         """One example's values with the axis in front."""
         return [self.stack(x) for x in values]
 
-    def spread(self, ct: Any) -> Any:
+    def spread(self, ct: ArrayLike) -> PyTree:
         """The cotangent of what a collective gave to all examples, for each of them. It came by one."""
         if type(ct) is Zero:
             return ct

@@ -222,7 +222,7 @@ class Kept:
 
     # --- packing ----------------------------------------------------------------------------------------------
 
-    def _value(self, x: ArrayLike) -> Any:
+    def _value(self, x: ArrayLike) -> PyTree:
         """The value of an array of the user's; numbers and None as they are."""
         if type(x) in SAVED_AS_IS:
             return x

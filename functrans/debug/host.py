@@ -24,7 +24,7 @@ from ..frontend.pytree import tree_leaves
 
 @checked
 def debug_callback(
-    callback: Callable[..., Any] | None = None, *args: PyTree, ordered: bool = False, **kwargs: PyTree
+    callback: Callable[..., PyTree] | None = None, *args: PyTree, ordered: bool = False, **kwargs: PyTree
 ) -> Any:
     """Call a Python function with values of the program, to inspect them.
 
@@ -195,7 +195,7 @@ class _Print:
     def __name__(self) -> str:
         return f"print({self.fmt!r})"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> None:
         if self.fields:
             line = self.fmt.format(*args, **kwargs)
         else:

@@ -31,6 +31,7 @@ from ..core import Aval, Transformed, aval_of, canonical, is_float, is_inexact
 from ..core.evaluation import run_equations
 from ..core.ir import Jaxpr, Literal
 from ..core.named_axes import MeshAxes, mesh_in_scope
+from ..core.values import PyTree
 from ..errors import ArgumentError, ArgumentValueError, DtypeError, ShardingError
 from ..frontend.arguments import (
     Flat,
@@ -105,7 +106,7 @@ class MixedPrecisionPolicy:
 
 @checked
 def fully_shard(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     mesh: Any,
     *,
     axis: str = "dp",
@@ -204,7 +205,7 @@ class FullySharded(Transformed):
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[..., PyTree],
         context: CommContext,
         prefixes: tuple[Any, ...],
         policy: MixedPrecisionPolicy,
@@ -370,7 +371,7 @@ class FullySharded(Transformed):
 
     # --- calls ------------------------------------------------------------------------------------------------
 
-    def __call__(self, params: Any, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, params: Any, *args: PyTree, **keywords: PyTree) -> Any:
         """The result of the function, on this rank."""
         check_positional(str(self), keywords)
         layout, values, treedef = self._flat(params, args)

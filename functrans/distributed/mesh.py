@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..core import ArgumentError, Device
+from ..core.values import ArrayLike
 from ..errors import ArgumentValueError, CollectiveError, ShardingError
 from ..runtime.context import Living
 from ..runtime.module_getattr import lazy_import
@@ -78,7 +79,7 @@ class Mesh:
     [(0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1)]
     """
 
-    def __init__(self, devices: Any, names: Any, *, world: World | None = None):
+    def __init__(self, devices: ArrayLike, names: Any, *, world: World | None = None):
         shape, names = _axes(np.shape(devices), names)
         if world is None:
             if not are_all_devices(devices):
@@ -357,7 +358,7 @@ def _checked_world(backend: str, comm: Any, sizes: tuple[int, ...]) -> World:
     return world
 
 
-def _axes(shape: Any, names: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def _axes(shape: ArrayLike, names: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
     for text, value, one in (("shape", shape, "int"), ("names", names, "str")):
         if not isinstance(value, Iterable | int | np.integer):
             raise ArgumentError(f"make_mesh: {text} must be a sequence of {one}, got {value!r}")

@@ -149,7 +149,7 @@ class MPICommunicator(Communicator):
             request.wait()
         return request
 
-    def _call(self, method: Callable[..., Any], *args: PyTree) -> Any:
+    def _call(self, method: Callable[..., PyTree], *args: PyTree) -> Any:
         try:
             return method(*args)
         except self._mpi.Exception as error:
@@ -158,7 +158,7 @@ class MPICommunicator(Communicator):
                 f"set config.check_collectives to see where"
             ) from error
 
-    def _reduce(self, method: Callable[..., Any], send: np.ndarray, recv: np.ndarray, op: str) -> None:
+    def _reduce(self, method: Callable[..., PyTree], send: np.ndarray, recv: np.ndarray, op: str) -> None:
         """Call a reduction of MPI on a form of the arrays that it knows."""
         if is_low(send.dtype):
             wide = np.empty(recv.shape, FLOAT32)

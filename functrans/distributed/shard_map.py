@@ -13,6 +13,7 @@ from ..core import Aval, Transformed, aval_of, current_trace, eval_trace, run_wi
 from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr, subjaxprs
 from ..core.named_axes import MeshAxes, mesh_in_scope
+from ..core.values import ArrayLike, AxisName, PyTree
 from ..errors import ArgumentValueError, CollectiveError, ShardingError
 from ..frontend.arguments import (
     Flat,
@@ -35,13 +36,13 @@ from .specs import Names, names_of
 
 @checked
 def shard_map(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., PyTree] | None = None,
     /,
     *,
     mesh: Any = None,
     in_specs: Any = None,
     out_specs: Any = None,
-    axis_names: Any = frozenset(),
+    axis_names: AxisName = frozenset(),
     check_vma: bool = True,
     local: bool = False,
 ) -> Any:
@@ -129,7 +130,13 @@ def shard_map(
 
 class _Sharded(Transformed):
     def __init__(
-        self, fun: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any, check_vma: bool, local: bool
+        self,
+        fun: Callable[..., PyTree],
+        mesh: Mesh,
+        in_specs: Any,
+        out_specs: Any,
+        check_vma: bool,
+        local: bool,
     ):
         super().__init__("shard_map", fun)
         self._mesh = mesh
@@ -138,7 +145,7 @@ class _Sharded(Transformed):
         self._check_vma = check_vma
         self._local = local
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, *args: Any, **keywords: PyTree) -> Any:
         """The results of all ranks."""
         fun, mesh = self._fun, self._mesh
         check_positional(str(self), keywords)
@@ -224,7 +231,7 @@ class _Sharded(Transformed):
     def _axes(self, names: frozenset[str]) -> MeshAxes:
         return MeshAxes(self._mesh, tuple([name for name in self._mesh.shape if name in names]))
 
-    def _same(self, x: Any, more: frozenset[str], place: str) -> Any:
+    def _same(self, x: ArrayLike, more: frozenset[str], place: str) -> Any:
         if not more:
             return x
         if not self._check_vma:
@@ -240,7 +247,7 @@ def _all(names: Sequence[Names]) -> frozenset[str]:
     return frozenset([name for own in names for name in own])
 
 
-def _block(x: Any, mesh: Mesh, names: Sequence[Names]) -> Any:
+def _block(x: ArrayLike, mesh: Mesh, names: Sequence[Names]) -> Any:
     """This rank's part of a value that all ranks have."""
     for d, own in enumerate(names):
         if own:
@@ -251,7 +258,7 @@ def _block(x: Any, mesh: Mesh, names: Sequence[Names]) -> Any:
     return x
 
 
-def _whole(x: Any, mesh: Mesh, names: Sequence[Names]) -> Any:
+def _whole(x: ArrayLike, mesh: Mesh, names: Sequence[Names]) -> Any:
     """The value of which ranks have these parts."""
     for d, own in enumerate(names):
         if own:

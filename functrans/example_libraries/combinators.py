@@ -22,7 +22,7 @@ Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
 
 @checked
-def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
+def elementwise(fun: Callable[..., PyTree], **fun_kwargs: Any) -> Layer:
     """The layer ``fun(inputs, **fun_kwargs)``, whose result has the shape of the inputs.
 
     Examples

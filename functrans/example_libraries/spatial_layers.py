@@ -38,7 +38,7 @@ def _convolution(
         )
     W_init = W_init or glorot_normal(rhs.index("I"), rhs.index("O"))
 
-    def init_fun(rng: Any, input_shape: Shape) -> Any:
+    def init_fun(rng: ArrayLike, input_shape: Shape) -> PyTree:
         sizes = {"O": out_chan, "I": input_shape[lhs.index("C")]}
         spatial = iter(filter_shape)
         kernel_shape = tuple([sizes[c] if c in sizes else next(spatial) for c in rhs])
@@ -68,8 +68,8 @@ def GeneralConv(
     filter_shape: Sequence[int],
     strides: Sequence[int] | None = None,
     padding: Any = "VALID",
-    W_init: Callable[..., Any] | None = None,
-    b_init: Callable[..., Any] = _SMALL,
+    W_init: Callable[..., PyTree] | None = None,
+    b_init: Callable[..., PyTree] = _SMALL,
 ) -> Layer:
     """A convolution with a bias.
 
@@ -100,7 +100,7 @@ def GeneralConv(
     """
     one = (1,) * len(filter_shape)
 
-    def convolve(inputs: ArrayLike, weights: ArrayLike) -> Any:
+    def convolve(inputs: ArrayLike, weights: ArrayLike) -> PyTree:
         return lax.conv_general_dilated(
             inputs, weights, strides or one, padding, one, one, dimension_numbers=dimension_numbers
         )
@@ -118,8 +118,8 @@ def GeneralConvTranspose(
     filter_shape: Sequence[int],
     strides: Sequence[int] | None = None,
     padding: Any = "VALID",
-    W_init: Callable[..., Any] | None = None,
-    b_init: Callable[..., Any] = _SMALL,
+    W_init: Callable[..., PyTree] | None = None,
+    b_init: Callable[..., PyTree] = _SMALL,
 ) -> Layer:
     """A transposed convolution with a bias; the arguments are those of `GeneralConv`.
 
@@ -133,7 +133,7 @@ def GeneralConvTranspose(
     """
     one = (1,) * len(filter_shape)
 
-    def convolve(inputs: ArrayLike, weights: ArrayLike) -> Any:
+    def convolve(inputs: ArrayLike, weights: ArrayLike) -> PyTree:
         return lax.conv_transpose(
             inputs, weights, strides or one, padding, dimension_numbers=dimension_numbers
         )
@@ -239,7 +239,7 @@ def AvgPool(
     Array([3. , 4. , 2.5])
     """
 
-    def mean(x: ArrayLike, window: Sequence[int], steps: Sequence[int]) -> Any:
+    def mean(x: ArrayLike, window: Sequence[int], steps: Sequence[int]) -> PyTree:
         one = fnp.ones([1 if w == 1 else n for n, w in zip(x.shape, window)], x.dtype)
         counts = lax.reduce_window(one, 0.0, lax.add, window, steps, padding)
         return lax.reduce_window(x, 0.0, lax.add, window, steps, padding) / counts

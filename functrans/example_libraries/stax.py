@@ -83,7 +83,9 @@ Gelu = elementwise(gelu)
 
 
 @checked
-def Dense(out_dim: int, W_init: Callable[..., Any] = _GLOROT, b_init: Callable[..., Any] = _NORMAL) -> Layer:
+def Dense(
+    out_dim: int, W_init: Callable[..., PyTree] = _GLOROT, b_init: Callable[..., PyTree] = _NORMAL
+) -> Layer:
     """The layer ``inputs @ W + b``.
 
     Parameters
@@ -107,7 +109,7 @@ def Dense(out_dim: int, W_init: Callable[..., Any] = _GLOROT, b_init: Callable[.
     ((-1, 3), (2, 3), (3,))
     """
 
-    def init_fun(rng: Any, input_shape: Shape) -> Any:
+    def init_fun(rng: ArrayLike, input_shape: Shape) -> PyTree:
         k1, k2 = random.split(rng)
         params = W_init(k1, (input_shape[-1], out_dim)), b_init(k2, (out_dim,))
         return (*input_shape[:-1], out_dim), params
@@ -125,8 +127,8 @@ def BatchNorm(
     epsilon: float = 1e-5,
     center: bool = True,
     scale: bool = True,
-    beta_init: Callable[..., Any] = zeros,
-    gamma_init: Callable[..., Any] = ones,
+    beta_init: Callable[..., PyTree] = zeros,
+    gamma_init: Callable[..., PyTree] = ones,
 ) -> Layer:
     """Batch normalisation: mean 0 and variance 1 over some axes, then scaled and shifted by parameters.
 

@@ -146,7 +146,7 @@ register_kind(Error, _flatten, _unflatten)
 
 @boundary
 @checked
-def checkify(fun: Callable[..., Any], errors: Any = user_checks) -> Callable[..., tuple[Error, Any]]:
+def checkify(fun: Callable[..., PyTree], errors: Any = user_checks) -> Callable[..., tuple[Error, Any]]:
     """A function that returns the first error as a value, before the result of `fun`.
 
     Parameters
@@ -213,7 +213,7 @@ def checkify(fun: Callable[..., Any], errors: Any = user_checks) -> Callable[...
         what = f"checkify of {name_of(fun)}: an argument"
         values = [value_of(x, lambda: what) for x, t in zip(leaves, traced) if t]
 
-        def call(f: Callable[..., Any], given: Sequence[Any]) -> Value:
+        def call(f: Callable[..., PyTree], given: Sequence[Any]) -> Value:
             rest = iter(given)
             args, kwargs = tree_unflatten(treedef, [next(rest) if t else x for x, t in zip(leaves, traced)])
             return f(*args, **kwargs)
@@ -283,7 +283,7 @@ def check(pred: PyTree, msg: str, *fmt_args: PyTree, debug: bool = False, **fmt_
 
 @boundary
 @checked
-def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+def debug_check(pred: ArrayLike, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """Like `check`, but only under `checkify`: elsewhere it does nothing.
 
     Examples

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import lax
 from .. import numpy as fnp
+from ..core.values import ArrayLike, PyTree
 
 Slope = Callable[[Any, Any], Any]
 
@@ -44,12 +45,12 @@ _TINY = 1e-9  # an error so small that the step grows by the largest factor
 class Tolerances(NamedTuple):
     """Numbers that bound the steps, as in `odeint`."""
 
-    rtol: Any
-    atol: Any
+    rtol: ArrayLike
+    atol: ArrayLike
     mxstep: Any
     hmax: Any
 
-    def scale(self, size: Any) -> Any:
+    def scale(self, size: ArrayLike) -> PyTree:
         """The error that is allowed for values of this size."""
         return self.atol.astype(size.dtype) + self.rtol.astype(size.dtype) * size
 
@@ -72,17 +73,17 @@ class Step(NamedTuple):
     """
 
     count: Any
-    t: Any
-    y: Any
+    t: ArrayLike
+    y: ArrayLike
     slope: Any
     h: Any
     t0: Any
-    y0: Any
+    y0: ArrayLike
     slope0: Any
     middle: Any
 
 
-def integrate(slope: Slope, y0: Any, times: Any, options: Tolerances, unroll: bool) -> Any:
+def integrate(slope: Slope, y0: ArrayLike, times: ArrayLike, options: Tolerances, unroll: bool) -> PyTree:
     """The solution at all times, NaN at those that were not reached.
 
     Parameters
@@ -124,8 +125,8 @@ def integrate(slope: Slope, y0: Any, times: Any, options: Tolerances, unroll: bo
         rejected = s._replace(count=s.count + 1, h=following)
         return Step(*[fnp.where(good, new, old) for new, old in zip(taken, rejected)])
 
-    def reach(s: Step, target: Any) -> tuple[Step, Any]:
-        def missing(s: Step) -> Any:
+    def reach(s: Step, target: ArrayLike) -> tuple[Step, Any]:
+        def missing(s: Step) -> PyTree:
             return (sign * s.t < sign * target) & (s.count < options.mxstep) & (s.h > 0)
 
         s = lax.while_loop(missing, body, s._replace(count=fnp.asarray(0)))
@@ -138,7 +139,9 @@ def integrate(slope: Slope, y0: Any, times: Any, options: Tolerances, unroll: bo
     return fnp.concatenate([y0[None], lax.scan(reach, first, times[1:])[1]])
 
 
-def _slopes(slope: Slope, t: Any, y: Any, first: Any, h: Any, unroll: bool) -> tuple[Any, Any, Any, Any]:
+def _slopes(
+    slope: Slope, t: ArrayLike, y: ArrayLike, first: ArrayLike, h: ArrayLike, unroll: bool
+) -> tuple[Any, Any, Any, Any]:
     """The solution after a step, its slope there, the error, and the solution in the middle."""
     real = y.real.dtype
     size = h.astype(real)
@@ -149,7 +152,7 @@ def _slopes(slope: Slope, t: Any, y: Any, first: Any, h: Any, unroll: bool) -> t
             slopes.append(slope(t + node * h, after))
         return after, slopes[-1], size * _sum(_ERROR, slopes), y + size * _sum(_MIDDLE, slopes)
 
-    def stage(k: Any, row: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+    def stage(k: ArrayLike, row: tuple[Any, Any, Any]) -> tuple[Any, Any]:
         i, node, weights = row
         after = y + size * (weights @ k)
         return k.at[i].set(slope(t + node.astype(h.dtype) * h, after)), after
@@ -169,7 +172,7 @@ def _sum(weights: np.ndarray, slopes: list[Any]) -> Any:
     return total
 
 
-def _between(s: Step, t: Any) -> Any:
+def _between(s: Step, t: ArrayLike) -> Any:
     """The solution at a time within the last step: the polynomial through its ends and its middle."""
     real = s.y.real.dtype
     h = fnp.where(s.t == s.t0, 1.0, s.t - s.t0)
@@ -183,7 +186,9 @@ def _between(s: Step, t: Any) -> Any:
     return s.y0 + passed * s.slope0 + x * x * (second + x * (third + x * fourth))
 
 
-def _first_step(slope: Slope, t: Any, y: Any, first: Any, sign: Any, options: Tolerances) -> Any:
+def _first_step(
+    slope: Slope, t: ArrayLike, y: ArrayLike, first: ArrayLike, sign: ArrayLike, options: Tolerances
+) -> Any:
     """The size of the first step.
 
     E. Hairer, S. P. Norsett & G. Wanner: Solving Ordinary Differential Equations I, 2nd ed. 1993, section II.4.
@@ -202,6 +207,6 @@ def _first_step(slope: Slope, t: Any, y: Any, first: Any, sign: Any, options: To
     return fnp.minimum(100 * h0, h1).astype(t.dtype)
 
 
-def _rms(x: Any) -> Any:
+def _rms(x: ArrayLike) -> Any:
     squares = x.real**2 + x.imag**2 if fnp.iscomplexobj(x) else x * x
     return fnp.sqrt(fnp.mean(squares))

@@ -29,7 +29,7 @@ __getattr__, __dir__ = _module_attributes("functrans.experimental.jet", globals(
 @boundary
 @checked
 def jet(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     primals: Sequence[PyTree],
     series: Sequence[Any],
     factorial_scaled: bool = True,
@@ -103,7 +103,7 @@ def jet(
     return results(flat.out_tree, outs, ids), tree_unflatten(flat.out_tree, lists)
 
 
-def _terms(fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Any]) -> list[list[Any]]:
+def _terms(fun: Callable[..., PyTree], primals: Sequence[Any], series: Sequence[Any]) -> list[list[Any]]:
     """For each leaf of the arguments its terms, values or `Zero`."""
     if len(series) != len(primals):
         raise errors.ArgumentError(

@@ -27,7 +27,7 @@ from ..core import (
 )
 from ..core.evaluation import evaluate, jaxpr_as_fun
 from ..core.named_axes import mesh_in_scope
-from ..core.values import PyTree
+from ..core.values import ArrayLike, PyTree
 from ..custom.closures import Sealed
 from ..custom.function import Function
 from ..errors import ArgumentError, ArgumentValueError, DtypeError, ShapeError
@@ -60,7 +60,7 @@ class TracedOde(OdeSystem, Sealed):
 
     jaxpr: Jaxpr
 
-    def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
+    def slope(self, t: ArrayLike, y: ArrayLike, operands: Sequence[Any]) -> PyTree:
         """The derivative of `y`."""
         return evaluate(self.jaxpr, [*operands, y, t])[0]
 
@@ -76,7 +76,7 @@ class AdjointOde(OdeSystem, Sealed):
     n: int
     marked: tuple[bool, ...]
 
-    def slope(self, t: Any, y: Any, operands: Sequence[Any]) -> Any:
+    def slope(self, t: ArrayLike, y: ArrayLike, operands: Sequence[Any]) -> PyTree:
         """The derivative of the whole system."""
         n = self.n
         linear = linearize(lambda x, *cs: [self.of.slope(t, x, cs)], [y[:n], *operands], [True, *self.marked])
@@ -89,19 +89,21 @@ class Odeint(Function):
     """The solution at several times, with the derivatives of the exact solution: it solves the equations for them."""
 
     @staticmethod
-    def forward(system: OdeSystem, unroll: bool, y0: Any, times: Any, options: Any, *operands: Any) -> Any:
+    def forward(
+        system: OdeSystem, unroll: bool, y0: ArrayLike, times: ArrayLike, options: Any, *operands: ArrayLike
+    ) -> PyTree:
         """The solution, of shape (m, n)."""
         return integrate(lambda t, y: system.slope(t, y, operands), y0, times, Tolerances(*options), unroll)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: ArrayLike) -> None:
         """Save the values that the rules need."""
         ctx.system, ctx.unroll, ctx.y0, ctx.times, ctx.options, *operands = inputs
         ctx.operands, ctx.ys = tuple(operands), output
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def jvp(ctx: Any, _: object, __: object, y0: Any, times: Any, ___: Any, *tangents: Any) -> Any:
+    def jvp(ctx: Any, _: object, __: object, y0: ArrayLike, times: Any, ___: Any, *tangents: Any) -> Any:
         """The tangent solves the variational equation, together with the equation itself."""
         system, operands = ctx.system, ctx.operands
         if all(x is None for x in (y0, times, *tangents)):
@@ -121,7 +123,7 @@ class Odeint(Function):
         return moved if y0 is None else moved.at[0].set(y0)
 
     @staticmethod
-    def backward(ctx: Any, ct: Any) -> tuple[Any, ...]:
+    def backward(ctx: Any, ct: ArrayLike) -> tuple[Any, ...]:
         """The adjoint equation, solved back from each time to the one before it."""
         system, operands, ys, times = ctx.system, ctx.operands, ctx.ys, ctx.times
         _, _, needs_y0, needs_times, _, *needs = ctx.needs_input_grad
@@ -132,7 +134,7 @@ class Odeint(Function):
         marked = tuple([m and is_differentiable(x) for m, x in zip(needs, operands)])
         adjoint = AdjointOde(system, n, marked)
 
-        def back(cts: Any, row: tuple[Any, ...]) -> tuple[Any, None]:
+        def back(cts: ArrayLike, row: tuple[Any, ...]) -> tuple[Any, None]:
             y, t, before, ct = row
             span = fnp.stack([t, before])
             z0 = fnp.concatenate([y, cts[:n] + ct, cts[n:]])
@@ -151,7 +153,7 @@ class Odeint(Function):
         return None, None, _as(cts[:n] + ct[0], ctx.y0) if needs_y0 else None, in_times, None, *in_operands
 
 
-def _as(ct: Any, x: Any) -> Any:
+def _as(ct: ArrayLike, x: ArrayLike) -> Any:
     """A cotangent in the form of its operand, as `Function` has them."""
     aval = aval_of(x)
     part = ct.conj() if is_complex(aval.dtype) else ct.real
@@ -161,16 +163,16 @@ def _as(ct: Any, x: Any) -> Any:
 @boundary
 @checked
 def odeint(
-    func: Callable[..., Any],
-    y0: Any,
-    t: Any,
+    func: Callable[..., PyTree],
+    y0: ArrayLike,
+    t: ArrayLike,
     *args: PyTree,
-    rtol: Any = 1.4e-8,
-    atol: Any = 1.4e-8,
+    rtol: ArrayLike = 1.4e-8,
+    atol: ArrayLike = 1.4e-8,
     mxstep: Any = np.inf,
     hmax: Any = np.inf,
     gradient: Literal["adjoint", "direct"] = "adjoint",
-) -> Any:
+) -> PyTree:
     r"""Solve ``dy/dt = func(y, t, *args)`` from an initial value, by Dormand-Prince steps of adaptive size.
 
     Parameters
@@ -280,7 +282,7 @@ def odeint(
     return vmap(unravel)(ys)
 
 
-def _in_form_of(y0: Any, out: Any) -> Any:
+def _in_form_of(y0: ArrayLike, out: ArrayLike) -> Any:
     """A list or tuple of derivatives as an array, where `y0` is one; an array, list or tuple in the form of another."""
     if isinstance(out, list | tuple) and isinstance(y0, np.ndarray | Tracer):
         return fnp.asarray(out)
@@ -291,7 +293,7 @@ def _in_form_of(y0: Any, out: Any) -> Any:
     return out
 
 
-def _times(t: Any) -> Any:
+def _times(t: ArrayLike) -> Any:
     """The times, as floats."""
     times = fnp.asarray(value_of(fnp.asarray(t), lambda: "odeint: t"))
     if dtype_kind(times.dtype) not in "iuf":

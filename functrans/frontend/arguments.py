@@ -35,7 +35,7 @@ _FIELD = re.compile(r"\.[A-Za-z_]\w*$")
 _KINDS = (*_ARRAYS, Tracer, BackwardState, Ref)
 
 
-def name_of(fun: Callable[..., Any]) -> str:
+def name_of(fun: Callable[..., PyTree]) -> str:
     """The name of a function for messages and printing; for a method of a class itself, ``MyOp.apply``."""
     name = getattr(fun, "__name__", None)
     if not isinstance(name, str):
@@ -69,17 +69,17 @@ def check_positional(what: str, keywords: Collection[str]) -> None:
         )
 
 
-def argument_name(fun: Callable[..., Any], position: int) -> str:
+def argument_name(fun: Callable[..., PyTree], position: int) -> str:
     """``argument 1 ('w')``, with the name if the signature gives it."""
     return Parameters(fun).place(position)
 
 
-def argument_at(what: str, fun: Callable[..., Any], path: KeyPath) -> str:
+def argument_at(what: str, fun: Callable[..., PyTree], path: KeyPath) -> str:
     """The name of a leaf of ``(args, kwargs)`` in messages: ``jit of f: argument 1 ('w')['bias']``."""
     return f"{what} of {name_of(fun)}: {argument_place(fun, path)}"
 
 
-def argument_place(fun: Callable[..., Any], path: KeyPath) -> str:
+def argument_place(fun: Callable[..., PyTree], path: KeyPath) -> str:
     """The same without the transformation and the function."""
     head, *rest = path
     if head == SequenceKey(0):
@@ -165,7 +165,7 @@ def _unnamed() -> str:
     return "a value"
 
 
-def check_states(what: str, fun: Callable[..., Any], avals: Sequence[Aval], treedef: PyTreeDef) -> None:
+def check_states(what: str, fun: Callable[..., PyTree], avals: Sequence[Aval], treedef: PyTreeDef) -> None:
     """Raise `BackwardStateError` if more than one of the leaves of ``(args, kwargs)`` is a `BackwardState`."""
     places = [leaf_path(treedef, i) for i, a in enumerate(avals) if type(a) is StateAval]
     if len(places) > 1:
@@ -176,7 +176,7 @@ def check_states(what: str, fun: Callable[..., Any], avals: Sequence[Aval], tree
         )
 
 
-def returned_values(fun: Callable[..., Any], tree: PyTree) -> tuple[list[Any], PyTreeDef]:
+def returned_values(fun: Callable[..., PyTree], tree: PyTree) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a traced function's result, as values; arrays that the function still holds are copied."""
     if type(tree) is Array:
         return [unwrap(tree)], LEAF
@@ -210,7 +210,11 @@ class Flat:
     __slots__ = ("_aux", "call", "fun", "has_aux", "out_tree", "treedef")
 
     def __init__(
-        self, fun: Callable[..., Any], treedef: PyTreeDef, call: Callable[..., Any], has_aux: bool = False
+        self,
+        fun: Callable[..., PyTree],
+        treedef: PyTreeDef,
+        call: Callable[..., PyTree],
+        has_aux: bool = False,
     ):
         self.fun = fun
         self.treedef = treedef

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays.arguments import Parameters, shown
 from ..core import Bound, FunctionDefinitionError, FunctransError, Portable
-from ..core.values import Value
+from ..core.values import PyTree, Value
 from .arguments import check_function, flatten_values, name_of
 from .pytree import PyTreeDef
 from .pytree.nodes import KeyPath, keystr
@@ -67,7 +67,7 @@ class Binder:
     def __init__(
         self,
         where: str,
-        fun: Callable[..., Any],
+        fun: Callable[..., PyTree],
         error: type[FunctransError],
         skip: int = 0,
         hint: Callable[[], str] = str,
@@ -136,7 +136,7 @@ class Positions(Binder):
     def __init__(
         self,
         what: str,
-        fun: Callable[..., Any],
+        fun: Callable[..., PyTree],
         argnums: int | Sequence[int] = (),
         argnames: str | Iterable[str] = (),
     ):
@@ -207,7 +207,7 @@ class RuledFunction(Portable):
     _of_function_inside: ClassVar[frozenset[str]]
     _positions: Positions
 
-    def _wrap(self, fun: Callable[..., Any], *apart: Any) -> None:
+    def _wrap(self, fun: Callable[..., PyTree], *apart: Any) -> None:
         """Take on the name of a function, and its parameters; some arguments go apart (see `Positions`)."""
         check_function(self._front, fun)
         functools.update_wrapper(self, fun, updated=())  # type: ignore[arg-type]

@@ -89,7 +89,7 @@ class _Front:
 
     __slots__ = ("casts", "dtype_at", "front", "function", "functions", "name", "operands", "parts")
 
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., PyTree]):
         self.function, self.name = function, _name(function)
         self.functions: list[str] = []
         #: Whether it is an operation, to which autocast applies, and how many of its first arguments are operands.
@@ -215,7 +215,7 @@ class _Front:
         show_users_frames(error)
 
 
-def _name(function: Callable[..., Any]) -> str:
+def _name(function: Callable[..., PyTree]) -> str:
     """The name of the function in messages; for a method that creates an instance, its class."""
     if function.__name__ in ("__init__", "__new__"):
         return function.__qualname__.split(".")[-2]
@@ -228,7 +228,7 @@ def _name(function: Callable[..., Any]) -> str:
 _OPERATIONS = re.compile(r"functrans\.(numpy|scipy|lax|nn|ops|image)\b(?!\.custom_ufuncs)")
 
 
-def _is_operation(function: Callable[..., Any]) -> bool:
+def _is_operation(function: Callable[..., PyTree]) -> bool:
     return _OPERATIONS.match(function.__module__) is not None and function.__name__ != "__init__"
 
 
@@ -256,7 +256,7 @@ def _written(
     further: list[str],
     parts: list[str],
     lines: list[str],
-    function: Callable[..., Any],
+    function: Callable[..., PyTree],
     casts: bool,
 ) -> FunctionType:
     """The function with the same signature, and `further` keywords, whose code and defaults the front takes over."""

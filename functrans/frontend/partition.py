@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays.array import Array, read_only_copy, unwrap
 from ..core import PytreeError, Tracer
-from ..core.values import Value
+from ..core.values import ArrayLike, PyTree, Value
 from ..passes.masks import chosen
 from .arguments import value_of
 from .pytree import LEAF, PyTreeDef, leaf_path, tree_flatten, tree_structure, tree_unflatten
@@ -185,7 +185,7 @@ class Arguments(NamedTuple):
         """All arguments, with these arrays."""
         return self.layout.filled(arrays, self.static)
 
-    def call(self, fun: Callable[..., Any], args: Sequence[Any], *leading: Any) -> Any:
+    def call(self, fun: Callable[..., PyTree], args: Sequence[Any], *leading: Any) -> Any:
         """``fun(*leading, *args)``, the last arguments by keyword."""
         if not self.keywords:
             return fun(*leading, *args)
@@ -265,7 +265,7 @@ class Outputs:
         self._kind = kind
 
     @staticmethod
-    def of(returned: Any) -> tuple[Outputs, list[Any]]:
+    def of(returned: ArrayLike) -> tuple[Outputs, list[Any]]:
         """The structure of what a function returned, and the arrays in it."""
         kind: type | None = None
         if isinstance(returned, tuple):

@@ -7,7 +7,9 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..core.values import PyTree
 from ..runtime.private.numba_names import cgutils, populate_array
+from .numba_parts import LLVMBuilder, NumbaType, TargetContext
 
 _I64, _I32, _I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 _BYTES = _I8.as_pointer()
@@ -21,7 +23,7 @@ def word(n: int) -> Any:
 class ArrayEmitter:
     """Writes instructions; `context` and `builder` are Numba's."""
 
-    def __init__(self, context: Any, builder: Any):
+    def __init__(self, context: TargetContext, builder: LLVMBuilder):
         self.context, self.builder = context, builder
 
     def stack(self, words: int) -> Any:
@@ -42,7 +44,7 @@ class ArrayEmitter:
             value = self.builder.ptrtoint(value, _I64)
         self.builder.store(value, self.at(words, i))
 
-    def c_function(self, name: str, result: Any, *arguments: Any) -> Any:
+    def c_function(self, name: str, result: Any, *arguments: PyTree) -> Any:
         """A function of the process."""
         return cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(result, arguments), name)
 
@@ -66,7 +68,7 @@ class ArrayEmitter:
         """Memory of Numba's runtime; raises if there is none."""
         return self.context.nrt.meminfo_alloc_aligned(self.builder, size, align)
 
-    def new_array(self, typ: Any, shape: Sequence[Any]) -> Any:
+    def new_array(self, typ: NumbaType, shape: Sequence[Any]) -> Any:
         """A new array, contiguous as all that are made here."""
         b, context = self.builder, self.context
         size = word(context.get_abi_sizeof(context.get_data_type(typ.dtype)))
@@ -76,7 +78,7 @@ class ArrayEmitter:
         memory = self.runtime_memory(size, align)
         return self.array(typ, shape, context.nrt.meminfo_data(b, memory), memory)
 
-    def array(self, typ: Any, shape: Sequence[Any], data: Any, memory: Any = None) -> Any:
+    def array(self, typ: NumbaType, shape: Sequence[Any], data: Any, memory: Any = None) -> Any:
         """An array of memory that it owns, unless `memory` is None."""
         b, context = self.builder, self.context
         width = word(context.get_abi_sizeof(context.get_data_type(typ.dtype)))
@@ -95,14 +97,14 @@ class ArrayEmitter:
         )
         return array
 
-    def nbytes(self, typ: Any, array: Any) -> Any:
+    def nbytes(self, typ: NumbaType, array: Any) -> Any:
         """The size of an array's elements in bytes."""
         size = array.itemsize
         for n in cgutils.unpack_tuple(self.builder, array.shape, typ.ndim):
             size = self.builder.mul(size, n)
         return size
 
-    def is_tidy(self, typ: Any, array: Any) -> Any:
+    def is_tidy(self, typ: NumbaType, array: Any) -> Any:
         """Whether an array is C-contiguous and aligned."""
         expected, tidy = array.itemsize, cgutils.true_bit
         if typ.layout == "C" and typ.aligned:
@@ -119,7 +121,7 @@ class ArrayEmitter:
             tidy = self.builder.and_(tidy, self.builder.icmp_unsigned("==", low, word(0)))
         return tidy
 
-    def each_element(self, typ: Any, array: Any, contiguous: Any, *, reading: bool) -> None:
+    def each_element(self, typ: NumbaType, array: Any, contiguous: Any, *, reading: bool) -> None:
         """Copy between a strided array and contiguous memory, from the array if `reading`."""
         shape = cgutils.unpack_tuple(self.builder, array.shape, typ.ndim)
         strides = cgutils.unpack_tuple(self.builder, array.strides, typ.ndim)

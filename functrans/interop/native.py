@@ -13,6 +13,7 @@ import numpy as np
 from ..control.bodies.cache import UserCode
 from ..control.call import call_p, effects_of_bodies
 from ..core import Aval, Block, BlockEmitter, Buffer, Effect, Jaxpr, Primitive, new_lock
+from ..core.values import PyTree
 from ..errors import ArgumentValueError, NoRuleError
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..lax.control_flow.loops import map as map_rows
@@ -22,6 +23,7 @@ from ..runtime.context import Living, LivingValues
 from ..runtime.private.numba_names import from_dtype, types
 from .calls.typed_ir import typed_function
 from .native_code import EntryCode, compiled_entry
+from .numba_parts import Dispatcher
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ class NativeFunction(UserCode):
         The number of operands between the sizes (see `sizes`) and the function's that it does not read.
     """
 
-    dispatcher: Any
+    dispatcher: Dispatcher
     tree: PyTreeDef
     static: tuple[tuple[int, Any], ...]
     in_avals: tuple[Aval, ...]
@@ -141,7 +143,7 @@ def _abstract(*avals: Aval, function: NativeFunction, jaxpr: Jaxpr | None = None
     return function.out_avals
 
 
-def _impl(*operands: Any, function: NativeFunction, jaxpr: Jaxpr | None = None) -> list[Any]:
+def _impl(*operands: PyTree, function: NativeFunction, jaxpr: Jaxpr | None = None) -> list[Any]:
     return list(function.run(operands))
 
 
@@ -165,7 +167,7 @@ def _batch(
     return list(outs), (0,) * len(outs)
 
 
-def _no_derivative(*args: Any, function: NativeFunction) -> Any:
+def _no_derivative(*args: PyTree, function: NativeFunction) -> Any:
     raise NoRuleError(
         f"numba_call of {function.dispatcher.py_func.__qualname__}: no rule for this derivative. Its rule "
         "(vjp= or jvp=) gives first derivatives in one mode; a rule written with functrans.numpy can itself be "
@@ -190,10 +192,10 @@ native_p = Primitive(
 )
 
 
-def _as_call(slot: str) -> Callable[..., Any]:
+def _as_call(slot: str) -> Callable[..., PyTree]:
     """The rule of `call` for the translation, which does not read the sizes."""
 
-    def rule(*args: Any, function: NativeFunction, jaxpr: Jaxpr) -> Any:
+    def rule(*args: PyTree, function: NativeFunction, jaxpr: Jaxpr) -> Any:
         own = [a[1:] if isinstance(a, (list, tuple)) else a for a in args]
         return call_p.rule(slot)(*own, jaxpr=jaxpr)
 

@@ -20,6 +20,7 @@ from ..runtime.context import Living
 from ..runtime.private.numba_names import callconv, cgutils, from_dtype, global_compiler_lock, types
 from .emitter import ArrayEmitter, word
 from .jitted.arguments import result_leaves
+from .numba_parts import Dispatcher, LLVMBuilder, NumbaType, TargetContext
 
 _I64, _I8 = ir.IntType(64), ir.IntType(8)
 #: Numba's engine keeps the names of what it has unloaded.
@@ -38,7 +39,7 @@ class EntryCode:
 class Described(Protocol):
     """What is read of a `native.NativeFunction`."""
 
-    dispatcher: Any
+    dispatcher: Dispatcher
     tree: PyTreeDef
     static: tuple[tuple[int, Any], ...]
     in_avals: tuple[Aval, ...]
@@ -104,7 +105,7 @@ def _check_results(f: Described, compiled: Any) -> None:
 class _EntryEmitter(ArrayEmitter):
     """Writes the C function."""
 
-    def __init__(self, context: Any, builder: Any, f: Described, compiled: Any):
+    def __init__(self, context: TargetContext, builder: LLVMBuilder, f: Described, compiled: Any):
         super().__init__(context, builder)
         self.function, self.compiled = f, compiled
         self.copies: list[tuple[Any, Any]] = []
@@ -157,7 +158,7 @@ class _EntryEmitter(ArrayEmitter):
         self.copy(b.ptrtoint(copy.data, _I64), b.ptrtoint(data, _I64), self.nbytes(typ, copy))
         return copy._getvalue()
 
-    def value(self, argument: Any, typ: Any) -> Any:
+    def value(self, argument: Any, typ: NumbaType) -> Any:
         """The value of an argument."""
         if isinstance(argument, tuple):
             parts = [self.value(a, t) for a, t in zip(argument, typ.types, strict=True)]
@@ -200,7 +201,7 @@ class _EntryEmitter(ArrayEmitter):
                     b.store(word(1), wrong)
         self.wrong = b.load(wrong)
 
-    def store_array(self, typ: Any, array: Any, to: Any) -> None:
+    def store_array(self, typ: NumbaType, array: Any, to: Any) -> None:
         """Copy an array of any layout to contiguous memory."""
         with self.builder.if_else(self.is_tidy(typ, array)) as (tidy, strided):
             with tidy:

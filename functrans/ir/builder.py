@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arrays.array import read_only_copy
 from ..core import Atom, Eqn, FunctransError, Jaxpr, JaxprError, Literal, Primitive, Var, aval_of, user_source
+from ..core.values import Param
 from ..frontend.arguments import struct_aval, value_of
 from ..passes.check import check_jaxpr
 from ..passes.toolkit import drop_unused_constants, new_equation
@@ -54,7 +55,7 @@ class Builder:
         self._constants: dict[int, tuple[Var, Any, Any]] = {}
         self._known: set[Atom] = set(self.inputs)
 
-    def add(self, name: str | Primitive, /, *operands: Any, **params: Any) -> Any:
+    def add(self, name: str | Primitive, /, *operands: Any, **params: Param) -> Any:
         """Append an equation.
 
         Parameters

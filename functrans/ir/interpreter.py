@@ -16,6 +16,7 @@ from ..control.scan import scan_p
 from ..control.while_loop import while_p
 from ..core import Aval, Eqn, Jaxpr, JaxprError, Var, aval_of, boundary
 from ..core.evaluation import bind_equation, evaluate
+from ..core.values import PyTree
 from ..frontend.arguments import result, value_of
 from ..passes.masks import split
 from ..passes.toolkit import new_equation
@@ -67,7 +68,7 @@ class Interpreter:
         self.depth = 0
 
     @boundary
-    def run(self, *args: Any) -> list[Any]:
+    def run(self, *args: PyTree) -> list[Any]:
         """Run the program.
 
         Parameters

@@ -11,11 +11,12 @@ from ..api.compiled.stages import make_jaxpr
 from ..control.bodies.cache import alike
 from ..core import Aval, Jaxpr, JaxprError, Tracer, aval_of, boundary
 from ..core.evaluation import evaluate
+from ..core.values import ArrayLike, PyTree
 from ..frontend.arguments import result, value_of
 from ..frontend.checked import checked
 
 
-def trace(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Jaxpr:
+def trace(fun: Callable[..., PyTree], *args: ArrayLike, **kwargs: Any) -> Jaxpr:
     """The program of a function for arguments of these types; nothing is computed.
 
     Parameters
@@ -108,7 +109,7 @@ def as_function(jaxpr: Jaxpr) -> Callable[..., Any]:
     label = f"the program '{jaxpr.name}'"
 
     @boundary
-    def function(*args: Any) -> Any:
+    def function(*args: Any) -> PyTree:
         outs = _evaluated(label, jaxpr, args)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
@@ -152,7 +153,7 @@ def suitable_values(label: str, jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
     return [_fitted(x, v.aval, f"{label}: input {i}") for i, (x, v) in enumerate(zip(values, jaxpr.invars))]
 
 
-def _fitted(x: Any, aval: Aval, what: str) -> Any:
+def _fitted(x: ArrayLike, aval: Aval, what: str) -> Any:
     own = aval_of(x)
     if own.shape == aval.shape and own.dtype == aval.dtype:
         # A number stays one where the program takes one, and becomes strong where it takes an array.

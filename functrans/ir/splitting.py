@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import Atom, Eqn, Jaxpr, Literal, Unportable, Var, boundary
 from ..core.evaluation import evaluate
+from ..core.values import PyTree
 from ..frontend.arguments import result
 from ..frontend.checked import checked
 from ..passes.toolkit import variables_read
@@ -35,7 +36,7 @@ class Split(Unportable):
         self._wires = list(wires)
 
     @boundary
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: PyTree) -> Any:
         """Run the parts one after the other: one result, or a tuple. It goes through every transformation."""
         values = suitable_values(self._called(), self.jaxpr, args)
         env: dict[Atom, Any] = {**dict(self.jaxpr.constants), **dict(zip(self.jaxpr.invars, values))}

@@ -29,7 +29,7 @@ def single(name: str, x: ArrayLike) -> Value:
     return operands(name, x)[0]
 
 
-def ints(values: Any, name: str) -> tuple[int, ...]:
+def ints(values: ArrayLike, name: str) -> tuple[int, ...]:
     """Integers known while tracing."""
     return as_shape(values, f"lax.{name}")
 
@@ -38,7 +38,7 @@ def ints(values: Any, name: str) -> tuple[int, ...]:
 
 
 @checked
-def reshape(operand: ArrayLike, new_sizes: Any, dimensions: Sequence[int] | None = None) -> Any:
+def reshape(operand: ArrayLike, new_sizes: ShapeLike, dimensions: Sequence[int] | None = None) -> Any:
     """Reshape an array; with `dimensions`, first transpose its axes into that order.
 
     Examples

@@ -14,6 +14,7 @@ from ..control.ranks import collectives as prims
 from ..control.ranks.collectives import Groups
 from ..core import ArgumentError, ArgumentValueError, Tracer, named_axes
 from ..core.named_axes import MeshAxes, mesh_in_scope
+from ..core.values import ArrayLike, AxisName, Index
 from ..errors import CollectiveError, UnboundAxisError
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten, tree_unflatten
@@ -45,7 +46,7 @@ class Axes(NamedTuple):
         return prod([n for _, n in self.named])
 
 
-def named_axes_of(function: str, axis_name: Any, positions: bool = False) -> Axes:
+def named_axes_of(function: str, axis_name: AxisName, positions: bool = False) -> Axes:
     bound = named_axes()
     mesh = mesh_in_scope.get()
     names = list(axis_name) if isinstance(axis_name, tuple | list) else [axis_name]
@@ -103,20 +104,20 @@ def groups_of(function: str, axes: Axes, groups: Any) -> Groups:
     return checked_groups
 
 
-def integers(function: str, parameter: str, values: Any) -> tuple[int, ...]:
+def integers(function: str, parameter: str, values: ArrayLike) -> tuple[int, ...]:
     try:
         return tuple([operator.index(i) for i in values])
     except TypeError:
         raise ArgumentError(f"{function}: {parameter} must contain integers, got {shown(values)}") from None
 
 
-def each_leaf(function: str, x: Any, apply: Callable[[Any], Any]) -> Any:
+def each_leaf(function: str, x: ArrayLike, apply: Callable[[Any], Any]) -> Any:
     """Apply to each leaf of a pytree."""
     leaves, tree = tree_flatten(x)
     return tree_unflatten(tree, [finish(apply(operand(leaf, function))) for leaf in leaves])
 
 
-def _known(x: Any, axes: Axes) -> bool:
+def _known(x: ArrayLike, axes: Axes) -> bool:
     """Whether all examples have this value. Ranks may have captured different arrays."""
     return not isinstance(x, np.ndarray if axes.of_mesh else ()) and not isinstance(x, Tracer)
 
@@ -125,7 +126,9 @@ def _known(x: Any, axes: Axes) -> bool:
 
 
 @checked
-def psum(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
+def psum(
+    x: ArrayLike, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
     """The sum over all examples of a mapped axis, or over the ranks of a mesh, for every one of them.
 
     Parameters
@@ -170,7 +173,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] |
     groups = groups_of("psum", axes, axis_index_groups)
     number = axes.size if groups is None else len(groups[0])
 
-    def total(value: Any) -> Any:
+    def total(value: ArrayLike) -> Any:
         value = countable(value)
         if axes.positions:
             value = ops.reduce_sum_p.bind(value, axes=_positions("psum", value, axes))
@@ -187,7 +190,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] |
     return each_leaf("psum", x, total)
 
 
-def countable(value: Any) -> Any:
+def countable(value: ArrayLike) -> Any:
     """What is summed: bools count as integers."""
     if type(value) is bool:
         return int(value)
@@ -204,7 +207,7 @@ def _positions(function: str, value: Any, axes: Axes) -> tuple[int, ...]:
 
 
 @checked
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
+def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
     """The mean over all examples of a mapped axis, for every example; arguments as for `psum`.
 
     Examples
@@ -229,7 +232,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] 
     return tree_unflatten(tree, [divided(leaf) for leaf in leaves])
 
 
-def _extreme(function: str, x: Any, axis_name: Any, groups: Any) -> Any:
+def _extreme(function: str, x: Any, axis_name: AxisName, groups: Any) -> Any:
     axes = named_axes_of(function, axis_name, positions=True)
     checked_groups = groups_of(function, axes, groups)
     prim, reduce = (
@@ -249,7 +252,7 @@ def _extreme(function: str, x: Any, axis_name: Any, groups: Any) -> Any:
 
 
 @checked
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
+def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
     """The maximum over all examples of a mapped axis, for every example; arguments as for `psum`.
 
     Differentiable, unlike JAX's; examples that attain the maximum together share its derivative.
@@ -265,7 +268,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] |
 
 
 @checked
-def pmin(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
+def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
     """The minimum over all examples of a mapped axis; see `pmax`.
 
     Examples
@@ -282,7 +285,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] |
 
 
 @checked
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
     """The value of one example, for every example.
 
     Examples
@@ -312,7 +315,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 
 
 def _index(axes: Axes) -> Any:
-    index: Any = np.int32(0)
+    index: Index = np.int32(0)
     for name, size in axes.named:
         own = _own_index(name, size)
         index = own if len(axes.named) == 1 else ops.add_p.bind(ops.mul_p.bind(index, np.int32(size)), own)
@@ -326,7 +329,7 @@ def _own_index(name: Any, size: int) -> Any:
 
 
 @checked
-def axis_index(axis_name: Any) -> Any:
+def axis_index(axis_name: AxisName) -> Any:
     """The number of the example along a mapped axis; of several, the last one varies fastest.
 
     Returns
@@ -344,7 +347,7 @@ def axis_index(axis_name: Any) -> Any:
 
 
 @checked
-def axis_size(axis_name: Any) -> int:
+def axis_size(axis_name: AxisName) -> int:
     """The number of examples of a mapped axis; of several, their product.
 
     Examples

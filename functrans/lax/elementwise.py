@@ -19,7 +19,7 @@ from ..core import (
     is_inexact,
     promote,
 )
-from ..core.values import ArrayLike, DTypeLike, Param, Value
+from ..core.values import ArrayLike, DTypeLike, Param, PyTree, Value
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
 from ..numpy.dispatch import owned
@@ -115,7 +115,7 @@ def of_primitive(name: str, prim: Primitive, count: int, doc: str, **params: Par
     def ternary(x: Value, y: Value, z: Value) -> Value:
         return finish(_bound(prim, broadcast_operands(name, x, y, z), **params))
 
-    function: Callable[..., Any] = (unary, binary, ternary)[count - 1]
+    function: Callable[..., PyTree] = (unary, binary, ternary)[count - 1]
     function.__name__ = function.__qualname__ = name
     function.__module__ = __package__  # where pickle finds it
     arguments, printed = example_of(name)

@@ -11,6 +11,7 @@ from ..control.ranks import collectives as prims
 from ..control.ranks.collectives import Groups
 from ..core import ArgumentError, ArgumentValueError, ShapeError
 from ..core.named_axes import MeshAxes
+from ..core.values import AxisName
 from ..errors import CollectiveError
 from ..frontend.checked import checked
 from ..primitives import ops
@@ -27,7 +28,7 @@ varying = lazy_import("functrans.control.ranks.varying")
 @checked
 def all_gather(
     x: Any,
-    axis_name: Any,
+    axis_name: AxisName,
     *,
     axis_index_groups: Sequence[Sequence[int]] | None = None,
     axis: int = 0,
@@ -133,7 +134,7 @@ def _extents(axes: Axes, groups: Groups) -> list[int]:
 @checked
 def psum_scatter(
     x: Any,
-    axis_name: Any,
+    axis_name: AxisName,
     *,
     scatter_dimension: int = 0,
     axis_index_groups: Sequence[Sequence[int]] | None = None,
@@ -176,7 +177,7 @@ def psum_scatter(
 @checked
 def all_to_all(
     x: Any,
-    axis_name: Any,
+    axis_name: AxisName,
     split_axis: int,
     concat_axis: int,
     *,
@@ -225,7 +226,7 @@ def all_to_all(
 
 @checked
 def pswapaxes(
-    x: Any, axis_name: Any, axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+    x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None
 ) -> Any:
     """Exchange the mapped axis with an axis of the operand: `all_to_all` with both axes equal.
 
@@ -242,7 +243,7 @@ def pswapaxes(
 
 
 @checked
-def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
+def ppermute(x: Any, axis_name: AxisName, perm: Any) -> Any:
     """Send values between examples.
 
     Parameters
@@ -285,7 +286,7 @@ def _pairs(perm: Any) -> tuple[tuple[int, int], ...]:
 
 
 @checked
-def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
+def pshuffle(x: Any, axis_name: AxisName, perm: Any) -> Any:
     """Reorder the examples: example `i` gets the value of example ``perm[i]``.
 
     Examples
@@ -307,7 +308,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
 
 
 @checked
-def pvary(x: Any, axis_name: Any) -> Any:
+def pvary(x: Any, axis_name: AxisName) -> Any:
     """The same value, as one that each rank of a mesh has for itself.
 
     `shard_map` does so itself where a value that all ranks have meets one that differs. Write it where the gradient is
@@ -349,7 +350,7 @@ def pvary(x: Any, axis_name: Any) -> Any:
 
 
 @checked
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
     """`pvary`, under the name that it has in JAX since 0.9.
 
     Parameters

@@ -148,7 +148,9 @@ def dot_general(
 
 
 @checked
-def dot(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def dot(
+    lhs: ArrayLike, rhs: ArrayLike, precision: Any = None, preferred_element_type: DTypeLike = None
+) -> Any:
     """The product of vectors and matrices.
 
     Examples

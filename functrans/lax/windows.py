@@ -15,7 +15,7 @@ from ..api.bodies import as_expected
 from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, Aval, ShapeError, Tracer, aval_of
 from ..core.autocast import made
-from ..core.values import ArrayLike, PyTree, Value
+from ..core.values import ArrayLike, PyTree, ShapeLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops, ufuncs
@@ -243,7 +243,7 @@ def reduce(
     return tree_util.tree_unflatten(tree, [finish(v) for v in apply(_spread(begin, values), values)])
 
 
-def _folded(x: Value, init: Any, fold: str, axes: tuple[int, ...]) -> Value:
+def _folded(x: Value, init: ArrayLike, fold: str, axes: tuple[int, ...]) -> Value:
     shape = tuple([n for d, n in enumerate(shape_of(x)) if d not in axes])
     if 0 in [shape_of(x)[d] for d in axes]:
         return ops.broadcast_to(init, shape)
@@ -357,7 +357,7 @@ def reduce_window(
 
 
 def _windows(
-    shape: tuple[int, ...], size: Any, strides: Any, padding: Any, base: Any, dilation: Any
+    shape: tuple[int, ...], size: ShapeLike, strides: Any, padding: Any, base: Any, dilation: Any
 ) -> ops.Windows:
     rank = len(shape)
     name = "lax.reduce_window"

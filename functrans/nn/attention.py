@@ -11,7 +11,7 @@ from .. import lax
 from .. import numpy as fnp
 from ..arrays.arguments import one_of
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, finfo
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, ShapeLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
@@ -35,9 +35,9 @@ def _left_out(dtype: np.dtype) -> Any:
 class _Problem(NamedTuple):
     """The arguments, with all axes: (examples, tokens, heads, features); and what limits the pairs."""
 
-    q: Any
-    k: Any
-    v: Any
+    q: ArrayLike
+    k: ArrayLike
+    v: ArrayLike
     bias: Any
     mask: Any
     band: Band
@@ -200,7 +200,7 @@ def _check_shapes(q: Value, k: Value, v: Value) -> None:
         )
 
 
-def _window(size: Any) -> tuple[int, int] | None:
+def _window(size: ShapeLike) -> tuple[int, int] | None:
     if size is None:
         return None
     sizes = size if isinstance(size, tuple) else (size, size)

@@ -68,7 +68,7 @@ class _Block:
     band: Band
     heads: int
     row: Any
-    limit: Any
+    limit: ArrayLike
     bias: Any
     mask: Any
     i: Any
@@ -151,10 +151,10 @@ class Blocks:
     heads: int
     bias: Any
     mask: Any
-    limit: Any
+    limit: ArrayLike
 
     def block(
-        self, row: ArrayLike, limit: Any, i: ArrayLike, j: ArrayLike, q: ArrayLike, k: ArrayLike
+        self, row: ArrayLike, limit: ArrayLike, i: ArrayLike, j: ArrayLike, q: ArrayLike, k: ArrayLike
     ) -> _Block:
         """The block of rows `q` and `k`, number (`i`, `j`)."""
         return _Block(self.band, self.heads, row, limit, self.bias, self.mask, i, j, q.shape[-2], k.shape[-2])
@@ -173,7 +173,7 @@ class Blocks:
         n = k.shape[1]
 
         def queries(
-            row: ArrayLike, limit: Any, k: IndexEmitter, v: ArrayLike, i: ArrayLike, q: ArrayLike
+            row: ArrayLike, limit: ArrayLike, k: IndexEmitter, v: ArrayLike, i: ArrayLike, q: ArrayLike
         ) -> Any:
             def keys(carry: ArrayLike, x: ArrayLike) -> Any:
                 j, k, v = x
@@ -189,7 +189,7 @@ class Blocks:
             return out / total, lse[..., 0]
 
         def rows(
-            carry: ArrayLike, row: ArrayLike, limit: Any, q: ArrayLike, k: IndexEmitter, v: ArrayLike
+            carry: ArrayLike, row: ArrayLike, limit: ArrayLike, q: ArrayLike, k: IndexEmitter, v: ArrayLike
         ) -> Any:
             of_keys = partial(queries, row, limit, k, v)
             return carry, lax.scan(lambda c, x: (c, of_keys(*x)), None, (fnp.arange(q.shape[0]), q))[1]
@@ -212,7 +212,7 @@ class Blocks:
         n = k.shape[1]
 
         def queries(
-            carry: ArrayLike, row: ArrayLike, limit: Any, k: IndexEmitter, v: ArrayLike, x: ArrayLike
+            carry: ArrayLike, row: ArrayLike, limit: ArrayLike, k: IndexEmitter, v: ArrayLike, x: ArrayLike
         ) -> Any:
             i, q, lse, inner, ct = x
             ct_k, ct_v, ct_bias = carry
@@ -239,7 +239,13 @@ class Blocks:
             return (ct_k, ct_v, ct_bias), ct_q
 
         def rows(
-            ct_bias: Any, row: ArrayLike, limit: Any, q: ArrayLike, k: ArrayLike, v: ArrayLike, *others: Any
+            ct_bias: Any,
+            row: ArrayLike,
+            limit: ArrayLike,
+            q: ArrayLike,
+            k: ArrayLike,
+            v: ArrayLike,
+            *others: Any,
         ) -> Any:
             start = fnp.zeros(k.shape, k.dtype), fnp.zeros(v.shape, v.dtype), ct_bias
             (ct_k, ct_v, ct_bias), ct_q = lax.scan(
@@ -255,7 +261,7 @@ class Blocks:
         """The tangents of the results, for those of `q`, `k`, `v` and the bias."""
         n = primals[1].shape[1]
 
-        def queries(row: ArrayLike, limit: Any, of_keys: Any, x: ArrayLike) -> Any:
+        def queries(row: ArrayLike, limit: ArrayLike, of_keys: Any, x: ArrayLike) -> Any:
             i, q, out, lse, t_q = x
 
             def keys(carry: ArrayLike, x: ArrayLike) -> Any:
@@ -281,7 +287,7 @@ class Blocks:
         def rows(
             carry: ArrayLike,
             row: ArrayLike,
-            limit: Any,
+            limit: ArrayLike,
             q: ArrayLike,
             k: ScalarEmitter,
             v: ArrayLike,
@@ -328,7 +334,7 @@ class BlockedAttention(Function):
         v: ArrayLike,
         bias: Any,
         mask: ArrayLike,
-        limit: Any,
+        limit: ArrayLike,
     ) -> tuple[Any, Any]:
         """The value."""
         return Blocks(band, heads, bias, mask, limit).forward(q, k, v)

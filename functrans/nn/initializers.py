@@ -48,7 +48,9 @@ __all__ = [
 class Initializer(Protocol):
     """What draws an array: ``initializer(key, shape, dtype=None, out_sharding=None)``."""
 
-    def __call__(self, key: Any, shape: ShapeLike, dtype: Any = None, out_sharding: Any = None) -> Any:
+    def __call__(
+        self, key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: Any = None
+    ) -> Any:
         """Draw an array."""
 
 

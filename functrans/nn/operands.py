@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import DtypeError, default_float, is_bfloat16
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, PyTree, Value
 from ..frontend.checked import checked
 from ..frontend.docstrings import with_sections
 from ..numpy.dispatch import array_operand
@@ -75,7 +75,7 @@ def with_weak_numbers(value: Value) -> Value:
     return ops.finish(value) if is_bfloat16(dtype_of(value)) else value
 
 
-def activation(body: Callable[..., Any]) -> Callable[..., Any]:
+def activation(body: Callable[..., PyTree]) -> Callable[..., Any]:
     """A public elementwise function of a real `x`, and perhaps of parameters that broadcast against it.
 
     The sections that all share join its docstring.

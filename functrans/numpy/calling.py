@@ -13,7 +13,7 @@ import numpy as np
 from ..api.vmap import vmap
 from ..arrays.array import Array
 from ..core import INT64, Transformed, canonical, concrete, is_abstract
-from ..core.values import ArrayLike, AxisLike, DTypeLike, ShapeLike, Value
+from ..core.values import ArrayLike, AxisLike, DTypeLike, PyTree, ShapeLike, Value
 from ..errors import ArgumentError, ArgumentValueError, InvalidIndexError, ShapeError
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map
@@ -61,7 +61,7 @@ def _core_sizes(arrays: Sequence[Any], axes: Axes) -> dict[str, int]:
     return sizes
 
 
-def _mapped(function: Callable[..., Any], arrays: list[Any], ranks: list[int]) -> Any:
+def _mapped(function: Callable[..., PyTree], arrays: list[Any], ranks: list[int]) -> Any:
     """Map `function` over all axes before the last `ranks`, which broadcast together.
 
     Axes of extent 1 are not mapped over: they are removed, and restored in the results.
@@ -182,7 +182,7 @@ class _Vectorized(Transformed):
         self._text = signature
         self._axes = None if signature is None else _parsed(signature)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: Any) -> Any:
         """Apply the function to all elements."""
         axes, left_out = self._axes, self._excluded
         taken = [i for i in range(len(args)) if i not in left_out and args[i] is not None]
@@ -239,7 +239,7 @@ def _in_types(outs: ArrayLike, otypes: Any) -> Any:
 
 @implements(np.apply_along_axis)
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: PyTree, **kwargs: Any
 ) -> Array:
     """Apply a function of vectors to all vectors along an axis.
 
@@ -284,7 +284,7 @@ def apply_along_axis(
 
 
 @implements(np.apply_over_axes)
-def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: AxisLike) -> Any:
+def apply_over_axes(func: Callable[..., PyTree], a: ArrayLike, axes: AxisLike) -> Any:
     """Apply ``func(a, axis)`` for one axis after another; axes that it removes are restored with extent 1.
 
     Examples
@@ -325,7 +325,7 @@ def _where_it_holds(c: Value, x: Value) -> Value:
 
 
 @implements(np.piecewise)
-def piecewise(x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args: Any, **kw: Any) -> Value:
+def piecewise(x: ArrayLike, condlist: ArrayLike, funclist: Sequence[Any], *args: PyTree, **kw: Any) -> Value:
     """Evaluate a piecewise-defined function; if several conditions are true, the last one wins.
 
     Parameters
@@ -398,7 +398,7 @@ def _is_one_mask(condlist: ArrayLike, ndim: int) -> bool:
 
 
 @implements(np.choose, method="choose")
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Any:
     """Select each element from the choice that an index numbers.
 
     Parameters
@@ -451,7 +451,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
 @checked
 def fromfunction(
-    function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
+    function: Callable[..., PyTree], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Any:
     """Call a function with the coordinates of the elements of an array: ``function(*indices(shape), **kwargs)``.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..core.values import ArrayLike, AxisLike, DTypeLike
+from ..core.values import ArrayLike, AxisLike, DTypeLike, Param, PyTree
 from ..errors import ArgumentError, ArgumentValueError, ImmutableArrayError
 from ..frontend.arguments import check_function, name_of
 from ..frontend.checked import checked
@@ -45,7 +45,7 @@ class ufunc:
     @checked
     def __init__(
         self,
-        func: Callable[..., Any],
+        func: Callable[..., PyTree],
         /,
         nin: int,
         nout: int,
@@ -67,7 +67,7 @@ class ufunc:
     def __repr__(self) -> str:
         return f"<functrans.numpy.ufunc {self.__name__!r}>"
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: PyTree) -> Any:
         """The function of all elements."""
         if len(args) != self.nin:
             raise ArgumentError(f"{self.__name__}: expected nin={self.nin} arguments, got {len(args)}")
@@ -77,7 +77,7 @@ class ufunc:
             raise ArgumentValueError(f"{self.__name__}: expected nout={self.nout} results, got {count}")
         return out
 
-    def _method(self, method: str, *args: Any, **options: Any) -> Any:
+    def _method(self, method: str, *args: PyTree, **options: Param) -> Any:
         if (self.nin, self.nout) != (2, 1):
             raise ArgumentValueError(
                 f"{self.__name__}.{method}: only functions of two numbers with one result have it, this one has "
@@ -88,12 +88,12 @@ class ufunc:
     @checked
     def reduce(
         self,
-        a: Any,
+        a: ArrayLike,
         axis: AxisLike = 0,
         dtype: DTypeLike = None,
         out: Any = None,
         keepdims: bool = False,
-        initial: Any = None,
+        initial: ArrayLike = None,
         where: Any = None,
     ) -> Any:
         """Combine the elements along an axis, from the first to the last."""
@@ -113,11 +113,11 @@ class ufunc:
         return self._method("reduceat", a, indices, axis, dtype, out)
 
     @checked
-    def outer(self, A: Any, B: Any, /) -> Any:
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Any:
         """The function of all pairs of elements."""
         return self._method("outer", A, B)
 
-    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> NoReturn:
+    def at(self, a: ArrayLike, indices: Any, b: ArrayLike = None, /, *, inplace: bool = True) -> NoReturn:
         """Not available: arrays are immutable."""
         raise ImmutableArrayError(
             f"{self.__name__}.at: arrays are immutable: write x = x.at[i].apply(f), or x.at[i].set(f(x[i], v))"
@@ -125,7 +125,7 @@ class ufunc:
 
 
 @checked
-def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+def frompyfunc(func: Callable[..., PyTree], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
     """Make a `ufunc` of a function of numbers.
 
     Parameters

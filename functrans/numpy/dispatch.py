@@ -20,7 +20,7 @@ from ..core import (
     promote,
     promotes_as_jax,
 )
-from ..core.values import ArrayLike, AxisLike, DTypeLike, Value
+from ..core.values import ArrayLike, AxisLike, DTypeLike, PyTree, Value
 from ..errors import ArgumentValueError, NoRuleError
 from ..frontend.checked import checked
 from ..primitives import ops
@@ -63,7 +63,7 @@ def on_cpu(device: Any, name: str) -> None:
         )
 
 
-def array_operand(x: Any, name: str, position: int = 0) -> Any:
+def array_operand(x: ArrayLike, name: str, position: int = 0) -> Any:
     """Convert `x` to a value that is not weak: an ndarray, NumPy number or tracer."""
     if not isinstance(x, Tracer):
         x = operand(x, name, position)
@@ -111,12 +111,12 @@ def owned(out: ArrayLike, *given: Any) -> Any:
 _SAFE = frozenset((Array, WeakArray, int, float, complex, bool, list, tuple))
 
 
-def _name(func: Callable[..., Any]) -> str:
+def _name(func: Callable[..., PyTree]) -> str:
     module = getattr(func, "__module__", "numpy") or "numpy"
     return f"{module.replace('numpy', 'np', 1)}.{getattr(func, '__name__', func)}"
 
 
-def nearest(func: Callable[..., Any]) -> list[str]:
+def nearest(func: Callable[..., PyTree]) -> list[str]:
     """Names of similar functions that support tracers, most similar first."""
     known = {f.__name__: _name(f) for f in operators.function if callable(f) and not isinstance(f, type)}
     return [known[n] for n in difflib.get_close_matches(func.__name__, known, n=3, cutoff=0.6)]
@@ -146,7 +146,7 @@ _HINTS: dict[Callable[..., Any], str] = {
 }
 
 
-def _missing(func: Callable[..., Any], args: ArrayLike, kwargs: Any) -> NoReturn:
+def _missing(func: Callable[..., PyTree], args: ArrayLike, kwargs: Any) -> NoReturn:
     traced = next((x for x in _flat((args, kwargs)) if isinstance(x, Tracer)), None)
     what = "a traced value" if traced is None else f"a traced value of type {traced.aval}"
     if isinstance(func, np.ufunc):

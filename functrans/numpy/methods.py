@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import errors
 from ..core import CPU, because, canonical, is_abstract, operators
-from ..core.values import ArrayLike, DTypeLike, Value
+from ..core.values import ArrayLike, DTypeLike, PyTree, Value
 from ..primitives import ops
 from ..primitives.operands import finish
 from . import linalg
@@ -60,7 +60,7 @@ def _tolist(x: ArrayLike) -> Any:
 
 
 def _needs_numbers(name: str, cure: str) -> Callable[..., NoReturn]:
-    def method(x: ArrayLike, *args: Any, **kwargs: Any) -> NoReturn:
+    def method(x: ArrayLike, *args: PyTree, **kwargs: Any) -> NoReturn:
         raise errors.TracerArrayConversionError(
             f"x.{name}(...) of a traced value of type {x.aval} (traced by {x.describe()}): a traced value has no "
             f"memory. {cure}"
@@ -109,7 +109,7 @@ def _contains(x: ArrayLike, value: ArrayLike) -> bool:
 
 
 def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
-    def method(x: Value, *args: Any, **kwargs: Any) -> NoReturn:
+    def method(x: Value, *args: PyTree, **kwargs: Any) -> NoReturn:
         raise errors.ImmutableArrayError(
             f"x.{name}(...): a traced value cannot be changed in place. {instead}"
         )

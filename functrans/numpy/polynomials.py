@@ -189,7 +189,7 @@ def polyval(p: ArrayLike, x: ArrayLike) -> Any:
     point = finish(array_operand(x, "polyval", 1))
     if not shape_of(weights):
         raise ShapeError("polyval: coefficients must have an axis, got a number")
-    total: Any = zeros_like(point)
+    total: ArrayLike = zeros_like(point)
     for c in finish(weights):
         total = total * point + c
     return total
@@ -268,7 +268,7 @@ def poly(seq_of_zeros: Any) -> Any:
     >>> fnp.poly([1.0, 2.0])
     Array([ 1., -3.,  2.])
     """
-    z: Any = finish(array_operand(seq_of_zeros, "poly"))
+    z: ArrayLike = finish(array_operand(seq_of_zeros, "poly"))
     shape = shape_of(z)
     if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
         z = _eigenvalues(z)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, Tracer, aval_of, operators
-from ..core.values import ArrayLike, AxisLike, DTypeLike, Value
+from ..core.values import ArrayLike, AxisLike, DTypeLike, Param, Value
 from ..primitives import ops
 from ..primitives.ops import finish, many_axes, matmul, matvec, one_axis, operand, refuse_out, vecdot, vecmat
 from ..primitives.structure.linear import shape_of
@@ -42,7 +42,7 @@ def _check_summed(name: str, x: Value, y: Value, d: int, e: int) -> None:
 
 
 @implements(np.dot, method="dot")
-def dot(a: ArrayLike, b: ArrayLike, out: None = None, *, preferred_element_type: Any = None) -> Array:
+def dot(a: ArrayLike, b: ArrayLike, out: None = None, *, preferred_element_type: DTypeLike = None) -> Array:
     """Sum the product over the last axis of `a` and the second-to-last of `b` (the only one, if `b` is a vector).
 
     Parameters
@@ -185,7 +185,7 @@ def _without_numbers(x: Value) -> np.ndarray:
 
 @implements(np.einsum)
 def einsum(
-    *operands: ArrayLike, out: None = None, dtype: DTypeLike = None, optimize: Any = True, **options: Any
+    *operands: ArrayLike, out: None = None, dtype: DTypeLike = None, optimize: Any = True, **options: Param
 ) -> Any:
     """Sums of products in Einstein's convention.
 

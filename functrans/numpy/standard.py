@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays.arguments import Device, Like, Order
 from ..arrays.array import wrap
 from ..core import ArgumentError, Tracer, concrete, finfo
-from ..core.values import ArrayLike, DTypeLike
+from ..core.values import ArrayLike, DTypeLike, PyTree
 from ..frontend.checked import checked
 from ..primitives.ops import dtype_of, operand
 from .creation.filled import asarray
@@ -138,7 +138,7 @@ def fromfile(
 
 
 @checked
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+def load(file: Any, *args: PyTree, **kwargs: Any) -> Any:
     """Read an array from a file that `save` wrote; see `numpy.load`. Files of several arrays stay NumPy's.
 
     Examples

@@ -26,7 +26,7 @@ from ..core import (
 from ..core.low_precision import finfo as core_finfo
 from ..core.low_precision import low_dtype
 from ..core.trace import WEAK_KEYS
-from ..core.values import ArrayLike, DTypeLike
+from ..core.values import ArrayLike, DTypeLike, Index
 from ..frontend.checked import checked
 from ..frontend.structs import described
 from ..primitives.ops import common_dtype, key_of, operand
@@ -51,11 +51,11 @@ class ScalarType(type):
 
     dtype: np.dtype
 
-    def __call__(cls, x: Any = 0, /) -> Any:
+    def __call__(cls, x: ArrayLike = 0, /) -> Any:
         """The numbers of `x`, an array or a traced value, cast to the dtype."""
         return asarray(cls.dtype.type(x) if isinstance(x, str | bytes) else x, cls.dtype)
 
-    def __eq__(cls, other: Any) -> Any:
+    def __eq__(cls, other: ArrayLike) -> Any:
         return cls is other or cls.dtype.type == other
 
     def __hash__(cls) -> int:
@@ -316,7 +316,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     return bool(np.isdtype(dtype, tuple([k for k in kinds if not names_bfloat16(k)])))
 
 
-def _item(x: ArrayLike, *index: Any) -> Any:
+def _item(x: ArrayLike, *index: Index) -> Any:
     """``t.item()``: the Python number, if it is known."""
     if index:
         return x[index if len(index) > 1 else index[0]].item()

@@ -11,7 +11,7 @@ import numpy as np
 from .. import errors
 from ..core import Primitive, because, canonical, concrete, dtype_kind, is_abstract, operators
 from ..core.autocast import autocasting
-from ..core.values import ArrayLike, AxisLike, DTypeLike, Value
+from ..core.values import ArrayLike, AxisLike, DTypeLike, Param, PyTree, Value
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, operand, reduced_axes, refuse_out, shape_of
 from ..runtime.module_getattr import lazy_import
@@ -75,7 +75,7 @@ _IN_PLACE: dict[np.ufunc, str] = {
 
 
 def _ufunc_method(
-    function: Callable[..., Any], ufunc: np.ufunc, method: str, *args: Any, **options: Any
+    function: Callable[..., PyTree], ufunc: np.ufunc, method: str, *args: PyTree, **options: Param
 ) -> Value:
     name = f"np.{ufunc.__name__}.{method}"
     if method == "at":
@@ -89,7 +89,7 @@ def _ufunc_method(
 
 
 def _outer(
-    function: Callable[..., Any], ufunc: np.ufunc, name: str, a: Value, b: Value, **options: Any
+    function: Callable[..., PyTree], ufunc: np.ufunc, name: str, a: Value, b: Value, **options: Param
 ) -> Value:
     x, y = array_operand(a, name), array_operand(b, name, 1)
     return function(ops.reshape_p.bind(x, shape=shape_of(x) + (1,) * len(shape_of(y))), y, **options)
@@ -99,7 +99,7 @@ def _outer(
 
 
 def _reduce(
-    function: Callable[..., Any],
+    function: Callable[..., PyTree],
     ufunc: np.ufunc,
     name: str,
     array: Value,
@@ -107,7 +107,7 @@ def _reduce(
     dtype: DTypeLike = None,
     out: ArrayLike = None,
     keepdims: bool = False,
-    initial: Any = NO_VALUE,
+    initial: ArrayLike = NO_VALUE,
     where: Any = True,
 ) -> Value:
     refuse_out(name, out)
@@ -148,7 +148,7 @@ def _masked(x: Value, where: Any, ufunc: np.ufunc, name: str) -> Value:
     return ops.select_p.bind(ops.broadcast_to(mask, shape_of(x)), x, dtype_of(x).type(ufunc.identity))
 
 
-def _folded(function: Callable[..., Any], ufunc: np.ufunc, name: str, x: Value, initial: Value) -> Any:
+def _folded(function: Callable[..., PyTree], ufunc: np.ufunc, name: str, x: Value, initial: Value) -> Any:
     """Combine the rows of `x`."""
     n = shape_of(x)[0]
     total = given(initial, None)
@@ -181,7 +181,7 @@ def _rows(x: Value, name: str) -> list[Any]:
     return [ops.element_along(x, 0, i) for i in range(shape[0])]
 
 
-def _halved(function: Callable[..., Any], x: Value) -> Any:
+def _halved(function: Callable[..., PyTree], x: Value) -> Any:
     """Combine neighbours, which leaves about half as many rows."""
     shape = shape_of(x)
     half = shape[0] // 2
@@ -197,7 +197,7 @@ def _halved(function: Callable[..., Any], x: Value) -> Any:
 
 
 def _accumulate(
-    function: Callable[..., Any],
+    function: Callable[..., PyTree],
     ufunc: np.ufunc,
     name: str,
     array: Value,
@@ -222,7 +222,7 @@ def _accumulate(
     return finish(ops.move_axis(rows_out, 0, d))
 
 
-def _scanned(function: Callable[..., Any], x: Value) -> Value:
+def _scanned(function: Callable[..., PyTree], x: Value) -> Value:
     """Cumulative folds in log(n) steps: combine each row with the one `step` before it, and double `step`."""
     shape = shape_of(x)
     n, step = shape[0], 1
@@ -236,7 +236,7 @@ def _scanned(function: Callable[..., Any], x: Value) -> Value:
     return x
 
 
-def _written_out(function: Callable[..., Any], x: Value, name: str) -> Value:
+def _written_out(function: Callable[..., PyTree], x: Value, name: str) -> Value:
     rows = _rows(x, name)
     if not rows:
         return x
@@ -250,7 +250,7 @@ def _written_out(function: Callable[..., Any], x: Value, name: str) -> Value:
 
 
 def _reduceat(
-    function: Callable[..., Any],
+    function: Callable[..., PyTree],
     ufunc: np.ufunc,
     name: str,
     array: Value,
@@ -291,7 +291,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 
 def ufunc_method(
-    method: str, function: Callable[..., Any], ufunc: Any, name: str, *args: Any, **options: Any
+    method: str, function: Callable[..., PyTree], ufunc: Any, name: str, *args: PyTree, **options: Param
 ) -> Any:
     """A method of any ufunc: of NumPy, or with its attributes."""
     return _METHODS[method](function, ufunc, name, *args, **options)

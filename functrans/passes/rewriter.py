@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Atom, Eqn, Literal, Primitive, Source, Var
+from ..core.values import Param
 from .toolkit import new_equation
 
 
@@ -91,7 +92,7 @@ class Rewriter:
         for v in eqn.outvars:
             self.producer[v] = eqn
 
-    def new(self, prim: Primitive, *args: Atom, **params: Any) -> Var:
+    def new(self, prim: Primitive, *args: Atom, **params: Param) -> Var:
         """Append an equation, and return its result."""
         eqn = new_equation(prim, args, params, self.source)
         self.emit(eqn)

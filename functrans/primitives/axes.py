@@ -13,7 +13,7 @@ import numpy as np
 from .. import errors
 from ..arrays.protocols import is_sequence
 from ..core import KEY, Aval, Tracer, dtype_kind, is_abstract, refused_keys
-from ..core.values import AxisLike, ShapeLike
+from ..core.values import ArrayLike, AxisLike, ShapeLike
 
 
 def one_axis(axis: AxisLike, ndim: int, name: str) -> int:
@@ -63,7 +63,7 @@ def reduced_axes(axes: AxisLike, ndim: int, name: str) -> tuple[int, ...]:
     return axes_or_all(axes, ndim, name)
 
 
-def _listed(value: Any, where: str) -> Sequence[Any]:
+def _listed(value: ArrayLike, where: str) -> Sequence[Any]:
     """Return the elements of a sequence; a single integer counts as a sequence of one."""
     if type(value) is tuple or type(value) is list:
         return value

@@ -30,7 +30,7 @@ from ..core import (
     Zero,
     current_trace,
 )
-from ..core.values import Value
+from ..core.values import ArrayLike, Param, Params, Tangent, Value
 from ..errors import NoRuleError
 from ..passes.rewriter import Hole, Yields
 from .axes import broadcast_shapes, same_dtype
@@ -62,7 +62,7 @@ def elementwise(
     weak: bool = True,
     moves_data: bool = False,
     tests_equality: bool = False,
-    simplify: Callable[..., Any] | None = None,
+    simplify: Rule | None = None,
     commutes: bool = False,
 ) -> Primitive:
     """An elementwise primitive over operands of one dtype that broadcast together.
@@ -131,7 +131,7 @@ def elementwise(
 _MOST_OPERANDS = 3
 
 
-def literal(value: float, like: Any) -> Any:
+def literal(value: float, like: ArrayLike) -> Any:
     """Return `value` in the dtype of `like`, so that a rule can combine the two."""
     dtype = dtype_of(like)
     # NumPy combines arrays with a Python float faster than with NumPy's scalars.
@@ -141,7 +141,7 @@ def literal(value: float, like: Any) -> Any:
 def _elementwise_abstract(
     name: str, kinds: str, out: Callable[[np.dtype], np.dtype] | None, weak: bool
 ) -> Rule:
-    def abstract(*avals: Aval, **params: Any) -> Aval:
+    def abstract(*avals: Aval, **params: Param) -> Aval:
         first = avals[0]
         dtype = first.dtype
         if out is None and dtype.kind in kinds:
@@ -165,7 +165,7 @@ def _elementwise_abstract(
 
 
 def _product(factor: Rule) -> Rule:
-    def term(t: Value, ans: Value, *operands: Value, **params: Any) -> Value:
+    def term(t: Value, ans: Value, *operands: Value, **params: Param) -> Value:
         return mul_p.bind(t, factor(ans, *operands, **params))
 
     return term
@@ -174,7 +174,7 @@ def _product(factor: Rule) -> Rule:
 def _unary_jvp(this: list[Primitive], terms: Sequence[Rule | None]) -> Rule:
     (term,) = terms
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Param) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         ans = current_trace.get().process(this[0], (x,), params)
         if term is None or type(t) is Zero:
@@ -187,7 +187,7 @@ def _unary_jvp(this: list[Primitive], terms: Sequence[Rule | None]) -> Rule:
 def _binary_jvp(this: list[Primitive], terms: Sequence[Rule | None]) -> Rule:
     first, second = terms
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Any]:
         (x, y), (s, t) = primals, tangents
         ans = current_trace.get().process(this[0], (x, y), params)
         total = None
@@ -204,7 +204,7 @@ def _binary_jvp(this: list[Primitive], terms: Sequence[Rule | None]) -> Rule:
 
 
 def _sum_of_terms(this: list[Primitive], terms: Sequence[Rule | None]) -> Rule:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Tangent], **params: Param) -> tuple[Any, Any]:
         ans = this[0].bind(*primals, **params)
         total = None
         for term, t in zip(terms, tangents):
@@ -217,8 +217,8 @@ def _sum_of_terms(this: list[Primitive], terms: Sequence[Rule | None]) -> Rule:
 
 
 def _elementwise_transpose(transposes: Sequence[Rule | None]) -> Rule:
-    def transpose(ct: Any, *args: Any, **params: Any) -> list[Any]:
-        cts: list[Any] = [None] * len(args)
+    def transpose(ct: Any, *args: Any, **params: Param) -> list[Any]:
+        cts: list[Tangent] = [None] * len(args)
         for i, a in enumerate(args):
             if type(a) is Linear:
                 rule = transposes[i]
@@ -246,7 +246,7 @@ def _short_transpose(first: Rule, general: Rule) -> Rule:
 # --- the product, which all derivatives are made with ------------------------------------------------------
 
 
-def of_product(prim: Primitive, out: Any, operands: Sequence[Any], params: dict[str, Any]) -> Iterator[Any]:
+def of_product(prim: Primitive, out: Any, operands: Sequence[Any], params: Params) -> Iterator[Any]:
     """Taylor coefficients of an operation that is linear in each of two operands: Cauchy's product."""
     x, y = operands
     for k in count(1):

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import FLOAT64, Aval, Indexed, Primitive, quietly
 from ..core.kernel import IndexEmitter, ScalarEmitter
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, Index, Value
 from ..runtime.libraries import scipy
 from .elementwise.arithmetic import div_p, lt_p, mul_p, select_p, sub_p
 from .elementwise.exp_log import exp_p, sqrt_p
@@ -67,7 +67,7 @@ def _threefry_kernel(k: ScalarEmitter, key: Any, counter: Any) -> Any:
 threefry_p = elementwise("threefry2x32", _threefry, kernel=_threefry_kernel, kinds="u")
 
 
-def _counter_kernel(k: IndexEmitter, index: Any, *, out: Aval, shape: tuple[int, ...]) -> Any:
+def _counter_kernel(k: IndexEmitter, index: Index, *, out: Aval, shape: tuple[int, ...]) -> Any:
     place: Any = None
     for i, n in zip(index, shape):
         place = i if place is None else place * n + i

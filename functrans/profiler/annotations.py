@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core import ArgumentError
+from ..core.values import Param, PyTree
 from ..errors.source import user_source
 from ..frontend.arguments import path_of
 from ..runtime.context import F
@@ -80,7 +81,7 @@ class TraceAnnotation:
     ...     data = list(range(10))
     """
 
-    def __init__(self, name: str, **kwargs: Any):
+    def __init__(self, name: str, **kwargs: PyTree):
         if not isinstance(name, str):
             raise ArgumentError(f"TraceAnnotation: name must be a str, got {type(name).__name__}")
         self.name = " ".join([name, *(f"{k}={v}" for k, v in kwargs.items())])
@@ -96,7 +97,9 @@ class TraceAnnotation:
             recorder.thread().note(self.name, user_source(), start, now())
 
 
-def annotate_function(func: F | None = None, name: str | None = None, **kwargs: Any) -> F | Callable[[F], F]:
+def annotate_function(
+    func: F | None = None, name: str | None = None, **kwargs: PyTree
+) -> F | Callable[[F], F]:
     """A function whose calls have a name in the traces of profiles; `jax.profiler.annotate_function` in JAX.
 
     Parameters
@@ -128,7 +131,7 @@ def annotate_function(func: F | None = None, name: str | None = None, **kwargs: 
     title = getattr(func, "__qualname__", type(func).__qualname__) if name is None else name
 
     @functools.wraps(func)
-    def annotated(*args: Any, **options: Any) -> Any:
+    def annotated(*args: PyTree, **options: Param) -> Any:
         with TraceAnnotation(title, **kwargs):
             return func(*args, **options)
 

@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 from ..core.trace import EvalTrace
+from ..core.values import Params
 from ..lowering.run.timing import thread_times
 from ..runtime.unusual import unusual
 from .recorder import Recorder, now
@@ -53,12 +54,12 @@ class Operations:
         EvalTrace.process = _plain  # type: ignore[method-assign]
 
     def _method(self) -> Any:
-        def process(trace: EvalTrace, prim: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        def process(trace: EvalTrace, prim: Any, args: tuple[Any, ...], params: Params) -> Any:
             return self.timed(trace, prim, args, params)
 
         return process
 
-    def timed(self, trace: EvalTrace, prim: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def timed(self, trace: EvalTrace, prim: Any, args: tuple[Any, ...], params: Params) -> Any:
         """Instead of `EvalTrace.process`."""
         thread = self.recorder.thread()
         kind = "sampled" if self.since else "eager"

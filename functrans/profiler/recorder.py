@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import Source, user_source
+from ..core.values import PyTree
 from ..errors.source import is_internal, replayed
 from ..lowering.run.timing import thread_slot, thread_times
 
@@ -135,7 +136,7 @@ class Recorder:
         """See `runtime.unusual.Listener`."""
         self.counters[counters] = None
 
-    def run(self, kind: str | Callable[[Any], str], f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    def run(self, kind: str | Callable[[Any], str], f: Callable[..., PyTree], args: tuple[Any, ...]) -> Any:
         """See `runtime.unusual.Listener`."""
         thread, source = self.thread(), user_source()
         outer, thread.inside = thread.inside, 0
@@ -152,7 +153,7 @@ class Recorder:
             thread.add(name, source, start, end, kernels)
             thread.inside, thread.kernels = outer + end - start, outer_kernels + kernels
 
-    def host(self, equation: Any, number: int | None, f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    def host(self, equation: Any, number: int | None, f: Callable[..., PyTree], args: tuple[Any, ...]) -> Any:
         """See `runtime.unusual.Listener`."""
         thread = self.thread()
         outer, thread.inside = thread.inside, 0

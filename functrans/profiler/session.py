@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any
 
 from ..core import ArgumentError, ArgumentValueError, user_source
+from ..core.values import PyTree
 from ..errors import ProfileError
 from ..runtime.config import set_timed
 from ..runtime.context import F, new_rlock
@@ -69,7 +70,7 @@ class Profile:
         self._home = self._home or getattr(getattr(f, "__code__", None), "co_filename", "")
 
         @functools.wraps(f)
-        def profiled(*args: Any, **kwargs: Any) -> Any:
+        def profiled(*args: PyTree, **kwargs: PyTree) -> Any:
             self._start()
             try:
                 return f(*args, **kwargs)

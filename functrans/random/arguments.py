@@ -23,7 +23,7 @@ from ..core import (
     is_low,
     narrowed,
 )
-from ..core.values import ArrayLike, ShapeLike, Value
+from ..core.values import ArrayLike, DTypeLike, Param, PyTree, ShapeLike, Value
 from ..errors import ArgumentError, ArgumentValueError, DtypeError, FunctransError, ShapeError
 from ..primitives import ops
 from ..primitives.ops import finish, operand, positive_shape
@@ -40,7 +40,7 @@ def compiled(body: Any, draws_low: bool = False) -> Any:
     run = jit(body, static_argnames=_static_names(body))
 
     @wraps(body)
-    def in_float32(*args: Any, dtype: np.dtype, **kwargs: Any) -> Value:
+    def in_float32(*args: PyTree, dtype: np.dtype, **kwargs: Any) -> Value:
         return cast(body(*args, dtype=FLOAT32, **kwargs), dtype)
 
     run_in_float32 = jit(in_float32, static_argnames=_static_names(body))
@@ -161,7 +161,7 @@ class DtypeOf:
     kinds: str
     default: np.dtype
 
-    def __call__(self, dtype: Any, name: str) -> np.dtype:
+    def __call__(self, dtype: DTypeLike, name: str) -> np.dtype:
         """The dtype that the user chose for the function `name`."""
         if dtype is None:
             return narrowed(self.default)
@@ -188,7 +188,7 @@ def shape_of_result(shape: ShapeLike, name: str) -> tuple[int, ...]:
     return positive_shape(shape, f"random.{name}")
 
 
-def shape_with(shape: ShapeLike, name: str, **parameters: Any) -> tuple[int, ...]:
+def shape_with(shape: ShapeLike, name: str, **parameters: Param) -> tuple[int, ...]:
     """The shape that the user gave, or else that of the parameters, which must broadcast to it.
 
     Raises

@@ -96,7 +96,7 @@ def permutation(
 # --- choice -----------------------------------------------------------------------------------------------------
 
 
-def _places(word: Any, p: ArrayLike, n: int, draws: tuple[int, ...], replace: bool, mode: str) -> Value:
+def _places(word: ArrayLike, p: ArrayLike, n: int, draws: tuple[int, ...], replace: bool, mode: str) -> Value:
     """Indices drawn with probabilities `p`."""
     dtype = aval_of(p).dtype
     p = cast(p, dtype)
@@ -126,7 +126,7 @@ def _choice(
     return fnp.reshape(chosen, (*rest[:axis], *shape, *rest[axis + 1 :]))
 
 
-def _below(word: Any, n: int, shape: tuple[int, ...]) -> Value:
+def _below(word: ArrayLike, n: int, shape: tuple[int, ...]) -> Value:
     dtype = narrowed(INT64)
     return integers(word, dtype.type(0), dtype.type(n), shape, dtype)
 
@@ -193,7 +193,7 @@ def choice(
     return _choice(key, elements, p, n=n, shape=draws, axis=axis, replace=replace, mode=mode)
 
 
-def _weights(p: Any, n: int) -> Any:
+def _weights(p: ArrayLike, n: int) -> Any:
     value = parameter(p, "choice", "p", low=0.0)
     aval = aval_of(value)
     if aval.shape != (n,):

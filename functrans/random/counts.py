@@ -34,7 +34,7 @@ __all__ = ["binomial", "multinomial", "poisson"]
 # --- Poisson ----------------------------------------------------------------------------------------------------
 
 
-def _poisson_by_products(word: Any, rate: Value, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+def _poisson_by_products(word: ArrayLike, rate: Value, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     """How many uniform numbers to multiply for a product below ``exp(-rate)`` (D. E. Knuth)."""
 
     def step(state: Any) -> Any:
@@ -49,7 +49,7 @@ def _poisson_by_products(word: Any, rate: Value, shape: tuple[int, ...], dtype: 
 
 
 def _poisson_by_rejection(
-    word: Any, rate: Value, unused: Any, shape: tuple[int, ...], dtype: np.dtype
+    word: ArrayLike, rate: Value, unused: Any, shape: tuple[int, ...], dtype: np.dtype
 ) -> Value:
     """W. Hörmann's transformed rejection (PTRS, 1993).
 
@@ -82,7 +82,7 @@ def _poisson_by_rejection(
 @sampler(
     Real("lam", "The mean, not negative. It is rounded to float32, as in JAX.", low=0.0), dtype=integer_dtype
 )
-def poisson(word: Any, lam: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def poisson(word: ArrayLike, lam: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw Poisson counts.
 
     Examples
@@ -114,7 +114,7 @@ def _stirling_error(k: ArrayLike, dtype: np.dtype) -> Any:
     return fnp.where(k <= 9, fnp.take(np.array(_STIRLING, dtype), place), series)
 
 
-def _binomial_by_gaps(word: Any, n: ArrayLike, p: ArrayLike, shape: tuple[int, ...]) -> Value:
+def _binomial_by_gaps(word: ArrayLike, n: ArrayLike, p: ArrayLike, shape: tuple[int, ...]) -> Value:
     """The number of geometric gaps that fit into `n` trials."""
     dtype = aval_of(p).dtype
     failure = fnp.log1p(-p)
@@ -130,7 +130,9 @@ def _binomial_by_gaps(word: Any, n: ArrayLike, p: ArrayLike, shape: tuple[int, .
     return gaps - 1
 
 
-def _binomial_by_rejection(word: Any, n: ArrayLike, p: ArrayLike, unused: Any, shape: tuple[int, ...]) -> Any:
+def _binomial_by_rejection(
+    word: ArrayLike, n: ArrayLike, p: ArrayLike, unused: Any, shape: tuple[int, ...]
+) -> Any:
     """W. Hörmann's transformed rejection (BTRS, 1993), with the same treatment of unused numbers."""
     dtype = aval_of(p).dtype
     deviation = fnp.sqrt(n * p * (1 - p))
@@ -167,7 +169,9 @@ def _binomial_by_rejection(word: Any, n: ArrayLike, p: ArrayLike, unused: Any, s
     return lax.while_loop(lambda state: fnp.any(~state[1]), step, first)[0]
 
 
-def binomial_of(word: Any, n: ArrayLike, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+def binomial_of(
+    word: ArrayLike, n: ArrayLike, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype
+) -> Value:
     """Binomial counts as floats; NaN for parameters that are NaN or negative, infinity for infinitely many trials."""
     kind = aval_of(p).dtype
     n, p = spread(n, shape, kind), spread(p, shape, kind)
@@ -196,7 +200,7 @@ def binomial_of(word: Any, n: ArrayLike, p: ArrayLike, shape: tuple[int, ...], d
     Real("p", "The probability of success, in ``[0, 1]``.", low=0.0, high=1.0, computes=True),
     sharded=False,
 )
-def binomial(word: Any, n: ArrayLike, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def binomial(word: ArrayLike, n: ArrayLike, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw how many of `n` trials succeed; floats by default, as in JAX.
 
     Examples

@@ -38,7 +38,7 @@ __all__ = [
 # --- gamma ------------------------------------------------------------------------------------------------------
 
 
-def _accepted(word: Any, d: ArrayLike, dtype: np.dtype) -> Any:
+def _accepted(word: ArrayLike, d: ArrayLike, dtype: np.dtype) -> Any:
     """The cube ``v**3`` of G. Marsaglia's and W. W. Tsang's method (2000), for shape ``d + 1 / 3``."""
     scale = dtype.type(1 / 3) / fnp.sqrt(d)
     one = dtype.type(1)
@@ -61,7 +61,7 @@ def _accepted(word: Any, d: ArrayLike, dtype: np.dtype) -> Any:
     return lax.while_loop(rejected, draw, (word, dtype.type(0), one, dtype.type(2)))[2]
 
 
-def _one_gamma(word: Any, a: Value, dtype: np.dtype, log: bool) -> Value:
+def _one_gamma(word: ArrayLike, a: Value, dtype: np.dtype, log: bool) -> Value:
     boosted = a < 1
     d = fnp.where(boosted, a + dtype.type(1), a) - dtype.type(1 / 3)
     word, own = stream.children(word)
@@ -75,7 +75,7 @@ def _one_gamma(word: Any, a: Value, dtype: np.dtype, log: bool) -> Value:
     return d * cube * fnp.where(boosted, fnp.power(u, dtype.type(1) / a), dtype.type(1))
 
 
-def gamma_of(word: Any, a: Value, shape: tuple[int, ...], dtype: np.dtype, log: bool = False) -> Any:
+def gamma_of(word: ArrayLike, a: Value, shape: tuple[int, ...], dtype: np.dtype, log: bool = False) -> Any:
     """Samples of the gamma distribution, or their logarithms, with derivatives in the parameter.
 
     With several keys, the first axis of the shape is theirs: one loop draws from all, as it takes long to compile.
@@ -93,7 +93,7 @@ def gamma_of(word: Any, a: Value, shape: tuple[int, ...], dtype: np.dtype, log: 
 
 
 @sampler(Real("a", "Positive. It has derivatives.", low=0.0))
-def gamma(word: Any, a: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def gamma(word: ArrayLike, a: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw gamma numbers of shape `a` and scale 1.
 
     Notes
@@ -115,7 +115,7 @@ def gamma(word: Any, a: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> A
 
 
 @sampler(Real("a", "Positive. It has derivatives, as that of `gamma`.", low=0.0))
-def loggamma(word: Any, a: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def loggamma(word: ArrayLike, a: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw logarithms of gamma numbers, which do not underflow where `a` is small.
 
     Examples
@@ -131,7 +131,7 @@ def loggamma(word: Any, a: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -
 
 
 @sampler(Real("a, b", "Positive. They have derivatives, through two gamma numbers (see `gamma`).", low=0.0))
-def beta(word: Any, a: ArrayLike, b: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def beta(word: ArrayLike, a: ArrayLike, b: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw beta numbers.
 
     Examples
@@ -199,7 +199,7 @@ _DEGREES = Real(
 
 
 @sampler(_DEGREES)
-def chisquare(word: Any, df: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def chisquare(word: ArrayLike, df: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw chi-square numbers.
 
     Examples
@@ -213,7 +213,7 @@ def chisquare(word: Any, df: ArrayLike, shape: tuple[int, ...], dtype: np.dtype)
 
 
 @sampler(_DEGREES)
-def t(word: Any, df: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def t(word: ArrayLike, df: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers of Student's t distribution.
 
     Examples
@@ -234,7 +234,7 @@ def t(word: Any, df: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         above=0.0,
     )
 )
-def f(word: Any, dfnum: ArrayLike, dfden: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def f(word: ArrayLike, dfnum: ArrayLike, dfden: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers of the F distribution.
 
     Examples
@@ -254,7 +254,7 @@ def f(word: Any, dfnum: ArrayLike, dfden: ArrayLike, shape: tuple[int, ...], dty
 
 
 @sampler(Real("mean", "Positive. It has derivatives.", above=0.0))
-def wald(word: Any, mean: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def wald(word: ArrayLike, mean: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers of Wald's (the inverse Gaussian) distribution of scale 1.
 
     Notes
@@ -278,7 +278,7 @@ def wald(word: Any, mean: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) ->
     return random_ops.wald_sample_p.bind(mean, unwrap(fnp.where(u <= m / (m + x), x, m**2 / x)))
 
 
-def _generalized_normal_of(word: Any, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+def _generalized_normal_of(word: ArrayLike, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     first, second = stream.children(word)
     inverse = dtype.type(1) / cast(p, dtype)
     size = gamma_of(first, inverse, shape, dtype)
@@ -286,7 +286,7 @@ def _generalized_normal_of(word: Any, p: ArrayLike, shape: tuple[int, ...], dtyp
 
 
 @sampler(Real("p", "Positive. It has derivatives.", above=0.0), shape=())
-def generalized_normal(word: Any, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def generalized_normal(word: ArrayLike, p: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers of density proportional to ``exp(-abs(x)**p)``.
 
     Examples

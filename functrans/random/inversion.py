@@ -57,7 +57,7 @@ def gumbel_of(word: Any, shape: tuple[int, ...], dtype: np.dtype, mode: str = "l
     return -fnp.log(-fnp.log1p(-x))
 
 
-def _fine_gumbel(word: Any, shape: tuple[int, ...]) -> Any:
+def _fine_gumbel(word: ArrayLike, shape: tuple[int, ...]) -> Any:
     """float32 numbers from 64 bits each, which are read as a fixed-point number or its distance from 1."""
     unsigned = np.dtype(np.uint32)
     high, low = stream.bits(word, (2, *shape), unsigned)
@@ -70,7 +70,7 @@ def _fine_gumbel(word: Any, shape: tuple[int, ...]) -> Any:
     return fnp.where(flip, -fnp.log(-fnp.log1p(-x)), -fnp.log(-fnp.log(x)))
 
 
-def _from_fixed_point(high: Any, low: Any) -> Any:
+def _from_fixed_point(high: ArrayLike, low: ArrayLike) -> Any:
     """``(high + low / 2**32) / 2**32`` as float32, rounded towards zero."""
     number = (fnp.astype(high, np.uint64) << np.uint64(32)) | fnp.astype(low, np.uint64)
     kept = fnp.bitwise_count(_below_highest_bit(number))

@@ -96,7 +96,7 @@ def truncated_normal(
 
 
 @sampler(Real("sigma", "The standard deviation of the logarithm. It has derivatives.", default=1.0))
-def lognormal(word: Any, sigma: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def lognormal(word: ArrayLike, sigma: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw numbers whose logarithm is normal, of mean 0.
 
     Examples
@@ -108,12 +108,12 @@ def lognormal(word: Any, sigma: ArrayLike, shape: tuple[int, ...], dtype: np.dty
     return fnp.exp(stream.normal(word, shape, dtype) * cast(sigma, dtype))
 
 
-def _lengths(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+def _lengths(word: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Value:
     return fnp.sqrt(fnp.sum(stream.normal(word, (*shape, 3), dtype) ** 2, axis=-1))
 
 
 @sampler()
-def maxwell(word: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def maxwell(word: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Draw Maxwell numbers: lengths of three-dimensional standard normal vectors.
 
     Examples

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core import aval_of, is_float
 from ..core.jax_dtypes import default_float
-from ..core.values import ShapeLike, Value
+from ..core.values import PyTree, ShapeLike, Value
 from ..frontend.checked import checked
 from ..frontend.docstrings import with_sections
 from .arguments import (
@@ -97,7 +97,7 @@ def sampler(
         from_key.__name__ = from_key.__qualname__ = f"_{name}"
         run = compiled(from_key)
 
-        def draw(key: Value, *arguments: Any, out_sharding: None = None) -> Value:
+        def draw(key: Value, *arguments: PyTree, out_sharding: None = None) -> Value:
             *values, shape, to = arguments
             key, to = one_key(key, name), dtype(to, name)
             values = [real.operand(x, name, argument) for x, (argument, real) in zip(values, kinds.items())]

@@ -26,7 +26,7 @@ def children(word: ArrayLike, n: int = 2) -> list[Value]:
     return [random_ops.threefry_p.bind(word, np.uint64(i)) for i in range(n)]
 
 
-def fold(word: Any, data: Value) -> Value:
+def fold(word: ArrayLike, data: Value) -> Value:
     """A new key from a key and the lower 32 bits of an integer."""
     low = ops.convert_element_type_p.bind(data, dtype=U32)
     return random_ops.threefry_p.bind(word, ops.convert_element_type_p.bind(low, dtype=U64))

@@ -320,7 +320,7 @@ def _along_many(
     return _transformed(name[:-1], inverse, x, value, type, places, lengths, norm, orthogonalize)
 
 
-def _integers(name: str, given: Any) -> Any:
+def _integers(name: str, given: ArrayLike) -> Any:
     """A number as a tuple, which SciPy accepts too; a sequence unchanged."""
     if given is None or isinstance(given, Iterable):
         return given

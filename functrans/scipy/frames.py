@@ -33,14 +33,14 @@ class Segments:
         The length of a segment, the distance of two, and the number of points of their transforms.
     """
 
-    window: Any
+    window: ArrayLike
     size: int
     step: int
     points: int
 
     @classmethod
     def of(
-        cls, name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, n: int, usual: int
+        cls, name: str, window: ArrayLike, nperseg: Any, noverlap: Any, nfft: Any, n: int, usual: int
     ) -> Segments:
         """Check the arguments for a signal of length `n`; `usual` is the length of segments by default."""
         if nperseg is not None and nperseg < 1:

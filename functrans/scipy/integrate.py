@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import ArgumentError, aval_of, is_abstract, is_inexact
-from ..core.values import ArrayLike, PyTree
+from ..core.values import ArrayLike, Param, PyTree
 from ..numpy.creation.filled import asarray
 from ..numpy.shaping.joining import concatenate
 from ..numpy.signal.differences import trapezoid
@@ -24,7 +24,7 @@ __all__ = ["cumulative_trapezoid", "quad", "simpson", "solve_ivp", "trapezoid"]
 
 
 def quad(
-    func: Callable[..., Any],
+    func: Callable[..., PyTree],
     a: ArrayLike,
     b: ArrayLike,
     args: ArrayLike = (),
@@ -113,7 +113,7 @@ def quad(
 
 
 def solve_ivp(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     t_span: ArrayLike,
     y0: ArrayLike,
     method: Any = "RK45",
@@ -122,7 +122,7 @@ def solve_ivp(
     events: Any = None,
     vectorized: bool = False,
     args: ArrayLike = None,
-    **options: Any,
+    **options: Param,
 ) -> Any:
     """``scipy.integrate.solve_ivp``: the solution of ``dy/dt = fun(t, y)`` from an initial value.
 

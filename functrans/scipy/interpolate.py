@@ -21,7 +21,7 @@ from ..core import (
     is_float,
     is_inexact,
 )
-from ..core.values import ArrayLike, Value
+from ..core.values import ArrayLike, PyTree, Value
 from ..frontend.checked import checked
 from ..frontend.pytree.register import register_pytree_node_class
 from ..numpy.dispatch import array_operand
@@ -107,7 +107,7 @@ class RegularGridInterpolator:
         return (self.grid, self.values, self.fill_value), (self.method, self.bounds_error)
 
     @classmethod
-    def tree_unflatten(cls, aux_data: Any, children: Any) -> RegularGridInterpolator:
+    def tree_unflatten(cls, aux_data: PyTree, children: Any) -> RegularGridInterpolator:
         """An instance of these parts, which are not checked."""
         self = object.__new__(cls)
         self.method, self.bounds_error = aux_data
@@ -115,7 +115,7 @@ class RegularGridInterpolator:
         return self
 
     @checked
-    def __call__(self, xi: Any, method: str | None = None) -> Any:
+    def __call__(self, xi: ArrayLike, method: str | None = None) -> Any:
         """Interpolate at some positions.
 
         Parameters
@@ -157,7 +157,7 @@ class RegularGridInterpolator:
 
     def _linear(self, cells: Sequence[tuple[Any, Any]], further: tuple[int, ...]) -> Value:
         """The sum over the corners of the cells."""
-        total: Any = None
+        total: ArrayLike = None
         for corner in product((0, 1), repeat=len(cells)):
             weight = reduce(fnp.multiply, [t if c else 1.0 - t for c, (_, t) in zip(corner, cells)])
             term = self._gathered([i + c for c, (i, _) in zip(corner, cells)]) * _spread(weight, further)

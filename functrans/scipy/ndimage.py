@@ -206,7 +206,7 @@ def _sum_of_nodes(
     samples: Value, nodes: Sequence[list[tuple[Any, Any]]], mode: str, outside: ArrayLike
 ) -> Value:
     """The sum over all combinations of nodes of the axes."""
-    total: Any = None
+    total: ArrayLike = None
     combinations: list[list[tuple[Any, Any]]] = [[]]
     for parts in nodes:
         combinations = [[*c, p] for c in combinations for p in parts]

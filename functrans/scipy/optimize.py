@@ -10,7 +10,7 @@ import numpy as np
 from ..api.compiled.jit import jit
 from ..api.grad import grad
 from ..core import ArgumentError, SolverError, boundary, current_trace, eval_trace
-from ..core.values import ArrayLike
+from ..core.values import ArrayLike, PyTree
 from ..frontend.checked import checked
 from ..primitives import ops
 from ..runtime.libraries import scipy
@@ -37,7 +37,7 @@ def _bracketed(name: str, doc: str) -> Callable[..., Any]:
     """A solver with the signature that SciPy's bracketing solvers share."""
 
     def solver(
-        f: Callable[..., Any],
+        f: Callable[..., PyTree],
         a: ArrayLike,
         b: ArrayLike,
         args: ArrayLike = (),
@@ -153,7 +153,7 @@ ridder = _bracketed(
 )
 
 
-def _slope(f: Callable[..., Any]) -> Callable[..., Any]:
+def _slope(f: Callable[..., PyTree]) -> Callable[..., Any]:
     """The derivative of a function of one variable and further arguments, as SciPy calls it."""
     return lambda x, *args: grad(lambda y: as_array(f(y, *args)).reshape(()))(x)
 
@@ -161,7 +161,7 @@ def _slope(f: Callable[..., Any]) -> Callable[..., Any]:
 @boundary
 @checked
 def root_scalar(
-    f: Callable[..., Any],
+    f: Callable[..., PyTree],
     args: ArrayLike = (),
     method: str | None = None,
     bracket: ArrayLike = None,
@@ -245,13 +245,13 @@ def root_scalar(
 @boundary
 @checked
 def root(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     x0: ArrayLike,
     args: ArrayLike = (),
     method: str = "hybr",
     jac: Any = None,
     tol: float | None = None,
-    callback: Callable[..., Any] | None = None,
+    callback: Callable[..., PyTree] | None = None,
     options: dict[str, Any] | None = None,
 ) -> Any:
     """``scipy.optimize.root``: a root of a system of equations, with a compiled Jacobian.
@@ -338,7 +338,7 @@ def root(
 @boundary
 @checked
 def fsolve(
-    func: Callable[..., Any],
+    func: Callable[..., PyTree],
     x0: ArrayLike,
     args: ArrayLike = (),
     fprime: Callable[..., Any] | None = None,

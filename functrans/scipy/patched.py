@@ -25,7 +25,7 @@ from typing import Any
 
 from ..arrays.traced_parts import has_tracer
 from ..core import current_trace, eval_trace, operators
-from ..core.values import PyTree
+from ..core.values import ArrayLike, PyTree
 
 #: SciPy's modules with solvers.
 _SOLVERS = ("scipy.integrate", "scipy.optimize")
@@ -136,11 +136,11 @@ def _prepare(module: ModuleType) -> None:
             setattr(module, n, _wrapped(function, name, n))
 
 
-def _wrapped(function: Callable[..., Any], module: str, name: str) -> Callable[..., Any]:
+def _wrapped(function: Callable[..., PyTree], module: str, name: str) -> Callable[..., Any]:
     solves = module in _SOLVERS
 
     @wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> PyTree:
+    def wrapper(*args: ArrayLike, **kwargs: Any) -> PyTree:
         if current_trace.get() is eval_trace or not (solves or has_tracer(args) or has_tracer(kwargs)):
             return function(*args, **kwargs)
         return getattr(import_module(f"functrans.{module}"), name)(*args, **kwargs)

@@ -123,7 +123,7 @@ def simpson(y: ArrayLike, x: ArrayLike = None, *, dx: ArrayLike = 1.0, axis: int
     return total if n % 2 else total + _last_interval(values, gaps, dx, d)
 
 
-def _last_interval(values: Any, gaps: Any, dx: Any, axis: int) -> Value:
+def _last_interval(values: ArrayLike, gaps: Any, dx: Any, axis: int) -> Value:
     """The integral between the last two samples, below the parabola through the last three."""
     n = values.shape[axis]
     a, b, c = (fnp.squeeze(_part(values, axis, n - i, n - i + 1), axis) for i in (3, 2, 1))

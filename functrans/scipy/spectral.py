@@ -386,7 +386,7 @@ def _spectrum(
     x: ArrayLike,
     y: ArrayLike,
     fs: Any,
-    window: Any,
+    window: ArrayLike,
     nperseg: int | None,
     noverlap: int | None,
     nfft: int | None,

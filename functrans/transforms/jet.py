@@ -220,7 +220,7 @@ class JetTrace(Trace):
             yield [_over(s[k - 1], k) for s in slopes]
 
     def _pushed(
-        self, prim: Primitive, args: Sequence[Any], operands: Sequence[Series], params: dict[str, Any]
+        self, prim: Primitive, args: Sequence[Any], operands: Sequence[Series], params: Params
     ) -> tuple[Any, list[Series]]:
         """Run the jvp rule: the outputs, and the series of their derivatives."""
         tangents = [self._slope(a, s) for a, s in zip(args, operands)]

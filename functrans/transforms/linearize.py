@@ -22,7 +22,7 @@ from ..core.ir import Jaxpr, Var
 from ..core.primitive import Linear, Primitive
 from ..core.tape import Tape
 from ..core.trace import Trace, Tracer, current_trace, refuse_leaks, tracing
-from ..core.values import Value
+from ..core.values import ArrayLike, Params, Rule, Tangent, Value
 from ..passes.toolkit import backward_slice
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
 from ..primitives.elementwise.identities import name_p
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
     primitive: Primitive
     args: tuple[Any, ...]
-    params: dict[str, Any]
+    params: Params
     outs: tuple[Linear, ...]
 
     @property
@@ -99,7 +99,7 @@ class TangentTrace(Trace):
         #: The places on the tape of operands that are not known yet.
         self.awaited: dict[Linear, int] = {}
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         for a in args:
             if type(a) is LinearTracer and a._trace is self:
                 break
@@ -117,7 +117,7 @@ class TangentTrace(Trace):
         return self.record(prim, args, params, (out,))[0]
 
     def record(
-        self, prim: Primitive, args: Sequence[Any], params: dict[str, Any], avals: Sequence[Aval]
+        self, prim: Primitive, args: Sequence[Any], params: Params, avals: Sequence[Aval]
     ) -> list[LinearTracer]:
         """Append an entry whose results have these types."""
         operands = tuple([a.linear if type(a) is LinearTracer and a._trace is self else a for a in args])
@@ -126,7 +126,7 @@ class TangentTrace(Trace):
         return list(map(LinearTracer, repeat(self), outs))
 
     @staticmethod
-    def _protected(out: Any, args: tuple[Any, ...]) -> Value:
+    def _protected(out: ArrayLike, args: tuple[Any, ...]) -> Value:
         """Mark fresh results read-only, to distinguish them from users' arrays (see `read_only_copy`)."""
         for x in (out,) if type(out) is np.ndarray else out if isinstance(out, tuple | list) else ():
             if type(x) is np.ndarray and not any(x is a for a in args):
@@ -183,7 +183,7 @@ class LinearizeTrace(JVPTrace):
         self.distinct = distinct
         self.attached: list[Attachment] = []
 
-    def process(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(self, prim: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         if prim.linear:
             return self._linear(prim, args, params)
         factors = prim.factors
@@ -208,7 +208,7 @@ class LinearizeTrace(JVPTrace):
                 primals.append(a)
         return self._product(prim, primals, terms, params)
 
-    def _by_rule(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def _by_rule(self, prim: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         out = JVPTrace.process(self, prim, args, params)
         if not self.distinct:
             return out
@@ -252,7 +252,7 @@ class LinearizeTrace(JVPTrace):
             return True
         return self.parent.attach(below) or mine
 
-    def _linear(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def _linear(self, prim: Primitive, args: tuple[Any, ...], params: Params) -> Any:
         """The shortcut for linear operations: the tangent has the type of the output."""
         for a in args[1:]:
             if type(a) is JVPTracer and a._trace is self:
@@ -273,7 +273,7 @@ class LinearizeTrace(JVPTrace):
         return JVPTracer(self, ans, LinearTracer(tangents, out))
 
     def _unary_product(
-        self, prim: Primitive, x: Value, v: Linear, factor: Callable[..., Any] | None, params: dict[str, Any]
+        self, prim: Primitive, x: Value, v: Linear, factor: Rule | None, params: Params
     ) -> Any:
         tangents = self.tangents
         primal_trace = tangents if tangents.retain else self.parent
@@ -295,7 +295,7 @@ class LinearizeTrace(JVPTrace):
         prim: Primitive,
         primals: Sequence[Any],
         terms: Sequence[tuple[Linear, Callable[..., Any]]],
-        params: dict[str, Any],
+        params: Params,
     ) -> Value:
         """The shortcut for elementwise operations: the entry that the jvp rule would record is known in advance."""
         primal_trace = self.tangents if self.tangents.retain else self.parent
@@ -326,7 +326,7 @@ class LinearizeTrace(JVPTrace):
         assert total is not None
         return JVPTracer(self, ans, LinearTracer(self.tangents, total))
 
-    def rule(self, prim: Primitive, tangents: Sequence[Any]) -> Callable[..., Any]:
+    def rule(self, prim: Primitive, tangents: Sequence[Tangent]) -> Callable[..., Any]:
         if prim.linearize is not None:
             return prim.linearize
         return prim.jvp if prim.jvp is not None else prim.rule("jvp")
@@ -350,7 +350,7 @@ class Linearized(NamedTuple):
 
     outs: list[Any]
     inputs: list[Linear | None]
-    tangents: list[Any]
+    tangents: list[Tangent]
     tape: list[Entry]
     arguments: frozenset[int] = frozenset()
 
@@ -433,7 +433,7 @@ def _memory(x: Any) -> int:
 def _with_hooks(linear: Linearized, attached: Sequence[Attachment]) -> Linearized:
     """The linearization with the hooks that were attached to values."""
 
-    def make(prim: Primitive, args: Sequence[Any], params: dict[str, Any], source: Any) -> tuple[Entry, Any]:
+    def make(prim: Primitive, args: Sequence[Any], params: Params, source: Any) -> tuple[Entry, Any]:
         avals = prim.result_avals(list(map(aval_of, args)), params)
         outs = tuple(map(Linear, avals if prim.multiple_results else (avals,)))
         for v in outs:

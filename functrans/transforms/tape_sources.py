@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core import Linear, NaNError, Source, looks_for_faults, replayed, run_with, user_source
 from ..core.trace import is_staged
+from ..core.values import Param, Rule
 from ..runtime.unusual import unusual
 
 
@@ -49,8 +50,8 @@ def located(entry: Any) -> Any:
         return entry
     prim = entry.primitive
 
-    def there(rule: Callable[..., Any]) -> Callable[..., Any]:
-        def at_line(*args: Any, **params: Any) -> Any:
+    def there(rule: Rule) -> Callable[..., Any]:
+        def at_line(*args: Any, **params: Param) -> Any:
             try:
                 return run_with(replayed, source, rule, *args, **params)
             except NaNError as error:

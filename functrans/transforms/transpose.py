@@ -13,7 +13,7 @@ from ..core import Atom, Aval, Block, Effect, Eqn, Jaxpr, Linear, Primitive, Tap
 from ..core.evaluation import bind_equation, evaluate
 from ..core.ir import has_subjaxprs
 from ..core.named_axes import differing
-from ..core.values import Value
+from ..core.values import Params, Tangent, Value
 from ..errors.source import replayed
 from ..passes.masks import with_zeros
 from ..passes.toolkit import forward_slice
@@ -35,9 +35,9 @@ LARGE = 256
 def backward(
     tape: Sequence[Entry],
     outs: Sequence[Any],
-    cotangents: Sequence[Any],
+    cotangents: Sequence[Tangent],
     inputs: Sequence[Linear | None],
-    totals: Sequence[Any] | None = None,
+    totals: Sequence[Tangent] | None = None,
 ) -> list[Any]:
     """Cotangents (values or `Zero`) of `inputs`.
 
@@ -55,7 +55,7 @@ def backward(
         In a loop: for each input the cotangent that it has from other iterations, or None. It is added to, if possible
         in place; so are the cotangents of other large values.
     """
-    cts: dict[Linear, Any] = {}
+    cts: dict[Linear, Tangent] = {}
     if totals is not None:
         cts.update((v, total) for v, total in zip(inputs, totals) if v is not None and total is not None)
         tape = _reads_first(tape)
@@ -80,10 +80,10 @@ def backward(
     return [None if v is None else cts.get(v, Zero(v.aval)) for v in inputs]
 
 
-def _transposed(entry: Entry, cts: dict[Linear, Any], in_loop: bool) -> None:
+def _transposed(entry: Entry, cts: dict[Linear, Tangent], in_loop: bool) -> None:
     """Take the cotangents of an entry's results out of `cts`, and add those of its operands."""
     prim, args, params, results = entry
-    ct: Any
+    ct: Tangent
     if prim.multiple_results:
         ct = [cts.pop(v, None) for v in results]
         if all(c is None for c in ct):
@@ -143,7 +143,7 @@ def _reads_first(tape: Sequence[Entry]) -> list[Entry]:
 
 
 def _accumulated(
-    prim: Primitive, ct: Value, cts: dict[Linear, Any], args: Sequence[Any], params: dict[str, Any]
+    prim: Primitive, ct: Value, cts: dict[Linear, Tangent], args: Sequence[Any], params: Params
 ) -> Sequence[Any]:
     """The cotangents of an entry's operands. Those that `cts` has for large operands are taken out, and added.
 

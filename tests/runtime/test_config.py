@@ -244,3 +244,9 @@ def test_each_pass_says_where_it_is():
         assert p.stage in STAGES
         assert p.doc.endswith(".")
         assert f"runs({p.name.upper()})" in sources or f"runs(passes.{p.name.upper()})" in sources, p.name
+
+
+def test_a_patch_takes_jaxs_names():
+    with config.patch(jax_debug_nans=True, jax_enable_checks=True):
+        assert (config.debug_nans, config.jax_debug_nans, config.verify) == (True, True, True)
+    assert not config.debug_nans

@@ -10,6 +10,7 @@ from types import MethodType
 from typing import Any, NamedTuple, TypeVar
 
 from ...core.aval import Aval
+from ...core.values import PyTree
 from ...runtime.config import config
 from ...runtime.context import Living, new_lock, new_rlock
 from ...runtime.unusual import awaited
@@ -251,7 +252,7 @@ class _Caches:
         self.everything: Living[None] = Living()
         self.lock = new_rlock()
 
-    def get(self, fun: Callable[..., Any], options: Hashable) -> Cache:
+    def get(self, fun: Callable[..., PyTree], options: Hashable) -> Cache:
         with self.lock:
             if type(fun).__eq__ not in _IDENTITY:
                 return self.new()

@@ -61,7 +61,7 @@ class DonatingCall:
         self._executable.compile()
         return self
 
-    def fast_call(self, *arguments: Any) -> None:
+    def fast_call(self, *arguments: PyTree) -> None:
         """Like `Executable.fast_call`: None, since each call has to consume its arguments."""
 
     @property

@@ -44,7 +44,7 @@ class FastCall:
     options: Any
     read: Callable[..., tuple[Any, ...]] | None
     match: Callable[[tuple[Any, ...]], bool]
-    call: Callable[..., Any]
+    call: Callable[..., PyTree]
 
     def leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The leaves of a call if it may match; else an empty tuple, which never does."""
@@ -127,7 +127,7 @@ def is_converted(key: Any) -> bool:
     return any(isinstance(part, np.dtype) and (not part.isnative or is_too_wide(part)) for part in key)
 
 
-def _general(run: Any, out_tree: PyTreeDef, wraps: Sequence[Callable[[Any], Any]]) -> Callable[..., Any]:
+def _general(run: Any, out_tree: PyTreeDef, wraps: Sequence[Callable[[Any], Any]]) -> Callable[..., PyTree]:
     """The fast path from leaves to results; each result goes through its function in `wraps`."""
     call = run.compile().call
     if out_tree == LEAF:

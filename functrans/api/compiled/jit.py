@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...control.bodies import cache as body_cache
+from ...core.values import PyTree
 from ...frontend.arguments import check_function
 from ...frontend.checked import checked
 from ...runtime.config import config
@@ -18,7 +19,7 @@ from .static import DonatedArguments, StaticArguments
 
 @checked
 def jit(
-    fun: Callable[..., Any] | None = None,
+    fun: Callable[..., PyTree] | None = None,
     *,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,

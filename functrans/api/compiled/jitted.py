@@ -16,6 +16,7 @@ from ...core.attachment import Attachment
 from ...core.aval import Aval, aval_of
 from ...core.named_axes import scope_key
 from ...core.trace import Tracer, current_trace, eval_trace, leaked
+from ...core.values import PyTree
 from ...frontend.arguments import (
     Flat,
     argument_at,
@@ -62,7 +63,10 @@ class Jitted(CalledFromNumba):
     _settles = True
 
     def __init__(
-        self, fun: Callable[..., Any], signature: StaticArguments, donated: DonatedArguments | DonatedLeaves
+        self,
+        fun: Callable[..., PyTree],
+        signature: StaticArguments,
+        donated: DonatedArguments | DonatedLeaves,
     ):
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
@@ -80,7 +84,7 @@ class Jitted(CalledFromNumba):
         self._hit = cache.stats.hit
         self._plain = not self._signature
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Run the function's kernels, after tracing and compiling it if these argument types are new."""
         try:
             if current_trace.get() is eval_trace:
@@ -186,7 +190,7 @@ class Jitted(CalledFromNumba):
         tree, blocks = flat.out_tree.held(), tuple(in_progress.blocks)
         return Traced(closed, tree, captured, tuple(hooks), donated, blocks, uses, hooked)
 
-    def _of_values(self, fun: Callable[..., Any], key: tuple[Any, ...]) -> Jitted:
+    def _of_values(self, fun: Callable[..., PyTree], key: tuple[Any, ...]) -> Jitted:
         """`fun`, which does the same with values instead of refs, jitted in the same way."""
         jitted = object.__new__(Jitted)
         _, places, _, donate = key
@@ -237,7 +241,7 @@ class Jitted(CalledFromNumba):
         avals = [struct_aval(x, lambda: f"jit of {name_of(self._fun)}: an argument") for x in leaves]
         return self._traced(split, avals, treedef), treedef
 
-    def known(self, *args: Any, **kwargs: Any) -> Traced | None:
+    def known(self, *args: PyTree, **kwargs: PyTree) -> Traced | None:
         """The last traced program whose arguments have the dtypes and ranks of these, and any sizes."""
         split = self.split(args, kwargs)
         leaves, treedef = tree_flatten(split.dynamic)
@@ -257,7 +261,7 @@ class Jitted(CalledFromNumba):
         """Whether each call checks the instance of a method."""
         return self._cache.snapshot is not None
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: PyTree, **kwargs: PyTree) -> Lowered:
         """Lower the function for arguments of these types, without running it.
 
         Returns

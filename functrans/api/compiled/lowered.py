@@ -9,7 +9,7 @@ from ...arrays.array import wrap
 from ...control.call import call_p
 from ...core import Attachment, Eqn, Jaxpr, Primitive, Unportable, current_trace, eval_trace
 from ...core.ir import notebook
-from ...core.values import PyTree
+from ...core.values import Param, PyTree
 from ...frontend.arguments import flatten_values, results
 from ...frontend.pytree import PyTreeDef, tree_unflatten
 from ...frontend.pytree.nodes import keystr
@@ -59,7 +59,7 @@ class Traced(NamedTuple):
         return not (self.captured or self.hooks or self.blocks or self.uses.refs)
 
 
-def bound(prim: Primitive, traced: Traced, values: Sequence[Any], **options: Any) -> Any:
+def bound(prim: Primitive, traced: Traced, values: Sequence[Any], **options: Param) -> Any:
     """The result of a call primitive that applies a traced function, with its hooks and refs."""
     used = [ref.take() for ref in traced.uses.refs]
     jaxpr = traced.jaxpr if traced.hooked is None else traced.hooked
@@ -234,7 +234,7 @@ class Compiled(_Inspected):
     def _called(self) -> str:
         return f"the compiled function {self._traced.jaxpr.name}"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Run it on arguments of the types that it was compiled for; others raise `ArgumentError`."""
         values, treedef = flatten_values(
             (args, kwargs), lambda path: f"compiled {self._traced.jaxpr.name}: the arguments" + keystr(path)

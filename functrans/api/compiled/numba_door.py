@@ -8,6 +8,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...core import ArgumentError, DtypeError, ImmutableArrayError, ShapeError, Tracer
+from ...core.values import Param, PyTree
 from ...frontend.arguments import name_of
 from ...frontend.pytree import tree_flatten_with_path, tree_structure
 from ...frontend.pytree.nodes import keystr
@@ -56,7 +57,7 @@ class CalledFromNumba(Portable):
         """
         return Into(self)
 
-    def cfunc(self, signature: Any, **options: Any) -> Any:
+    def cfunc(self, signature: Any, **options: Param) -> Any:
         """The function of numbers as a C function, by `numba.cfunc`.
 
         Parameters
@@ -96,7 +97,7 @@ class Into:
     def _numba_type_(self) -> Any:
         return _door[0].forms_of(self._jitted, into=True).type
 
-    def __call__(self, out: Any, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, out: Any, *args: PyTree, **kwargs: PyTree) -> None:
         """Call the function, and write its results to `out`."""
         where = f"into of {name_of(self._jitted.__wrapped__)}"
         result = self._jitted(*args, **kwargs)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...core import Jaxpr, Transformed, boundary
+from ...core.values import ArrayLike
 from ...frontend.arguments import Flat, check_function, given, name_of, struct_aval
 from ...frontend.checked import checked
 from ...frontend.pytree import PyTree, tree_flatten, tree_map, tree_unflatten
@@ -16,22 +17,22 @@ from ...transforms.stage import stage
 from .static import SplitArguments, StaticArguments
 
 
-def _shapes(split: SplitArguments, fun: Callable[..., Any], tree: Any) -> Any:
+def _shapes(split: SplitArguments, fun: Callable[..., PyTree], tree: PyTree) -> PyTree:
     """The result, in which a `ShapeDtypeStruct` stands for an array."""
     return tree_map(_array_of_struct, split.call(fun, tree))
 
 
-def _array_of_struct(x: Any) -> Any:
+def _array_of_struct(x: ArrayLike) -> PyTree:
     aval = described(x)
     return x if aval is None else given(zeros(aval))
 
 
 def _staged(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     signature: StaticArguments,
     args: Any,
     kwargs: Any,
-    call: Callable[..., Any] = SplitArguments.call,
+    call: Callable[..., PyTree] = SplitArguments.call,
 ) -> tuple[Jaxpr, Any]:
     split = signature.split(fun, args, kwargs)
     leaves, treedef = tree_flatten(split.dynamic)
@@ -42,8 +43,8 @@ def _staged(
 
 @checked
 def make_jaxpr(
-    fun: Callable[..., Any], static_argnums: int | Sequence[int] | None = None, return_shape: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[..., PyTree], static_argnums: int | Sequence[int] | None = None, return_shape: bool = False
+) -> Callable[..., PyTree]:
     """A function that returns the jaxpr of `fun`.
 
     Parameters
@@ -75,12 +76,12 @@ def make_jaxpr(
 
 
 class _JaxprOf(Transformed):
-    def __init__(self, fun: Callable[..., Any], signature: StaticArguments, return_shape: bool):
+    def __init__(self, fun: Callable[..., PyTree], signature: StaticArguments, return_shape: bool):
         super().__init__("make_jaxpr", fun)
         self._signature = signature
         self._return_shape = return_shape
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """The jaxpr, and the shapes of the results."""
         jaxpr, out_tree = _staged(self._fun, self._signature, args, kwargs)
         if self._return_shape:
@@ -90,7 +91,7 @@ class _JaxprOf(Transformed):
 
 @boundary
 @checked
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
+def eval_shape(fun: Callable[..., PyTree], *args: Any, **kwargs: PyTree) -> PyTree:
     """Compute the shapes and dtypes of a function's results without running it.
 
     Parameters

@@ -26,7 +26,7 @@ class SplitArguments:
         """The static values, with whatever distinguishes programs."""
         return tuple([(place, _typed(value)) for place, value in self.static])
 
-    def call(self, fun: Callable[..., Any], dynamic: PyTree) -> Any:
+    def call(self, fun: Callable[..., PyTree], dynamic: PyTree) -> Any:
         """`fun` with the static arguments put back in their places."""
         args, kwargs = list(dynamic[0]), dict(dynamic[1])
         for place, value in self.static:  # ascending positions first
@@ -66,7 +66,7 @@ class ChosenArguments:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[..., PyTree],
         argnums: int | Sequence[int] | None,
         argnames: str | Iterable[str] | None,
     ):
@@ -122,7 +122,9 @@ class StaticArguments(ChosenArguments):
     option = "static"
     error = StaticArgumentError
 
-    def split(self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> SplitArguments:
+    def split(
+        self, fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> SplitArguments:
         """Separate the static arguments of a call.
 
         Raises
@@ -149,7 +151,7 @@ class DonatedArguments(ChosenArguments):
     option = "donate"
     error = ArgumentValueError
 
-    def check_apart(self, fun: Callable[..., Any], static: StaticArguments) -> None:
+    def check_apart(self, fun: Callable[..., PyTree], static: StaticArguments) -> None:
         """Raise `ArgumentValueError` if a static argument is donated as well."""
         both = [*{*self.argnums} & {*static.argnums}, *self.argnames & static.argnames]
         if both:
@@ -201,7 +203,7 @@ class DonatedLeaves:
         return tuple(sorted({*self._others.leaves(split, treedef), *self._numbers}))
 
 
-def _check_hashable(fun: Callable[..., Any], place: int | str, value: Any) -> None:
+def _check_hashable(fun: Callable[..., PyTree], place: int | str, value: Any) -> None:
     try:
         hash(value)
     except TypeError as error:

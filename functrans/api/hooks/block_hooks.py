@@ -31,7 +31,7 @@ def new_args(args: tuple[Any, ...], new: Any) -> tuple[Any, ...]:
 class BlockHook:
     """A hook registered on a block."""
 
-    function: Callable[..., Any]
+    function: Callable[..., PyTree]
     mode: str
     source: Source | None
     active: bool = True
@@ -39,7 +39,7 @@ class BlockHook:
     always: bool = False
 
     def before(
-        self, block: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, block: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments after it has run before the function."""
         if not self.with_kwargs:
@@ -61,7 +61,7 @@ class BlockHook:
         return new
 
     def after(
-        self, block: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+        self, block: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
     ) -> Any:
         """What it returns after the function."""
         if self.with_kwargs:
@@ -69,7 +69,7 @@ class BlockHook:
         return self.function(block, args, out)
 
     def after_failure(
-        self, block: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+        self, block: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
     ) -> Any:
         """The same where an exception is on its way, which it must not replace."""
         try:
@@ -130,13 +130,13 @@ class CallHook(Hook):
     """A hook of a block during one call."""
 
     dense = True
-    block: Callable[..., Any]
+    block: Callable[..., PyTree]
     ins: CotangentLayout | None
     outs: CotangentLayout
 
     @classmethod
     def of(
-        cls, hook: BlockHook, block: Callable[..., Any], ins: WatchedValues | None, outs: WatchedValues
+        cls, hook: BlockHook, block: Callable[..., PyTree], ins: WatchedValues | None, outs: WatchedValues
     ) -> CallHook:
         """The hook for a call with these arguments and results."""
         call_hook = cls(hook.function, None, None, hook.mode, hook.source)
@@ -176,7 +176,7 @@ class BackwardPreHook(CallHook):
     label = "register_full_backward_pre_hook"
     outlives = True
 
-    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Value]:
+    def call(self, f: Callable[..., PyTree], cts: Sequence[Any]) -> Sequence[Value]:
         """The function receives the block, and the tuple of the cotangents of its results."""
         return self.replaced("grad_output", self.outs, f(self.block, self.outs.tree(cts)))
 
@@ -187,7 +187,7 @@ class FullBackwardHook(CallHook):
     label = "register_full_backward_hook"
     outlives = True
 
-    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+    def call(self, f: Callable[..., PyTree], cts: Sequence[Any]) -> Sequence[Any]:
         """The function receives the block, and the tuples of the cotangents of its arguments and results."""
         assert self.ins is not None
         count = len(self.ins.places)

@@ -11,7 +11,7 @@ import numpy as np
 from ...control.hooks.hooks import hook_p, note_p, supply_p
 from ...core.attachment import Attachment
 from ...core.trace import current_trace, eval_trace
-from ...core.values import ArrayLike, Value
+from ...core.values import ArrayLike, PyTree, Value
 from ...errors import ArgumentError, ArgumentValueError
 from ...errors.source import user_source
 from ...frontend.arguments import check_function, name_of
@@ -35,7 +35,7 @@ class Hookable(Transformed):
     _copied_names = (*Transformed._copied_names, "__doc__")
     _transient = frozenset(("_programs", "_groups"))
 
-    def __init__(self, fun: Callable[..., Any]):
+    def __init__(self, fun: Callable[..., PyTree]):
         super().__init__("hookable", fun)
         self._hooks: dict[str, list[BlockHook]] = {kind: [] for kind in _KINDS}
         self._arrived()
@@ -44,7 +44,7 @@ class Hookable(Transformed):
         self._programs = MetBlock()
         self._groups: list[_BlockGroup] = []
 
-    def __call__(self, *args: ArrayLike, **kwargs: Any) -> Any:
+    def __call__(self, *args: ArrayLike, **kwargs: PyTree) -> Any:
         """Call the function between its hooks."""
         self._programs.met()
         try:
@@ -125,7 +125,7 @@ class Hookable(Transformed):
         self._programs.changed()
 
     def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+        self, hook: Callable[..., PyTree], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
         """Call ``hook(block, args)`` before the function; it returns other arguments (a tuple, or one), or None.
 
@@ -135,7 +135,7 @@ class Hookable(Transformed):
 
     def register_forward_hook(
         self,
-        hook: Callable[..., Any],
+        hook: Callable[..., PyTree],
         *,
         prepend: bool = False,
         with_kwargs: bool = False,
@@ -149,7 +149,7 @@ class Hookable(Transformed):
         return self._register("forward", hook, prepend, with_kwargs=with_kwargs, always=always_call)
 
     def register_full_backward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, mode: str = "host"
+        self, hook: Callable[..., PyTree], *, prepend: bool = False, mode: str = "host"
     ) -> RemovableHandle:
         """Call ``hook(block, grad_output)`` when the cotangents of the output are complete.
 
@@ -158,7 +158,7 @@ class Hookable(Transformed):
         return self._register("full_backward_pre", hook, prepend, mode)
 
     def register_full_backward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, mode: str = "host"
+        self, hook: Callable[..., PyTree], *, prepend: bool = False, mode: str = "host"
     ) -> RemovableHandle:
         """Call ``hook(block, grad_input, grad_output)`` when the cotangents of the arguments are complete.
 
@@ -245,7 +245,7 @@ class MultiHandle:
 
 
 @checked
-def hookable(fun: Callable[..., Any]) -> Hookable:
+def hookable(fun: Callable[..., PyTree]) -> Hookable:
     """Give a function PyTorch's module hooks.
 
     Parameters

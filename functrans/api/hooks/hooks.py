@@ -87,7 +87,7 @@ def _hook(kind: type[Hook], fn: Any, name: Any, mode: str) -> tuple[Hook, tuple[
     return hook, tuple([c.tracer for c in captures])
 
 
-def _differentiable(what: str, x: ArrayLike, where: str = "x") -> Any:
+def _differentiable(what: str, x: ArrayLike, where: str = "x") -> PyTree:
     if isinstance(x, dict | list | tuple):
         raise ArgumentError(
             f"{what}: {where} must be one array, got a {type(x).__name__}. For each array of a tree, write "
@@ -219,7 +219,7 @@ def register_hook(x: PyTree, fn: Any, name: str | None = None, /, *, mode: str =
 
 @boundary
 @checked
-def register_multi_grad_hook(values: Any, fn: Callable[..., Any], mode: str = "all") -> RemovableHandle:
+def register_multi_grad_hook(values: Any, fn: Callable[..., PyTree], mode: str = "all") -> RemovableHandle:
     """Attach a hook to several values: it looks at their cotangents once per backward pass.
 
     Parameters

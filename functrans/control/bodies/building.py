@@ -16,6 +16,7 @@ from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var, has_subjaxprs
 from ...core.kernel import Reduction
 from ...core.primitive import Primitive
 from ...core.tape import TapeAval
+from ...core.values import Param
 from ...errors.source import user_source
 from ...passes.check import verified
 from ...passes.masks import Mask
@@ -112,7 +113,7 @@ class JaxprBuilder:
         self.jaxpr = jaxpr
         self.eqns = list(jaxpr.eqns)
 
-    def bind(self, prim: Primitive, *args: Any, **params: Any) -> Var:
+    def bind(self, prim: Primitive, *args: Any, **params: Param) -> Var:
         """Append an equation with one result; an operand is a variable, a literal or a number."""
         atoms = [a if isinstance(a, Atom) else Literal(a) for a in args]
         self.eqns.append(new_equation(prim, atoms, params, user_source()))

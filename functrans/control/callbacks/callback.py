@@ -40,7 +40,7 @@ from ...core import (
     tracing,
     user_source,
 )
-from ...core.values import Param, Tangent, Value
+from ...core.values import Param, PyTree, Tangent, Value
 from ...errors import CallbackError, NoRuleError
 from ...frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ...frontend.pytree.nodes import keystr
@@ -83,7 +83,7 @@ class FlatCallback(UserCode):
         Mapped axes, outermost first: the size, and which operands have the axis. The function is called once per lane.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., PyTree]
     in_tree: PyTreeDef
     static: tuple[tuple[int, Any], ...]
     out_tree: PyTreeDef | None

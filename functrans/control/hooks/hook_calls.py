@@ -15,7 +15,7 @@ from ...core.backward_state import BackwardState, hook_runs, hooks_of, state_of
 from ...core.debug_nans import debug_nans_active, describe, has_nan
 from ...core.primitive import Effect, Primitive
 from ...core.trace import Tracer, current_trace, eval_trace, tracing
-from ...core.values import ArrayLike, Tangent, Value
+from ...core.values import ArrayLike, PyTree, Tangent, Value
 from ...errors import ArgumentError, DtypeError, HookError, NaNError, NoRuleError, UnexpectedTracerError
 from ...errors.source import Source, replayed
 from ...frontend.arguments import value_of
@@ -53,7 +53,7 @@ class Hook(UserCode):
         The traced values that its function captured, which are operands of its equations.
     """
 
-    function: Callable[..., Any] | None
+    function: Callable[..., PyTree] | None
     state: BackwardState | None
     member: str | None
     mode: str
@@ -124,7 +124,7 @@ class Hook(UserCode):
         assert holder is not None
         return hooks_of(holder, self.member, self.source)
 
-    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Value]:
+    def call(self, f: Callable[..., PyTree], cts: Sequence[Any]) -> Sequence[Value]:
         """Call a user's function on the cotangents of all values; it returns a new one for each, or None to keep it."""
         return [f(cts[0])]
 
@@ -166,7 +166,7 @@ class Hook(UserCode):
                     cts[k] = self._checked(new, aval, k)
         return [unwrap(x) for x in cts]
 
-    def _called(self, f: Callable[..., Any], cts: Sequence[Any], captured: Sequence[Any]) -> Sequence[Any]:
+    def _called(self, f: Callable[..., PyTree], cts: Sequence[Any], captured: Sequence[Any]) -> Sequence[Any]:
         if not self.captures:
             return run_with(hook_runs, True, self.call, f, cts)
         values = [_as_captured(c, x) for c, x in zip(self.captures, captured)]
@@ -236,7 +236,7 @@ class MultiHook(Hook):
     label = "register_multi_grad_hook"
     observes = True
 
-    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+    def call(self, f: Callable[..., PyTree], cts: Sequence[Tangent]) -> Sequence[Any]:
         """The function receives the list of cotangents."""
         f(list(cts))
         return ()
@@ -249,7 +249,7 @@ class FirstHook(Hook):
     observes = True
     first_only = True
 
-    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+    def call(self, f: Callable[..., PyTree], cts: Sequence[Tangent]) -> Sequence[Any]:
         """The function receives this single cotangent."""
         f(cts[0])
         return ()
@@ -262,7 +262,7 @@ class PostAccumulateHook(Hook):
     last = True
     observes = True
 
-    def call(self, f: Callable[..., Any], cts: Sequence[Any]) -> Sequence[Any]:
+    def call(self, f: Callable[..., PyTree], cts: Sequence[Tangent]) -> Sequence[Any]:
         """The function receives the gradient, and returns None."""
         returned = f(cts[0])
         if returned is not None:
@@ -348,7 +348,7 @@ class HookCall(UserCode):
 
     def _once(self, functions: Any, values: Sequence[Value]) -> list[Value]:
         hook, given = self.hook, iter(values)
-        cts: list[Any] = [None] * hook.size
+        cts: list[Tangent] = [None] * hook.size
         avals: list[Aval | None] = [None] * hook.size
         for place, g, aval in zip(self.order, self.given, self.avals):
             cts[place], avals[place] = next(given) if g else None, aval

@@ -29,7 +29,7 @@ from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import is_inexact
 from ...core.primitive import CallRules, Effect, Linear, Primitive
 from ...core.trace import Trace, current_trace, is_staged
-from ...core.values import ArrayLike, Param, Params, Tangent, Value
+from ...core.values import ArrayLike, Param, Params, PyTree, Tangent, Value
 from ...errors import HookError
 from ...passes.masks import perturbed, split
 from ...primitives.structure.linear import batched_first, instantiate, zeros
@@ -132,7 +132,7 @@ def _recorded(
 
 def _transpose(
     cts: Sequence[Tangent],
-    *args: Any,
+    *args: PyTree,
     hook: Hook,
     tokens: tuple[Aval, ...],
     lanes: Lanes,
@@ -252,7 +252,7 @@ hook_p: Primitive = Primitive(
 
 
 def _note_linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], *, hook: Hook, lanes: Lanes, order: tuple[int, ...]
+    primals: Sequence[Any], tangents: Sequence[Tangent], *, hook: Hook, lanes: Lanes, order: tuple[int, ...]
 ) -> tuple[Any, Any]:
     outs = note_p.bind(*primals, hook=hook, lanes=lanes, order=order)
     count = len(outs)
@@ -270,7 +270,7 @@ def _note_linearize(
     return outs, [t if m else Zero(t) for t, m in zip(pushed, mask)]
 
 
-def _note_transpose(cts: Sequence[Value], *args: Any, **params: Param) -> list[Value | None]:
+def _note_transpose(cts: Sequence[Value], *args: PyTree, **params: Param) -> list[Value | None]:
     return [ct if type(a) is Linear else None for a, ct in zip(args, (*cts, *cts))]
 
 

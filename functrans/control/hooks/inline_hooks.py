@@ -18,7 +18,7 @@ from ...core.backward_state import BackwardState, state_of
 from ...core.ir import Jaxpr
 from ...core.primitive import Effect, Linear, Primitive
 from ...core.trace import eval_trace, tracing
-from ...core.values import Param, Tangent, Value
+from ...core.values import Param, PyTree, Tangent, Value
 from ...passes.masks import Mask, chosen, perturbed, scatter, with_zeros
 from ...primitives.structure.linear import batched_first, instantiate, zeros
 from ...transforms.batch import batch
@@ -178,7 +178,7 @@ def _jvp(
     return outs, inline_hook_p.bind(*values, *chosen(ts, mask), *state, hook=pushed, **params)
 
 
-def _transpose(cts: Sequence[Any], *args: Any, hook: InlineHook, **params: Param) -> list[Tangent]:
+def _transpose(cts: Sequence[Tangent], *args: PyTree, hook: InlineHook, **params: Param) -> list[Tangent]:
     values, state = hook.split(args)
     mask = tuple([type(a) is Linear for a in values])
     known = [a for a in values if type(a) is not Linear]

@@ -20,7 +20,7 @@ from ...core.backward_state import BackwardState, StateAval, state_of
 from ...core.evaluation import evaluate
 from ...core.ir import Eqn, Jaxpr, has_subjaxprs, subjaxprs
 from ...core.trace import eval_trace, tracing
-from ...core.values import Value
+from ...core.values import PyTree, Value
 from ...errors import BackwardStateError, ConcretizationTypeError
 from ...passes.toolkit import inline, map_subjaxprs
 from ...runtime.config import Config, config
@@ -186,7 +186,7 @@ class TracedHooks:
         return None if any(e.effects.on_host for e in whole.eqns) else whole
 
 
-def _staged(f: Callable[..., Any], avals: Sequence[Aval], name: str) -> Jaxpr:
+def _staged(f: Callable[..., PyTree], avals: Sequence[Aval], name: str) -> Jaxpr:
     # The option is about functions; hooks are traced at each call.
     if _no_tracing.ever_changed and config.no_tracing:
         with config.patch(no_tracing=False):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Atom, Block, BlockEmitter, Buffer, Eqn, Jaxpr
-from ...core.values import Param, Value
+from ...core.values import Param, PyTree, Value
 from ...passes.indices.carry_ranges import in_scan, known, numbers_of
 from ...passes.indices.int_ranges import Range
 from ...passes.masks import Mask, chosen, split
@@ -62,7 +62,7 @@ def in_python(
 
 
 def carry_places(
-    *operands: Any, length: int | None, num_consts: int, num_carry: int, **params: Param
+    *operands: PyTree, length: int | None, num_consts: int, num_carry: int, **params: Param
 ) -> list[tuple[int, int]]:
     """The parts of the carry whose result may overwrite their operand."""
     return in_place(operands, num_consts + (length is None), num_carry)

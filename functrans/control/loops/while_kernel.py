@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import INT64, Atom, BlockEmitter, Buffer, Eqn, Jaxpr, Pointwise, Var
-from ...core.values import Param
+from ...core.values import Param, PyTree
 from ...passes.indices.carry_ranges import claimed, in_while, known, numbers_of, step_of
 from ...passes.indices.int_ranges import HIGHEST, narrowed
 from ...passes.masks import split
@@ -24,7 +24,7 @@ from .carry_memory import Carries, in_place
 BOOL = np.dtype(bool)
 
 
-def carry_places(*operands: Any, num_cond: int, num_consts: int, **params: Param) -> list[tuple[int, int]]:
+def carry_places(*operands: PyTree, num_cond: int, num_consts: int, **params: Param) -> list[tuple[int, int]]:
     """The parts of the carry whose result may overwrite their operand."""
     return in_place(operands, num_cond + num_consts, len(operands) - num_cond - num_consts)
 

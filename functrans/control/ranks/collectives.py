@@ -28,7 +28,7 @@ import numpy as np
 from ...core import INT64, Aval, CallRules, Effect, Jaxpr, Linear, Primitive, Reshape, Zero, aval_of
 from ...core.named_axes import MeshAxes
 from ...core.named_axes import axis_name as name_of_axis
-from ...core.values import ArrayLike, Param, Params, Tangent, Value
+from ...core.values import ArrayLike, AxisName, Param, Params, Tangent, Value
 from ...errors import UnboundAxisError
 from ...passes.rewriter import identity
 from ...primitives.elementwise.arithmetic import convert, div_p, eq_p, mul_p, select_p
@@ -65,7 +65,7 @@ def _unbound(*args: Value, axis_name: Hashable, **params: Param) -> Any:
 def _of_mesh(call: Call, abstract: Callable[..., Aval]) -> dict[str, Any]:
     """The slots of a collective that concern meshes."""
 
-    def impl(x: Value, *, axis_name: Any, **params: Param) -> Any:
+    def impl(x: Value, *, axis_name: AxisName, **params: Param) -> Any:
         if type(axis_name) is not MeshAxes:
             _unbound(axis_name=axis_name)
         log = made_before.get()
@@ -77,13 +77,13 @@ def _of_mesh(call: Call, abstract: Callable[..., Aval]) -> dict[str, Any]:
         call(axis_name, send, recv, **params)
         return recv
 
-    def into(arrays: Sequence[Any], outs: Sequence[Value], *, axis_name: Any, **params: Param) -> None:
+    def into(arrays: Sequence[Any], outs: Sequence[Value], *, axis_name: AxisName, **params: Param) -> None:
         call(axis_name, arrays[0], outs[0], **params)
 
     return {"abstract": abstract, "impl": impl, "into": into, "effects": _effects, "vary": _differs}
 
 
-def _effects(*, axis_name: Any, **params: Param) -> Effect:
+def _effects(*, axis_name: AxisName, **params: Param) -> Effect:
     return Effect.COLLECTIVE if type(axis_name) is MeshAxes else Effect.NONE
 
 
@@ -178,13 +178,13 @@ def _times(x: Value, number: int) -> Any:
 
 
 def _reduced(op: str) -> Call:
-    def call(axes: MeshAxes, send: np.ndarray, recv: np.ndarray, **params: Any) -> None:
+    def call(axes: MeshAxes, send: np.ndarray, recv: np.ndarray, **params: Param) -> None:
         axes.communicator.all_reduce(send, recv, op)
 
     return call
 
 
-def _sum_transpose(ct: Value, x: Linear, *, axis_name: Any, groups: Groups) -> list[Value | None]:
+def _sum_transpose(ct: Value, x: Linear, *, axis_name: AxisName, groups: Groups) -> list[Value | None]:
     if type(axis_name) is MeshAxes:
         return [pvary_p.bind(ct, axis_name=axis_name)]
     return [psum_p.bind(ct, axis_name=axis_name, groups=groups)]
@@ -291,7 +291,7 @@ def _gathered(axes: MeshAxes, send: np.ndarray, recv: np.ndarray, **params: Para
 
 
 def _gather_transpose(
-    ct: Value, x: Linear, *, axis_name: Any, groups: Groups, number: int
+    ct: Value, x: Linear, *, axis_name: AxisName, groups: Groups, number: int
 ) -> list[Value | None]:
     if type(axis_name) is MeshAxes:
         return [psum_scatter_p.bind(ct, axis_name=axis_name)]

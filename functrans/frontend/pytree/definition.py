@@ -198,7 +198,7 @@ class PyTreeDef:
         return self._kind.show(self.aux, [str(child) for child in self._children])
 
 
-def rebuild(cls: type | None, aux: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
+def rebuild(cls: type | None, aux: PyTree, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
     """The structure that `PyTreeDef.__reduce__` took apart."""
     if cls is None:
         return LEAF

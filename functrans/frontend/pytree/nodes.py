@@ -121,15 +121,15 @@ class NodeKind:
     show: Callable[[Any, list[str]], str]
 
 
-def _flat_keys(node: Any, aux: Any, n: int) -> Iterable[KeyEntry]:
+def _flat_keys(node: Any, aux: PyTree, n: int) -> Iterable[KeyEntry]:
     return map(FlattenedIndexKey, range(n))
 
 
-def _sequence_keys(node: PyTree, aux: Any, n: int) -> Iterable[KeyEntry]:
+def _sequence_keys(node: PyTree, aux: PyTree, n: int) -> Iterable[KeyEntry]:
     return map(SequenceKey, range(n))
 
 
-def _show_tuple(aux: Any, texts: list[str]) -> str:
+def _show_tuple(aux: PyTree, texts: list[str]) -> str:
     return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from ...core.values import PyTree
 from ...errors import ArgumentError, PytreeError
 from ..checked import checked
 from .nodes import GetAttrKey, KeyEntry, register_kind
@@ -57,7 +58,7 @@ def _keys_from(flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]
     if flatten_with_keys is None:
         return None
 
-    def keys(node: Any, aux: Any, n: int) -> list[KeyEntry]:
+    def keys(node: Any, aux: PyTree, n: int) -> list[KeyEntry]:
         return [key for key, _ in flatten_with_keys(node)[0]]
 
     return keys

@@ -11,6 +11,7 @@ import numpy as np
 from ... import numpy as fnp
 from ...runtime.context import pass_on, run_quietly
 from ...runtime.private.numba_names import as_dtype, ir, types
+from ..numba_parts import Expression, NumbaType, Signature, Statement
 from .functions import Callables
 from .state import Flag, dtype_of, views_in
 from .values import (
@@ -48,7 +49,7 @@ class Expressions(Callables):
 
     # ---------------------------------------------------------------- statements
 
-    def statement(self, statement: Any) -> None:
+    def statement(self, statement: Statement) -> None:
         """Run one statement."""
         self.here = statement.loc
         if isinstance(statement, ir.Assign):
@@ -63,7 +64,7 @@ class Expressions(Callables):
         elif not isinstance(statement, ir.Del):
             raise self.unsupported(_NAMES.get(type(statement).__name__, type(statement).__name__))
 
-    def assign(self, statement: Any, index: Any) -> None:
+    def assign(self, statement: Statement, index: Any) -> None:
         """``target[index] = value``."""
         target, value = self.variables[statement.target.name], self.variables[statement.value.name]
         if not isinstance(target, ArrayView):
@@ -80,7 +81,7 @@ class Expressions(Callables):
         else:
             self.store(target, fnp.asarray(array).at[place].set(self.content(value), mode="clip"))
 
-    def typed(self, value: Any, kind: Any) -> Any:
+    def typed(self, value: Any, kind: NumbaType) -> Any:
         """A value with the dtype that Numba infers."""
         if isinstance(value, ArrayView):
             array = self.state.heap[value.storage].value
@@ -127,17 +128,17 @@ class Expressions(Callables):
             return cast(value, np.dtype(bool))
         return bool(value)
 
-    def _cast(self, expr: Any) -> Any:
+    def _cast(self, expr: Expression) -> Any:
         return self.variables[expr.value.name]
 
-    def _build_tuple(self, expr: Any) -> Any:
+    def _build_tuple(self, expr: Expression) -> Any:
         return tuple([self.variables[v.name] for v in expr.items])
 
-    def _build_list(self, expr: Any) -> Any:
+    def _build_list(self, expr: Expression) -> Any:
         """A list literal, which only functions like ``np.array`` read."""
         return [self.variables[v.name] for v in expr.items]
 
-    def _exhaust_iter(self, expr: Any) -> Any:
+    def _exhaust_iter(self, expr: Expression) -> Any:
         value = self.variables[expr.value.name]
         if isinstance(value, tuple):
             return value
@@ -145,7 +146,7 @@ class Expressions(Callables):
             return tuple([self.load(value.taken([k])) for k in range(expr.count)])
         raise self.unsupported("unpacking of this value")
 
-    def _getiter(self, expr: Any) -> Any:
+    def _getiter(self, expr: Expression) -> Any:
         return self.counted_of(self.variables[expr.value.name])
 
     def counted_of(self, value: Any) -> Counted:
@@ -158,15 +159,15 @@ class Expressions(Callables):
             return Elements(len(value), value)
         raise self.unsupported("a loop over this value")
 
-    def _iternext(self, expr: Any) -> Any:
+    def _iternext(self, expr: Expression) -> Any:
         if expr.value.name not in self.iterations:
             raise self.unsupported("next()")
         return self.iterations.pop(expr.value.name)
 
-    def _pair_first(self, expr: Any) -> Any:
+    def _pair_first(self, expr: Expression) -> Any:
         return self.variables[expr.value.name][0]
 
-    def _pair_second(self, expr: Any) -> Any:
+    def _pair_second(self, expr: Expression) -> Any:
         return self.variables[expr.value.name][1]
 
     def element_of(self, items: tuple[Any, ...], k: Any) -> Any:
@@ -185,11 +186,11 @@ class Expressions(Callables):
 
     # ---------------------------------------------------------------- operators
 
-    def _binop(self, expr: Any) -> Any:
+    def _binop(self, expr: Expression) -> Any:
         a, b = self.variables[expr.lhs.name], self.variables[expr.rhs.name]
         return self.operate(expr.fn, a, b, self.function.calltypes[expr])
 
-    def _inplace_binop(self, expr: Any) -> Any:
+    def _inplace_binop(self, expr: Expression) -> Any:
         a, b = self.variables[expr.lhs.name], self.variables[expr.rhs.name]
         value = self.operate(_PLAIN[expr.fn], a, b, self.function.calltypes[expr])
         if not isinstance(a, ArrayView):
@@ -197,7 +198,7 @@ class Expressions(Callables):
         self.store(a, value)
         return a
 
-    def operate(self, f: Any, a: Any, b: Any, signature: Any) -> Any:
+    def operate(self, f: Any, a: Any, b: Any, signature: Signature) -> Any:
         """A binary operator."""
         if f in (operator.is_, operator.is_not) or a is None or b is None:
             return f(a is None, b is None) if a is None or b is None else f(a, b)
@@ -228,7 +229,7 @@ class Expressions(Callables):
             return value.item() if isinstance(value, np.generic) else value
         return self.fresh(value) if hasattr(value, "shape") else value
 
-    def operand(self, value: Any, kind: Any) -> Any:
+    def operand(self, value: Any, kind: NumbaType) -> Any:
         """An operand as the operator takes it."""
         if isinstance(value, ArrayView):
             return value if is_slice(value) else self.content(value)
@@ -248,7 +249,7 @@ class Expressions(Callables):
             return f(a, b)
         raise self.unsupported(f"'{f.__name__}' of tuples or strings")
 
-    def _unary(self, expr: Any) -> Any:
+    def _unary(self, expr: Expression) -> Any:
         value = self.variables[expr.value.name]
         f = _UNARY.get(expr.fn, expr.fn)
         if not isinstance(value, ArrayView) and not is_number(value):
@@ -262,10 +263,10 @@ class Expressions(Callables):
 
     # ---------------------------------------------------------------- indexing
 
-    def _getitem(self, expr: Any) -> Any:
+    def _getitem(self, expr: Expression) -> Any:
         return self.item(self.variables[expr.value.name], self.variables[expr.index.name])
 
-    def _static_getitem(self, expr: Any) -> Any:
+    def _static_getitem(self, expr: Expression) -> Any:
         index = expr.index
         return self.item(self.variables[expr.value.name], index)
 
@@ -339,7 +340,7 @@ class Expressions(Callables):
         self.failures[key] = (number, kind, tuple(template))
         return number, places
 
-    def exception(self, statement: Any) -> tuple[type[BaseException], tuple[Any, ...]]:
+    def exception(self, statement: Statement) -> tuple[type[BaseException], tuple[Any, ...]]:
         """The class and arguments that a ``raise`` raises."""
         if isinstance(statement, (ir.StaticRaise, ir.DynamicRaise)):
             kind, args = statement.exc_class, statement.exc_args or ()

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from ...runtime.private.numba_names import ir, types
+from ..numba_parts import NumbaType, Statement
 
 #: Where a path ends that returns or raises.
 END = -1
@@ -151,7 +152,7 @@ class ControlFlow:
                     names |= self._aliases.get(name, {name})
         return frozenset(names)
 
-    def _writes(self, statement: Any) -> Iterator[str]:
+    def _writes(self, statement: Statement) -> Iterator[str]:
         if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
             yield statement.target.name
         value = getattr(statement, "value", None)
@@ -219,7 +220,7 @@ class ControlFlow:
                     yield from [v.name for v in _arguments(value)]
 
 
-def holds_array(kind: Any) -> bool:
+def holds_array(kind: NumbaType) -> bool:
     """Whether a value of a Numba type is or contains an array."""
     if isinstance(kind, types.BaseTuple):
         return any(map(holds_array, kind.types))
@@ -239,7 +240,7 @@ def _targets(block: Any) -> tuple[int, ...]:
     return (END,)
 
 
-def _reads(statement: Any) -> list[str]:
+def _reads(statement: Statement) -> list[str]:
     if isinstance(statement, ir.Assign):
         value = statement.value
         if isinstance(value, ir.Var):

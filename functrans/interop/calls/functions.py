@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import numpy as fnp
 from ...core import Primitive, operators
-from ...core.values import DTypeLike
+from ...core.values import DTypeLike, PyTree
 from ...errors import FunctransError, NumbaTranslationError
 from ...primitives.elementwise.arithmetic import first_max_p, first_min_p
 from ...runtime.private.numba_names import (
@@ -28,6 +28,7 @@ from ...runtime.private.numba_names import (
     types,
 )
 from ...scipy import special
+from ..numba_parts import Expression, Signature
 from .flow import END, RESULT, VIEWS
 from .slices import Slices
 from .state import Frame
@@ -78,7 +79,7 @@ class Callables(Slices):
 
     # ---------------------------------------------------------------- attributes
 
-    def _getattr(self, expr: Any) -> Any:
+    def _getattr(self, expr: Expression) -> Any:
         value = self.variables[expr.value.name]
         if isinstance(value, ArrayView):
             return self._array_attribute(value, expr.attr)
@@ -110,7 +111,7 @@ class Callables(Slices):
 
     # ---------------------------------------------------------------- calls
 
-    def _call(self, expr: Any) -> Any:
+    def _call(self, expr: Expression) -> Any:
         f = self.variables[expr.func.name]
         args = [self.variables[v.name] for v in expr.args]
         if expr.vararg is not None:
@@ -130,7 +131,7 @@ class Callables(Slices):
             name = getattr(f, "__name__", f)
             raise self.unsupported(f"this call of '{name}' ({error})") from error
 
-    def call(self, f: Any, args: list[Any], kwargs: dict[str, Any], signature: Any) -> Any:
+    def call(self, f: Any, args: list[Any], kwargs: dict[str, Any], signature: Signature) -> Any:
         """Call a function that is not jitted."""
         if isinstance(f, type) and issubclass(f, BaseException):
             return Made(f)
@@ -156,7 +157,9 @@ class Callables(Slices):
             raise self.unsupported(f"'{getattr(f, '__name__', f)}'")
         return self._of_numpy(f, args, kwargs, signature)
 
-    def call_jitted(self, dispatcher: Any, signature: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def call_jitted(
+        self, dispatcher: Dispatcher, signature: Signature, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
         """Translate the body of another jitted function instead of the call."""
         key = id(dispatcher)
         if key in [p[0] for p in self.path]:
@@ -238,10 +241,10 @@ class Callables(Slices):
     def _ndenumerate(self, view: ArrayView) -> Places:
         return replace(self._ndindex(*view.shape), view=view)
 
-    def _largest(self, *args: Any) -> Any:
+    def _largest(self, *args: PyTree) -> Any:
         return self._extreme(args, first_max_p, max)
 
-    def _smallest(self, *args: Any) -> Any:
+    def _smallest(self, *args: PyTree) -> Any:
         return self._extreme(args, first_min_p, min)
 
     def _extreme(self, args: tuple[Any, ...], prim: Primitive, known: Any) -> Any:
@@ -283,7 +286,7 @@ class Callables(Slices):
         self.check_divisor(y)
         return x // y, x % y
 
-    def _slice(self, *args: Any) -> slice:
+    def _slice(self, *args: PyTree) -> slice:
         return slice(*args)
 
     def _complex(self, real: Any, imag: Any = 0.0) -> Any:
@@ -297,7 +300,7 @@ class Callables(Slices):
 
     # ---------------------------------------------------------------- math and NumPy
 
-    def _of_math(self, f: Any, args: list[Any], signature: Any) -> Any:
+    def _of_math(self, f: Any, args: list[Any], signature: Signature) -> Any:
         values = [self.operand(a, k) for a, k in zip(args, signature.args, strict=False)]
         if all(map(is_known, values)):
             try:
@@ -311,7 +314,7 @@ class Callables(Slices):
             raise self.unsupported(f"'math.{f.__name__}'")
         return own(*values)
 
-    def _of_numpy(self, f: Any, args: list[Any], kwargs: dict[str, Any], signature: Any) -> Any:
+    def _of_numpy(self, f: Any, args: list[Any], kwargs: dict[str, Any], signature: Signature) -> Any:
         name = getattr(f, "__name__", str(f))
         if name in _ALLOCATES:
             return self._allocated(name, signature, args, kwargs)
@@ -348,7 +351,7 @@ class Callables(Slices):
             self.tie(result, args[0])
         return result
 
-    def _allocated(self, name: str, signature: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def _allocated(self, name: str, signature: Signature, args: list[Any], kwargs: dict[str, Any]) -> Any:
         shape = args[0] if args else kwargs["shape"]
         sizes = shape if isinstance(shape, tuple) else (shape,)
         if not all(map(is_known, sizes)):

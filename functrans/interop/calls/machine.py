@@ -18,6 +18,7 @@ import numpy as np
 from ... import lax
 from ... import numpy as fnp
 from ...runtime.private.numba_names import ir
+from ..numba_parts import Statement
 from .expressions import Expressions
 from .flow import END, RESULT, Stops
 from .state import (
@@ -386,7 +387,7 @@ class Machine(Expressions):
 
     # ---------------------------------------------------------------- raise
 
-    def raising(self, holds: Any, statement: Any) -> None:
+    def raising(self, holds: Any, statement: Statement) -> None:
         """Note that a ``raise`` was met, if a condition holds and none was met before."""
         kind, args = self.exception(statement)
         self.fail(holds, kind, args)

@@ -14,7 +14,7 @@ from ...api.compiled.caches import Recent
 from ...api.compiled.jit import jit
 from ...arrays.array import Array, WeakArray
 from ...core import Aval, Tracer, aval_of, is_low
-from ...core.values import Params
+from ...core.values import Param, Params, PyTree
 from ...custom.custom_function import custom_jvp, custom_vjp
 from ...errors import ArgumentError, DtypeError, GradientStructureError
 from ...frontend.pytree import tree_flatten, tree_map, tree_unflatten
@@ -31,6 +31,7 @@ from ...runtime.private.numba_names import (
 )
 from ...transforms.stage import stage
 from ..native import NativeFunction, native_p, translated_p
+from ..numba_parts import NumbaType, Signature
 from .flow import holds_array
 from .functions import SizeUnknown
 from .translation import numba_type, translate
@@ -59,7 +60,7 @@ class NumbaCall(CPUDispatcher):
         self._jitted: Recent[Any, Callable[..., Any]] = Recent(lambda: config.trace_limit)
         self._sized: set[Any] = set()
 
-    def compile(self, sig: Any) -> Any:
+    def compile(self, sig: Signature) -> Any:
         """Compile the jitted function for argument types; returns what is called."""
         self._fn.compile(sig)
         args, _ = normalize_signature(sig)
@@ -72,7 +73,7 @@ class NumbaCall(CPUDispatcher):
         self._fn.recompile()
         self._reset_overloads()
 
-    def _compile_for_args(self, *args: Any, **kws: Any) -> Callable[..., Any]:
+    def _compile_for_args(self, *args: PyTree, **kws: Any) -> Callable[..., PyTree]:
         """What to call with arguments of types for which there is no machine code."""
         leaves = tree_flatten(args)[0]
         for x in leaves:
@@ -127,7 +128,7 @@ class NumbaCall(CPUDispatcher):
         except SizeUnknown as error:
             raise error.args[0] from None
 
-    def _run(self, leaves: list[Any], tree: Any, kinds: tuple[type, ...]) -> Any:
+    def _run(self, leaves: list[Any], tree: PyTree, kinds: tuple[type, ...]) -> Any:
         """Call the jitted translation, or the custom rule; values of `kinds` are its arguments, others are known."""
         is_dynamic = [isinstance(x, kinds) and type(x) is not bool for x in leaves]
         static = tuple([(k, x) for k, x in enumerate(leaves) if not is_dynamic[k]])
@@ -140,7 +141,7 @@ class NumbaCall(CPUDispatcher):
             jitted = self._jitted[key] = jit(f)
         return jitted(*[x for x, dynamic in zip(leaves, is_dynamic, strict=True) if dynamic])
 
-    def _translated(self, tree: Any, static: tuple[tuple[int, Any], ...]) -> Callable[..., Any]:
+    def _translated(self, tree: PyTree, static: tuple[tuple[int, Any], ...]) -> Callable[..., PyTree]:
         """A function of the dynamic leaves that has machine code, and a translation for its derivatives."""
 
         def translated(*dynamic: Any) -> Any:
@@ -163,7 +164,7 @@ class NumbaCall(CPUDispatcher):
 
         return translated
 
-    def _ruled(self, tree: Any, static: tuple[tuple[int, Any], ...]) -> Callable[..., Any]:
+    def _ruled(self, tree: PyTree, static: tuple[tuple[int, Any], ...]) -> Callable[..., PyTree]:
         """A function of the dynamic leaves with the user's derivative rule."""
 
         def primal(*dynamic: Any) -> Any:
@@ -201,7 +202,7 @@ class NumbaCall(CPUDispatcher):
             ruled.defjvp(forward_mode)
         return ruled
 
-    def _result_of(self, args: Any, avals: Any, tree: Any, static: Any) -> tuple[tuple[Aval, ...], Any]:
+    def _result_of(self, args: Any, avals: Any, tree: PyTree, static: Any) -> tuple[tuple[Aval, ...], Any]:
         """The types and structure of the result."""
         given = self._result
         if given is not None:
@@ -230,14 +231,14 @@ def _plain(x: Any) -> Any:
 _TRACED = (Tracer, np.ndarray, np.generic, float, complex)
 
 
-def arguments_of(tree: Any, static: Sequence[tuple[int, Any]], dynamic: Sequence[Any]) -> tuple[Any, ...]:
+def arguments_of(tree: PyTree, static: Sequence[tuple[int, Any]], dynamic: Sequence[Any]) -> tuple[Any, ...]:
     """The arguments of a call, from their leaves."""
     known, rest = dict(static), iter(dynamic)
     count = len(known) + len(dynamic)
     return tree_unflatten(tree, [known[k] if k in known else next(rest) for k in range(count)])
 
 
-def per_leaf(parts: Any, tree: Any, name: str) -> list[Any]:
+def per_leaf(parts: Any, tree: PyTree, name: str) -> list[Any]:
     """What a rule returned for each argument, for each leaf of the arguments; None means zero for all of one."""
     if not isinstance(parts, (tuple, list)) or len(parts) != len(tree.children()):
         raise GradientStructureError(
@@ -254,7 +255,7 @@ def per_leaf(parts: Any, tree: Any, name: str) -> list[Any]:
     return found
 
 
-def scalars_of(kind: Any, name: str) -> tuple[tuple[Aval, ...], Any]:
+def scalars_of(kind: NumbaType, name: str) -> tuple[tuple[Aval, ...], Any]:
     """The types of a result of numbers.
 
     Raises
@@ -356,7 +357,7 @@ def numba_call(
     return NumbaCall(fn, vjp, jvp, result_shape_dtypes)
 
 
-def njit(function: Any = None, **options: Any) -> Any:
+def njit(function: Any = None, **options: Param) -> Any:
     """Compile a function with ``numba.njit``, and let functrans differentiate and batch it.
 
     Parameters

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from ... import numpy as fnp
+from ...core.values import PyTree
 from ...runtime.private.numba_names import ir
+from ..numba_parts import Expression
 from .translator import Translator
 from .values import ArrayView, LengthUnknown, Span, cast, is_known, is_number, is_slice, read, written
 
@@ -97,7 +99,7 @@ class Slices(Translator):
             self.state.spans[key] = _clipped(index.start, index.stop, step, size), (parts, size)
         return self.state.spans[key][0]
 
-    def note_offset(self, expr: Any, value: Any) -> None:
+    def note_offset(self, expr: Expression, value: Any) -> None:
         """Remember that an integer is another plus or minus a known number."""
         if not (isinstance(expr, ir.Expr) and expr.op == "binop" and expr.fn in (operator.add, operator.sub)):
             return
@@ -196,7 +198,7 @@ class Slices(Translator):
 
     # ---------------------------------------------------------------- operations
 
-    def elementwise(self, f: Callable[..., Any], *values: Any) -> Any:
+    def elementwise(self, f: Callable[..., PyTree], *values: Any) -> Any:
         """Apply a function to each element, of arrays or numbers."""
         if not any(map(is_slice, values)):
             return self.result(f(*map(self.content, values)))

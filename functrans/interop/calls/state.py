@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.private.numba_names import as_dtype, types
+from ..numba_parts import NumbaType
 from .typed_ir import TypedFunction
 from .values import ArrayView, Counted, Storage, is_known, is_number, read, strong, whole
 
@@ -69,7 +70,7 @@ class TupleForm:
     """A tuple."""
 
     parts: tuple[Any, ...]
-    kind: Any = tuple
+    kind: NumbaType = tuple
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def pack(state: State, plan: Passed, live: Iterable[str]) -> Packed:
     read_later = frozenset(live)
     others = {v.storage for n in live if n not in named for v in views_in(variables.get(n))}
 
-    def flat(value: Any, kind: Any, dead: bool = False) -> Skeleton:
+    def flat(value: Any, kind: NumbaType, dead: bool = False) -> Skeleton:
         if isinstance(value, ArrayView):
             array = read(state.heap[value.storage].value, value)
             leaves.append(array)
@@ -205,7 +206,7 @@ def flag_value(state: State, flag: Flag) -> Any:
     return strong(state.flags.get(flag, 0), dtype)
 
 
-def dtype_of(kind: Any, value: Any) -> np.dtype:
+def dtype_of(kind: NumbaType, value: Any) -> np.dtype:
     """The dtype of a number of a Numba type."""
     if isinstance(kind, types.Literal):
         kind = kind.literal_type
@@ -216,7 +217,7 @@ def dtype_of(kind: Any, value: Any) -> np.dtype:
     return np.asarray(value).dtype if is_known(value) else np.dtype(value.dtype)
 
 
-def _placeholder(kind: Any) -> Skeleton:
+def _placeholder(kind: NumbaType) -> Skeleton:
     if isinstance(kind, types.Literal):
         kind = kind.literal_type
     if isinstance(kind, (types.Number, types.Boolean)):

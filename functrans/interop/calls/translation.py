@@ -16,6 +16,7 @@ from ...primitives import ops
 from ...primitives.checks import check_p
 from ...runtime.failures import Failure
 from ...runtime.private.numba_names import from_dtype, types
+from ..numba_parts import Dispatcher, TargetContext
 from .machine import Machine
 from .state import STATUS, Flag, flag_value
 from .typed_ir import typed_function
@@ -38,7 +39,7 @@ class Raised:
 
 
 @typeof_impl.register(ScalarType)
-def _type_of_scalar_type(x: Any, context: Any) -> Any:
+def _type_of_scalar_type(x: Any, context: TargetContext) -> Any:
     """``fnp.float32`` in code that Numba compiles, as Numba types ``np.float32``."""
     return types.NumberClass(from_dtype(x.dtype))
 
@@ -55,7 +56,7 @@ def numba_type(x: Any) -> Any:
     return types.Array(dtype, len(aval.shape), "C") if aval.shape else dtype
 
 
-def translate(dispatcher: Any, args: Sequence[Any]) -> Any:
+def translate(dispatcher: Dispatcher, args: Sequence[Any]) -> Any:
     """The result of a jitted function for traced arguments, computed by operations of functrans.
 
     Parameters

@@ -22,6 +22,7 @@ from ...runtime.private.numba_names import (
     register_pass,
     typed_passes,
 )
+from ..numba_parts import Dispatcher
 from .flow import ControlFlow
 
 
@@ -104,7 +105,7 @@ class _FrontEnd(CompilerBase):
 _KNOWN: Living[dict[tuple[Any, ...], TypedFunction]] = Living()
 
 
-def typed_function(dispatcher: Any, arg_types: tuple[Any, ...]) -> TypedFunction:
+def typed_function(dispatcher: Dispatcher, arg_types: tuple[Any, ...]) -> TypedFunction:
     """The typed representation of a jitted function, cached on it.
 
     Raises
@@ -119,7 +120,7 @@ def typed_function(dispatcher: Any, arg_types: tuple[Any, ...]) -> TypedFunction
     return known[arg_types]
 
 
-def _typed(dispatcher: Any, arg_types: tuple[Any, ...]) -> TypedFunction:
+def _typed(dispatcher: Dispatcher, arg_types: tuple[Any, ...]) -> TypedFunction:
     flags = compiler.Flags()
     flags.nrt = True
     flags.enable_looplift = False

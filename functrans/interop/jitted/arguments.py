@@ -19,6 +19,7 @@ from ...frontend.pytree.nodes import DictKey, KeyPath, SequenceKey, keystr
 from ...frontend.structs import ShapeDtypeStruct
 from ...runtime.libraries import numba
 from ...runtime.private.numba_names import as_dtype, from_dtype, types
+from ..numba_parts import NumbaType
 
 #: Python's numbers, by Numba's types.
 _NUMBERS = {
@@ -46,7 +47,7 @@ class ArgumentLeaf:
     ndim : int
     """
 
-    def __init__(self, typ: Any, path: tuple[int, ...], where: Callable[[], str]):
+    def __init__(self, typ: NumbaType, path: tuple[int, ...], where: Callable[[], str]):
         self.type = typ = types.unliteral(_present(typ))
         self.path = path
         self.ndim = typ.ndim if isinstance(typ, types.Array) else 0
@@ -77,7 +78,7 @@ _NO_FLOAT16 = "which code compiled by Numba for the CPU cannot hold"
 _CURE = "Arguments are arrays, numbers, None, and tuples or named tuples of them"
 
 
-def _in_words(typ: Any) -> str:
+def _in_words(typ: NumbaType) -> str:
     if isinstance(typ, types.DictType | types.LiteralStrKeyDict):
         return "a dict"
     if isinstance(typ, types.List | types.ListType | types.LiteralList):
@@ -173,7 +174,7 @@ class CallTypes:
             f"jit of {name_of(fun)}, called in code compiled by Numba: {argument_place(fun, (*head, *path))}"
         )
 
-    def _tree(self, typ: Any, path: tuple[int, ...], place: int | str, keys: KeyPath) -> Any:
+    def _tree(self, typ: NumbaType, path: tuple[int, ...], place: int | str, keys: KeyPath) -> Any:
         if isinstance(typ, types.NoneType):
             return None
         if isinstance(typ, types.BaseTuple):
@@ -183,7 +184,7 @@ class CallTypes:
             return typ.instance_class(*parts) if isinstance(typ, types.BaseNamedTuple) else tuple(parts)
         return ArgumentLeaf(typ, path, lambda: self._where(place, keys))
 
-    def _static(self, typ: Any, place: int | str) -> Any:
+    def _static(self, typ: NumbaType, place: int | str) -> Any:
         if isinstance(typ, types.NoneType):
             return None
         if isinstance(typ, types.Literal):
@@ -197,13 +198,13 @@ class CallTypes:
         )
 
 
-def _unliteral(typ: Any) -> Any:
+def _unliteral(typ: NumbaType) -> Any:
     if isinstance(typ, types.BaseTuple) and not isinstance(typ, types.BaseNamedTuple):
         return types.Tuple([_unliteral(t) for t in typ.types])
     return types.unliteral(_present(typ))
 
 
-def _present(typ: Any) -> Any:
+def _present(typ: NumbaType) -> Any:
     """The type of what an optional value holds: Numba raises where it is None."""
     return typ.type if isinstance(typ, types.Optional) else typ
 
@@ -249,7 +250,7 @@ def _leaf_type(aval: Aval, where: Callable[[], str]) -> Any:
     return types.Array(scalar, aval.ndim, "C") if aval.ndim else scalar
 
 
-def result_leaves(typ: Any, path: tuple[int, ...] = ()) -> list[tuple[Any, tuple[int, ...]]]:
+def result_leaves(typ: NumbaType, path: tuple[int, ...] = ()) -> list[tuple[Any, tuple[int, ...]]]:
     """The types of a result's arrays and numbers, and their places in its tuples."""
     if isinstance(typ, types.NoneType):
         return []

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...frontend.arguments import name_of
 from ...runtime.private.numba_names import cgutils
+from ..numba_parts import NumbaType
 from .arguments import TypesError, types
 from .lowering import CallEmitter, word
 
@@ -79,7 +80,7 @@ class IntoEmitter(CallEmitter):
                 self.store(n, given, i)
             self.leave_if_raised(self.helper("refuse", self.table, self.entry, given))
 
-    def place(self, j: int, typ: Any, array: Any, written: list[tuple[Any, Any]]) -> Any:
+    def place(self, j: int, typ: NumbaType, array: Any, written: list[tuple[Any, Any]]) -> Any:
         """Choose where result `j` is written; returns where the address of memory for a copy is, or zero.
 
         The kernel writes to the caller's array if that is contiguous, and overlaps no argument and no array that
@@ -104,7 +105,7 @@ class IntoEmitter(CallEmitter):
         self.store(b.load(place), self.data, self.count + j)
         return block
 
-    def deliver(self, typ: Any, array: Any, copy: Any) -> None:
+    def deliver(self, typ: NumbaType, array: Any, copy: Any) -> None:
         """Write a result from contiguous memory to the caller's array."""
         b = self.builder
         with b.if_else(self.is_tidy(typ, array)) as (tidy, strided):

@@ -20,6 +20,7 @@ from llvmlite import ir
 from ...lowering.llvm.c.native_call import ARRAY_DATA, TUPLE_ITEMS
 from ...runtime.private.numba_names import callconv, cgutils
 from ..emitter import ArrayEmitter, word
+from ..numba_parts import LLVMBuilder, NumbaType, TargetContext
 from .arguments import CallTypes, result_leaves, types
 from .errors import PICKLED
 from .helpers import BUCKETS, FIELDS, HELPERS, IN_ORDER
@@ -43,8 +44,8 @@ class CallEmitter(ArrayEmitter):
 
     def __init__(
         self,
-        context: Any,
-        builder: Any,
+        context: TargetContext,
+        builder: LLVMBuilder,
         arguments: CallTypes,
         result: Any,
         table: Callable[[CallEmitter], Any],
@@ -93,7 +94,7 @@ class CallEmitter(ArrayEmitter):
                 self.context.pack_value(self.builder, leaf.type, value, place)
                 self.store(place, self.data, i)
 
-    def contiguous(self, typ: Any, array: Any) -> Any:
+    def contiguous(self, typ: NumbaType, array: Any) -> Any:
         """The address of an array's data, or of a copy that is contiguous and aligned."""
         address = self.builder.ptrtoint(array.data, _I64)
         if (typ.layout == "C" and typ.aligned) or not typ.ndim:
@@ -270,7 +271,7 @@ class ResultEmitter(CallEmitter):
                 self.store(place, self.data, self.count + j)
                 self.made.append(partial(self.context.unpack_value, self.builder, typ, place))
 
-    def collect(self, typ: Any, leaves: Any) -> Any:
+    def collect(self, typ: NumbaType, leaves: Any) -> Any:
         """The value of a result from those of its leaves."""
         if isinstance(typ, types.NoneType):
             return self.context.get_dummy_value()

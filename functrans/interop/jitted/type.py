@@ -17,7 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from ...core import ArgumentError
-from ...core.values import Params
+from ...core.values import Params, PyTree
 from ...frontend.arguments import name_of
 from ...runtime.libraries import numba
 from ...runtime.private.numba_names import (
@@ -28,6 +28,7 @@ from ...runtime.private.numba_names import (
     lower_getattr,
     normalize_signature,
 )
+from ..numba_parts import LLVMBuilder, Signature, TargetContext
 from .arguments import CallTypes, TypesError, result_type, types
 from .into import IntoEmitter, check_memory
 from .lookup import GlobalName, global_name, known, lost_type, token_of, written_table
@@ -134,7 +135,7 @@ class Forms:
             check_memory(self.jitted, out, result)
         return result
 
-    def cfunc(self, signature: Any, options: Params) -> Any:
+    def cfunc(self, signature: Signature, options: Params) -> Any:
         """See `Jitted.cfunc`."""
         args, returned = normalize_signature(signature)
         where = f"cfunc of {name_of(self.jitted.__wrapped__)}"
@@ -154,7 +155,7 @@ class Forms:
         result = self.result(memory, arguments)
         emitter = IntoEmitter if self.into else ResultEmitter
 
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def generate(context: TargetContext, builder: LLVMBuilder, signature: Signature, args: Any) -> Any:
             table = table_of(self.jitted, arguments, result)
             return emitter(context, builder, arguments, result, written_table(table)).emit(args, *memory)
 
@@ -175,7 +176,7 @@ def _function(source: str, **scope: Any) -> Any:
 
 
 def _other_forms(
-    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     """The call with more or fewer keywords, and with None passed or left to the default: the result is the same."""
     try:
@@ -200,7 +201,7 @@ def _other_forms(
             yield tuple([named[n] for n in first[:i]]), rest
 
 
-def _positional(fun: Callable[..., Any]) -> int:
+def _positional(fun: Callable[..., PyTree]) -> int:
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
@@ -209,7 +210,7 @@ def _positional(fun: Callable[..., Any]) -> int:
     return sum(p.kind in positional and p.default is p.empty for p in parameters)
 
 
-def _check_count(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _check_count(fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise `TypesError` if a function does not take so many arguments, or arguments of these names."""
     with contextlib.suppress(ValueError):  # it has no signature
         try:
@@ -234,12 +235,12 @@ def _lowering(name: str, arguments: CallTypes) -> str:
 class _Dispatcher(CPUDispatcher):
     """A function of Numba's that calls a jitted one."""
 
-    def __init__(self, forms: Forms, names: tuple[str, ...], call: Callable[..., Any]):
+    def __init__(self, forms: Forms, names: tuple[str, ...], call: Callable[..., PyTree]):
         super().__init__(call, targetoptions={"nopython": True, "forceinline": True})
         self._forms = forms
         self._names = names
 
-    def compile(self, sig: Any) -> Any:
+    def compile(self, sig: Signature) -> Any:
         """Compile for argument types; if nothing is known about them yet, the error is ours alone."""
         args, _ = normalize_signature(sig)
         self._forms.result(*self._forms.parts(args, self._names))
@@ -257,7 +258,7 @@ class JittedType(types.Dispatcher):
     def __reduce__(self) -> tuple[Any, ...]:
         return _type_of, (global_name(self.forms.jitted), token_of(self.forms.jitted), self.forms.into)
 
-    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+    def get_call_type(self, context: TargetContext, args: Any, kws: Any) -> Any:
         """See `types.Dispatcher`."""
         names = tuple(sorted(kws))
         memory, arguments = self.forms.parts([*args, *[kws[n] for n in names]], names)
@@ -268,7 +269,7 @@ class JittedType(types.Dispatcher):
         sig = template(context).apply(args, kws)
         return sig.replace(pysig=pysig) if sig else None
 
-    def get_overload(self, sig: Any) -> Any:
+    def get_overload(self, sig: Signature) -> Any:
         """See `types.Dispatcher`."""
         return self.forms.with_signature(sig.pysig).get_overload(sig.args)
 
@@ -295,7 +296,7 @@ class _Attributes(AttributeTemplate):
 
 
 @lower_getattr(JittedType, "into")
-def _lower_into(context: Any, builder: Any, typ: JittedType, value: Any) -> Any:
+def _lower_into(context: TargetContext, builder: LLVMBuilder, typ: JittedType, value: Any) -> Any:
     """The value of a function's type is the object; only its address is ever used."""
     return value
 

@@ -9,7 +9,7 @@ from ...api.bodies import as_expected, check_structure, check_types
 from ...arrays.array import Array
 from ...core import ArgumentError, ArgumentValueError, AxisError, aval_of, boundary, last_line
 from ...core.autocast import made
-from ...core.values import ArrayLike, Value
+from ...core.values import ArrayLike, PyTree, Value
 from ...frontend.arguments import check_function, flatten_values, given, name_of, result
 from ...frontend.checked import checked
 from ...frontend.pytree import PyTreeDef, tree_flatten_with_path, tree_unflatten
@@ -24,7 +24,9 @@ __all__ = ["associative_scan"]
 
 @boundary
 @checked
-def associative_scan(fn: Callable[..., Any], elems: ArrayLike, reverse: bool = False, axis: int = 0) -> Array:
+def associative_scan(
+    fn: Callable[..., PyTree], elems: ArrayLike, reverse: bool = False, axis: int = 0
+) -> Array:
     """All prefixes ``x0``, ``fn(x0, x1)``, ``fn(fn(x0, x1), x2)``, ... of an associative function.
 
     Parameters
@@ -113,7 +115,7 @@ def _checked_axis(name: str, values: list[Value], places: list[str], axis: int) 
 class _Prefixes:
     """The recursion, over the leaves of elements."""
 
-    def __init__(self, fn: Callable[..., Any], tree: PyTreeDef, axis: int):
+    def __init__(self, fn: Callable[..., PyTree], tree: PyTreeDef, axis: int):
         self.fn = fn
         self.tree = tree
         self.axis = axis

@@ -11,7 +11,7 @@ from ...api.bodies import Body, carry_out, trace_body
 from ...api.refs import put_back
 from ...control import cond as cond_primitive
 from ...core import INT64, Aval, aval_of, boundary, concrete, is_abstract, is_float, last_line, promote
-from ...core.values import ArrayLike, Index
+from ...core.values import ArrayLike, Index, PyTree
 from ...errors import ArgumentError, ArgumentValueError, BranchTypeError, ConditionTypeError, HookError
 from ...frontend.arguments import check_function, flatten_values, name_of, value_of
 from ...frontend.checked import checked
@@ -33,7 +33,7 @@ def cond(
     true_fun: Any,
     false_fun: Any,
     *operands: ArrayLike,
-    operand: Any = _ABSENT,
+    operand: ArrayLike = _ABSENT,
 ) -> Any:
     """Call one of two functions; only that one runs.
 
@@ -109,7 +109,7 @@ def _with_own_operands(
 @boundary
 @checked
 def switch(
-    index: Index, branches: Sequence[Callable[..., Any]], *operands: ArrayLike, operand: Any = _ABSENT
+    index: Index, branches: Sequence[Callable[..., Any]], *operands: ArrayLike, operand: ArrayLike = _ABSENT
 ) -> Any:
     """Call one of several functions; only that one runs.
 
@@ -207,7 +207,7 @@ def _common_uses(bodies: Sequence[Body]) -> Uses:
     return Uses(refs, [ref in written for ref in refs])
 
 
-def _call(fun: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+def _call(fun: Callable[..., PyTree], operands: tuple[Any, ...]) -> Any:
     return fun(*operands)
 
 

@@ -25,7 +25,7 @@ __all__ = ["map", "scan"]
 @boundary
 @checked
 def scan(
-    f: Callable[..., Any],
+    f: Callable[..., PyTree],
     init: PyTree,
     xs: ArrayLike = None,
     length: ArrayLike = None,
@@ -119,7 +119,7 @@ def scan(
 
 @boundary
 @checked
-def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[..., PyTree], xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply a function to each row of arrays, one after the other.
 
     Parameters
@@ -175,14 +175,14 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     return tree_map(lambda y, z: concatenate([y, z]), ys, rest)
 
 
-def _over_rows(f: Callable[..., Any], rows: list[ArrayLike], tree: PyTreeDef, count: int) -> Any:
-    def call(f: Callable[..., Any], pair: tuple[ArrayLike, ArrayLike]) -> tuple[ArrayLike, ArrayLike]:
+def _over_rows(f: Callable[..., PyTree], rows: list[ArrayLike], tree: PyTreeDef, count: int) -> Any:
+    def call(f: Callable[..., PyTree], pair: tuple[ArrayLike, ArrayLike]) -> tuple[ArrayLike, ArrayLike]:
         return None, f(pair[1])
 
     return ScanLoop("map", f, call, [], tree_structure(None), rows, tree).run(count)[1]
 
 
-def _call_pair(f: Callable[..., Any], tree: tuple[Any, Any]) -> tuple[Any, Any]:
+def _call_pair(f: Callable[..., PyTree], tree: tuple[Any, ArrayLike]) -> tuple[Any, Any]:
     out = f(*tree)
     if not (isinstance(out, tuple | list) and len(out) == 2):
         returned = f"an array of shape {out.shape}" if hasattr(out, "shape") else type(out).__name__

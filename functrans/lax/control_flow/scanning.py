@@ -28,7 +28,7 @@ from .branching import cond
 class Carry:
     """The carry of a loop that runs as Python, with the same type checks as a compiled loop's."""
 
-    def __init__(self, what: str, fun: Callable[..., Any], leaves: Sequence[Value], tree: PyTreeDef):
+    def __init__(self, what: str, fun: Callable[..., PyTree], leaves: Sequence[Value], tree: PyTreeDef):
         self.what = what
         self.fun = fun
         self.leaves = list(leaves)
@@ -95,7 +95,7 @@ START = (np.int64(0), np.int64(0))
 def reporting(progress: Progress, call: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
     """Make a counting body of ``call(fun, (carry, row)) -> (carry, y)``; its carry is the pair of count and carry."""
 
-    def counted(fun: Callable[..., Any], values: tuple[Any, Any]) -> tuple[Any, Any]:
+    def counted(fun: Callable[..., PyTree], values: tuple[Any, Any]) -> tuple[Any, Any]:
         ((done, due), carry), row = values
         now = done == due
         _report(progress, now, done)
@@ -126,7 +126,7 @@ class ScanLoop(NamedTuple):
     """
 
     what: str
-    fun: Callable[..., Any]
+    fun: Callable[..., PyTree]
     call: Callable[..., tuple[Any, Any]]
     carry: list[Any]
     tree: PyTreeDef

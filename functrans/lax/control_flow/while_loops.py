@@ -34,7 +34,7 @@ __all__ = [
 def fori_loop(
     lower: ArrayLike,
     upper: ArrayLike,
-    body_fun: Callable[..., Any],
+    body_fun: Callable[..., PyTree],
     init_val: PyTree,
     *,
     unroll: int | bool | None = None,
@@ -116,12 +116,12 @@ def _bound(name: str, which: str, x: ArrayLike) -> Any:
     return value
 
 
-def _with_row(fun: Callable[..., Any], pair: tuple[Any, Any]) -> tuple[Any, Any]:
+def _with_row(fun: Callable[..., PyTree], pair: tuple[Any, Any]) -> tuple[Any, Any]:
     return fun(pair[1], pair[0]), None
 
 
 def _counted(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     init: list[ArrayLike],
     tree: PyTreeDef,
     start: ArrayLike,
@@ -153,7 +153,7 @@ def _counted(
 
 @boundary
 @checked
-def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: PyTree) -> PyTree:
+def while_loop(cond_fun: Callable[..., PyTree], body_fun: Callable[..., PyTree], init_val: PyTree) -> PyTree:
     """Loop as long as a condition holds; differentiable in both modes.
 
     Parameters
@@ -244,11 +244,11 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     return tree_unflatten(tree, carry_out(outs[: len(carried.init)], carried.weak))
 
 
-def _call(fun: Callable[..., Any], val: ArrayLike) -> Any:
+def _call(fun: Callable[..., PyTree], val: ArrayLike) -> Any:
     return fun(val)
 
 
-def _python_condition(cond_fun: Callable[..., Any], carry: Carry) -> Value:
+def _python_condition(cond_fun: Callable[..., PyTree], carry: Carry) -> Value:
     leaves, tree = flatten_values(
         cond_fun(carry.value), lambda path: f"the result of {name_of(cond_fun)}{keystr(path)}"
     )
@@ -257,7 +257,7 @@ def _python_condition(cond_fun: Callable[..., Any], carry: Carry) -> Value:
 
 
 def _check_condition(
-    cond_fun: Callable[..., Any], tree: PyTreeDef, outs: list[Aval], sources: list[Source | None]
+    cond_fun: Callable[..., PyTree], tree: PyTreeDef, outs: list[Aval], sources: list[Source | None]
 ) -> None:
     name = f"while_loop: the condition {name_of(cond_fun)} must return a scalar boolean, but returned"
     if tree != LEAF:

@@ -19,7 +19,7 @@ from ... import errors
 from ...core import Aval, Jaxpr, Linear, Zero, aval_of, current_trace, eval_trace, tracing
 from ...core.evaluation import evaluate
 from ...core.named_axes import mesh_in_scope
-from ...core.values import Tangent, Value
+from ...core.values import ArrayLike, Tangent, Value
 from ...custom.custom_call import bind_rule
 from ...custom.rule import Again, CustomRule, Pushed, Values
 from ...frontend.arguments import check_function
@@ -256,7 +256,7 @@ def _transposed(spec: SolutionSpec, name: str, jaxpr: Jaxpr) -> Jaxpr:
 def padded(jaxpr: Jaxpr, has: Sequence[bool], spec: SolutionSpec) -> Jaxpr:
     """A jaxpr with zeros for the outputs that it lacks."""
 
-    def full(*values: Any) -> list[Any]:
+    def full(*values: ArrayLike) -> list[Any]:
         return list(map(instantiate, with_zeros(has, evaluate(jaxpr, values), spec.avals)))
 
     return stage(full, jaxpr.in_avals, jaxpr.name, jaxpr.stats)

@@ -168,7 +168,7 @@ def _is_array(x: ArrayLike) -> bool:
 # --- equations as jaxprs -------------------------------------------------------------------------------------
 
 
-def trace_map(fun: Callable[..., Any], who: str, spec: SolutionSpec) -> tuple[Jaxpr, tuple[Any, ...]]:
+def trace_map(fun: Callable[..., PyTree], who: str, spec: SolutionSpec) -> tuple[Jaxpr, tuple[Any, ...]]:
     """A user's function from a tree to a tree of the same types as a jaxpr, and what it captured: leading operands."""
 
     def flat(*values: ArrayLike) -> list[Any]:
@@ -208,7 +208,7 @@ class Checked:
 
     __slots__ = ("__name__", "checked", "fun", "spec")
 
-    def __init__(self, name: str, fun: Callable[..., Any], spec: SolutionSpec):
+    def __init__(self, name: str, fun: Callable[..., PyTree], spec: SolutionSpec):
         self.__name__ = name
         self.fun = fun
         self.spec = spec

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...control.scan import scan_p
 from ...core import INT64, Atom, Aval, Eqn, Literal, Primitive, Var
+from ...core.values import Param
 from ...passes.toolkit import live_equations, new_equation, substitute
 from ...primitives.elementwise.arithmetic import mul_p, sub_p
 from ...primitives.structure.linear import add_p, reshape_p
@@ -116,7 +117,7 @@ def _row(affine: _Affine, i: Var, row: Var, e: Eqn) -> list[Eqn]:
     """Equations that compute a row of evenly spaced integers from its number."""
     eqns: list[Eqn] = []
 
-    def bind(prim: Primitive, *args: Any, **params: Any) -> Var:
+    def bind(prim: Primitive, *args: Any, **params: Param) -> Var:
         atoms = [a if isinstance(a, Var) else Literal(np.int64(a)) for a in args]
         eqns.append(new_equation(prim, atoms, params, e.source))
         return eqns[-1].outvars[0]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import FLOAT64
+from ...core.values import ArrayLike
 from ...runtime.passes import PARTS
 from ..backend import DEFAULT_OPTIONS, Options
 from ..loops import ir, queries
@@ -181,7 +182,7 @@ class _Module(Statements):
         """The address of the word of a number."""
         return self.new(f"getelementptr i64, ptr %frame, i64 {self.slot_of(x)}")
 
-    def number(self, x: Any, t: str) -> str:
+    def number(self, x: ArrayLike, t: str) -> str:
         """An argument of a part."""
         if type(x) is ir.Value and x.dtype == np.float32:
             return self.new(f"fpext float {self.new(f'load float, ptr {self.slot(x)}')} to double")

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core.tape import TapeAval
+from ...core.values import PyTree
 from . import ir
 from .ir import INT64
 
@@ -130,7 +131,7 @@ class View:
         return self.buffer.dtype
 
     @property
-    def key(self) -> Any:
+    def key(self) -> PyTree:
         """Whether the other is a view of the same memory."""
         return self.buffer.place, tuple([i.operand for i in self.prefix])
 

@@ -16,6 +16,7 @@ from ...core.aval import Aval
 from ...core.backward_state import StateAval, state_number
 from ...core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ...core.tape import Tape, TapeAval, new_pool
+from ...core.values import ArrayLike
 from ...frontend.pytree import PyTreeDef
 from ...frontend.pytree.generated import tree_expression
 from ...runtime.context import run_with
@@ -39,7 +40,7 @@ POOLED = 1 << 27
 LARGE = 1 << 12
 
 
-def tidy(x: Any, dtype: np.dtype) -> np.ndarray:
+def tidy(x: ArrayLike, dtype: np.dtype) -> np.ndarray:
     """`x` as a C-contiguous, aligned ndarray of this dtype; copied only if necessary."""
     try:
         a = np.asarray(x, dtype, order="C")

@@ -92,7 +92,7 @@ def asarray(
 
 @implements(np.array)
 def array(
-    object: Any,
+    object: ArrayLike,
     dtype: DTypeLike = None,
     *,
     copy: bool | None = True,

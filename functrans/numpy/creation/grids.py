@@ -73,7 +73,7 @@ def block(arrays: ArrayLike) -> Value | None:
 # --- r_ and c_ ----------------------------------------------------------------------------------------------
 
 
-def _count(step: Any) -> int | None:
+def _count(step: ArrayLike) -> int | None:
     """The number of points that a slice such as ``0:1:5j`` asks for, if any."""
     return int(abs(step)) if isinstance(step, complex) else None
 
@@ -88,7 +88,7 @@ class _Joiner:
     def __repr__(self) -> str:
         return f"functrans.numpy.{self._name}"
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: ArrayLike) -> Any:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, trans1d = self._setting
         if items and isinstance(items[0], str):
@@ -172,7 +172,7 @@ class _Mesh:
     def __repr__(self) -> str:
         return f"functrans.numpy.{self._name}"
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: ArrayLike) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         bounds = [b for part in parts if isinstance(part, slice) for b in (part.start, part.stop, part.step)]
         if any(is_abstract(b) for b in bounds):

@@ -37,7 +37,7 @@ __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 def arange(
     start: ArrayLike,
     stop: ArrayLike = None,
-    step: Any = None,
+    step: ArrayLike = None,
     dtype: DTypeLike = None,
     *,
     device: Device = None,

@@ -10,7 +10,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...core import INT32, ArgumentValueError, DtypeError, finfo, is_float
 from ...core.jax_dtypes import default_float
-from ...core.values import ArrayLike, AxisLike, Value
+from ...core.values import ArrayLike, AxisLike, Param, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, literal, operand, publish, shape_of, unary
 from ..dispatch import along, array_operand, implements
@@ -158,7 +158,7 @@ def _exponent(x: Value) -> Value:
     return ops.select_p.bind(ops.lt_p.bind(m, literal(0.5, m)), ops.sub_p.bind(e, one), e)
 
 
-def _frexp(x: Value, /, **options: Any) -> tuple[Any, Any]:
+def _frexp(x: Value, /, **options: Param) -> tuple[Any, Any]:
     value = operand(ufuncs.positive(array_operand(x, "frexp"), **options), "frexp")
     if dtype_of(value).kind == "c":
         raise DtypeError("frexp: x is complex, and complex numbers have no exponent")

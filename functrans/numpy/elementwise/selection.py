@@ -22,7 +22,7 @@ from ..reductions.reductions import all as all_of
 
 @implements(np.where)
 def where(
-    condition: Any,
+    condition: ArrayLike,
     x: ArrayLike = None,
     y: ArrayLike = None,
     *,

@@ -17,7 +17,7 @@ from ...arrays.traced_parts import has_tracer
 from ...control import scan
 from ...core import INT64, Aval, Tracer, aval_of, concrete, is_abstract, is_inexact, operators
 from ...core.autocast import autocasting
-from ...core.values import ArrayLike, Index, Params, Value
+from ...core.values import ArrayLike, Index, Param, Params, Value
 from ...errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError
 from ...frontend.pytree import tree_structure
 from ...primitives import ops
@@ -184,7 +184,7 @@ class AtIndex:
         self,
         *,
         mode: str | None = None,
-        fill_value: Any = None,
+        fill_value: ArrayLike = None,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         wrap_negative_indices: bool = True,
@@ -197,41 +197,41 @@ class AtIndex:
         fill = None if fill_value is None or fill_value != fill_value else fill_value
         return wrap(ops.take(x, plan, fill))
 
-    def set(self, values: ArrayLike, **options: Any) -> Any:
+    def set(self, values: ArrayLike, **options: Param) -> Any:
         """Return the array after ``x[index] = values``."""
         return self._changed(values, None, ops.scatter_p, options)
 
-    def add(self, values: ArrayLike, **options: Any) -> Value:
+    def add(self, values: ArrayLike, **options: Param) -> Value:
         """Return the array after ``x[index] += values``, applied for each repeated index."""
         return self._changed(values, ops.add_p, ops.scatter_add_p, options)
 
-    def subtract(self, values: ArrayLike, **options: Any) -> Any:
+    def subtract(self, values: ArrayLike, **options: Param) -> Any:
         """Return the array after ``x[index] -= values``, applied for each repeated index."""
         return self._changed(values, ops.sub_p, ops.scatter_add_p, options)
 
-    def multiply(self, values: ArrayLike, **options: Any) -> Value | None:
+    def multiply(self, values: ArrayLike, **options: Param) -> Value | None:
         """Return the array after ``x[index] *= values``, applied for each repeated index."""
         return self._changed(values, ops.mul_p, ops.scatter_mul_p, options)
 
     mul = multiply
 
-    def divide(self, values: ArrayLike, **options: Any) -> Any:
+    def divide(self, values: ArrayLike, **options: Param) -> Any:
         """Return the array after ``x[index] /= values``, applied for each repeated index."""
         return self._changed(values, ops.div_p, ops.scatter_div_p, options)
 
-    def power(self, values: Value, **options: Any) -> Value:
+    def power(self, values: Value, **options: Param) -> Value:
         """Return the array after ``x[index] **= values``, applied in order for each repeated index."""
         return self._changed(values, ops.pow_p, None, options)
 
-    def min(self, values: ArrayLike, **options: Any) -> Any:
+    def min(self, values: ArrayLike, **options: Param) -> Any:
         """Return the array after ``x[index] = minimum(x[index], values)``; ties share the derivative evenly."""
         return self._changed(values, ops.min_p, ops.scatter_min_p, options)
 
-    def max(self, values: ArrayLike, **options: Any) -> Any:
+    def max(self, values: ArrayLike, **options: Param) -> Any:
         """Return the array after ``x[index] = maximum(x[index], values)``; ties share the derivative evenly."""
         return self._changed(values, ops.max_p, ops.scatter_max_p, options)
 
-    def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
+    def apply(self, func: Callable[[Any], Any], **options: Param) -> Any:
         """Return the array after ``x[index] = func(x[index])``; `func` is elementwise, and applied for each repeated
         index, as by ``np.<ufunc>.at(x, index)``.
         """

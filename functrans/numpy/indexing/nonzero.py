@@ -13,7 +13,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...core import INT64, Tracer, concrete, operators
-from ...core.values import ArrayLike, Value
+from ...core.values import ArrayLike, ShapeLike, Value
 from ...errors import ArgumentValueError, ConcretizationTypeError, InvalidIndexError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, operand, refuse_out, shape_of, stack
@@ -65,7 +65,7 @@ def filled(x: Value, valid: ArrayLike, fill: ArrayLike) -> Value:
     )
 
 
-def _places(x: Value, size: Any, fill_value: Value, name: str) -> list[Any]:
+def _places(x: Value, size: ShapeLike, fill_value: Value, name: str) -> list[Any]:
     """The indices of true elements, one array for each axis."""
     values = concrete(x)
     if size is None:
@@ -163,7 +163,7 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = N
     return finish(ops.move_axis(stack(columns), 0, 1))
 
 
-def _chosen(x: Value, mask: ArrayLike, axis: int, size: Any, fill_value: Value, name: str) -> Value:
+def _chosen(x: Value, mask: ArrayLike, axis: int, size: ShapeLike, fill_value: Value, name: str) -> Value:
     """Select the elements of `x` along an axis where the mask is true."""
     if size is None:
         values = concrete(mask)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.trace import Tracer, concrete, is_abstract
-from ...core.values import ArrayLike, ShapeLike, Value
+from ...core.values import ArrayLike, PyTree, ShapeLike, Value
 from ...errors import ArgumentError, ArgumentValueError, NonConcreteBooleanIndexError, ShapeError
 from ...primitives import ops, ufuncs
 from ...primitives.ops import as_shape, finish, operand, positive_shape, shape_of
@@ -153,7 +153,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: ArrayLike = 0) -> tup
 
 
 @implements(np.ix_)
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: PyTree) -> tuple[Any, ...]:
     """Make index arrays that select all combinations of rows, columns, ...
 
     Parameters
@@ -311,7 +311,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
             f"ravel_multi_index: mode must be 'raise', 'wrap' or 'clip', one or {len(extents)} of them, got {mode!r}"
         )
     common = ops.broadcast_shapes("ravel_multi_index", *[shape_of(i) for i in parts])
-    total: Any = np.int64(0)
+    total: ArrayLike = np.int64(0)
     pairs = list(zip(parts, extents, modes))
     for i, n, how in pairs if order == "C" else reversed(pairs):
         total = total * n + _checked(ops.broadcast_to(i, common), n, how)

@@ -14,7 +14,7 @@ import numpy as np
 from ...arrays.arguments import Scalar
 from ...arrays.array import Array
 from ...core import ArgumentValueError, concrete, is_inexact, run_quietly
-from ...core.values import ArrayLike, AxisLike, DTypeLike, Value
+from ...core.values import ArrayLike, AxisLike, DTypeLike, PyTree, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, literal, operand, reduced_axes, refuse_out, shape_of
 from ..dispatch import NO_VALUE, array_operand, given, implements
@@ -93,7 +93,7 @@ def nanprod(
 
 
 def _extremum(
-    function: Callable[..., Any],
+    function: Callable[..., PyTree],
     worst: float,
     a: Value,
     axis: AxisLike,
@@ -160,7 +160,7 @@ def nanmin(
 
 
 def _position(
-    function: Callable[..., Any], worst: float, a: Value, axis: AxisLike, out: ArrayLike, keepdims: Any
+    function: Callable[..., PyTree], worst: float, a: Value, axis: AxisLike, out: ArrayLike, keepdims: Any
 ) -> Any:
     name = f"nan{function.__name__}"
     refuse_out(name, out)

@@ -21,7 +21,7 @@ from ...core import (
     is_inexact,
     narrowed,
 )
-from ...core.values import ArrayLike, AxisLike, DTypeLike, Value
+from ...core.values import ArrayLike, AxisLike, DTypeLike, PyTree, Value
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, operand, reduced_axes, refuse_out, shape_of
 from ..dispatch import along, array_operand, given, implements
@@ -69,7 +69,7 @@ def mask_operand(where: ArrayLike, shape: tuple[int, ...], name: str) -> Value:
     return mask
 
 
-def _with_initial(combine: Callable[..., Any], out: ArrayLike, initial: Value, neutral: Any = None) -> Any:
+def _with_initial(combine: Callable[..., PyTree], out: ArrayLike, initial: Value, neutral: Any = None) -> Any:
     if given(initial, None) is None or (neutral is not None and initial is neutral):
         return finish(out)
     dtype = dtype_of(out)  # the result's, whatever the dtype of the initial value
@@ -187,7 +187,7 @@ def _lowest(dtype: np.dtype, sign: int) -> Any:
 def _extremum(
     name: str,
     prim: Primitive,
-    combine: Callable[..., Any],
+    combine: Callable[..., PyTree],
     sign: int,
     a: Value,
     axis: AxisLike,

@@ -202,7 +202,7 @@ def _column(v: Value) -> Value:
 
 
 @implements(np.append)
-def append(arr: ArrayLike, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Any:
     """Append `values` to `arr`; without `axis` both are flattened.
 
     Examples

@@ -176,7 +176,7 @@ def tile(A: ArrayLike, reps: ArrayLike) -> Any:
 
 @implements(np.repeat, method="repeat")
 def repeat(
-    a: ArrayLike, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
+    a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
 ) -> Any:
     """Repeat each element along an axis, or of the flattened array.
 

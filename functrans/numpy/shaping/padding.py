@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.values import ArrayLike, Params, Value
+from ...core.values import ArrayLike, Params, PyTree, Value
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, one_axis, operand, shape_of, strong
@@ -151,7 +151,7 @@ def _widths(pad_width: ArrayLike, ndim: int) -> list[tuple[int, int]]:
 
 def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
     """One number for each side of each axis."""
-    values: Any = finish(array_operand(given, f"pad: {name}"))
+    values: ArrayLike = finish(array_operand(given, f"pad: {name}"))
     shape = shape_of(values)
     try:
         values = finish(ops.broadcast_to(operand(values, "pad"), np.broadcast_shapes(shape, (ndim, 2))))
@@ -220,7 +220,7 @@ def _statistic(
         raise ArgumentValueError("pad: stat_length of 0 yields no value for padding")
     statistics = []
     for part, count in zip(_edges(x, d, *taken), width):
-        number: Any = _STATISTICS[mode](finish(part), axis=d, keepdims=True)
+        number: ArrayLike = _STATISTICS[mode](finish(part), axis=d, keepdims=True)
         if dtype.kind in "iu" and number.dtype.kind not in "iu":
             number = selection.round(number)
         shape = list(shape_of(number))
@@ -250,7 +250,9 @@ def _odd(x: Value, d: int, width: tuple[int, int], symmetric: bool) -> Any:
     return operand(value * numbers(1 - 2 * back) + last * numbers(2 * back) + rise * numbers(turns), "pad")
 
 
-def _by_function(x: Value, widths: list[tuple[int, int]], function: Callable[..., Any], kwargs: Any) -> Value:
+def _by_function(
+    x: Value, widths: list[tuple[int, int]], function: Callable[..., PyTree], kwargs: Any
+) -> Value:
     padded: Any = finish(_constant(x, widths, 0))
     for d, width in enumerate(widths):
 

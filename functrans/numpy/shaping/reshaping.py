@@ -75,7 +75,7 @@ def reshape(a: ArrayLike, shape: ShapeLike, order: Order = "C", *, copy: bool | 
     return owned(_reshaped(x, as_shape(shape, "reshape"), order, "reshape"), a)
 
 
-def _reshape_method(x: Value, *shape: Any, order: Order = "C", copy: bool | None = None) -> Value:
+def _reshape_method(x: Value, *shape: ShapeLike, order: Order = "C", copy: bool | None = None) -> Value:
     if len(shape) == 1:
         shape = shape[0]
     return owned(_reshaped(x, as_shape(shape, "reshape"), order, "reshape"), x)
@@ -221,7 +221,7 @@ permute_dims = transpose
 _REVERSED = [tuple(range(n))[::-1] for n in range(65)]
 
 
-def _transpose_method(x: Value, *axes: Any) -> Value:
+def _transpose_method(x: Value, *axes: AxisLike) -> Value:
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
         axes = tuple(axes[0] or ())
     return transpose(x, axes or None)

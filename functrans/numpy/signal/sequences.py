@@ -145,7 +145,12 @@ def correlate(
 
 @implements(np.interp)
 def interp(
-    x: ArrayLike, xp: Any, fp: Any, left: ArrayLike = None, right: ArrayLike = None, period: Any = None
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike = None,
+    right: ArrayLike = None,
+    period: Any = None,
 ) -> Array:
     """Linear interpolation between samples.
 
@@ -231,7 +236,7 @@ def _between(at: Any, places: ArrayLike, samples: Value, n: int) -> Value:
     after = ops.clamp_p.bind(np.int64(1), after, np.int64(n - 1))
     before = ops.sub_p.bind(after, np.int64(1))
 
-    def take(values: Any, index: Index) -> Value:
+    def take(values: ArrayLike, index: Index) -> Value:
         return ops.gather_p.bind(values, index, axes=(0,), mode="promise_in_bounds")
 
     x0, x1, y0, y1 = take(places, before), take(places, after), take(samples, before), take(samples, after)
@@ -278,7 +283,7 @@ def _periodic(at: Any, places: ArrayLike, samples: Any, period: Any) -> tuple[An
 
 
 @implements(np.unwrap)
-def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Array:
+def unwrap(p: ArrayLike, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Array:
     """Add whole periods so that no neighbours differ by more than half a period, as for phases.
 
     Parameters

@@ -11,7 +11,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...core import DtypeError, is_float, is_inexact
 from ...core.jax_dtypes import default_float
-from ...core.values import ArrayLike, Value
+from ...core.values import ArrayLike, ShapeLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops, ufuncs
 from ...primitives.ops import dtype_of, finish, literal, strong
@@ -108,7 +108,7 @@ def _steps(M: ArrayLike) -> Any:
     return finish(steps) * 2.0 - (count - 1.0)
 
 
-def _trivial(M: Any) -> Value:
+def _trivial(M: ArrayLike) -> Value:
     return ones(max(operator.index(M), 0))
 
 
@@ -117,7 +117,7 @@ def _cosines(M: ArrayLike, *weights: float) -> Value:
     if n is None:
         return _trivial(M)
     angle = n * (math.pi / (operator.index(M) - 1))
-    total: Any = weights[0]
+    total: ArrayLike = weights[0]
     for k, weight in enumerate(weights[1:], 1):
         total = total + weight * ufuncs.cos(k * angle)
     return total
@@ -195,5 +195,5 @@ def kaiser(M: int, beta: ArrayLike) -> Any:
     r = n / (operator.index(M) - 1)
     inside = (1.0 - r) * (1.0 + r)
     root = selection.where(inside > 0, ufuncs.sqrt(selection.where(inside > 0, inside, 1.0)), 0.0)
-    shape: Any = finish(strong(array_operand(beta, "kaiser", 1), default_float()))
+    shape: ShapeLike = finish(strong(array_operand(beta, "kaiser", 1), default_float()))
     return i0(shape * root) / i0(shape)

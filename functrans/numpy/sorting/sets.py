@@ -23,7 +23,7 @@ from .sorting import places
 class UniqueAllResult(NamedTuple):
     """The result of `unique_all`."""
 
-    values: Any
+    values: ArrayLike
     indices: Any
     inverse_indices: Any
     counts: Any
@@ -32,14 +32,14 @@ class UniqueAllResult(NamedTuple):
 class UniqueCountsResult(NamedTuple):
     """The result of `unique_counts`."""
 
-    values: Any
+    values: ArrayLike
     counts: Any
 
 
 class UniqueInverseResult(NamedTuple):
     """The result of `unique_inverse`."""
 
-    values: Any
+    values: ArrayLike
     inverse_indices: Any
 
 

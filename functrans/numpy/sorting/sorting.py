@@ -11,7 +11,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...core import INT64, Tracer, canonical, concrete, operators
-from ...core.values import ArrayLike, DTypeLike, Value
+from ...core.values import ArrayLike, DTypeLike, Param, PyTree, Value
 from ...errors import ArgumentError, ArgumentValueError, ImmutableArrayError, ShapeError
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, one_axis, operand, shape_of
@@ -177,7 +177,7 @@ def lexsort(keys: ArrayLike, axis: int = -1) -> Array:
 # --- partitions -----------------------------------------------------------------------------------------------
 
 
-def _check_places(kth: Any, x: Value, axis: int, name: str) -> None:
+def _check_places(kth: ArrayLike, x: Value, axis: int, name: str) -> None:
     """Check that each `kth` is in bounds, unless the array is empty."""
     n = shape_of(x)[axis]
     if isinstance(kth, Tracer):
@@ -196,7 +196,7 @@ def _check_places(kth: Any, x: Value, axis: int, name: str) -> None:
 
 @implements(np.partition)
 def partition(
-    a: ArrayLike, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
+    a: ArrayLike, kth: ArrayLike, axis: int | None = -1, kind: str = "introselect", order: Any = None
 ) -> Array:
     """Return a copy with the `kth` element in its sorted position, smaller ones before it, larger ones after.
 
@@ -236,7 +236,7 @@ def partition(
 
 @implements(np.argpartition, method="argpartition")
 def argpartition(
-    a: ArrayLike, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
+    a: ArrayLike, kth: ArrayLike, axis: int | None = -1, kind: str = "introselect", order: Any = None
 ) -> Any:
     """The indices of the elements in the order of `partition`.
 
@@ -275,11 +275,11 @@ def sort_complex(a: ArrayLike) -> Any:
 # --- methods that would change the array ------------------------------------------------------------------------
 
 
-def _sort_method(a: Value, *args: Any, **options: Any) -> NoReturn:
+def _sort_method(a: Value, *args: PyTree, **options: Param) -> NoReturn:
     raise ImmutableArrayError("x.sort(): a traced value cannot be changed in place. Write x = np.sort(x)")
 
 
-def _partition_method(a: Value, *args: Any, **options: Any) -> NoReturn:
+def _partition_method(a: Value, *args: PyTree, **options: Param) -> NoReturn:
     raise ImmutableArrayError(
         "x.partition(): a traced value cannot be changed in place. Write x = np.partition(x, kth)"
     )

@@ -307,7 +307,7 @@ def _observations(m: ArrayLike, y: Value, rowvar: bool, dtype: DTypeLike, name: 
     return rows[0] if y is None else concatenate(rows, 0)
 
 
-def _weights(w: Any, count: int, name: str, integer: bool) -> Any:
+def _weights(w: ArrayLike, count: int, name: str, integer: bool) -> Any:
     x = array_operand(w, "cov")
     if len(shape_of(x)) != 1:
         raise ArgumentError(f"cov: cannot handle multidimensional {name} (shape {shape_of(x)})")
@@ -372,16 +372,16 @@ def cov(
     """
     if ddof is not None and ddof != int(ddof):
         raise ArgumentValueError(f"cov: ddof must be integer, got {ddof!r}")
-    x: Any = _observations(m, y, rowvar, dtype, "cov")
+    x: ArrayLike = _observations(m, y, rowvar, dtype, "cov")
     if not shape_of(x)[0]:
         return zeros((0, 0))
     count = shape_of(x)[1]
     less = operator.index(int(ddof)) if ddof is not None else 0 if bias else 1
-    w: Any = None
+    w: ArrayLike = None
     if fweights is not None:
         w = _weights(fweights, count, "fweights", integer=True)
     if aweights is not None:
-        a: Any = _weights(aweights, count, "aweights", integer=False)
+        a: ArrayLike = _weights(aweights, count, "aweights", integer=False)
         w = a if w is None else w * a
     mean, total = _weighted_mean(x, w, count)
     if w is None:

@@ -19,7 +19,7 @@ from ..dispatch import NO_VALUE, array_operand, given, implements
 class Lanes(NamedTuple):
     """The data with the reduced axes merged into the last one, and the shape of the result (after the axes of `q`)."""
 
-    x: Any
+    x: ArrayLike
     shape: tuple[int, ...]
     axes: tuple[int, ...]
 

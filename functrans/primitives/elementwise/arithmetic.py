@@ -30,7 +30,7 @@ from ...core import (
     refused_keys,
 )
 from ...core.kernel import IndexEmitter, ScalarEmitter
-from ...core.values import Value
+from ...core.values import ArrayLike, Params, Tangent, Value
 from ...errors import DtypeError
 from ...passes.rewriter import Hole, Rewriter, Yields, identity, inverse_pair
 from ..axes import MOVED, broadcast_shapes, same_dtype
@@ -73,7 +73,7 @@ sub_p: Primitive = elementwise(
 )
 
 
-def divides(categories: Sequence[str], args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+def divides(categories: Sequence[str], args: Sequence[Any], params: Params) -> tuple[Any, Any]:
     """The slot ``guard`` of divisions: the divisor may be zero."""
     if "div" not in categories:
         return [], params
@@ -81,7 +81,7 @@ def divides(categories: Sequence[str], args: Sequence[Any], params: dict[str, An
 
 
 def _div_taylor(
-    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: dict[str, Any]
+    prim: Primitive, out: Sequence[Any], operands: Sequence[Any], params: Params
 ) -> Iterator[Any]:
     """``v w = u`` gives ``v[k] = (u[k] - v[0] w[k] - ... - v[k-1] w[1]) / w[0]``."""
     u, w = operands
@@ -244,7 +244,7 @@ def _select_abstract(pred: Aval, on_true: Aval, on_false: Aval) -> Aval:
     return Aval(broadcast_shapes("select", pred.shape, on_true.shape, on_false.shape), dtype)
 
 
-def _select_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _select_jvp(primals: Sequence[Any], tangents: Sequence[Tangent]) -> tuple[Any, Any]:
     pred, x, y = primals
     _, s, t = tangents
     ans = select_p.bind(pred, x, y)
@@ -286,7 +286,7 @@ def _inside(t: Value, low: Any, x: Value, high: Any) -> Value:
     return select_p.bind(gt_p.bind(x, low), select_p.bind(lt_p.bind(x, high), t, zero), zero)
 
 
-def _clipped(low: Any, x: Value, high: Any) -> Value:
+def _clipped(low: ArrayLike, x: Value, high: ArrayLike) -> Value:
     return np.minimum(np.maximum(x, low), high)
 
 
@@ -319,7 +319,7 @@ clip_p: Primitive = elementwise(
 # --- casts --------------------------------------------------------------------------------------------------
 
 
-def _cast(x: Any, *, dtype: np.dtype, weak: bool = False) -> Any:
+def _cast(x: ArrayLike, *, dtype: np.dtype, weak: bool = False) -> Any:
     if not isinstance(x, np.ndarray | np.generic):
         x = np.asarray(x)[()]
     if x.dtype.kind == "V" or dtype.kind == "V":
@@ -388,7 +388,7 @@ def weakly(x: Value) -> Value:
     return convert_element_type_p.bind(x, dtype=aval.dtype, weak=True)
 
 
-def convert(x: Any, dtype: np.dtype) -> Any:
+def convert(x: ArrayLike, dtype: np.dtype) -> Any:
     """Cast `x` to a dtype; return it unchanged (weak or not) if it has that dtype."""
     return x if dtype_of(x) == dtype else convert_element_type_p.bind(x, dtype=dtype, weak=False)
 

@@ -24,7 +24,7 @@ from ...core import (
     memory_dtype,
 )
 from ...core.kernel import IndexEmitter, ScalarEmitter
-from ...core.values import Value
+from ...core.values import Index, Tangent, Value
 from ...passes.rewriter import inverse_pair
 from ..families import elementwise
 from ..structure.linear import batched_first
@@ -134,7 +134,7 @@ def _bitcast_impl(x: Value, *, dtype: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(x).reshape(-1).view(dtype).reshape(shape).copy()
 
 
-def _bitcast_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, dtype: np.dtype) -> tuple[Any, Zero]:
+def _bitcast_jvp(primals: Sequence[Any], tangents: Sequence[Tangent], *, dtype: np.dtype) -> tuple[Any, Zero]:
     ans = bitcast_p.bind(*primals, dtype=dtype)
     return ans, Zero(ans)
 
@@ -145,7 +145,7 @@ def _bitcast_batch(
     return bitcast_p.bind(batched_first(size, args[0], dims[0]), dtype=dtype), 0
 
 
-def _bitcast_kernel(k: ScalarEmitter, index: Any, x: Any, *, out: Aval, dtype: np.dtype) -> Any:
+def _bitcast_kernel(k: ScalarEmitter, index: Index, x: Any, *, out: Aval, dtype: np.dtype) -> Any:
     source, target = memory_dtype(x.aval.dtype), memory_dtype(dtype)
     if source == target:
         return x[index]

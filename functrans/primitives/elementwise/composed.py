@@ -269,7 +269,7 @@ _LARGEST_EXPONENT = 16
 """Integer exponents of floats up to this one become products, larger ones ``pow``."""
 
 
-def _integer_exponent(y: Any) -> int | None:
+def _integer_exponent(y: ArrayLike) -> int | None:
     """Return the value of `y` if it is a known integer, else None."""
     if isinstance(y, np.number) and dtype_kind(y.dtype) in "iuf":
         y = y.item()

@@ -268,7 +268,7 @@ def _gather_transpose(
 
 def _gather_accumulate(
     ct: Value,
-    totals: Sequence[Any],
+    totals: Sequence[Tangent],
     x: Linear,
     *indices: ArrayLike,
     axes: tuple[int, ...],
@@ -297,7 +297,7 @@ def _gather_batch(
 
 def _gather_kernel(
     k: IndexEmitter,
-    index: Any,
+    index: Index,
     x: Any,
     *indices: Any,
     out: Aval,
@@ -399,7 +399,7 @@ def _scatter_transpose(
     unique_indices: bool = False,
 ) -> list[Value | None]:
     """The cotangent is read before zeros are written, so that these can overwrite it in place."""
-    cts: list[Any] = [None] * (2 + len(indices))
+    cts: list[Tangent] = [None] * (2 + len(indices))
     common = shape_of(indices[0])
     if type(updates) is Linear:
         back = gathered(ct, indices, axes, mode)

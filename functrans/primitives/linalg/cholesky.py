@@ -250,7 +250,7 @@ def _each(x: np.ndarray) -> tuple[np.ndarray, tuple[int, ...] | None]:
     return out, bad
 
 
-def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str) -> tuple[Any, Any]:
+def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Tangent], *, on_error: str) -> tuple[Any, Any]:
     factor = cholesky_p.bind(*primals, on_error=on_error)
     t = tangents[0]
     if type(t) is Zero:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import INT32, INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Zero, quietly, real_dtype
-from ...core.values import ArrayLike, Value
+from ...core.values import ArrayLike, Tangent, Value
 from ..elementwise.arithmetic import (
     convert_element_type_p,
     eq_p,
@@ -311,7 +311,7 @@ def _regular(k: BlockEmitter, factors: Buffer, inner: Buffer) -> Any:
     return product
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Tangent]) -> tuple[Any, Any]:
     ans = cofactors_p.bind(*primals)
     t = tangents[0]
     if type(t) is Zero or shape_of(ans)[-1] < 2:
@@ -323,7 +323,7 @@ class _Dual(NamedTuple):
     """A number and its tangent."""
 
     x: Any
-    t: Any
+    t: Tangent
 
     def __add__(self, other: Any) -> _Dual:
         return _Dual(add_p.bind(self.x, other.x), add_p.bind(self.t, other.t))

@@ -24,7 +24,7 @@ from ...core import (
     quietly,
     real_dtype,
 )
-from ...core.values import ArrayLike, Value
+from ...core.values import ArrayLike, ShapeLike, Tangent, Value
 from ..elementwise.arithmetic import mul_p, stop_gradient_p
 from ..elementwise.complexes import complex_p, imag_p, real_p
 from ..families import literal
@@ -101,7 +101,7 @@ def _factors(a: Value, given: Sequence[Any]) -> Sequence[Value]:
     return given if given else lu_p.bind(stop_gradient_p.bind(a))
 
 
-def _det_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _det_jvp(primals: Sequence[Any], tangents: Sequence[Tangent]) -> tuple[Any, Any]:
     a, t = primals[0], tangents[0]
     if type(t) is Zero or not shape_of(a)[-1]:
         ans = det_p.bind(*primals)
@@ -213,7 +213,7 @@ def _slogdet_impl(a: Value, *factors: ArrayLike) -> tuple[np.ndarray, np.ndarray
     return signs, np.add.reduce(np.log(np.abs(diagonal)), -1)
 
 
-def _slogdet_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _slogdet_jvp(primals: Sequence[Any], tangents: Sequence[Tangent]) -> tuple[Any, Any]:
     a, t = primals[0], tangents[0]
     if type(t) is Zero or not shape_of(a)[-1]:
         sign, size = slogdet_p.bind(*primals)
@@ -243,7 +243,7 @@ def _slogdet_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer]) -
         k.store(sizes, b, size)
 
 
-def _unit(k: BlockEmitter, x: Any, size: Any) -> Any:
+def _unit(k: BlockEmitter, x: Any, size: ShapeLike) -> Any:
     """Return the sign of a number; 1 for a real NaN, as in NumPy."""
     zero, one = k.const(0, size.dtype), k.const(1, size.dtype)
     if x.dtype.kind == "c":

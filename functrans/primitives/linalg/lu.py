@@ -64,7 +64,7 @@ def permutation_of(pivots: np.ndarray, size: int) -> np.ndarray:
     return out
 
 
-def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Tangent]) -> tuple[Any, Any]:
     lu, pivots, permutation = outs = lu_p.bind(*primals)
     t = tangents[0]
     if type(t) is Zero:

@@ -265,7 +265,7 @@ def per_matrix(
     Without `vectors`, a parameter, it is `values`. Counts are those of LAPACK Working Note 41.
     """
 
-    def cost(a: Aval, *others: Aval, **params: Any) -> Workload:
+    def cost(a: Aval, *others: Aval, **params: Param) -> Workload:
         *batch, m, n = a.shape
         count = flops if values is None or params.get("vectors", True) else values
         return Workload(prod(batch) * int(count(m, n)))

@@ -227,7 +227,7 @@ def _qr_impl(x: Value, *, full: bool) -> tuple[np.ndarray, np.ndarray]:
     return q, r
 
 
-def _qr_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, full: bool) -> tuple[Any, Any]:
+def _qr_jvp(primals: Sequence[Any], tangents: Sequence[Tangent], *, full: bool) -> tuple[Any, Any]:
     x, t = primals[0], tangents[0]
     q, r = qr_p.bind(x, full=full)
     *batch, m, n = shape_of(x)
@@ -311,7 +311,7 @@ def _triangle_abstract(x: Aval) -> Aval:
     return Aval((*batch, min(m, n), n), x.dtype)
 
 
-def _triangle_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _triangle_jvp(primals: Sequence[Any], tangents: Sequence[Tangent]) -> tuple[Any, Any]:
     x, t = primals[0], tangents[0]
     if type(t) is Zero or 0 in shape_of(x)[-2:]:
         ans = qr_triangle_p.bind(x)

@@ -11,7 +11,7 @@ from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import INT32, real_dtype
 from ...core.kernel import Block, BlockEmitter, Buffer, Local, Scalar
 from ...core.primitive import Primitive
-from ...core.values import ArrayLike, Param, Value
+from ...core.values import ArrayLike, Param, Tangent, Value
 from ..elementwise.arithmetic import mul_p, sub_p
 from ..structure.linear import add_p, batched_first, dtype_of, shape_of
 from ..structure.shape import concatenate_p, lanes, slice_p
@@ -56,7 +56,7 @@ def _impl(x: ArrayLike, *, full_matrices: bool, vectors: bool, on_error: str) ->
 
 def _jvp(
     primals: Sequence[Any],
-    tangents: Sequence[Any],
+    tangents: Sequence[Tangent],
     *,
     full_matrices: bool,
     vectors: bool,
@@ -278,7 +278,7 @@ def _polar_impl(x: Value, *, on_error: str) -> np.ndarray:
     return np.asarray(np.matmul(u, vh), x.dtype)
 
 
-def _polar_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, on_error: str) -> tuple[Any, Any]:
+def _polar_jvp(primals: Sequence[Any], tangents: Sequence[Tangent], *, on_error: str) -> tuple[Any, Any]:
     x, t = primals[0], tangents[0]
     ans = polar_p.bind(x, on_error=on_error)
     m, n = shape_of(x)[-2:]

@@ -209,7 +209,7 @@ def _eigh_impl(d: Value, e: Value, *, vectors: bool, on_error: str) -> tuple[np.
 
 
 def _eigh_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, vectors: bool, on_error: str
+    primals: Sequence[Any], tangents: Sequence[Tangent], *, vectors: bool, on_error: str
 ) -> tuple[Any, Any]:
     d, e = primals
     if all(type(t) is Zero for t in tangents):

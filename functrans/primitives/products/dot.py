@@ -181,7 +181,7 @@ def _back(ndim: int, other_ndim: int, dimension_numbers: DimensionNumbers, opera
 
 
 def _dot_transpose(ct: Value, x: Any, y: Any, *, dimension_numbers: DimensionNumbers) -> list[Value | None]:
-    cts: list[Any] = [None, None]
+    cts: list[Tangent] = [None, None]
     for i, (a, other) in enumerate(((x, y), (y, x))):
         if type(a) is Linear:
             back = _back(a.aval.ndim, len(shape_of(other)), dimension_numbers, i)

@@ -19,7 +19,7 @@ from ...core.dtypes import BOOL, INT64, KEY, refused_keys
 from ...core.ir import Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Reduction, Scalar
 from ...core.primitive import Primitive
-from ...core.values import ArrayLike, Value
+from ...core.values import ArrayLike, Tangent, Value
 from ...errors import DtypeError, ShapeError
 from ...passes.rewriter import Rewriter
 from ..axes import reduced_shape
@@ -117,7 +117,7 @@ def _others_of(x: Pair) -> Pair:
     return value, tangent
 
 
-def _others_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Pair:
+def _others_jvp(primals: Sequence[Any], tangents: Sequence[Tangent]) -> Pair:
     (x,), (t,) = primals, tangents
     ans = others_p.bind(x)
     return (ans, Zero(ans)) if type(t) is Zero else (ans, _others_of((x, t))[1])
@@ -140,7 +140,9 @@ others_p: Primitive = Primitive(
 )
 
 
-def _prod_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
+def _prod_jvp(
+    primals: Sequence[Any], tangents: Sequence[Tangent], *, axes: tuple[int, ...]
+) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
     ans = reduce_prod_p.bind(x, axes=axes)
     shape = shape_of(x)
@@ -173,7 +175,7 @@ reduce_prod_p: Primitive = Primitive(
 
 
 def _extremum(name: str, ufunc: np.ufunc, fold: str) -> Primitive:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Tangent], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
         ans = prim.bind(x, axes=axes)
         if type(t) is Zero:
@@ -220,7 +222,7 @@ def _place_kernel(
     return k.where(equal, index[axis], index[axis] * 0 + out.shape[axis])
 
 
-def _place_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis: int) -> Pair:
+def _place_jvp(primals: Sequence[Any], tangents: Sequence[Tangent], *, axis: int) -> Pair:
     ans = place_p.bind(*primals, axis=axis)
     return ans, Zero(ans)
 

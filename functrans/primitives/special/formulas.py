@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...core import quietly
-from ...core.values import ArrayLike, Value
+from ...core.values import ArrayLike, Rule, Value
 from ...passes.scalar_functions import FUNCTIONS
 from ...runtime.libraries import scipy
 from .functions import positive_gap, positive_polygamma
@@ -102,7 +102,7 @@ def _function(name: str) -> Callable[..., Any]:
 _CHUNK = 512
 
 
-def on_arrays(formula: Callable[..., Any]) -> Callable[..., Any]:
+def on_arrays(formula: Rule) -> Callable[..., Any]:
     """A formula as a function of arrays that broadcast, of any float dtype."""
 
     @quietly

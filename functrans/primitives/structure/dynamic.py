@@ -14,7 +14,7 @@ import numpy as np
 from ...core import INT64, Along, Aval, Block, BlockEmitter, Buffer, Indexed, Linear, Primitive, Shifted
 from ...core.ir import Atom, Eqn, Literal
 from ...core.kernel import IndexEmitter
-from ...core.values import Params, Value
+from ...core.values import Index, Params, Tangent, Value
 from ...errors import DtypeError, ShapeError
 from ...passes.rewind import Back, variables
 from ...passes.rewriter import Rewriter
@@ -108,7 +108,7 @@ def _dynamic_slice_transpose(
 
 
 def _dynamic_slice_accumulate(
-    ct: Value, totals: Sequence[Any], x: Linear, *starts: Value, slice_sizes: tuple[int, ...]
+    ct: Value, totals: Sequence[Tangent], x: Linear, *starts: Value, slice_sizes: tuple[int, ...]
 ) -> list[Any]:
     here = dynamic_slice_p.bind(totals[0], *starts, slice_sizes=slice_sizes)
     total = dynamic_update_slice_p.bind(totals[0], add_p.bind(here, ct), *starts)
@@ -140,7 +140,7 @@ def _dynamic_slice_batch(
 
 
 def _dynamic_slice_kernel(
-    k: IndexEmitter, index: Any, x: Any, *starts: Any, out: Aval, slice_sizes: tuple[int, ...]
+    k: IndexEmitter, index: Index, x: Any, *starts: Any, out: Aval, slice_sizes: tuple[int, ...]
 ) -> Any:
     extents = zip(starts, x.aval.shape, slice_sizes)
     return x[[i if n == m else i + _kernel_start(k, s[()], n, m) for i, (s, n, m) in zip(index, extents)]]
@@ -202,7 +202,7 @@ def _dynamic_update_slice_impl(x: Value, update: Value, *starts: Value) -> np.nd
 
 
 def _dynamic_update_slice_transpose(ct: Value, x: Any, update: Any, *starts: Any) -> list[Value | None]:
-    cts: list[Any] = [None] * (2 + len(starts))
+    cts: list[Tangent] = [None] * (2 + len(starts))
     shape = update.aval.shape if type(update) is Linear else shape_of(update)
     if type(update) is Linear:  # read first, so that the zeros can overwrite the cotangent in place
         cts[1] = dynamic_slice_p.bind(ct, *starts, slice_sizes=shape)

@@ -21,7 +21,7 @@ from ...core.kernel import Block, BlockEmitter, Indexed, Pointwise, Reduction, R
 from ...core.primitive import Linear, Primitive
 from ...core.tape import Tape, TapeAval, new_pool
 from ...core.trace import current_trace, eval_trace
-from ...core.values import ShapeLike, Value
+from ...core.values import ArrayLike, Index, Param, ShapeLike, Tangent, Value
 from ...errors import ShapeError
 from ...passes.rewriter import Hole, Rewriter, Yields
 from ..axes import broadcast_shapes, reduced_shape, same_dtype
@@ -30,12 +30,12 @@ from ..series import of_jointly_linear
 Rule = Callable[..., Any]
 
 
-def shape_of(x: Any) -> tuple[int, ...]:
+def shape_of(x: ArrayLike) -> tuple[int, ...]:
     """Return the shape of any value that interpreters pass on."""
     return getattr(x, "shape", ())
 
 
-def dtype_of(x: Any) -> np.dtype:
+def dtype_of(x: ArrayLike) -> np.dtype:
     """Return the dtype of any value that interpreters pass on."""
     dtype = getattr(x, "dtype", None)
     return aval_of(x).dtype if dtype is None else dtype
@@ -120,7 +120,7 @@ def batched_first(size: int, x: Value, dim: int | None) -> Value:
 
 
 def elementwise_batch(
-    prim: Primitive, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    prim: Primitive, args: Sequence[Any], dims: Sequence[int | None], **params: Param
 ) -> tuple[Any, int]:
     """Move batch axes to the front and insert unit axes after them, so the other axes stay aligned."""
     ranks = [len(shape_of(x)) - (d is not None) for x, d in zip(args, dims)]
@@ -139,7 +139,7 @@ def elementwise_batch(
 def linear_jvp(prim: Callable[[], Primitive]) -> Rule:
     """Return the jvp of an operation that is linear in its first operand and constant in all others."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Param) -> tuple[Any, Any]:
         ans = prim().bind(*primals, **params)
         t = tangents[0]
         return ans, Zero(ans) if type(t) is Zero else prim().bind(t, *primals[1:], **params)
@@ -155,7 +155,7 @@ def _add_abstract(x: Aval, y: Aval) -> Aval:
     return Aval(broadcast_shapes("add", x.shape, y.shape), dtype, x.weak and y.weak)
 
 
-def _add_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _add_jvp(primals: Sequence[Any], tangents: Sequence[Tangent]) -> tuple[Any, Any]:
     ans = add_p.bind(*primals)
     s, t = tangents
     if type(s) is Zero:
@@ -353,7 +353,7 @@ def _broadcast_batch(
 
 
 def _broadcast_kernel(
-    k: ScalarEmitter, index: Any, x: Any, *, out: Aval, shape: ShapeLike, broadcast_dimensions: Any
+    k: ScalarEmitter, index: Index, x: Any, *, out: Aval, shape: ShapeLike, broadcast_dimensions: Any
 ) -> Any:
     return x[[0 if n == 1 else index[d] for n, d in zip(x.aval.shape, broadcast_dimensions)]]
 
@@ -394,7 +394,7 @@ def reduction_batch(prim: Callable[[], Primitive]) -> Rule:
     """Batching of a reduction along ``axes``: shift them past the batch axis."""
 
     def batch(
-        size: int, args: Sequence[Any], dims: Sequence[int], *, axes: tuple[int, ...], **params: Any
+        size: int, args: Sequence[Any], dims: Sequence[int], *, axes: tuple[int, ...], **params: Param
     ) -> Any:
         x = move_axis(args[0], dims[0], 0)
         return prim().bind(x, axes=tuple(d + 1 for d in axes), **params), 0

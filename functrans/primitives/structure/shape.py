@@ -18,7 +18,7 @@ from ...core.ir import Atom, Eqn
 from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Operand, Scalar, ScalarEmitter
 from ...core.primitive import Linear, Primitive
 from ...core.trace import current_trace, eval_trace
-from ...core.values import ArrayLike, Param, ShapeLike, Tangent, Value
+from ...core.values import ArrayLike, Index, Param, ShapeLike, Tangent, Value
 from ...errors import ArgumentValueError, DtypeError, ShapeError
 from ...passes.rewriter import Rewriter
 from ..axes import MOVED, check_axes, same_dtype
@@ -95,7 +95,7 @@ def _concatenate_abstract(*avals: Aval, dimension: int) -> Aval:
 
 
 def _concatenate_transpose(ct: Value, *args: Any, dimension: int) -> list[Value | None]:
-    cts: list[Any] = []
+    cts: list[Tangent] = []
     start = 0
     for a in args:
         stop = start + (a.aval.shape if type(a) is Linear else shape_of(a))[dimension]
@@ -314,7 +314,7 @@ def _rev_batch(
     return rev_p.bind(args[0], dimensions=tuple([i + (i >= d) for i in dimensions])), d
 
 
-def _rev_kernel(k: ScalarEmitter, index: Any, x: Any, *, out: Aval, dimensions: tuple[int, ...]) -> Any:
+def _rev_kernel(k: ScalarEmitter, index: Index, x: Any, *, out: Aval, dimensions: tuple[int, ...]) -> Any:
     return x[[-i + (out.shape[d] - 1) if d in dimensions else i for d, i in enumerate(index)]]
 
 
@@ -374,7 +374,7 @@ def _slice_batch(
 
 
 def _slice_kernel(
-    k: ScalarEmitter, index: Any, x: Any, *, out: Aval, start_indices: Any, limit_indices: Any, strides: Any
+    k: ScalarEmitter, index: Index, x: Any, *, out: Aval, start_indices: Any, limit_indices: Any, strides: Any
 ) -> Any:
     # Leave an unshifted index as it is, so that its reader recognises the axis it runs along.
     shifted = [i if step == 1 else i * step for i, step in zip(index, strides)]
@@ -410,7 +410,7 @@ def _iota_impl(*, dtype: np.dtype, shape: tuple[int, ...], dimension: int) -> np
 
 
 def _iota_kernel(
-    k: ScalarEmitter, index: Any, *, out: Aval, dtype: np.dtype, shape: ShapeLike, dimension: int
+    k: ScalarEmitter, index: Index, *, out: Aval, dtype: np.dtype, shape: ShapeLike, dimension: int
 ) -> Any:
     return k.cast(index[dimension], dtype)
 

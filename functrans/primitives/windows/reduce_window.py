@@ -203,7 +203,7 @@ def _kernel(fold: str, step: Step) -> Block:
     return Block(emit, streamed_from=0)
 
 
-def fold_work(x: Aval, **params: Any) -> Workload:
+def fold_work(x: Aval, **params: Param) -> Workload:
     """The slot `cost` of a fold of windows: an operation for each element of each window."""
     w = Windows(**{name: params[name] for name in Windows._fields})
     return Workload(prod(w.places(x.shape)) * prod(w.window_dimensions))
@@ -365,7 +365,7 @@ def _without_tangent(ans: Value) -> Pair:
 
 
 def _extremum(name: str, fold: str, ufunc: np.ufunc, step: Primitive) -> Primitive:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Param) -> Pair:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Tangent], **params: Param) -> Pair:
         (x,), (t,) = primals, tangents
         ans = prim.bind(x, **params)
         if type(t) is Zero or not prod(shape_of(ans)):

@@ -76,7 +76,7 @@ def vq(obs: ArrayLike, code_book: Any, check_finite: bool = True) -> tuple[Any, 
 
 def _squares(x: Value, codes: Any) -> Value:
     """The squared distances, shape (m, k); column by column, so that no array has three axes."""
-    total: Any = None
+    total: ArrayLike = None
     if x.shape[1] > 8:
         return fnp.sum((x[:, None, :] - codes[None, :, :]) ** 2, -1)
     for i in range(x.shape[1]):

@@ -156,7 +156,7 @@ def _same_shape(out: Value, w: Value) -> Value:
 
 
 @partial(custom_jvp, nondiff_argnums=0)
-def _function(func: Callable[..., Any], x: Value, *captured: Any) -> tuple[ArrayLike, ArrayLike]:
+def _function(func: Callable[..., PyTree], x: Value, *captured: Any) -> tuple[ArrayLike, ArrayLike]:
     """The function of a complex matrix, and the estimate of its error."""
     t, z, _ = ops.schur_p.bind(x, output="complex", sort=None, on_error=config.linalg_errors)
     t, z = fnp.asarray(t), fnp.asarray(z)
@@ -205,7 +205,7 @@ def _parlett(t: ArrayLike, f: ArrayLike, slope: ArrayLike) -> tuple[Any, Any]:
 
 @_function.defjvp
 def _function_jvp(
-    func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
+    func: Callable[..., PyTree], primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[Any, Any]:
     x, *captured = primals
     t, *moved = tangents

@@ -11,7 +11,7 @@ from ... import numpy as fnp
 from ...arrays.arguments import one_of
 from ...arrays.array import Array
 from ...core import ArgumentValueError, ShapeError, canonical, concrete
-from ...core.values import ArrayLike, DTypeLike, Value
+from ...core.values import ArrayLike, DTypeLike, Param, PyTree, Value
 from ...frontend.checked import checked
 from ...numpy.dispatch import array_operand
 from ...primitives.ops import finish, shape_of
@@ -302,7 +302,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 # --- of some order -----------------------------------------------------------------------------------------
 
 
-def _known(name: str, *args: Any, **kwargs: Any) -> Value:
+def _known(name: str, *args: PyTree, **kwargs: Any) -> Value:
     """SciPy's matrix, a constant of the program."""
     return finish(np.asarray(getattr(scipy.linalg, name)(*args, **kwargs)))
 
@@ -486,7 +486,7 @@ def invpascal(n: int, kind: str | None = "symmetric", exact: bool = True) -> Any
     return _of_integers("invpascal", n, kind="symmetric" if kind is None else kind, exact=exact)
 
 
-def _of_integers(name: str, n: int, **options: Any) -> Value:
+def _of_integers(name: str, n: int, **options: Param) -> Value:
     if "kind" in options:
         one_of(options["kind"], ("symmetric", "lower", "upper"), f"{name}: kind")
     out = np.asarray(getattr(scipy.linalg, name)(n, **options))

@@ -40,7 +40,9 @@ class Callback(Sealed):
 
     __slots__ = ("_captures", "args", "fun", "name")
 
-    def __init__(self, name: str, fun: Callable[..., Any], args: ArrayLike = (), others: Sequence[Any] = ()):
+    def __init__(
+        self, name: str, fun: Callable[..., PyTree], args: ArrayLike = (), others: Sequence[Any] = ()
+    ):
         if not callable(fun):
             raise ArgumentError(f"{name}: the function must be callable, got {type(fun).__name__}")
         self.name, self.fun = name, fun

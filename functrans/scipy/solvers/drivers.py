@@ -13,7 +13,7 @@ from ...api.derivatives import jvp
 from ...api.grad import grad, value_and_grad
 from ...api.jacobian import hessian, jacfwd, jacrev
 from ...arrays.arguments import shown
-from ...core.values import ArrayLike, Params, Value
+from ...core.values import ArrayLike, Params, PyTree, Value
 from ...errors import ArgumentError
 from ...runtime.libraries import scipy
 from ..patched import unpatched
@@ -36,7 +36,7 @@ _SMALL = 1e-5
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def as_it_is(fun: Callable[..., Any]) -> Callable[..., Any]:
+def as_it_is(fun: Callable[..., PyTree]) -> Callable[..., Any]:
     """The `Wrap` outside transformations."""
     return fun
 
@@ -50,11 +50,11 @@ class Minimization:
     def __init__(
         self,
         x: Vector,
-        fun: Callable[..., Any],
+        fun: Callable[..., PyTree],
         args: tuple[Value, ...],
         method: str | None,
         tol: float | None,
-        callback: Callable[..., Any] | None,
+        callback: Callable[..., PyTree] | None,
         options: Params,
         **others: Any,
     ):
@@ -155,7 +155,7 @@ class Minimization:
             return {"hessp": lambda v, p: np.array(times(fnp.asarray(v), fnp.asarray(p)), float)}
         return {}
 
-    def _constraint(self, c: Any, wrap: Wrap, start: np.ndarray) -> Any:
+    def _constraint(self, c: ArrayLike, wrap: Wrap, start: np.ndarray) -> Any:
         """A constraint on the tree as one on the vector, with a compiled Jacobian if it has none."""
         nonlinear = scipy.optimize.NonlinearConstraint
         if isinstance(c, nonlinear):
@@ -175,7 +175,7 @@ class Minimization:
             jac = compiled_jacobian(rows, start)
         return {"type": c.get("type"), "fun": numbers(rows), "jac": jac}
 
-    def _rows(self, fun: Callable[..., Any], args: ArrayLike, wrap: Wrap) -> Callable[[Any], Any]:
+    def _rows(self, fun: Callable[..., PyTree], args: ArrayLike, wrap: Wrap) -> Callable[[Any], Any]:
         return wrap(lambda v: vector("minimize: a constraint", fun, fun(self.x.unravel(v), *args)))
 
     def _plainly(self, fun: Any, args: ArrayLike, wrap: Wrap) -> Any:

@@ -11,7 +11,7 @@ from ... import numpy as fnp
 from ...api.compiled.jit import jit
 from ...arrays.arguments import one_of
 from ...core import boundary, current_trace, eval_trace
-from ...core.values import ArrayLike
+from ...core.values import ArrayLike, PyTree
 from ...frontend.checked import checked
 from ...runtime.libraries import scipy
 from ..patched import unpatched
@@ -33,7 +33,7 @@ _LOSSES: dict[str, Callable[[Any], Any]] = {
 @boundary
 @checked
 def least_squares(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     x0: ArrayLike,
     jac: Any = None,
     bounds: ArrayLike = (-np.inf, np.inf),
@@ -52,7 +52,7 @@ def least_squares(
     verbose: int = 0,
     args: ArrayLike = (),
     kwargs: Mapping[str, Any] | None = None,
-    callback: Callable[..., Any] | None = None,
+    callback: Callable[..., PyTree] | None = None,
 ) -> Any:
     """``scipy.optimize.least_squares``: the least sum of squares of residuals, with a compiled Jacobian.
 
@@ -135,7 +135,7 @@ callback
 class _Fit:
     """The arguments of `least_squares`."""
 
-    def __init__(self, x: Vector, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]):
+    def __init__(self, x: Vector, fun: Callable[..., PyTree], args: tuple[Any, ...], kwargs: dict[str, Any]):
         self.x, self.fun, self.args, self.kwargs = x, fun, args, kwargs
 
     def residuals(self, v: ArrayLike) -> Any:

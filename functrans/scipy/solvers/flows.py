@@ -188,7 +188,7 @@ class Flow(Function):
 
     @staticmethod
     def shape(
-        problem: Problem, t0: ArrayLike, tf: ArrayLike, y0: Any, times: Any, *operands: ArrayLike
+        problem: Problem, t0: ArrayLike, tf: ArrayLike, y0: ArrayLike, times: Any, *operands: ArrayLike
     ) -> Any:
         """Its shape and dtype."""
         if times is None:

@@ -21,7 +21,7 @@ _CLOSEST = 0.1  # how close a trial comes to the ends of its bracket
 class Point(NamedTuple):
     """A point of the line: the length of the step, the value and the slope there, and the gradient, shape (n,)."""
 
-    a: Any
+    a: ArrayLike
     value: Any
     slope: Any
     gradient: Any
@@ -35,7 +35,7 @@ class _Search(NamedTuple):
     other: Point
     bracketed: Any
     done: Any
-    a: Any
+    a: ArrayLike
 
 
 def line_search(

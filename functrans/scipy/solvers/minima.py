@@ -14,7 +14,7 @@ from ...api.vmap import vmap
 from ...arrays.arguments import one_of, shown
 from ...core import aval_of, boundary, current_trace, eval_trace
 from ...core.evaluation import evaluate
-from ...core.values import ArrayLike
+from ...core.values import ArrayLike, PyTree
 from ...errors import ArgumentError
 from ...frontend.arguments import name_of
 from ...frontend.checked import checked
@@ -51,7 +51,7 @@ class OptimizeResults(NamedTuple):
         The numbers of evaluations of the function, of its gradient, and of iterations.
     """
 
-    x: Any
+    x: ArrayLike
     success: Any
     status: Any
     fun: Any
@@ -65,7 +65,7 @@ class OptimizeResults(NamedTuple):
 @boundary
 @checked
 def minimize(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     x0: ArrayLike,
     args: ArrayLike = (),
     method: Any = None,
@@ -75,7 +75,7 @@ def minimize(
     bounds: ArrayLike = None,
     constraints: Any = (),
     tol: float | None = None,
-    callback: Callable[..., Any] | None = None,
+    callback: Callable[..., PyTree] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Any:
     """``scipy.optimize.minimize``: a minimum of a function of a tree of arrays, with compiled derivatives.
@@ -184,7 +184,12 @@ def minimize(
 
 
 def _native(
-    x: Vector, fun: Callable[..., Any], args: tuple[Any, ...], limited: bool, tol: float | None, options: Any
+    x: Vector,
+    fun: Callable[..., PyTree],
+    args: tuple[Any, ...],
+    limited: bool,
+    tol: float | None,
+    options: Any,
 ) -> OptimizeResults:
     """The minimum by a native loop; the minimiser as the root of the gradient, which gives its derivatives."""
     known = _LIMITED_OPTIONS if limited else _OPTIONS

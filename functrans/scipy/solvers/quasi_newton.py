@@ -31,7 +31,7 @@ class Memory:
         """The estimate times a vector."""
         raise NotImplementedError
 
-    def updated(self, memory: Any, first: ArrayLike, step: Any, change: Any) -> Any:
+    def updated(self, memory: Any, first: ArrayLike, step: ArrayLike, change: Any) -> Any:
         """The estimate after a step with this change of the gradient; `first` says whether it is the first one."""
         raise NotImplementedError
 
@@ -47,7 +47,7 @@ class Full(Memory):
         """The estimate times a vector."""
         return memory @ gradient
 
-    def updated(self, memory: Any, first: ArrayLike, step: Any, change: Any) -> Value:
+    def updated(self, memory: Any, first: ArrayLike, step: ArrayLike, change: Any) -> Value:
         """The matrix closest to this one that takes the change to the step (formula 6.17)."""
         product = fnp.vdot(change, step)
         scale = fnp.where(first, product / fnp.vdot(change, change), 1.0)  # (6.20)
@@ -65,7 +65,7 @@ class _LastSteps(NamedTuple):
     steps: Any
     changes: Any
     rho: Any
-    scale: Any
+    scale: ArrayLike
 
 
 class Limited(Memory):
@@ -94,7 +94,7 @@ class Limited(Memory):
         q, alphas = lax.scan(back, gradient, memory[:3], reverse=True)
         return lax.scan(forth, memory.scale * q, (*memory[:3], alphas))[0]
 
-    def updated(self, memory: Any, first: ArrayLike, step: Any, change: Any) -> Any:
+    def updated(self, memory: Any, first: ArrayLike, step: ArrayLike, change: Any) -> Any:
         """The newest step instead of the oldest."""
         product = fnp.vdot(change, step)
 
@@ -124,7 +124,7 @@ class Minimum(NamedTuple):
         -1 while it runs; 0 converged; 1 too many iterations; 3 the line search found no lower point.
     """
 
-    x: Any
+    x: ArrayLike
     value: Any
     gradient: Any
     memory: Any

@@ -59,7 +59,7 @@ class Vector:
             raise ShapeError(f"{self.name}: {what} has {vector.size} elements, where x0 has {self.flat.size}")
         return vector
 
-    def rows_of(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+    def rows_of(self, fun: Callable[..., PyTree]) -> Callable[..., Any]:
         """A function of the tree and further arguments as one of the vector, whose result is a vector."""
         return lambda v, *args: vector(self.name, fun, fun(self.filled(v), *args))
 
@@ -102,7 +102,7 @@ def _is_number(x: ArrayLike) -> bool:
     return isinstance(x, int | float | np.number)
 
 
-def scalar(name: str, fun: Callable[..., Any], value: ArrayLike) -> Value:
+def scalar(name: str, fun: Callable[..., PyTree], value: ArrayLike) -> Value:
     """The result of an objective, which must be one real number."""
     leaves, tree = flatten_values(value, lambda path: f"{name}: the result of {name_of(fun)}")
     aval = aval_of(leaves[0]) if tree == LEAF else None
@@ -114,7 +114,7 @@ def scalar(name: str, fun: Callable[..., Any], value: ArrayLike) -> Value:
     return fnp.asarray(leaves[0]).reshape(())
 
 
-def vector(name: str, fun: Callable[..., Any], value: ArrayLike) -> Array:
+def vector(name: str, fun: Callable[..., PyTree], value: ArrayLike) -> Array:
     """The result of a function of residuals: the elements of a tree of real arrays."""
     leaves, _ = flatten_values(value, lambda path: f"{name}: the result of {name_of(fun)}")
     if any(is_complex(aval_of(x).dtype) for x in leaves):

@@ -13,7 +13,7 @@ from typing import Any
 from ... import numpy as fnp
 from ...arrays.arguments import one_of
 from ...core import ArgumentValueError, boundary, is_float
-from ...core.values import ArrayLike
+from ...core.values import ArrayLike, PyTree
 from ...frontend.checked import checked
 from ...lax.elementwise import stop_gradient
 from ...lax.equations.solving import custom_linear_solve
@@ -87,14 +87,14 @@ def _unchanged(x: ArrayLike) -> Any:
 
 def _solved(
     name: str,
-    method: Callable[..., Any],
-    A: Any,
+    method: Callable[..., PyTree],
+    A: ArrayLike,
     b: ArrayLike,
     x0: ArrayLike,
     tol: ArrayLike,
     atol: ArrayLike,
     maxiter: int | None,
-    M: Any,
+    M: ArrayLike,
     symmetric: bool,
 ) -> tuple[Any, Any]:
     """The solution by a method of `krylov`, and whether it was reached."""
@@ -125,24 +125,24 @@ def _solved(
     )
 
 
-def _published(function: Callable[..., Any], name: str, **text: str) -> Callable[..., Any]:
+def _published(function: Callable[..., PyTree], name: str, **text: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _DOC.format(name=name, **text)
     return boundary(checked(function))
 
 
-def _in_steps(name: str, method: Callable[..., Any], symmetric: bool, **text: str) -> Callable[..., Any]:
+def _in_steps(name: str, method: Callable[..., PyTree], symmetric: bool, **text: str) -> Callable[..., Any]:
     """A solver without restarts."""
 
     def function(
-        A: Any,
+        A: ArrayLike,
         b: ArrayLike,
         x0: ArrayLike = None,
         *,
         tol: float = 1e-5,
         atol: float = 0.0,
         maxiter: int | None = None,
-        M: Any = None,
+        M: ArrayLike = None,
     ) -> tuple[Any, Any]:
         return _solved(name, method, A, b, x0, tol, atol, maxiter, M, symmetric)
 
@@ -150,7 +150,7 @@ def _in_steps(name: str, method: Callable[..., Any], symmetric: bool, **text: st
 
 
 def _gmres(
-    A: Any,
+    A: ArrayLike,
     b: ArrayLike,
     x0: ArrayLike = None,
     *,
@@ -158,7 +158,7 @@ def _gmres(
     atol: float = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
-    M: Any = None,
+    M: ArrayLike = None,
     solve_method: str = "batched",
 ) -> tuple[Any, Any]:
     one_of(solve_method, ("batched", "incremental"), "gmres: solve_method")

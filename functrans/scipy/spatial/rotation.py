@@ -14,7 +14,7 @@ from ... import random
 from ...arrays.array import Array
 from ...core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, concrete, is_float
 from ...core.jax_dtypes import default_float
-from ...core.values import ArrayLike, DTypeLike, Value
+from ...core.values import ArrayLike, DTypeLike, PyTree, Value
 from ...frontend.checked import checked
 from ...frontend.pytree.register import register_pytree_node_class
 from ...numpy.dispatch import array_operand
@@ -72,7 +72,7 @@ class Rotation:
         return (self.quat,), None
 
     @classmethod
-    def tree_unflatten(cls, aux_data: Any, children: Any) -> Rotation:
+    def tree_unflatten(cls, aux_data: PyTree, children: Any) -> Rotation:
         """A rotation of these quaternions, which are not checked."""
         return _raw(children[0])
 
@@ -274,7 +274,7 @@ class Rotation:
         """The inverse rotation."""
         return _raw(quaternions.inverse(self.quat))
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: ArrayLike) -> Any:
         """The rotation by `other`, then by this one."""
         if not isinstance(other, Rotation):
             return NotImplemented

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import numpy as fnp
 from ...core import ArgumentError, ArgumentValueError, ShapeError, concrete
-from ...core.values import ArrayLike
+from ...core.values import ArrayLike, PyTree
 from ...frontend.checked import checked
 from ...frontend.pytree.register import register_pytree_node_class
 from ...primitives import ops
@@ -92,7 +92,7 @@ class Slerp:
         return (self.times, self.timedelta, self.rotations, self.rotvecs), None
 
     @classmethod
-    def tree_unflatten(cls, aux_data: Any, children: Any) -> Slerp:
+    def tree_unflatten(cls, aux_data: PyTree, children: Any) -> Slerp:
         """An instance with these attributes, which are not checked."""
         self = object.__new__(cls)
         self.times, self.timedelta, self.rotations, self.rotvecs = children

@@ -17,7 +17,7 @@ from ...core import (
     is_float,
     is_inexact,
 )
-from ...core.values import ArrayLike, Param, Value
+from ...core.values import ArrayLike, Param, PyTree, Value
 from ...numpy.dispatch import array_operand
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, shape_of
@@ -69,7 +69,7 @@ def by_kind(real_p: Primitive, complex_p: Primitive) -> Callable[..., Any]:
     return body
 
 
-def of_floats(body: Callable[..., Any]) -> Callable[..., Any]:
+def of_floats(body: Callable[..., PyTree]) -> Callable[..., Any]:
     """`body` of operands in the dtype of the last: SciPy's orders may be integers."""
 
     def converted(*operands: ArrayLike) -> Value:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...api.vmap import vmap
 from ...core.kernel import BlockEmitter, IndexEmitter
-from ...core.values import ArrayLike, Value
+from ...core.values import ArrayLike, PyTree, Value
 from ...lax.control_flow.while_loops import while_loop
 from ...primitives import ops, special_ops
 from . import special as sp
@@ -31,7 +31,7 @@ def _log_binomial(n: ArrayLike, k: ArrayLike) -> Any:
     return -sp.betaln(n - k + 1, k + 1) - np.log1p(n)
 
 
-def _each(function: Callable[..., Any], *operands: ArrayLike) -> Any:
+def _each(function: Callable[..., PyTree], *operands: ArrayLike) -> Any:
     """A function of numbers of each element of the operands, which are broadcast; loops run as long as each needs."""
     arrays = together(*operands)
     shape = np.shape(arrays[0])

@@ -20,7 +20,7 @@ from ...primitives import ops
 Formula = Callable[..., Any]
 
 
-def where(condition: Any, x: Any, y: Any) -> Any:
+def where(condition: ArrayLike, x: Any, y: ArrayLike) -> Any:
     """`numpy.where`; `x` itself if the condition is known to hold."""
     if isinstance(condition, bool | np.bool_) and condition:
         return x

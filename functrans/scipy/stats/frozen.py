@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from ...core import ArgumentError
-from ...core.values import ArrayLike
+from ...core.values import ArrayLike, PyTree
 from ...frontend.pytree.nodes import GetAttrKey
 from ...frontend.pytree.register import register_pytree_with_keys
 from ...numpy.creation.filled import asarray
@@ -46,7 +46,7 @@ class Namespace(ModuleType):
         return self._names()
 
     @boundary
-    def __call__(self, *args: Any, **kwds: Any) -> FrozenDistribution:
+    def __call__(self, *args: ArrayLike, **kwds: Any) -> FrozenDistribution:
         """The distribution with these parameters: ``stats.norm(mu, s).logpdf(x)`` is ``stats.norm.logpdf(x, mu, s)``.
 
         Parameters
@@ -134,7 +134,7 @@ def _flatten(x: FrozenDistribution) -> tuple[list[Any], Any]:
     return [(GetAttrKey(n), v) for n, v in x.kwds.items()], (x.name, tuple(x.kwds))
 
 
-def _unflatten(aux: Any, children: Iterable[Any]) -> FrozenDistribution:
+def _unflatten(aux: PyTree, children: Iterable[Any]) -> FrozenDistribution:
     return FrozenDistribution(aux[0], dict(zip(aux[1], children)))
 
 

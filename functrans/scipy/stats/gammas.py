@@ -54,7 +54,7 @@ def _invgamma_logpdf(x: Value, a: Value) -> Value:
 _STIRLING = (-1 / 3, -1 / 12, -1 / 90, 1 / 120, 1 / 210, -1 / 252, -1 / 210, 1 / 240)
 
 
-def gamma_entropy(a: Any, more: int = 0) -> Any:
+def gamma_entropy(a: ArrayLike, more: int = 0) -> Any:
     """``a + gammaln(a) + (1 + more - a) * psi(a)``; where these cancel, by their series (DLMF 5.11.1 and 5.11.2)."""
     large = a > 30
     x, y = np.where(large, 1.0, a), 1 / np.where(large, a, 1.0)

@@ -233,7 +233,7 @@ class gaussian_kde:
                 raise ShapeError(f"{name}: {what} must have shape {shape}, got {shape_of(x)}")
         return self._overlap(self.dataset - mean[:, None], self.weights, self.covariance + cov)
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Value:
+    def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Value:
         """The probability of an interval, for a density in one dimension.
 
         Raises
@@ -250,7 +250,7 @@ class gaussian_kde:
         upper, lower = ((x - self.dataset[0]) / deviation for x in (high, low))
         return finish(np.sum(self.weights * (special.ndtr(upper) - special.ndtr(lower))))
 
-    def integrate_kde(self, other: Any) -> Any:
+    def integrate_kde(self, other: ArrayLike) -> Any:
         """The integral of the product with another estimate of the same dimension."""
         if not isinstance(other, gaussian_kde):
             raise ArgumentError(

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core import DtypeError, is_float, is_low, quietly
 from ...core.jax_dtypes import default_float
-from ...core.values import ArrayLike, Value
+from ...core.values import ArrayLike, PyTree, Value
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import common_dtype, finish, key_of, operand, shape_of, strong
@@ -52,7 +52,7 @@ class DistributionRecord(Protocol):
     def notes(self) -> str:
         """The formula of the density, and the conditions on the parameters."""
 
-    def evaluate(self, function: str, x: ArrayLike, shapes: Sequence[Any], *rest: Any) -> Any:
+    def evaluate(self, function: str, x: ArrayLike, shapes: Sequence[Any], *rest: PyTree) -> Any:
         """The value of a function, for operands of one floating point dtype."""
 
 

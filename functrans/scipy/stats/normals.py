@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.values import Value
+from ...core.values import ArrayLike, Value
 from . import special as sp
 from .continuous import Continuous
 from .derived import inverse, log1mexp
@@ -87,7 +87,7 @@ def _log_mass(a: Value, b: Value) -> Value:
     return np.where(one_side, below, np.log1p(-outside))
 
 
-def _truncated_log(part: Any, other: Any, whole: Any) -> Value:
+def _truncated_log(part: Any, other: ArrayLike, whole: Any) -> Value:
     """``log(part / whole)``, where ``part + other = whole``: accurate near 0."""
     value = part - whole
     near = value > -0.1

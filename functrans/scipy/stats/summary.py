@@ -201,7 +201,7 @@ class _Moments:
         self.left_out = bad if nan_policy == "omit" else None
         dtype = dtype_of(self.x)
         if self.left_out is None:
-            self.n: Any = dtype.type(shape_of(self.x)[self.axis])
+            self.n: ArrayLike = dtype.type(shape_of(self.x)[self.axis])
         else:
             self.n = self._sum(np.ones_like(self.x))
         self.mean = self._sum(self.x) / self.n
