@@ -242,11 +242,17 @@ OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[
                 "jit_is_eager",
                 "jvp_is_slope",
                 "vjp_is_adjoint",
+                "single_precision_agrees",
                 "vjp_is_slope",
                 "vmap_is_loop",
             )
         ],
         ("arrays", None, ((3,),), {}),
+        ("broadcastable", None, (), {"count": 2}),
+        ("in_axes_for", None, (X,), {}),
+        ("programs", None, (), {"arity": 1}),
+        ("pytrees", None, (), {"max_leaves": 3}),
+        ("tangents_like", None, (TREE,), {}),
         ("operands", None, (1,), {}),
         ("check", None, (square, X), {"order": 1, "laws": "jvp_is_slope"}),
         ("derivative_is_right", None, (np.sin, X), {"derivative": lambda x: np.diag(np.cos(x))}),
@@ -298,7 +304,7 @@ OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[
 #: The same objects under another name, those that refuse every call, and those that write files.
 LEFT_OUT = {
     # Classes that users do not call.
-    "functrans": {"Array", "Function", "FunctionError", "MultiHandle", "RemovableHandle", "profile"},
+    "functrans": {"Array", "Function", "FunctionError", "MultiHandle", "RemovableHandle", "profile", "show_config"},
     "functrans.tree_util": {
         "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
     },
