@@ -7,7 +7,7 @@ sys.path.insert(0, str(Path(__file__).with_name("scripts")))
 
 import gallery
 import parameters
-import reference
+import reference_pages as reference
 
 import functrans
 

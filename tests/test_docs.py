@@ -177,7 +177,7 @@ def script_of_docs(name):
     return script
 
 
-REFERENCE = script_of_docs("reference")
+REFERENCE = script_of_docs("reference_pages")
 OF_ERRORS_AND_TESTS = ("functrans.errors", "functrans.testing")
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import reference
+import reference_pages as reference
 from sphinx.util.inventory import InventoryFile
 from subjects import SUBJECTS
 

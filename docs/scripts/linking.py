@@ -9,7 +9,7 @@ import functools
 import inspect
 import re
 
-import reference
+import reference_pages as reference
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx import addnodes

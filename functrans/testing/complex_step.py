@@ -139,6 +139,7 @@ def _made_of(jaxpr: Jaxpr, primitives: frozenset[Primitive]) -> bool:
     """Whether only these primitives have complex operands."""
     return all(
         eqn.primitive in primitives
+        and not any(value for name, value in eqn.params.items() if name.startswith("conjugate"))
         and all(v.aval.dtype.kind == "c" for v in eqn.outvars)
         and all(_made_of(body, primitives) for body in subjaxprs(eqn.params))
         and (eqn.primitive not in _CALLS or has_subjaxprs(eqn.params))

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import ArgumentValueError, ShapeError
 from ..frontend.checked import checked
+from ..runtime.module_getattr import module_attributes as _module_attributes
 from .domain import MARGIN, Interval
 
 __all__ = ["Shaped", "away_from", "interval", "orthogonal", "permutation", "positive", "simplex", "spd"]
@@ -229,3 +230,6 @@ def permutation() -> Shaped:
     array([1, 0, 2])
     """
     return Shaped("permutation", lambda x: np.argsort(x, axis=-1, kind="stable"))
+
+
+__getattr__, __dir__ = _module_attributes("functrans.testing.domains", globals())

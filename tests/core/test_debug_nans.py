@@ -11,7 +11,8 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans.core.debug_nans import blamed, describe, has_nan
 from functrans.primitives.elementwise.identities import check_nans
-from functrans.runtime.config import Option, config
+from functrans.runtime.config import config
+from functrans.runtime.options import Option
 
 NAN = np.nan
 
