@@ -44,7 +44,8 @@ class ShapeDtypeStruct:
     sharding: InitVar[Any] = field(default=None, kw_only=True)
 
     def __post_init__(self, sharding: Any) -> None:
-        if not (sharding is None or sharding == CPU or hasattr(sharding, "device_set")):
+        is_cpu = isinstance(sharding, str) and sharding == CPU  # not of an array, which has no one answer
+        if not (sharding is None or is_cpu or hasattr(sharding, "device_set")):
             raise ArgumentError(
                 f"ShapeDtypeStruct: sharding must be None, a sharding or the CPU, got {sharding!r}"
             )
