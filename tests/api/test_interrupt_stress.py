@@ -107,6 +107,7 @@ def forked(rng):
         code = 1
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            faulthandler.register(signal.SIGALRM, chain=True)  # shows where
             signal.alarm(60)  # ends a child that waits for ever
             new_kernel(rng), known_kernel(rng), donated(rng)
             code = 0
