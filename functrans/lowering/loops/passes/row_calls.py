@@ -150,7 +150,8 @@ def _write_call(b: StatementBuilder, product: RowCall, rows: RowBlock, target: M
             args.append(a if isinstance(a, str) else ScalarHandle(b, a))
     for i, step in product.moving.items():
         part = rows.parts.get(product.call.args[i].buffer)
-        if part is not None and step == 1 and part.size > rows.most:  # the rows are columns of the matrix
+        # A matrix whose rows lie side by side; of a vector, this argument is the distance of its elements.
+        if part is not None and step == 1 and product.call.args[i + 1].value == product.rows:
             args[i + 1] = b.extent(rows.most)
     args[product.extent] = rows.count
     if target is not None:
