@@ -1,6 +1,6 @@
 """Checksums of what is too long for a file: pictures of programs, and the texts of functions in kernels.
 
-After a change that is meant to alter them, write them anew, and look at what has changed::
+After a change that is meant to alter them, write them again, and look at what has changed::
 
     FUNCTRANS_REGENERATE=1 python -m pytest tests/golden
 """

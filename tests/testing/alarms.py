@@ -1,7 +1,7 @@
 """False alarms: the default settings of `check` on right rules, those of functrans itself, at many drawn points.
 
 ``python tests/testing/alarms.py --examples 50 --coretypes Haswell SkylakeX`` draws so many points for each of 200
-functions of the coverage table, in a process for each kind of processor that OpenBLAS is told of. ``--record`` keeps
+functions of the coverage table, in one process for each processor type that OpenBLAS is set to. ``--record`` keeps
 the counts for `docs/scripts/generate_testing.py`.
 """
 
