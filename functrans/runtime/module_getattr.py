@@ -78,14 +78,15 @@ PUBLIC = (
     "functrans.scipy.fft", "functrans.scipy.sparse", "functrans.scipy.sparse.linalg",
     "functrans.scipy.spatial", "functrans.scipy.spatial.transform", "functrans.scipy.cluster.vq",
     "functrans.ops", "functrans.image", "functrans.tree_util", "functrans.tree", "functrans.flatten_util",
-    "functrans.debug", "functrans.testing", "functrans.distributed", "functrans.sharding",
+    "functrans.debug", "functrans.testing", "functrans.distributed",
+    "functrans.sharding",
     "functrans.experimental", "functrans.experimental.checkify", "functrans.experimental.jet",
     "functrans.experimental.ode", "functrans.experimental.multihost_utils", "functrans.nn.initializers",
     "functrans.lax.linalg", "functrans.checkpoint_policies", "functrans.custom_derivatives",
     "functrans.custom_batching", "functrans.ad_checkpoint", "functrans.export", "functrans.ir",
     "functrans.aot", "functrans.ref", "functrans.dtypes", "functrans.typing", "functrans.test_util",
     "functrans.example_libraries.optimizers", "functrans.example_libraries.stax", "functrans.profiler",
-    "functrans.extend",
+    "functrans.extend", "functrans.testing.domains",
 )  # fmt: skip
 #: Names of other libraries that functrans has under none, or under another one.
 FOREIGN = {

@@ -22,7 +22,17 @@ def tolerance_of(program: Program, usual: float = 1e-9) -> float:
 
 
 def nudged(xs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    return [x + np.asarray(1e-10 * direction(x), x.dtype) if moves(x) else x for x in xs]
+    """Numbers moved by 1e-10, large ones relative to their size: a rounding of 1e300 is more than any fixed step."""
+    return [
+        x + np.asarray(1e-10 * direction(x) * np.maximum(1.0, np.abs(x)), x.dtype) if moves(x) else x
+        for x in xs
+    ]
+
+
+def _change(a: np.ndarray, b: np.ndarray) -> float:
+    """The largest difference of elements; of large ones, relative to their size."""
+    b = b.astype(np.result_type(a, b, "f8"))
+    return (np.abs(a - b) / np.maximum(1.0, np.abs(b))).max()
 
 
 def sensitive(program: Program, xs: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> set[int]:
@@ -38,7 +48,7 @@ def sensitive(program: Program, xs: Sequence[np.ndarray], expected: Sequence[np.
         if (
             a.shape != b.shape
             or not np.isfinite(b if moves(b) else 0.0).all()
-            or (a.size and not np.abs(np.subtract(a, b, dtype=np.result_type(a, b, "f8"))).max() <= scale)
+            or (a.size and not _change(a, b) <= scale)
         ):
             found.add(k)
     return found
