@@ -58,15 +58,20 @@ def _set(name, value):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Slow tests draw new examples; workers get the seed of the process that starts them."""
+    """Slow tests draw new examples; workers get the seed of the process that starts them.
+
+    Where ``CI`` is set they draw the same ones each time, as hypothesis itself has it there: a change is judged by what
+    it changes. A seed on the command line draws others.
+    """
     slow = config.option.markexpr == "slow"
     shipped = _as_shipped(slow)
     _set("checked", not shipped)
     _set("cache", shipped)
     _set("without", "llvm_passes" if not shipped and config.option.markexpr == "not slow" else "")
-    if slow:
+    seed = config.getoption("hypothesis_seed")
+    if slow and (seed is not None or not os.environ.get("CI")):
         settings.load_profile("functrans-slow")
-        if config.getoption("hypothesis_seed") is None:
+        if seed is None:
             config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
 
 

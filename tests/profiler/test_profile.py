@@ -119,13 +119,14 @@ def halving(x):
 def test_while_loops_under_grad():
     f = ft.jit(ft.grad(halving))
     x = X[:100, :100].copy()
-    f(x)  # the memory of the tape is new, and slow, at the first call
     with ft.profile() as p:
         f(x)
     number = line_of("# while body", halving)
     both = seconds(p, number), seconds(p, number, backward=True)
     assert min(both) > 0.0
-    assert sum(both) > 0.5 * of_kind(p, "kernel")
+    assert "(no line)" not in [
+        x.filename for x in p.lines if "kernel" in x.seconds
+    ]  # copies have the readers' lines
 
 
 def test_loops_of_tiny_bodies_are_divided_by_estimate():

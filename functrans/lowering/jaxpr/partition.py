@@ -192,13 +192,17 @@ same_tape_p = Primitive("same_tape", lambda x: x, lambda x: x, kernel=Block(_sam
 
 
 def with_distinct_outputs(jaxpr: Jaxpr) -> Jaxpr:
-    """An equivalent jaxpr whose outputs are distinct variables, defined by its equations."""
+    """An equivalent jaxpr whose outputs are distinct variables, defined by its equations.
+
+    A copy has the line that reads the value first, for profiles.
+    """
     defined = {v for e in jaxpr.eqns for v in e.outvars}
     eqns, outvars = list(jaxpr.eqns), []
     for a in jaxpr.outvars:
         if a not in defined:
             copy = same_tape_p if isinstance(a.aval, TapeAval) else same_p
-            eqns.append(Eqn(copy, [a], [Var(a.aval)], {}))
+            source = next((e.source for e in jaxpr.eqns if a in e.invars), None)
+            eqns.append(Eqn(copy, [a], [Var(a.aval)], {}, source))
             a = eqns[-1].outvars[0]
         defined.discard(a)
         outvars.append(a)
