@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import functools
 import struct
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from ...runtime.libraries import llvmlite, numba
 from ...runtime.passes import LLVM_PASSES
@@ -19,7 +22,7 @@ from ..blas import MissingRoutineError
 from ..loops import ir
 from ..loops.show import show
 from ..processor import processor
-from .c.native_call import layout_is_known, native_call
+from .c.native_call import layout_is_known, native_call, number_call
 from .emit import emit_llvm
 from .objects import Effort, LoadedCode, ObjectCode, compile_assembly, compile_object
 from .store import Origin, obtain
@@ -102,6 +105,13 @@ class NativeCode:
         """See `Code.bind`."""
         numbers = struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats)
         return native_call(self.address, numbers, nogil, self._loaded)
+
+    def bind_numbers(
+        self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool, leaves: Sequence[np.dtype | None]
+    ) -> Run:
+        """As `bind`, of a tuple in which some arrays are Python's numbers: see `number_call`."""
+        numbers = struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats)
+        return number_call(self.address, numbers, nogil, leaves, self._loaded)
 
 
 def _jitted(address: int, keep: LoadedCode) -> Any:

@@ -38,7 +38,7 @@ from ..host.debug_nans import look
 from ..host.explain_failure import call_host, evaluate_on_host, inputs
 from ..jaxpr.partition import HostStep
 from ..jaxpr.simplify import inlined
-from ..llvm.c.native_call import ARRAYS, matcher
+from ..llvm.c.native_call import matcher
 from ..loops import ir
 from ..lower import LoweredKernel, lower
 from .cache import kernels
@@ -170,10 +170,9 @@ class Executable:
         ):
             return None
         match = matcher(leaves)
-        tidy = tuple([type(x) in ARRAYS for x in leaves])
-        return (
-            None if match is None else (match, self._wrapper(self.steps, Public(tidy, out_tree, tuple(weak))))
-        )
+        if match is None:
+            return None
+        return match, self._wrapper(self.steps, Public(tuple(map(type, leaves)), out_tree, tuple(weak)))
 
     def _compiled(self, lowered: LoweredKernel) -> KernelUnit:
         code, origin = recorded(_kind_of, kernels.get, lowered.kernel, self._options)

@@ -26,8 +26,9 @@ from ..host.debug_nans import any_fault
 from ..host.explain_failure import call_host, call_host_into, out_of_memory
 from ..host.host_calls import HostEquation
 from ..jaxpr.partition import HostStep, ViewStep
+from ..llvm.backend import NativeCode
 from ..llvm.c.memory import LEAST
-from ..llvm.c.native_call import TIDY, result_maker
+from ..llvm.c.native_call import ARRAYS, MOST_LEAVES, MOST_NUMBERS, NUMBERS, TIDY, result_maker
 from ..loops import ir, queries
 from ..loops.from_jaxpr.sites import COUNTERS
 from .timing import Counters
@@ -101,7 +102,8 @@ def write_wrapper(
         What to return instead of the list, and which inputs need no check.
     """
     units = [step for step in steps if isinstance(step, KernelUnit)]
-    writer = _Writer(jaxpr, public, native=all(unit.route == "llvm" for unit in units))
+    native = all(unit.route == "llvm" for unit in units)
+    writer = _Writer(jaxpr, public, native, _plain_numbers(jaxpr, steps, public))
     failing = [i for i, step in enumerate(steps) if isinstance(step, KernelUnit) and may_fail(step)]
     if look is not None or failing:
         writer.note_calls([entry for unit in units for entry in unit.calls])
@@ -150,21 +152,38 @@ def _is_large(v: Var) -> bool:
     return not isinstance(v.aval, TapeAval | StateAval) and v.aval.size * v.aval.dtype.itemsize >= LARGE
 
 
+def _plain_numbers(jaxpr: Jaxpr, steps: Sequence[Step], public: Public | None) -> dict[Atom, np.dtype]:
+    """The inputs that the only kernel takes as Python's numbers, with their dtypes: an array of each takes 0.4 us."""
+    if public is None or len(steps) != 1:
+        return {}
+    (unit,) = steps
+    if not isinstance(unit, KernelUnit) or unit.route != "llvm" or unit.code.checked:
+        return {}
+    if unit.calls or unit.counters is not None or len(unit.kernel.storages) > MOST_LEAVES:
+        return {}
+    found = {
+        v: v.aval.dtype
+        for v, kind in zip(jaxpr.invars, public.kinds)
+        if kind in NUMBERS and v.aval.dtype == NUMBERS[kind] and v not in unit.updates.values()
+    }
+    return found if len(found) <= MOST_NUMBERS else {}
+
+
 @dataclass(frozen=True)
 class Public:
     """How users call a program.
 
     Attributes
     ----------
-    tidy : tuple of bool
-        For each input, whether it is always a C-contiguous, aligned ndarray of its dtype.
+    kinds : tuple of type
+        The class of each input: `Array` or ndarray for one that is always C-contiguous, aligned and of its dtype.
     out_tree : PyTreeDef
         The structure of the result.
     weak : tuple of bool
         For each output, whether the user receives a `WeakArray`, instead of an `Array`.
     """
 
-    tidy: tuple[bool, ...]
+    kinds: tuple[type, ...]
     out_tree: PyTreeDef
     weak: tuple[bool, ...]
 
@@ -174,8 +193,11 @@ class Public:
 
 
 class _Writer:
-    def __init__(self, jaxpr: Jaxpr, public: Public | None, native: bool):
+    def __init__(
+        self, jaxpr: Jaxpr, public: Public | None, native: bool, plain_numbers: Mapping[Atom, np.dtype]
+    ):
         self.jaxpr = jaxpr
+        self.plain_numbers = plain_numbers
         self.public = public
         self.native = native  # whether LLVM is there anyway
         self.names: dict[str, Any] = {
@@ -209,10 +231,12 @@ class _Writer:
             if isinstance(v.aval, TapeAval):
                 self.unpack(v)
                 continue
-            if public is not None and public.tidy[i]:
+            if public is not None and public.kinds[i] in ARRAYS:
                 continue
             if isinstance(v.aval, StateAval):
                 self.lines.append(f"{self.text[v]} = state_number({self.text[v]})")
+                continue
+            if v in self.plain_numbers:
                 continue
             x, dtype = self.text[v], self.constant("d", v.aval.dtype)
             # A call of isinstance is cheaper than reading flags, so it comes first. The getter is ndarray's own,
@@ -294,7 +318,9 @@ class _Writer:
             for p in unit.kernel.storages
         ]
         self.constant("calls", unit.calls)  # to keep them alive
-        if any(entry in self.noted for entry in unit.calls):
+        if self.plain_numbers:
+            run = self.constant("run", self._number_call(unit))
+        elif any(entry in self.noted for entry in unit.calls):
             run = f"partial({self.constant('run', partial(_noting, bound))}, made)"
         else:
             run = self.constant("run", bound)
@@ -312,6 +338,13 @@ class _Writer:
             f"if {status}:",
             f"    return {failed if self.public is None else f'finish({failed})'}",
         ]
+
+    def _number_call(self, unit: KernelUnit) -> Run:
+        """The kernel as a function that takes Python's numbers as they are."""
+        known = {p: self.plain_numbers.get(v) for p, (v, _) in unit.interface.items()}
+        leaves = [known.get(p) for p in unit.kernel.storages]
+        assert isinstance(unit.code.code, NativeCode)
+        return unit.code.code.bind_numbers(unit.ints, unit.floats, unit.large, leaves)
 
     def _counters(self, unit: KernelUnit, counters: Counters) -> tuple[str, str]:
         """The name of a kernel's counters, and the line that frees them; a kernel with the GIL needs only one."""
@@ -332,7 +365,10 @@ class _Writer:
 
     def run_so_far(self) -> str:
         """The arguments, and the results of the host calls so far."""
-        inputs = "".join(f"{x}, " for x in self.arguments)
+        inputs = "".join(
+            f"tidy({x}, {self.constant('d', v.aval.dtype)}), " if v in self.plain_numbers else f"{x}, "
+            for v, x in zip(self.jaxpr.invars, self.arguments)
+        )
         made = ", ".join(f"{eqn}: ({outs})" for eqn, outs in self.made)
         return f"({inputs}), {{{made}}}" + (", made" if self.noted else "")
 

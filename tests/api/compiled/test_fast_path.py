@@ -1,6 +1,7 @@
 """The quick call of a jitted function gives what a new function gives, whatever the calls before it were."""
 
 from collections import OrderedDict, namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -274,3 +275,80 @@ def test_results_of_every_kind():
     for n in range(4):
         assert x[0, 0] == n
         x = f(x)
+
+
+# --- numbers that the kernel reads from Python's objects ------------------------------------------------------------
+
+LONG = np.iinfo(np.int64)
+NUMBERS = st.one_of(
+    st.floats(allow_subnormal=True),
+    st.floats().map(np.float64),
+    st.integers(LONG.min, LONG.max),
+    st.booleans(),
+    st.sampled_from([X, X[0], np.array(2.0), np.float32(0.5)]),
+)
+
+
+def everything(*xs):
+    """Each argument as it is, sums that mix them, and a loop."""
+    total = sum(fnp.sum(fnp.asarray(x).astype(float)) for x in xs)
+    return (
+        [fnp.asarray(x) for x in xs],
+        total,
+        ft.lax.fori_loop(0, 3, lambda i, c: c + fnp.asarray(xs[0]), 1.5 * xs[0]),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(NUMBERS, min_size=1, max_size=5))
+def test_numbers_are_those_of_arrays(xs):
+    """The slow path makes an array of each number first."""
+    f, slow = ft.jit(everything), ft.jit(everything)
+    with np.errstate(all="ignore"):
+        wanted = slow(*xs)
+        for _ in range(3):
+            same(f(*xs), wanted)
+
+
+def test_more_numbers_than_there_is_room_for():
+    for n in (16, 17, 64, 65):
+        f = ft.jit(lambda *xs: sum(x * k for k, x in enumerate(xs)))
+        for start in (0.5, 1.5, 2.5):
+            xs = [start + k for k in range(n)]
+            assert f(*xs) == pytest.approx(sum(x * k for k, x in enumerate(xs)), rel=1e-14)
+
+
+def test_an_integer_out_of_range_is_refused_as_at_the_first_call():
+    f = ft.jit(lambda x, y: x + y)
+    with pytest.raises(OverflowError) as first:
+        f(2**63, 1)
+    for _ in range(3):
+        assert f(1, 2) == 3
+    for bad in (2**63, -(2**63) - 1):
+        with pytest.raises(OverflowError) as found:
+            f(bad, 1)
+        assert type(found.value) is type(first.value)
+        assert str(found.value).split(":")[0] == str(first.value).split(":")[0]
+        assert str(bad) in str(found.value)
+    assert f(LONG.max - 1, 1) == LONG.max
+
+
+def test_a_kernel_that_fails_on_numbers():
+    f = ft.jit(lambda x, n: x[n] // n)
+    a = np.arange(5)
+    for n in (2, 3, 4):
+        assert f(a, n) == a[n] // n
+    with pytest.raises(IndexError):
+        f(a, 7)
+    assert f(a, 3) == 1
+
+
+def test_numbers_are_each_call_s_own():
+    """Large kernels release the GIL: the numbers lie on the stack of the calling thread."""
+    f = ft.jit(lambda x, a, b: fnp.sum(fnp.sin(x * a) + b))
+    x = np.linspace(0.0, 1.0, 100_000)
+    f(x, 1.0, 2.0), f(x, 1.0, 2.0)
+    wanted = {k: float(f(x, float(k), k / 3)) for k in range(8)}
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda k: (k, float(f(x, float(k), k / 3))), [*range(8)] * 20))
+    assert all(y == wanted[k] for k, y in found)

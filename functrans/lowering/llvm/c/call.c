@@ -1,4 +1,4 @@
-/* How Python calls kernels: four built-in functions. `native_call.py` says what they are for, and makes their words.
+/* How Python calls kernels: five built-in functions. `native_call.py` says what they are for, and makes their words.
 
 This file is the master. `python -m functrans.lowering.llvm.c.generate` has clang make `call.ll` of it, which is what runs.
 The text serves every 64-bit system and every CPython: where the parts of objects lie is declared here and defined by
@@ -18,6 +18,8 @@ typedef struct object object;
 typedef struct thread thread;
 
 object *PyLong_FromLongLong(int64_t);
+int64_t PyLong_AsLongLongAndOverflow(object *, int32_t *);
+double PyFloat_AsDouble(object *);
 object *PyBool_FromLong(int64_t);
 thread *PyEval_SaveThread(void);
 void PyEval_RestoreThread(thread *);
@@ -36,13 +38,14 @@ extern const int32_t tidy NAMED("tidy");
 
 object *run(object *self, object *leaves) NAMED("run");
 object *run_without_gil(object *self, object *leaves) NAMED("run_without_gil");
+object *run_numbers(object *self, object *leaves) NAMED("run_numbers");
 object *match(object *self, object *leaves) NAMED("match");
 object *results(object *self, object *none) NAMED("results");
 const void *calls(void) NAMED("calls");
 
 /* How `native_call.py` finds them. */
-static const void *const table[4] = {(const void *)run, (const void *)run_without_gil, (const void *)match,
-                                     (const void *)results};
+static const void *const table[5] = {(const void *)run, (const void *)run_without_gil, (const void *)run_numbers,
+                                     (const void *)match, (const void *)results};
 
 const void *calls(void) { return table; }
 
@@ -67,6 +70,63 @@ object *run_without_gil(object *self, object *leaves) {
   thread *state = PyEval_SaveThread();
   int64_t status = program->kernel((int64_t)leaves, (int64_t)program->numbers);
   PyEval_RestoreThread(state);
+  return answer(status);
+}
+
+/* The words of `run_numbers`, after which the kernel's parameters follow. `kinds` has one for each leaf: what is no array
+is a number of Python's. */
+enum kind_of_leaf { IS_ARRAY, IS_DOUBLE, IS_INT64, IS_BOOL };
+struct mixed_program {
+  int64_t (*kernel)(int64_t leaves, int64_t numbers);
+  int64_t without_gil, count, kinds[];
+};
+
+/* What a kernel reads of an array: the pointer to its data, here to the number beside it. `native_call.py` keeps to these
+sizes. */
+#define MOST_LEAVES 64
+#define MOST_NUMBERS 16
+#define HEADER 64
+struct number {
+  char head[HEADER];
+  union {
+    double real;
+    int64_t integer;
+    bool truth;
+  } value;
+};
+
+/* False where an integer is out of range. */
+static bool read_number(object *x, int64_t kind, struct number *number) {
+  int32_t overflow = 0;
+  if (kind == IS_DOUBLE) {
+    number->value.real = PyFloat_AsDouble(x);
+  } else {
+    int64_t integer = PyLong_AsLongLongAndOverflow(x, &overflow);
+    if (kind == IS_INT64)
+      number->value.integer = integer;
+    else
+      number->value.truth = integer != 0;
+  }
+  PART(void *, number, data_at) = &number->value;
+  return overflow == 0;
+}
+
+/* The kernel reads a tuple that lies on the stack. The status is 1 if an integer is out of range. */
+object *run_numbers(object *self, object *leaves) {
+  struct mixed_program *program = PART(struct mixed_program *, self, data_at);
+  int64_t count = program->count, next = 0;
+  char tuple[HEADER + MOST_LEAVES * sizeof(object *)];
+  struct number numbers[MOST_NUMBERS];
+  object **from = &PART(object *, leaves, items_at), **to = &PART(object *, tuple, items_at);
+  for (int64_t i = 0; i < count; i++) {
+    to[i] = from[i];
+    if (program->kinds[i] == IS_ARRAY) continue;
+    if (!read_number(from[i], program->kinds[i], &numbers[next])) return answer(1);
+    to[i] = (object *)&numbers[next++];
+  }
+  thread *state = program->without_gil ? PyEval_SaveThread() : NULL;
+  int64_t status = program->kernel((int64_t)tuple, (int64_t)(program->kinds + count));
+  if (program->without_gil) PyEval_RestoreThread(state);
   return answer(status);
 }
 

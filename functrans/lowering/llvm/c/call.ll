@@ -1,6 +1,9 @@
 ; Generated from call.c by clang 22: python -m functrans.lowering.llvm.c.generate
 
-@table = internal constant [4 x ptr] [ptr @functrans.run, ptr @functrans.run_without_gil, ptr @functrans.match, ptr @functrans.results], align 16
+%struct.number = type { [64 x i8], %union.anon }
+%union.anon = type { double }
+
+@table = internal constant [5 x ptr] [ptr @functrans.run, ptr @functrans.run_without_gil, ptr @functrans.run_numbers, ptr @functrans.match, ptr @functrans.results], align 16
 @functrans.data = external constant i64, align 8
 @functrans.items = external constant i64, align 8
 @functrans.size = external constant i64, align 8
@@ -66,6 +69,134 @@ answer.exit:
 declare ptr @PyEval_SaveThread()
 
 declare void @PyEval_RestoreThread(ptr)
+
+define ptr @functrans.run_numbers(ptr %self, ptr %leaves) {
+entry:
+  %overflow.i = alloca i32, align 4
+  %tuple = alloca [576 x i8], align 16
+  %numbers = alloca [16 x %struct.number], align 16
+  %0 = load i64, ptr @functrans.data, align 8
+  %add.ptr = getelementptr inbounds i8, ptr %self, i64 %0
+  %1 = load ptr, ptr %add.ptr, align 8
+  %count1 = getelementptr inbounds nuw i8, ptr %1, i64 16
+  %2 = load i64, ptr %count1, align 8
+  %3 = load i64, ptr @functrans.items, align 8
+  %add.ptr2 = getelementptr inbounds i8, ptr %leaves, i64 %3
+  %add.ptr3 = getelementptr inbounds i8, ptr %tuple, i64 %3
+  %cmp.not60 = icmp sgt i64 %2, 0
+  br i1 %cmp.not60, label %for.body.lr.ph, label %cleanup
+
+for.body.lr.ph:
+  %kinds = getelementptr inbounds nuw i8, ptr %1, i64 24
+  br label %for.body
+
+for.body:
+  %next.062 = phi i64 [ 0, %for.body.lr.ph ], [ %next.1, %for.inc ]
+  %i.061 = phi i64 [ 0, %for.body.lr.ph ], [ %inc16, %for.inc ]
+  %arrayidx = getelementptr inbounds nuw ptr, ptr %add.ptr2, i64 %i.061
+  %4 = load ptr, ptr %arrayidx, align 8
+  %arrayidx4 = getelementptr inbounds nuw ptr, ptr %add.ptr3, i64 %i.061
+  store ptr %4, ptr %arrayidx4, align 8
+  %arrayidx5 = getelementptr inbounds nuw i64, ptr %kinds, i64 %i.061
+  %5 = load i64, ptr %arrayidx5, align 8
+  %cmp6 = icmp eq i64 %5, 0
+  br i1 %cmp6, label %for.inc, label %if.end
+
+if.end:
+  %arrayidx10 = getelementptr inbounds %struct.number, ptr %numbers, i64 %next.062
+  store i32 0, ptr %overflow.i, align 4
+  %cmp.i = icmp eq i64 %5, 1
+  br i1 %cmp.i, label %if.then.i, label %if.else.i
+
+if.then.i:
+  %call.i = call double @PyFloat_AsDouble(ptr %4)
+  %value.i = getelementptr inbounds nuw i8, ptr %arrayidx10, i64 64
+  store double %call.i, ptr %value.i, align 8
+  br label %read_number.exit
+
+if.else.i:
+  %call1.i = call i64 @PyLong_AsLongLongAndOverflow(ptr %4, ptr %overflow.i)
+  %cmp2.i = icmp eq i64 %5, 2
+  br i1 %cmp2.i, label %if.then3.i, label %if.else5.i
+
+if.then3.i:
+  %value4.i = getelementptr inbounds nuw i8, ptr %arrayidx10, i64 64
+  store i64 %call1.i, ptr %value4.i, align 8
+  br label %read_number.exit
+
+if.else5.i:
+  %cmp6.i = icmp ne i64 %call1.i, 0
+  %value7.i = getelementptr inbounds nuw i8, ptr %arrayidx10, i64 64
+  %storedv.i = zext i1 %cmp6.i to i8
+  store i8 %storedv.i, ptr %value7.i, align 8
+  br label %read_number.exit
+
+read_number.exit:
+  %value9.i = getelementptr inbounds nuw i8, ptr %arrayidx10, i64 64
+  %add.ptr.i = getelementptr inbounds i8, ptr %arrayidx10, i64 %0
+  store ptr %value9.i, ptr %add.ptr.i, align 8
+  %6 = load i32, ptr %overflow.i, align 4
+  %cmp10.i = icmp eq i32 %6, 0
+  br i1 %cmp10.i, label %if.end13, label %if.then11
+
+if.then11:
+  %call.i55 = call ptr @PyLong_FromLongLong(i64 1)
+  br label %cleanup
+
+if.end13:
+  %inc = add nsw i64 %next.062, 1
+  store ptr %arrayidx10, ptr %arrayidx4, align 8
+  br label %for.inc
+
+for.inc:
+  %next.1 = phi i64 [ %next.062, %for.body ], [ %inc, %if.end13 ]
+  %inc16 = add nuw nsw i64 %i.061, 1
+  %exitcond.not = icmp eq i64 %inc16, %2
+  br i1 %exitcond.not, label %cleanup, label %for.body
+
+cleanup:
+  %cmp.not59 = phi i1 [ true, %if.then11 ], [ false, %entry ], [ false, %for.inc ]
+  %retval.0 = phi ptr [ %call.i55, %if.then11 ], [ undef, %entry ], [ undef, %for.inc ]
+  br i1 %cmp.not59, label %cleanup30, label %for.end
+
+for.end:
+  %without_gil = getelementptr inbounds nuw i8, ptr %1, i64 8
+  %7 = load i64, ptr %without_gil, align 8
+  %tobool.not = icmp eq i64 %7, 0
+  br i1 %tobool.not, label %cond.end, label %cond.true
+
+cond.true:
+  %call17 = call ptr @PyEval_SaveThread()
+  br label %cond.end
+
+cond.end:
+  %cond = phi ptr [ %call17, %cond.true ], [ null, %for.end ]
+  %8 = load ptr, ptr %1, align 8
+  %9 = ptrtoint ptr %tuple to i64
+  %kinds19 = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %add.ptr21 = getelementptr inbounds i64, ptr %kinds19, i64 %2
+  %10 = ptrtoint ptr %add.ptr21 to i64
+  %call22 = call i64 %8(i64 %9, i64 %10)
+  %11 = load i64, ptr %without_gil, align 8
+  %tobool24.not = icmp eq i64 %11, 0
+  br i1 %tobool24.not, label %if.end26, label %if.then25
+
+if.then25:
+  call void @PyEval_RestoreThread(ptr %cond)
+  br label %if.end26
+
+if.end26:
+  %cmp.i56 = icmp slt i64 %call22, 0
+  br i1 %cmp.i56, label %cleanup30, label %cond.false.i
+
+cond.false.i:
+  %call.i57 = call ptr @PyLong_FromLongLong(i64 %call22)
+  br label %cleanup30
+
+cleanup30:
+  %retval.1 = phi ptr [ %retval.0, %cleanup ], [ %call.i57, %cond.false.i ], [ null, %if.end26 ]
+  ret ptr %retval.1
+}
 
 define ptr @functrans.match(ptr %self, ptr %leaves) {
 entry:
@@ -388,5 +519,9 @@ declare ptr @PyTuple_New(i64)
 declare void @Py_DecRef(ptr)
 
 declare ptr @PyLong_FromLongLong(i64)
+
+declare double @PyFloat_AsDouble(ptr)
+
+declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
 
 declare void @Py_IncRef(ptr)

@@ -1,7 +1,8 @@
 """Fast calls of kernels from Python: built-in functions whose machine code is a few instructions.
 
 ``run(arrays)`` reads the address and the parameters of the kernel from an array of words, calls the kernel, and returns
-its status as an int. A call through ctypes or a Numba-jitted function takes several times as long.
+its status as an int. A call through ctypes or a Numba-jitted function takes several times as long. Some of what
+`run_numbers` takes may be numbers instead of arrays.
 
 ``match(leaves)`` says, in the time of one attribute access, whether a tuple has values of certain types, dtypes and
 shapes.
@@ -51,7 +52,14 @@ _OFFSETS = {
 TIDY = 0x1 | 0x100
 #: The functions, in the order of the table that ``functrans.calls`` returns, with the flags of their methods.
 _METH_NOARGS, _METH_O = 0x0004, 0x0008
-_FUNCTIONS = {"run": _METH_O, "run_without_gil": _METH_O, "match": _METH_O, "results": _METH_NOARGS}
+_FUNCTIONS = {
+    "run": _METH_O, "run_without_gil": _METH_O, "run_numbers": _METH_O, "match": _METH_O, "results": _METH_NOARGS,
+}  # fmt: skip
+
+#: How many leaves and numbers there is room for in ``call.c``; the classes that it reads, and its numbers for them.
+MOST_LEAVES, MOST_NUMBERS = 64, 16
+NUMBERS = {kind: np.dtype(kind) for kind in (float, np.float64, int, bool)}
+_KINDS = {np.dtype(np.float64): 1, np.dtype(np.int64): 2, np.dtype(np.bool_): 3}
 
 
 class _MethodDef(ctypes.Structure):
@@ -84,6 +92,30 @@ def native_call(
     words = np.frombuffer(address.to_bytes(8, "little") + numbers, np.int64)
     # The last argument, the module of the function, may be any object.
     return _new_function()(ctypes.byref(_method("run_without_gil" if nogil else "run")), words, keep)
+
+
+def number_call(
+    address: int, numbers: bytes, nogil: bool, leaves: Sequence[np.dtype | None], keep: Any
+) -> Callable[[tuple[Any, ...]], int]:
+    """A kernel as a built-in function of a tuple in which some arrays without axes are Python's numbers.
+
+    Parameters
+    ----------
+    address, numbers, nogil, keep
+        As those of `native_call`.
+    leaves : sequence of dtype or None
+        None for an array; for a number, the dtype of its class in `NUMBERS`. At most `MOST_LEAVES`, of which at most
+        `MOST_NUMBERS` are numbers.
+
+    Returns
+    -------
+    callable
+        Its result is 1 if an int is out of range.
+    """
+    kinds = [0 if dtype is None else _KINDS[dtype] for dtype in leaves]
+    words = np.array([address, nogil, len(kinds), *kinds], np.int64)
+    words = np.concatenate([words, np.frombuffer(numbers, np.int64)])
+    return _new_function()(ctypes.byref(_method("run_numbers")), words, keep)
 
 
 def matcher(leaves: Sequence[Value]) -> Callable[[tuple[Any, ...]], bool] | None:
