@@ -1,4 +1,4 @@
-"""The base of every error; options and names that do not exist."""
+"""Base classes, options, and missing names."""
 
 from __future__ import annotations
 
