@@ -19,8 +19,10 @@ from ...core.values import PyTree, Value
 from ...frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
 from ...frontend.pytree.generated import leaf_reader
 
-#: For calls with more leaves, reading the leaves takes most of the time, and generating a function for it is slow.
-_MOST_LEAVES = 64
+#: From so many leaves on, the fast call is generated only at a call so late that the program seems to be used often:
+#: it takes as long as it saves in a hundred calls.
+_MANY_LEAVES, _LATE = 64, 50
+_MOST_LEAVES = 20_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,7 +64,7 @@ NO_CALL = FastCall(None, None, _never, _never)
 class Runner:
     """A compiled program, called with leaves of the types for which it was traced."""
 
-    __slots__ = ("_fast", "_out_tree", "_run", "_tried", "_weak", "call")
+    __slots__ = ("_calls", "_fast", "_out_tree", "_run", "_tried", "_weak", "call")
 
     def __init__(self, run: Any, out_tree: PyTreeDef, weak_outs: Sequence[bool], guard: Callable[..., Any]):
         self._run = run
@@ -71,15 +73,18 @@ class Runner:
         self.call = guard(_general(run, out_tree, [weak if w else wrap for w in weak_outs]))
         self._fast: FastCall | None = None
         self._tried = False
+        self._calls = 0
 
     def fast(
         self, options: Any, treedef: PyTreeDef | None, leaves: Sequence[PyTree], guard: Callable[..., Any]
     ) -> FastCall | None:
         """The fast call for such arguments; None if there is none.
 
-        It is generated at the second call, since most programs that are called once are never called again.
+        It is generated at the second call, since most programs that are called once are never called again; with many
+        leaves, later.
         """
-        if not self._tried:
+        self._calls += 1
+        if not self._tried and (len(leaves) < _MANY_LEAVES or self._calls >= _LATE):
             self._fast = self._written(options, treedef, leaves, guard)
             self._tried = True
         return self._fast

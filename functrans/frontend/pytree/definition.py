@@ -157,7 +157,7 @@ class PyTreeDef:
             self.num_leaves == other.num_leaves
             and self._kind is other._kind
             and same_aux(self.aux, other.aux)
-            and _same_types(self.aux, other.aux)
+            and same_types(self.aux, other.aux)
             and self._children == other._children
         )
 
@@ -223,12 +223,12 @@ def same_aux(a: Any, b: Any) -> bool:
         ) from error
 
 
-def _same_types(a: Any, b: Any) -> bool:
+def same_types(a: Any, b: Any) -> bool:
     """Whether equal data also make the same program: 1, 1.0 and True are equal, as are 0.0 and -0.0, but do not."""
     if type(a) is not type(b):
         return False
     if isinstance(a, tuple):
-        return all(map(_same_types, a, b))
+        return all(map(same_types, a, b))
     if type(a) in CONTAINERS:
         with suppress(TypeError):
             return Held(a) == Held(b)

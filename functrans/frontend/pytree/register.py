@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from ...core.values import PyTree
@@ -249,14 +250,25 @@ def register_dataclass(
     return nodetype
 
 
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple]:
+    """A function that reads these attributes of an object, into a tuple."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return (lambda node: (getattr(node, names[0]),)) if names else lambda node: ()
+
+
 def _register_fields(cls: type, data: tuple[str, ...], meta: tuple[str, ...]) -> None:
     keys = tuple(GetAttrKey(name) for name in data)
 
-    def flatten(node: Any) -> tuple[list[Any], tuple]:
-        return [getattr(node, name) for name in data], tuple([getattr(node, name) for name in meta])
+    children_of, aux_of = _getter(data), _getter(meta)
+
+    def flatten(node: Any) -> tuple[tuple, tuple]:
+        return children_of(node), aux_of(node)
+
+    names = (*meta, *data)
 
     def unflatten(aux: tuple, children: Iterable[Any]) -> Any:
-        return cls(**dict(zip(meta, aux)), **dict(zip(data, children)))
+        return cls(**dict(zip(names, (*aux, *children))))
 
     register_kind(cls, flatten, unflatten, lambda node, aux, n: keys)
 

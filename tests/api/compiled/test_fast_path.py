@@ -1,6 +1,7 @@
 """The quick call of a jitted function gives what a new function gives, whatever the calls before it were."""
 
-from collections import OrderedDict, namedtuple
+import dataclasses
+from collections import OrderedDict, defaultdict, namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.api.compiled.fast_path import NO_CALL
+from functrans.frontend.pytree import LEAF
 from functrans.frontend.pytree.generated import leaf_reader, tree_expression
 from functrans.tree import flatten, structure
 
@@ -69,6 +71,26 @@ def test_calls_in_any_order(names):
         same(f(ARGUMENTS[name]), ft.jit(lambda x: x * 2)(ARGUMENTS[name]))
 
 
+@ft.tree_util.register_dataclass
+@dataclasses.dataclass
+class Layer:
+    weights: object
+    bias: object
+    size: object = dataclasses.field(default=1, metadata={"static": True})
+
+
+class Node:
+    """A registered class whose aux data is anything."""
+
+    def __init__(self, children, aux=None):
+        self.children, self.aux = children, aux
+
+
+ft.tree_util.register_pytree_node(
+    Node, lambda x: (x.children, x.aux), lambda aux, children: Node([*children], aux)
+)
+
+
 TREES = {
     "dict": {"a": X, "b": {"c": X[0], "d": 1.0}},
     "keys in another order": {"b": {"d": 1.0, "c": X[0]}, "a": X},
@@ -85,8 +107,28 @@ TREES = {
     "pair": Pair(X, X[0]),
     "nested pair": {"a": Pair(X, [X[0], ()])},
     "ordered": OrderedDict(b=X, a=X[0]),
+    "ordered otherwise": OrderedDict(a=X, b=X[0]),
+    "default": defaultdict(list, a=X, b=X[0]),
+    "another default": defaultdict(dict, a=X, b=X[0]),
     "numbers as keys": {1: X, 2: X[0]},
+    "other numbers as keys": {1.0: X, 2: X[0]},
     "leaf": X,
+    "layer": Layer(X, X[0]),
+    "layer of size 1.0": Layer(X, X[0], 1.0),
+    "layer of size True": Layer(X, X[0], True),
+    "layer of size 0.0": Layer(X, X[0], 0.0),
+    "layer of size -0.0": Layer(X, X[0], -0.0),
+    "layer of a string": Layer(X, X[0], "one"),
+    "layers": [Layer(X, Layer(X[0], None)), {"a": Layer((X,), [])}],
+    "node": Node([X, X[0]]),
+    "node of one": Node([X]),
+    "node of none": {"a": Node([]), "b": X},
+    "nested aux": Node([X], (1, ("a", (2.0, None)), double)),
+    "other nested aux": Node([X], (1, ("a", (2, None)), double)),
+    "shorter aux": Node([X], (1, ("a",), double)),
+    "pair as aux": Node([X], Pair(1, 2)),
+    "tuple as aux": Node([X], (1, 2)),
+    "list as aux": Node([X], [1, 2]),
 }
 
 
@@ -111,7 +153,7 @@ def test_generated_functions_agree_with_the_general_ones(name):
     leaves, treedef = flatten(call)
     read, names = leaf_reader(treedef), {}
     text = tree_expression(treedef, iter([f"leaves[{i}]" for i in range(len(leaves))]), names)
-    assert (read is None) == (text is None) == (name in ("ordered", "numbers as keys"))
+    assert (read is None) == (text is None) == (name == "list as aux")
     if read is not None:
         assert all(a is b for a, b in zip(read(*call), leaves, strict=True))
         assert structure(eval(text, {**names, "leaves": leaves})) == treedef
@@ -352,3 +394,52 @@ def test_numbers_are_each_call_s_own():
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda k: (k, float(f(x, float(k), k / 3))), [*range(8)] * 20))
     assert all(y == wanted[k] for k, y in found)
+
+
+def test_generated_functions_tell_all_structures_apart():
+    for name, tree in TREES.items():
+        call = (tree, 1.0), {}
+        read = leaf_reader(structure(call))
+        if read is None:
+            continue
+        for other, found in TREES.items():
+            alike = structure(((found, 1.0), {})) == structure(call)
+            leaves = read((found, 1.0), {})
+            # What stands at the place of a leaf is for the caller to inspect.
+            assert alike == (bool(leaves) and all(structure(x) == LEAF for x in leaves)), (name, other)
+            if alike:
+                assert all(a is b for a, b in zip(leaves, flatten(((found, 1.0), {}))[0], strict=True))
+
+
+def test_trees_of_many_leaves_are_called_quickly_later():
+    """The fast call is generated at the fiftieth call, and gives the same."""
+    tree = {f"k{i}": Layer(np.full(3, 1.0 * i), [np.ones(2), i]) for i in range(40)}
+    f = ft.jit(lambda t: ft.tree.map(lambda x: x * 2.0, t))
+    wanted = f(tree)
+    for k in range(60):
+        same(f(tree), wanted)
+        assert f._cache.latest is NO_CALL or k > 45
+    assert f._cache.latest is not NO_CALL
+    other = {**tree, "k3": Layer(np.zeros(3), [np.ones(2), 0], 2)}
+    assert f(other)["k3"].size == 2
+    assert np.array_equal(f(other)["k3"].weights, np.zeros(3))
+    same(f(tree), wanted)
+
+
+def test_a_registered_function_that_raises_does_so_in_the_user_s_call():
+    class Moody:
+        def __init__(self, x, angry=False):
+            self.x, self.angry = x, angry
+
+    def flatten_moody(node):
+        if node.angry:
+            raise ValueError("not now")
+        return (node.x,), None
+
+    ft.tree_util.register_pytree_node(Moody, flatten_moody, lambda aux, children: Moody(*children))
+    f = ft.jit(lambda node: node.x * 2)
+    for _ in range(3):
+        assert np.array_equal(f(Moody(X)), 2 * X)
+    with pytest.raises(ValueError, match="not now"):
+        f(Moody(X, angry=True))
+    assert np.array_equal(f(Moody(X)), 2 * X)
