@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import functrans as ft
-from functrans.core.autocast_rules import Autocast
+from functrans.arrays.autocast_rules import Autocast
 from functrans.core.trace import Tracer
 
 PAGE = Path(__file__).parents[1] / "autocast.md"

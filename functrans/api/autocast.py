@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..core.autocast import ambient, ambient_scope, autocasting
-from ..core.autocast_rules import AutocastScope, checked_rules, target
+from ..arrays.autocast import ambient, ambient_scope, autocasting
+from ..arrays.autocast_rules import AutocastScope, checked_rules, target
 from ..core.dtypes import FLOAT32
 from ..core.values import DTypeLike
 from ..errors import ArgumentError

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ..arrays.autocast import made
 from ..arrays.ref import Ref
 from ..control.bodies.cache import interned
 from ..core import (
@@ -24,7 +25,6 @@ from ..core import (
     promote,
     user_source,
 )
-from ..core.autocast import made
 from ..core.values import PyTree, Value
 from ..errors import CarryTypeError
 from ..frontend.arguments import Flat, name_of, result

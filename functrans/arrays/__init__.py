@@ -1,3 +1,3 @@
-"""The arrays that users hold and pass: `Array`, the kinds of arguments, and errors for writes to immutable arrays."""
+"""The arrays that users hold and pass: `Array`, kinds of arguments, errors for writes, the casts of autocast."""
 
 from . import methods as methods  # installs the operators and methods of Array

@@ -21,7 +21,6 @@ from ..core import (
     operators,
     promotes_as_jax,
 )
-from ..core.autocast import casts_here
 from ..core.debug_nans import looks_for_faults
 from ..core.low_precision import bfloat16
 from ..core.values import ArrayLike, Param, Value
@@ -38,6 +37,7 @@ from .array import (
     wrap,
     wrap_all,
 )
+from .autocast import casts_here
 from .casts import cast, numpy_agrees
 from .protocols import is_jax_array, reflected_name, taken_over
 from .refusals import COPY, METHODS, operator_refused, refuse, refused

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..core import is_bfloat16, operators
-from ..core.autocast import casts_here
 from ..core.values import ArrayLike, Value
+from .autocast import casts_here
 from .refusals import writable
 
 #: The operations that methods of ufuncs are.

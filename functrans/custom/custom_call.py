@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.autocast import ambient, autocasting
 from ..control.call import call_p, effects_of_bodies
-from ..core.autocast import ambient, autocasting
 from ..core.aval import Aval, Zero, aval_of
 from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..arrays.autocast import ambient, without
+from ..arrays.autocast_rules import is_real_float, target
 from ..core import ArgumentError, Tracer
-from ..core.autocast import ambient, without
-from ..core.autocast_rules import is_real_float, target
 from ..core.values import PyTree
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_map

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from .. import errors
+from ..arrays.autocast import autocasting, under
 from ..control.bodies.cache import UserCode
 from ..core import is_inexact
-from ..core.autocast import autocasting, under
 from ..core.aval import Aval, Zero, aval_of
 from ..core.evaluation import bind_equation, evaluate, run_equations
 from ..core.ir import Atom, Jaxpr, Var
@@ -36,10 +36,10 @@ from ..transforms.transpose import backward
 from .rule import Applied, Forward, Values
 
 if TYPE_CHECKING:
-    from ..core.autocast_rules import Autocast
+    from ..arrays.autocast_rules import Autocast
 
 #: Loads when autocast is first used.
-autocast_rules = lazy_import("functrans.core.autocast_rules")
+autocast_rules = lazy_import("functrans.arrays.autocast_rules")
 
 
 class Pullback(UserCode):

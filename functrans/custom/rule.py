@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..arrays.autocast import autocasting, under
 from ..control.bodies.cache import UserCode
-from ..core.autocast import autocasting, under
 from ..core.aval import PYTHON_NUMBERS, PYTHON_SCALARS, Aval, Zero, aval_of
 from ..core.primitive import Linear
 from ..core.trace import current_trace, tracing
@@ -30,7 +30,7 @@ from ..transforms.substituted import Capture
 from .closures import StandInTrace
 
 if TYPE_CHECKING:
-    from ..core.autocast_rules import Autocast
+    from ..arrays.autocast_rules import Autocast
 
 Mask = tuple[bool, ...]
 Values = Sequence[Any]

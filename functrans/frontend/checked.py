@@ -19,8 +19,8 @@ import numpy as np
 
 from .. import errors
 from ..arrays.arguments import FLAG, kind_of, shown, too_large
+from ..arrays.autocast import ambient, autocasting, without
 from ..core import KEY, Tracer, is_internal, new_rlock, refused_keys, show_users_frames
-from ..core.autocast import ambient, autocasting, without
 from ..core.values import ArrayLike, PyTree
 from ..runtime.module_getattr import lazy_import
 

@@ -5,7 +5,7 @@ Those of ufuncs stand in `primitives.ufunc_examples`.
 
 import re
 
-from ..core.autocast_rules import ALIASES
+from ..arrays.autocast_rules import ALIASES
 from ..primitives.ufunc_examples import EXAMPLES as OF_UFUNCS
 
 EXAMPLES = {

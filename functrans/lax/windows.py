@@ -13,8 +13,8 @@ import numpy as np
 from .. import tree_util
 from ..api.bodies import as_expected
 from ..arrays.array import Array
+from ..arrays.autocast import made
 from ..core import ArgumentError, ArgumentValueError, Aval, ShapeError, Tracer, aval_of
-from ..core.autocast import made
 from ..core.values import ArrayLike, PyTree, ShapeLike, Value
 from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand

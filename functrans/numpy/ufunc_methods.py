@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..arrays.autocast import autocasting
 from ..core import Primitive, because, canonical, concrete, dtype_kind, is_abstract, operators
-from ..core.autocast import autocasting
 from ..core.values import ArrayLike, AxisLike, DTypeLike, Param, PyTree, Value
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, operand, reduced_axes, refuse_out, shape_of

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array, is_immutable, unwrap
+from ..arrays.autocast import ambient, ambient_scope, made
 from ..arrays.protocols import is_array_like
 from ..core import PYTHON_KEYS, FunctransError, Tracer, is_staged
-from ..core.autocast import ambient, ambient_scope, made
 from ..core.values import ArrayLike, Value
 from ..runtime.config import Config, config
 from .elementwise.arithmetic import convert_element_type_p

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays.arguments import CASTINGS, FLAG, one_of, too_large
+from ..arrays.autocast import without
 from ..core import dtype_kind
-from ..core.autocast import without
 from ..core.dtypes import (
     BOOL,
     FLOAT64,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.autocast import autocasting
 from ..arrays.protocols import is_array_like
-from ..core.autocast import autocasting
 from ..core.operators import operators
 from ..core.trace import PYTHON_KEYS, Tracer
 from ..core.values import Param, Value

@@ -62,7 +62,7 @@ class OptionValues:
         """The trace key under these overrides."""
         values = {**self.values, **overrides}
         key = tuple([values[name] for name, option in OPTIONS.items() if option.traced])
-        key = (*key, values.get("autocast"))  # no option: `core.autocast` overrides it
+        key = (*key, values.get("autocast"))  # no option: `arrays.autocast` overrides it
         if values.get("timed"):  # no option: a profile is open
             key = (*key, "timed")
         if len(self._keys) >= _MOST_KEYS:  # a program that tries thousands of values of an option

@@ -182,7 +182,7 @@ class AutocastOption(Option[Any]):
     Attributes
     ----------
     block_of : callable
-        From keyword arguments to a block that can be part of a key. `core.autocast` fills it.
+        From keyword arguments to a block that can be part of a key. `arrays.autocast` fills it.
     """
 
     block_of: Callable[[dict[str, Any]], Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..arrays.autocast import ambient
 from ..core import AutocastError, Jaxpr, is_staged, subjaxprs, warn_user
-from ..core.autocast import ambient
 from ..runtime.config import config
 from .linearize import Entry
 

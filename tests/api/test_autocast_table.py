@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from functrans.core.autocast_rules import ALIASES, RULES
+from functrans.arrays.autocast_rules import ALIASES, RULES
 
 DOCS = Path(__file__).parents[2] / "docs"
 spec = importlib.util.spec_from_file_location("generate_autocast", DOCS / "scripts" / "generate_autocast.py")

@@ -7,8 +7,8 @@ from typing import Any
 
 from ...api.bodies import as_expected, check_structure, check_types
 from ...arrays.array import Array
+from ...arrays.autocast import made
 from ...core import ArgumentError, ArgumentValueError, AxisError, aval_of, boundary, last_line
-from ...core.autocast import made
 from ...core.values import ArrayLike, PyTree, Value
 from ...frontend.arguments import check_function, flatten_values, given, name_of, result
 from ...frontend.checked import checked

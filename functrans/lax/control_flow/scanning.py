@@ -10,10 +10,10 @@ import numpy as np
 
 from ...api import bodies
 from ...api.progress import Progress
+from ...arrays.autocast import made
 from ...control import checkpointed_scan
 from ...control import scan as scan_primitive
 from ...core import Aval, PytreeError, aval_of, last_line
-from ...core.autocast import made
 from ...core.values import ArrayLike, PyTree, Value
 from ...debug.host import debug_callback
 from ...frontend.arguments import flatten_values, given, name_of, result

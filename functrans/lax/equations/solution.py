@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import read_only_copy
+from ...arrays.autocast import ambient
 from ...control.bodies.cache import interned
 from ...core import Aval, Jaxpr, Source, Tracer, aval_of, is_inexact, last_line
-from ...core.autocast import ambient
 from ...core.evaluation import evaluate
 from ...core.values import ArrayLike, Value
 from ...errors import ArgumentError, DtypeError, ShapeError

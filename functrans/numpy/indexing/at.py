@@ -13,10 +13,10 @@ import numpy as np
 
 from ...api.bodies import trace_body
 from ...arrays.array import unwrap, wrap
+from ...arrays.autocast import autocasting
 from ...arrays.traced_parts import has_tracer
 from ...control import scan
 from ...core import INT64, Aval, Tracer, aval_of, concrete, is_abstract, is_inexact, operators
-from ...core.autocast import autocasting
 from ...core.values import ArrayLike, Index, Param, Params, Value
 from ...errors import DtypeError, InvalidIndexError, NonConcreteBooleanIndexError, ShapeError
 from ...frontend.pytree import tree_structure

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays.autocast import autocasting
 from ...arrays.protocols import taken_over
 from ...core import (
     BOOL,
@@ -27,7 +28,6 @@ from ...core import (
     is_inexact,
     promotes_as_jax,
 )
-from ...core.autocast import autocasting
 from ...core.values import ArrayLike, Param, Value
 from ...runtime.module_getattr import lazy_import
 from ..axes import broadcast_shapes

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...arrays.autocast import autocasting, without
 from ...core import ShapeError, Tracer, aval_of, canonical, operators, promote
-from ...core.autocast import autocasting, without
 from ...core.values import ArrayLike, AxisLike, DTypeLike, Param, Value
 from ...runtime.module_getattr import lazy_import
 from ..axes import broadcast_shapes, one_axis

@@ -10,17 +10,17 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..core.values import ArrayLike, Param, Value
 from ..runtime.config import Patch, config
 from ..runtime.context import run_with
 from ..runtime.module_getattr import lazy_import
 from ..runtime.options import AutocastOption
-from .values import ArrayLike, Param, Value
 
 if TYPE_CHECKING:
     from .autocast_rules import Autocast
 
 #: Loads when autocast is first used.
-rules = lazy_import("functrans.core.autocast_rules")
+rules = lazy_import("functrans.arrays.autocast_rules")
 
 # Looked up late, since it loads the rules.
 AutocastOption.block_of = staticmethod(lambda block: rules.block_of(block))

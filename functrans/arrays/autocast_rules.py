@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.dtypes import FLOAT32, FLOAT64, canonical, is_float, promote
+from ..core.operators import operators
+from ..core.values import DTypeLike
 from ..errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
-from .dtypes import FLOAT32, FLOAT64, canonical, is_float, promote
-from .operators import operators
-from .values import DTypeLike
 
 #: What becomes of an operation's real floating-point operands.
 POLICIES = ("low", "wide", "promote", "none")
