@@ -161,7 +161,7 @@ def _plain_numbers(jaxpr: Jaxpr, steps: Sequence[Step], public: Public | None) -
         return {}
     if unit.calls or unit.counters is not None or len(unit.kernel.storages) > MOST_LEAVES:
         return {}
-    found = {
+    found: dict[Atom, np.dtype] = {
         v: v.aval.dtype
         for v, kind in zip(jaxpr.invars, public.kinds)
         if kind in NUMBERS and v.aval.dtype == NUMBERS[kind] and v not in unit.updates.values()
