@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from ..runtime.libraries import llvm
 
 #: The levels of each architecture: the features that each adds to the one before, as far as they matter to kernels.
-#: Those of x86-64 are from its psABI. On ARM the first is the base set; all Apple processors of macOS have the last.
+#: Every processor has the first. Those of x86-64 are from its psABI; all Apple processors of macOS have ARM's last.
 _X86: dict[str, tuple[str, ...]] = {
     "x86-64": (),
     "x86-64-v2": ("sse4.2", "popcnt"),
@@ -119,10 +119,13 @@ def processor(cpu: str = "native") -> Processor:
         given = ""
     name, more = _AS_FLAGS.get(told or "", (told or native.name, ""))
     flags = native.flags if given is None else ",".join(filter(None, (more, given)))
-    has = {f[1:] for f in flags.split(",") if f.startswith("+")} | levels_of(platform.machine()).get(
-        "armv8.0", set()
-    )
+    has = {f[1:] for f in flags.split(",") if f.startswith("+")} | _base()
     return Processor(name, flags, frozenset(has))
+
+
+def _base() -> frozenset[str]:
+    """What every processor of this architecture has."""
+    return next(iter(levels_of(platform.machine()).values()), frozenset())
 
 
 @functools.cache
@@ -134,8 +137,7 @@ def host() -> Processor:
     """
     name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
     has = {feature for feature, there in features.items() if there}
-    if levels_of(platform.machine()).keys() == _ARM.keys():
-        has |= levels_of(platform.machine())["apple-m1" if name.startswith("apple-m") else "armv8.0"]
+    has |= levels_of(platform.machine())["apple-m1"] if name.startswith("apple-m") else _base()
     return Processor(name, features.flatten(), frozenset(has))
 
 
