@@ -30,8 +30,8 @@ class Options:
     ----------
     strict : bool
         Use only the C library's scalar functions and no contraction, so that arithmetic equals NumPy's bit for bit.
-    backend : {'llvm', 'python'}
-        'python' forces the Python form.
+    backend : str
+        The name of one of `run.compile.BACKENDS`. That of the first, 'llvm', stands for the best one that works here.
     checked : bool
         Detect writes outside the kernel's memory.
     specialize_below : int

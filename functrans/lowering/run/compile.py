@@ -23,6 +23,9 @@ from .checked import checked
 
 #: The best first. The last one supports every kernel on every machine.
 BACKENDS: tuple[Backend, ...] = (LLVM(), Njit(), Plain())
+#: The name in `Options` that stands for the best one that works here. Others stand for themselves.
+BEST = BACKENDS[0].name
+_by_name = {b.name: b for b in BACKENDS}
 
 
 @dataclass(eq=False)
@@ -98,7 +101,7 @@ class CompiledKernel:
 def compile_kernel(kernel: ir.Kernel, options: Options = DEFAULT_OPTIONS, text: str = "") -> CompiledKernel:
     """Compile an outlined kernel with the best backend that works on this machine and supports it."""
     last = BACKENDS[-1]
-    backend = last if options.backend == "python" else best_backend()
+    backend = best_backend() if options.backend == BEST else _by_name[options.backend]
     if not backend.takes(kernel):
         backend = last
     try:
