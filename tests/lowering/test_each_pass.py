@@ -14,6 +14,7 @@ from functrans.runtime.passes import PASSES
 BIG = ("teams", "blocks")
 #: Another pass does the same where sums may be moved.
 OPTIONS = {"totals": {"strict": True}}
+CHECKED = [p for p in PASSES if p.stage != "code"]
 
 
 def compiled(f, args, **options):
@@ -30,7 +31,9 @@ def leaves_agree(compare, *trees):
         compare(a, b)
 
 
-CHECKED = [p for p in PASSES if p.stage != "code"]
+def test_each_pass_has_a_program():
+    missing = {p.name for p in CHECKED} - {*PROGRAMS}
+    assert not missing, f"give it a program that it changes, in tests/lowering/pass_programs.py: {missing}"
 
 
 @pytest.mark.parametrize("which", CHECKED, ids=lambda p: p.name)
