@@ -6,11 +6,14 @@ from generator import drawing
 from generator.calls import Call
 from generator.checks import CHECKS, Case, cases
 from generator.choices import Seeded
+from generator.conditions import known
 from generator.loops import Loop
 from generator.records import Block, Statement
 from generator.settings import Setting, under
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import functrans as ft
 
 QUIET = [
     HealthCheck.too_slow,
@@ -152,3 +155,22 @@ def test_a_tape_that_passes_a_barrier():
     flags = frozenset({"tame", "jumps", "finite", "control"})
     program = drawing.Program(inputs, statements, (6,), flags)
     CHECKS["budgets"][0](program, range(1))
+
+
+def test_points_do_not_trace_again():
+    """What is noted of a program's points is not part of it: `jit` compares an object's attributes at each call."""
+    traces = []
+
+    class Counted(drawing.Program):
+        def __call__(self, *xs):
+            traces.append(xs)
+            return super().__call__(*xs)
+
+    x = np.array([0.3, -0.4, 0.9])
+    program = Counted([x], (Statement("sin", (0,), 0),), (1,))
+    jitted = ft.jit(program)
+    for seed in range(3):
+        xs, (expected,), _ = known(program, seed)
+        np.testing.assert_allclose(jitted(*xs)[0], expected, rtol=1e-12)
+    assert len(traces) == 1
+    assert known(program, 0)[0] is known(program, 0)[0]

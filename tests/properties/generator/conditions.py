@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -54,13 +55,19 @@ def sensitive(program: Program, xs: Sequence[np.ndarray], expected: Sequence[np.
     return found
 
 
-def known(program: Program, seed: int) -> tuple[list[np.ndarray], tuple[np.ndarray, ...], set[int]]:
+Known = tuple[list[np.ndarray], tuple[np.ndarray, ...], set[int]]
+_KNOWN: WeakKeyDictionary[Program, dict[int, Known]] = WeakKeyDictionary()
+"""By program and seed. Not in the program: `jit` of an object traces again once an attribute has changed."""
+
+
+def known(program: Program, seed: int) -> Known:
     """A point, NumPy's values there, and the numbers of those that are not well conditioned; computed once."""
-    if seed not in program.known:
+    found = _KNOWN.setdefault(program, {})
+    if seed not in found:
         xs = program.point(seed)
         expected = program.reference(*xs)
-        program.known[seed] = xs, expected, sensitive(program, xs, expected)
-    return program.known[seed]
+        found[seed] = xs, expected, sensitive(program, xs, expected)
+    return found[seed]
 
 
 def steady(program: Program, points: Points) -> list[list[np.ndarray]]:

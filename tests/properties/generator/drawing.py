@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -145,10 +145,11 @@ def _names(weights: tuple[tuple[str, int], ...], nested: bool) -> tuple[str, ...
     return tuple(sorted(names, key=lambda n: KINDS[n].draw is not None))
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Program:
     """Statements on some arrays; a function of these to a tuple of values.
 
+    A program never changes: `jit` of it would trace again.
     `late` are hooks, ``(place, factor, after which statement)``, that are registered on values after other uses.
     """
 
@@ -157,7 +158,6 @@ class Program:
     outs: tuple[int, ...]
     flags: frozenset[str] = frozenset()
     late: tuple[tuple[int, float, int], ...] = ()
-    known: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def run(self, lib: Any, *xs: Any) -> tuple[Any, ...]:
         """The outputs, by a library."""
