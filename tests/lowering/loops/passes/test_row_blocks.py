@@ -9,7 +9,11 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import errors, lax
 from functrans.lowering.loops import ir, queries
+from functrans.lowering.loops.builder import StatementBuilder
+from functrans.lowering.loops.check import verify
 from functrans.lowering.loops.passes import row_blocks
+from functrans.lowering.python.emit import emit_python
+from functrans.lowering.python.runtime import python_function
 from functrans.lowering.run.executable import KernelUnit, compile_jaxpr
 
 N, D = 350, 5
@@ -250,6 +254,59 @@ def test_timed_programs_have_marks_in_blocks():
     assert p.total > 0
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def product_between_loops(shape, place, distance, side_by_side):
+    """A kernel that puts ``2 x`` into scratch memory, ``z = 2 x @ w`` into part of a larger one, ``(z + 1) @ x`` into `g`.
+
+    `place` gives the index of a row's element in scratch of this `shape`; `distance` is how far apart elements are.
+    """
+    b, f8 = StatementBuilder("k"), np.dtype("f8")
+    x, w, g = b.buffer("x", f8, (N, 3), "in"), b.buffer("w", f8, (3,), "in"), b.buffer("g", f8, (3,), "out")
+    twice = b.buffer("twice", f8, (3, N) if side_by_side else (N, 3), "scratch")
+    z = b.buffer("z", f8, shape, "scratch")
+    with b.loop(N, independent=True) as i, b.loop(3) as j:
+        b.store(twice, (j, i) if side_by_side else (i, j), b.load(x, (i, j)) * 2.0)
+    matrix = ("N", N, 3, 1.0, twice, N) if side_by_side else ("T", 3, N, 1.0, twice, 3)
+    b.extern("gemv", *matrix, w, 1, 0.0, z, distance)
+    with b.loop(N, independent=True) as i:
+        b.store(z, place(i), b.load(z, place(i)) + 1.0)
+    b.extern("gemv", "N", 3, N, 1.0, x, 3, z, distance, 0.0, g, 1)
+    return b.finish()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("side_by_side", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "place", "distance"),
+    [
+        ((N,), lambda i: (i,), 1),
+        ((2, N), lambda i: (0, i), 1),
+        ((3, N), lambda i: (0, i), 1),
+        ((N, 2), lambda i: (i, 0), 2),
+        ((N, N), lambda i: (i, 0), N),
+    ],
+    ids=["alone", "one row of two", "one row of three", "every second", "one column"],
+)
+def test_a_vector_in_larger_memory_keeps_the_distance_of_its_elements(
+    shape, place, distance, side_by_side, threads
+):
+    """Cut to the rows of a block, a matrix whose rows lie side by side has other distances; a vector has not."""
+    kernel = product_between_loops(shape, place, distance, side_by_side)
+    row_blocks.block_rows(kernel, threads)
+    verify(kernel)
+    parts = {y.name for y in kernel.buffers if y.name.endswith("_rows")}
+    assert parts == ({"z_rows", "twice_rows"} if side_by_side else {"z_rows"})
+    rng = np.random.default_rng(14)
+    x, w = rng.normal(size=(N, 3)), rng.normal(size=3)
+    memory = {"x": x, "w": w, "g": np.full(3, np.nan)}
+    for y in kernel.buffers:  # what nothing writes is not read either
+        if y.role == "scratch":
+            assert y.place == y.name
+            memory[y.name] = np.full(y.shape, np.nan)
+    buffers = [y for y in kernel.buffers if y.role not in ("stack", "tape")]
+    assert python_function(kernel, emit_python(kernel))(*[memory[y.name] for y in buffers]) == 0
+    np.testing.assert_allclose(memory["g"], (2.0 * x @ w + 1.0) @ x, rtol=1e-12)
 
 
 UNARY = {"tanh": fnp.tanh, "square": fnp.square, "neg": lambda v: -v, "cumsum": fnp.cumsum, "sort": fnp.sort}
