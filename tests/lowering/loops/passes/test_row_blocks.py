@@ -257,7 +257,7 @@ def test_timed_programs_have_marks_in_blocks():
 
 
 def product_between_loops(shape, place, distance, side_by_side):
-    """A kernel that puts ``2 x`` into scratch memory, ``z = 2 x @ w`` into part of a larger one, ``(z + 1) @ x`` into `g`.
+    """A kernel that puts ``2 x`` into scratch memory, ``z = 2 x @ w`` into part of more, and ``(z + 1) @ x`` into `g`.
 
     `place` gives the index of a row's element in scratch of this `shape`; `distance` is how far apart elements are.
     """
