@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ...arrays.array import wrap
 from ...control.call import call_p
@@ -69,11 +69,19 @@ def bound(prim: Primitive, traced: Traced, values: Sequence[Any], **options: Par
 
 
 class _Inspected(Unportable):
-    """What a lowered and a compiled function show of their program."""
+    """What a traced, a lowered and a compiled function show of their program."""
+
+    _kind: ClassVar[str]
 
     def __init__(self, traced: Traced, in_tree: PyTreeDef):
         self._traced = traced
         self._in_tree = in_tree
+
+    def _called(self) -> str:
+        return f"the {self._kind} function {self._traced.jaxpr.name}"
+
+    def __repr__(self) -> str:
+        return f"<{self._kind} {self._traced.jaxpr.name}>"
 
     @property
     def in_tree(self) -> PyTreeDef:
@@ -113,7 +121,16 @@ class _Inspected(Unportable):
         return pictures.html_of(pictures.Drawn(*self.drawn()), self._program.as_text("python"))
 
 
-class TracedFunction(_Inspected):
+class _Uncompiled(_Inspected):
+    """What still is the program that was traced."""
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """The traced program."""
+        return self._traced.jaxpr
+
+
+class TracedFunction(_Uncompiled):
     """A function traced for one combination of argument types.
 
     Attributes
@@ -121,12 +138,7 @@ class TracedFunction(_Inspected):
     jaxpr : Jaxpr
     """
 
-    def __init__(self, traced: Traced, in_tree: PyTreeDef):
-        super().__init__(traced, in_tree)
-        self.jaxpr = traced.jaxpr
-
-    def _called(self) -> str:
-        return f"the traced function {self.jaxpr.name}"
+    _kind = "traced"
 
     @property
     def fun_name(self) -> str:
@@ -137,11 +149,8 @@ class TracedFunction(_Inspected):
         """The function lowered for these arguments."""
         return Lowered(self._traced, self._in_tree)
 
-    def __repr__(self) -> str:
-        return f"<traced {self.jaxpr.name}>"
 
-
-class Lowered(_Inspected):
+class Lowered(_Uncompiled):
     """A function lowered for one combination of argument types.
 
     Attributes
@@ -149,12 +158,7 @@ class Lowered(_Inspected):
     jaxpr : Jaxpr
     """
 
-    def __init__(self, traced: Traced, in_tree: PyTreeDef):
-        super().__init__(traced, in_tree)
-        self.jaxpr = traced.jaxpr
-
-    def _called(self) -> str:
-        return f"the lowered function {self.jaxpr.name}"
+    _kind = "lowered"
 
     def as_text(self, dialect: str = "jaxpr") -> str:
         """The program as text.
@@ -222,17 +226,12 @@ class Lowered(_Inspected):
         donating(self.jaxpr, self._traced.donated).compile()
         return Compiled(self._traced, self._in_tree)
 
-    def __repr__(self) -> str:
-        return f"<lowered {self.jaxpr.name}>"
-
 
 class Compiled(_Inspected):
     """A compiled function for one combination of argument types. Calls omit static arguments."""
 
+    _kind = "compiled"
     _instead = "Send the jitted function, and compile it there"
-
-    def _called(self) -> str:
-        return f"the compiled function {self._traced.jaxpr.name}"
 
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Run it on arguments of the types that it was compiled for; others raise `ArgumentError`."""
