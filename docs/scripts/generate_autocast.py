@@ -8,7 +8,6 @@ import numpy as np
 
 import functrans as ft
 from functrans.arrays.autocast_rules import Autocast
-from functrans.core.trace import Tracer
 
 PAGE = Path(__file__).parents[1] / "autocast.md"
 sys.path.insert(0, str(PAGE.parents[1] / "tests" / "coverage"))
@@ -22,15 +21,6 @@ BEGIN, END = (
 )
 #: Their first calls have constants of float64, which they do not mix with float32.
 OF_ONE_DTYPE = ("lax.bitcast_convert_type", "lax.linalg.cholesky_update", "lax.zeta")
-
-
-def flat(x):
-    """The arrays among the parts of a result."""
-    if isinstance(x, (tuple, list)):
-        return [y for part in x for y in flat(part)]
-    if isinstance(x, dict):
-        return [y for part in x.values() for y in flat(part)]
-    return [x] if isinstance(x, (np.ndarray, np.generic, Tracer)) else []
 
 
 def operands(entry, dtype):
@@ -48,7 +38,7 @@ def results(entry, dtype):
         return None
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return ", ".join(x.dtype.name for x in flat(entry.calls[0](entry.subject, values)))
+        return ", ".join(x.dtype.name for x in table.arrays(entry.calls[0](entry.subject, values)))
 
 
 def under_autocast(entry, on=True):

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 import functrans as ft
-from functrans.core.trace import Tracer
 from functrans.lowering.jaxpr.partition import HostStep, KernelStep, partition
 from functrans.lowering.jaxpr.simplify import simplify
 
@@ -44,18 +43,9 @@ On a million elements, no function compiled by `jit` takes more than 1.5 times a
 """
 
 
-def flat(x):
-    """The arrays among the parts of a result."""
-    if isinstance(x, (tuple, list)):
-        return [y for part in x for y in flat(part)]
-    if isinstance(x, dict):
-        return [y for part in x.values() for y in flat(part)]
-    return [x] if isinstance(x, (np.ndarray, np.generic, Tracer)) else []
-
-
 def results(entry, call):
     """The arrays among the results of a call, as a function of the drawn arguments."""
-    return lambda *values: tuple(flat(call(entry.subject, values)))
+    return lambda *values: tuple(table.arrays(call(entry.subject, values)))
 
 
 def traced(entry, call):
@@ -98,7 +88,7 @@ def derivative(entry):
     values = call.values(entry.seed())
     # Traced where possible: some functions would compile loops to compute their results.
     runs = call.eager or "jit" in entry.skip
-    outs = flat(call(entry.subject, values)) if runs else traced(entry, call).out_avals
+    outs = table.arrays(call(entry.subject, values)) if runs else traced(entry, call).out_avals
     smooth = any(y.dtype.kind in "fc" for y in outs)
     return "zero" if smooth and any(x.dtype.kind in "fc" for x in values) else "none"
 

@@ -21,6 +21,7 @@ import scipy.signal
 import scipy.special
 import scipy.stats
 
+from functrans.core.trace import Tracer
 from functrans.scipy import stats
 
 HERE = Path(__file__).parent
@@ -297,6 +298,18 @@ def public(namespace: str) -> dict[str, Callable[..., Any]]:
         and f is not getattr(theirs, name, None)
         and name not in SOLVERS.get(namespace, ())
     }
+
+
+def leaves(x: Any) -> list[Any]:
+    """The parts of nested tuples, lists and dicts."""
+    if isinstance(x, (tuple, list)):
+        return [leaf for part in x for leaf in leaves(part)]
+    return [leaf for k in x for leaf in leaves(x[k])] if isinstance(x, dict) else [x]
+
+
+def arrays(x: Any) -> list[Any]:
+    """Those parts that are arrays."""
+    return [y for y in leaves(x) if isinstance(y, (np.ndarray, np.generic, Tracer))]
 
 
 def load() -> dict[str, Entry]:

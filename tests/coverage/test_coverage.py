@@ -10,7 +10,6 @@ import pytest
 
 import functrans as ft
 from functrans.arrays.array import Array
-from functrans.core.trace import Tracer
 from functrans.errors import FunctransError
 from functrans.testing import check
 from functrans.testing.finite_difference import directional_derivative
@@ -18,6 +17,7 @@ from functrans.testing.finite_difference import directional_derivative
 sys.path.insert(0, str(Path(__file__).parent))
 
 import coverage_table as table
+from coverage_table import arrays
 
 ENTRIES = table.load()
 
@@ -56,18 +56,6 @@ def _quiet():
 
 
 # --- comparing ----------------------------------------------------------------------------------------------
-
-
-def leaves(x):
-    """The parts of nested tuples, lists and dicts."""
-    if isinstance(x, (tuple, list)):
-        return [leaf for part in x for leaf in leaves(part)]
-    return [leaf for k in x for leaf in leaves(x[k])] if isinstance(x, dict) else [x]
-
-
-def arrays(x):
-    """Those parts that are arrays."""
-    return [y for y in leaves(x) if isinstance(y, (np.ndarray, np.generic, Tracer))]
 
 
 def close(got, expected, rtol, what):

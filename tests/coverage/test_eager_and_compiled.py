@@ -178,13 +178,13 @@ def _quiet():
         yield
 
 
-def leaves(x):
+def numbers(x):
     """The arrays and numbers of a result."""
-    if isinstance(x, (tuple, list)):
-        return [leaf for part in x for leaf in leaves(part)]
-    if isinstance(x, dict):
-        return [leaf for k in x for leaf in leaves(x[k])]
-    return [x] if isinstance(x, (np.ndarray, np.generic, Tracer, bool, int, float, complex)) else []
+    return [
+        y
+        for y in table.leaves(x)
+        if isinstance(y, (np.ndarray, np.generic, Tracer, bool, int, float, complex))
+    ]
 
 
 def allowed(entry, kind):
@@ -206,7 +206,7 @@ def terms_of(entry, values):
 
 def differences(entry, call, dtype, seed, rounds, forms):
     """What differs for a call in a dtype, for special numbers and odd forms of the arguments."""
-    both = BothWays(entry, call, leaves)
+    both = BothWays(entry, call, numbers)
     random = np.random.default_rng(seed)
     values = [retyped(x, dtype) for x in call.values(seed)]
     steps = steps_of(both.eager, values)
@@ -272,7 +272,7 @@ def test_all_forms(entry, seed):
 def test_one_lane(entry):
     """Under jit and vmap of one example, as under jit."""
     for call in compiled_calls(entry)[:1]:
-        both = BothWays(entry, call, leaves)
+        both = BothWays(entry, call, numbers)
         lane = ft.jit(ft.vmap(both.eager))
         for values in inputs(call.values(entry.seed()), False, np.random.default_rng(entry.seed()), 1, True):
             try:

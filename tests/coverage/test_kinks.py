@@ -15,7 +15,7 @@ from functrans.testing.finite_difference import is_kink
 sys.path.insert(0, str(Path(__file__).parent))
 
 import coverage_table as table
-from test_coverage import arrays
+from coverage_table import arrays
 
 #: Steps everywhere: no derivative, and yet in the table, since its derivative is meant to be the identity's.
 STEPS = {"lax.reduce_precision"}
