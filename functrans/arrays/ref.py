@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import errors
 from ..core import Aval, Trace, Tracer, Unportable, aval_of, current_trace, eval_trace, operators, user_source
+from ..core.aval import Typed
 from ..core.values import ArrayLike, DTypeLike, Index
 from .array import Array, unwrap, unwrap_all, wrap
 from .traced_parts import has_tracer
@@ -60,7 +61,7 @@ class Region:
         return self.values[ref]
 
 
-class Ref(Unportable):
+class Ref(Typed, Unportable):
     """A mutable reference to an array; `functrans.new_ref` makes one.
 
     Index it to read and write: ``r[...]``, ``r[i]``, ``r[i] = v``, ``r[...] += v``. Values are cast to its dtype and
@@ -96,26 +97,6 @@ class Ref(Unportable):
 
     def _called(self) -> str:
         return f"a Ref of type {self.aval}"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents of the axes."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The type of the elements."""
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.aval.size
 
     @property
     def is_lasting(self) -> bool:

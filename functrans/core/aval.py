@@ -221,25 +221,12 @@ def aval_of(x: ArrayLike) -> Aval:
     return _NARROW[type(x)] if unusual.narrow and is_narrow() else aval
 
 
-class Zero:
-    """A symbolic zero: the tangent or cotangent of a value that does not affect the result.
+class Typed:
+    """What has an aval: its shape and dtype, as attributes like an ndarray's."""
 
-    Parameters
-    ----------
-    like : Aval or a value
-        The value or aval that the zero belongs to.
-    """
+    __slots__ = ()
 
-    __slots__ = ("_like",)
-
-    def __init__(self, like: Any):
-        self._like = like
-
-    @property
-    def aval(self) -> Aval:
-        """Shape and dtype of the zero (never weak)."""
-        like = self._like
-        return (like if isinstance(like, Aval) else aval_of(like)).strong()
+    aval: Aval
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -260,6 +247,27 @@ class Zero:
     def size(self) -> int:
         """The number of elements."""
         return self.aval.size
+
+
+class Zero(Typed):
+    """A symbolic zero: the tangent or cotangent of a value that does not affect the result.
+
+    Parameters
+    ----------
+    like : Aval or a value
+        The value or aval that the zero belongs to.
+    """
+
+    __slots__ = ("_like",)
+
+    def __init__(self, like: Any):
+        self._like = like
+
+    @property
+    def aval(self) -> Aval:  # type: ignore[override]
+        """Shape and dtype of the zero (never weak)."""
+        like = self._like
+        return (like if isinstance(like, Aval) else aval_of(like)).strong()
 
     def __repr__(self) -> str:
         return f"Zero({self.aval})"

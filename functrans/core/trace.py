@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import partial
 from types import CellType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy import ndarray  # a global name: `EvalTrace` looks it up for each operand
@@ -23,7 +23,7 @@ from ..runtime.float_warnings import at_users_line, watch_warnings
 from ..runtime.module_getattr import nearest_names
 from ..runtime.portable import Unportable, refuse_numba
 from ..runtime.unusual import unusual
-from .aval import PYTHON_NUMBERS, Aval, aval_of
+from .aval import PYTHON_NUMBERS, Typed, aval_of
 from .conversions import Conversions, last_refusal, refused
 from .debug_nans import check_results, looks_for_faults
 from .dtypes import dtype_kind
@@ -105,11 +105,21 @@ class EvalTrace(Trace):
 
 
 _debug_nans, _debug_infs = Config.debug_nans, Config.debug_infs
+#: What promotion depends on: a dtype, or for weak values the Python type ``int``, ``float`` or ``complex``.
+Key: TypeAlias = Any
 #: Promotion keys: Python types for Python's numbers, and for weak dtypes by their kind.
 PYTHON_KEYS: dict[type, Any] = {int: int, float: float, complex: complex, bool: np.dtype(bool)}
 WEAK_KEYS: dict[str, type] = {"i": int, "f": float, "c": complex}
 eval_trace = EvalTrace()
 current_trace: ContextVar[Trace] = ContextVar("functrans_trace", default=eval_trace)
+
+
+def key_of(x: Value) -> Key:
+    """Return the `Key` of a value that interpreters pass on."""
+    key = PYTHON_KEYS.get(type(x))
+    if key is not None:
+        return key
+    return x.key() if isinstance(x, Tracer) else x.dtype
 
 
 def is_staged() -> bool:
@@ -203,7 +213,7 @@ def consume(tracer: Tracer, consumer: Consumer) -> None:
 _ARRAY_ATTRIBUTES = ("at", "dtype", "ndim", "shape", "size")
 
 
-class Tracer(Conversions, OperatorMethods, Unportable):
+class Tracer(Typed, Conversions, OperatorMethods, Unportable):
     """A value in a trace: it has a shape and a dtype, and behaves like an immutable ndarray."""
 
     __slots__ = ("__weakref__", "_trace")
@@ -220,8 +230,6 @@ class Tracer(Conversions, OperatorMethods, Unportable):
     static = "mark the argument static (`jit(f, static_argnums=...)`)"
     #: What it was donated to.
     consumer: Consumer | None = None
-
-    aval: Aval
 
     def concrete(self) -> Any:
         """The tracer's value if it is known (eager differentiation), else None."""
@@ -271,31 +279,11 @@ class Tracer(Conversions, OperatorMethods, Unportable):
         return None
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents of the axes."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The type of the elements."""
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.aval.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.aval.size
-
-    @property
     def weak_type(self) -> bool:
         """Whether the dtype came from a Python scalar, and so yields to an array's."""
         return self.aval.weak
 
-    def key(self) -> Any:
+    def key(self) -> Key:
         """The promotion key: the dtype, or the Python type if weak."""
         aval = self.aval
         return WEAK_KEYS[dtype_kind(aval.dtype)] if aval.weak else aval.dtype

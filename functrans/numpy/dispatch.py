@@ -20,11 +20,12 @@ from ..core import (
     promote,
     promotes_as_jax,
 )
+from ..core.trace import key_of
 from ..core.values import ArrayLike, AxisLike, DTypeLike, PyTree, Value
 from ..errors import ArgumentValueError, NoRuleError
 from ..frontend.checked import checked
 from ..primitives import ops
-from ..primitives.ops import WEAK_DTYPES, finish, key_of, one_axis, operand, shape_of, strong
+from ..primitives.ops import WEAK_DTYPES, finish, one_axis, operand, shape_of, strong
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The default by which NumPy's functions and methods, when they call each other, mark an argument as not passed.

@@ -25,11 +25,11 @@ from ..core import (
 )
 from ..core.low_precision import finfo as core_finfo
 from ..core.low_precision import low_dtype
-from ..core.trace import WEAK_KEYS
+from ..core.trace import WEAK_KEYS, key_of
 from ..core.values import ArrayLike, DTypeLike, Index
 from ..frontend.checked import checked
 from ..frontend.structs import described
-from ..primitives.ops import common_dtype, key_of, operand
+from ..primitives.ops import common_dtype, operand
 from .creation.filled import asarray
 from .dispatch import implements
 

@@ -11,10 +11,11 @@ from ..arrays.array import Array, is_immutable, unwrap
 from ..arrays.autocast import ambient, ambient_scope, made
 from ..arrays.protocols import is_array_like
 from ..core import PYTHON_KEYS, FunctransError, Tracer, is_staged
+from ..core.trace import Key, key_of
 from ..core.values import ArrayLike, Value
 from ..runtime.config import Config, config
 from .elementwise.arithmetic import convert_element_type_p
-from .operands import Key, key_of, operand
+from .operands import operand
 from .structure.linear import shape_of
 
 

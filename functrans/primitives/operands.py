@@ -32,19 +32,8 @@ from .elementwise.arithmetic import convert, convert_element_type_p
 from .structure.linear import broadcast_in_dim_p, dtype_of, shape_of
 from .structure.shape import concatenate_p
 
-Key = Any
-"""What promotion depends on: a dtype, or for weak values the Python type ``int``, ``float`` or ``complex``."""
-
 WEAK_DTYPES: dict[type, np.dtype] = {kind: np.dtype(kind) for kind in (int, float, complex)}
 _view = np.ndarray.view
-
-
-def key_of(x: Value) -> Key:
-    """Return the `Key` of a value that interpreters pass on."""
-    key = PYTHON_KEYS.get(type(x))
-    if key is not None:
-        return key
-    return x.key() if isinstance(x, Tracer) else x.dtype
 
 
 def operand(x: Any, name: str, position: int = 0) -> Any:

@@ -29,7 +29,7 @@ from ..core.dtypes import (
     resolve_ufunc,
 )
 from ..core.jax_dtypes import default_float, join, promotes_as_jax
-from ..core.trace import PYTHON_KEYS, WEAK_KEYS
+from ..core.trace import PYTHON_KEYS, WEAK_KEYS, Key, key_of
 from ..core.values import ArrayLike, Params, Value
 from ..errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
 from ..errors.source import warn_user
@@ -38,7 +38,7 @@ from ..runtime.module_getattr import lazy_import
 from .axes import broadcast_shapes
 from .elementwise.arithmetic import convert_element_type_p
 from .elementwise.bits import bitcast_p
-from .operands import WEAK_DTYPES, Key, key_of, number, operand, strong
+from .operands import WEAK_DTYPES, number, operand, strong
 from .structure.linear import shape_of
 
 #: Loads when autocast is first used.

@@ -14,11 +14,11 @@ import numpy as np
 from ..arrays.autocast import autocasting
 from ..arrays.protocols import is_array_like
 from ..core.operators import operators
-from ..core.trace import PYTHON_KEYS, Tracer
+from ..core.trace import PYTHON_KEYS, Key, Tracer, key_of
 from ..core.values import Param, Value
 from ..runtime.module_getattr import lazy_import
 from ..runtime.unusual import unusual
-from .operands import Key, finish, key_of, operand
+from .operands import finish, operand
 from .promotion import (
     DTYPES,
     RANKS,

@@ -20,7 +20,7 @@ from ..core.dtypes import is_inexact
 from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr
 from ..core.primitive import Primitive
-from ..core.trace import PYTHON_KEYS, Trace, Tracer, concrete, current_trace, tracing
+from ..core.trace import Trace, concrete, current_trace, tracing
 from ..core.values import Params, Value
 from ..errors.source import user_source
 from ..passes.masks import split
@@ -32,6 +32,7 @@ from ..primitives.reductions.reduce import argmax_p, reduce_and_p
 from ..primitives.structure.linear import add_p, flat, reshape_p, shape_of, zeros
 from ..runtime.context import run_with
 from ..runtime.failures import Failure
+from .held import HeldTracer
 from .stage import stage
 
 NONE = np.int64(0)
@@ -114,12 +115,11 @@ class CheckedJaxpr(NamedTuple):
         return self.separate(evaluate(self.jaxpr, args))
 
 
-class CheckTracer(Tracer):
+class CheckTracer(HeldTracer):
     """A value. As a tracer it reaches functrans whichever function is applied to it."""
 
-    __slots__ = ("value",)
+    __slots__ = ()
     _trace: CheckTrace
-    differentiated = False
 
     def __init__(self, trace: CheckTrace, value: Value):
         self._trace = trace
@@ -128,20 +128,6 @@ class CheckTracer(Tracer):
     @property
     def aval(self) -> Aval:  # type: ignore[override]
         return aval_of(self.value)
-
-    def key(self) -> Any:
-        value = self.value
-        key = PYTHON_KEYS.get(type(value))
-        if key is not None:
-            return key
-        return value.key() if isinstance(value, Tracer) else value.dtype
-
-    def concrete(self) -> Any:
-        return concrete(self.value)
-
-    @property
-    def is_symbolic(self) -> bool:  # type: ignore[override]
-        return isinstance(self.value, Tracer) and self.value.is_symbolic
 
     def describe(self) -> str:
         return "checkify"

@@ -24,7 +24,7 @@ from ..core.evaluation import evaluate
 from ..core.ir import Jaxpr, has_subjaxprs
 from ..core.primitive import Primitive
 from ..core.tape import TapeAval
-from ..core.trace import PYTHON_KEYS, Trace, Tracer, current_trace, tracing
+from ..core.trace import Key, Trace, Tracer, current_trace, key_of, tracing
 from ..core.values import Params, Tangent, Value
 from ..passes.masks import Masks, chosen_terms, nested, terms_mask
 from ..primitives.elementwise.arithmetic import div_p
@@ -119,12 +119,8 @@ class JetTracer(Tracer):
     def aval(self) -> Aval:  # type: ignore[override]
         return aval_of(self.primal)
 
-    def key(self) -> Any:
-        primal = self.primal
-        key = PYTHON_KEYS.get(type(primal))
-        if key is not None:
-            return key
-        return primal.key() if isinstance(primal, Tracer) else primal.dtype
+    def key(self) -> Key:
+        return key_of(self.primal)
 
     def concrete(self) -> Any:
         value = self.primal

@@ -11,41 +11,24 @@ from typing import Any
 from ...core.aval import Aval, aval_of
 from ...core.named_axes import mesh_in_scope
 from ...core.primitive import Primitive
-from ...core.trace import PYTHON_KEYS, Trace, Tracer, concrete
+from ...core.trace import Trace
 from ...core.values import Params, Value
 from ...passes.toolkit import map_subjaxprs
 from ...runtime.context import run_with
+from ...transforms.held import HeldTracer
 from .varying import Axes, without_axes
 
 
-class RankTracer(Tracer):
+class RankTracer(HeldTracer):
     """A value, with a type that says over which axes it differs."""
 
-    __slots__ = ("aval", "value")
-    differentiated = False
+    __slots__ = ("aval",)
     _trace: RankTrace
 
     def __init__(self, trace: RankTrace, value: Value, aval: Aval):
         self._trace = trace
         self.value = value
         self.aval = aval
-
-    def key(self) -> Any:
-        """The promotion key of the value."""
-        value = self.value
-        key = PYTHON_KEYS.get(type(value))
-        if key is not None:
-            return key
-        return value.key() if isinstance(value, Tracer) else value.dtype
-
-    def concrete(self) -> Any:
-        """The value, if it is known."""
-        return concrete(self.value)
-
-    @property
-    def is_symbolic(self) -> bool:  # type: ignore[override]
-        """As that of the value."""
-        return isinstance(self.value, Tracer) and self.value.is_symbolic
 
     def describe(self) -> str:
         """Where the tracer is from."""

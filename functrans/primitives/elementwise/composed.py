@@ -28,11 +28,12 @@ from ...core import (
     is_inexact,
     promotes_as_jax,
 )
+from ...core.trace import key_of
 from ...core.values import ArrayLike, Param, Value
 from ...runtime.module_getattr import lazy_import
 from ..axes import broadcast_shapes
 from ..families import literal
-from ..operands import WEAK_DTYPES, finish, key_of, operand, strong
+from ..operands import WEAK_DTYPES, finish, operand, strong
 from ..promotion import Body, computed_in
 from ..structure.linear import broadcast_to, dtype_of, shape_of
 from ..ufunc_fronts import binary, binary_operator, publish, unary_operator

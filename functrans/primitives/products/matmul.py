@@ -14,12 +14,13 @@ import numpy as np
 
 from ...arrays.autocast import autocasting, without
 from ...core import ShapeError, Tracer, aval_of, canonical, operators, promote
+from ...core.trace import key_of
 from ...core.values import ArrayLike, AxisLike, DTypeLike, Param, Value
 from ...runtime.module_getattr import lazy_import
 from ..axes import broadcast_shapes, one_axis
 from ..elementwise.arithmetic import mul_p
 from ..elementwise.composed import conjugate
-from ..operands import WEAK_DTYPES, convert, finish, key_of, operand, strong
+from ..operands import WEAK_DTYPES, convert, finish, operand, strong
 from ..promotion import with_options
 from ..structure.linear import move_axis, reduce_sum_p, reshape_p, shape_of, transpose_p
 from ..ufunc_fronts import operator_operand

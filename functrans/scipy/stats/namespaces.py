@@ -14,10 +14,11 @@ import numpy as np
 
 from ...core import DtypeError, is_float, is_low, quietly
 from ...core.jax_dtypes import default_float
+from ...core.trace import key_of
 from ...core.values import ArrayLike, PyTree, Value
 from ...frontend.checked import checked
 from ...primitives import ops
-from ...primitives.ops import common_dtype, finish, key_of, operand, shape_of, strong
+from ...primitives.ops import common_dtype, finish, operand, shape_of, strong
 from .frozen import PACKAGE, Namespace
 
 
