@@ -155,7 +155,13 @@ class AbstractMesh:
 
     empty = True
     axis_names: tuple[str, ...] = ()
+    axis_sizes: tuple[int, ...] = ()
     axis_types: tuple[Any, ...] = ()
+    shape_tuple: tuple[tuple[str, int], ...] = ()
+    manual_axes: tuple[str, ...] = ()
+    auto_axes: tuple[str, ...] = ()
+    explicit_axes: tuple[str, ...] = ()
+    are_all_axes_auto = are_all_axes_explicit = are_all_axes_manual = False
     size = 0
 
     @property

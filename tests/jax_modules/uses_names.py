@@ -20,11 +20,13 @@ def same(found, expected, tol=1e-6):
     np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=tol, atol=tol)
 
 
-def raises(kind, f, *args):
+def raises(kind, f, *args, text=""):
     try:
         f(*args)
-    except kind:
-        return
+    except kind as error:
+        if text in str(error):
+            return
+        raise
     raise AssertionError(f"no {kind} was raised")
 
 
@@ -345,6 +347,32 @@ def shardings_of_one_device():
         jax.ShapeDtypeStruct((2, 3), jnp.float32, sharding=sharding)
     assert PartitionSpec("i", None) != PartitionSpec(None, "i")
     same(jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i")(X[:1]), X[:1])
+    none = jax.sharding.get_abstract_mesh()
+    assert none.empty
+    assert none.axis_sizes == none.axis_names == none.shape_tuple == none.manual_axes == none.auto_axes == ()
+
+
+def errors_of_callbacks():
+    class OwnError(Exception):
+        """What a library raises."""
+
+    def fails(x):
+        raise OwnError("too large")
+
+    def checked(x):
+        jax.debug.callback(fails, x)
+        return x + 1.0
+
+    def looped(x):
+        return lax.fori_loop(0, 3, lambda i, x: jax.pure_callback(fails, jax.typeof(x), x), x)
+
+    def finished(f):
+        jax.block_until_ready(f(jnp.float32(1.0)))
+        jax.effects_barrier()
+
+    for f in (jax.jit(checked), jax.jit(looped), looped, jax.jit(lambda x: lax.map(checked, x[None]))):
+        raises(jax.errors.JaxRuntimeError, finished, f, text="OwnError: too large")
+    raises(OwnError, checked, 1.0)
 
 
 # --- types, dtypes, symbolic zeros ----------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from traceback import format_exception_only
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +14,17 @@ from ... import errors
 from ...control.callbacks.callback import CALLBACKS, is_from_callback, made_before
 from ...control.hooks.hook_calls import run_hook_p
 from ...control.hooks.inline_hooks import inline_hook_p
-from ...core import Eqn, Jaxpr, Source, Tape, has_subjaxprs, replayed, run_quietly, run_with
+from ...core import (
+    Eqn,
+    Jaxpr,
+    Source,
+    Tape,
+    has_jax_semantics,
+    has_subjaxprs,
+    replayed,
+    run_quietly,
+    run_with,
+)
 from ...core.evaluation import evaluate
 from ...core.values import Value
 from ...primitives.checks import check_p
@@ -64,6 +75,7 @@ def call_host(eqn: Eqn, args: Sequence[Value]) -> tuple[Value, ...]:
         outs = run_quietly(config.patch(disable_jit=True)(impl) if has_body else impl)
     except (errors.FunctransError, IndexError, np.linalg.LinAlgError) as error:
         if is_from_callback(error):  # raised by a callback inside a loop
+            _raise_as_jax(error, eqn)
             raise
         located = has_body or eqn.primitive is check_p
         if located and isinstance(error, errors.FunctransError) and error.source is not None:
@@ -97,9 +109,23 @@ def out_of_memory(jaxpr: Jaxpr, error: MemoryError) -> MemoryError:
 
 
 def _call_back(eqn: Eqn, args: Sequence[Value]) -> tuple[Value, ...]:
-    """A user's callback: its exceptions propagate unchanged, with the line where it was traced."""
+    """A user's callback: its exceptions propagate, with the line where it was traced."""
     impl = partial(eqn.primitive.impl, *args, **eqn.params)
-    return tuple(run_with(replayed, eqn.source, run_with, made_before, None, impl))
+    try:
+        return tuple(run_with(replayed, eqn.source, run_with, made_before, None, impl))
+    except Exception as error:
+        _raise_as_jax(error, eqn)
+        raise
+
+
+def _raise_as_jax(error: Exception, eqn: Eqn) -> None:
+    """With `config.jax_semantics`, what a callback in a compiled program raises is a `JaxRuntimeError`.
+
+    Its message has the kind and the text of the error, which libraries look for.
+    """
+    if has_jax_semantics():
+        text = format_exception_only(error)[0].strip()
+        raise errors.CallbackError(f"a callback raised {text}", eqn.source) from error
 
 
 def _at(error: Exception, source: Source | None) -> Exception:
