@@ -90,6 +90,116 @@ def test_sums_that_are_read_meanwhile_stay():
         np.testing.assert_array_equal(a, b)
 
 
+# --- additions in place -------------------------------------------------------------------------------------
+
+PLACES = np.array([5, 9, 5])
+
+
+def scattered(v, places=PLACES):
+    """Zeros but for some elements; with array indices, unlike with numbers, it is a scatter."""
+    return fnp.zeros(N).at[places].add(v[: len(places)])
+
+
+def put_back(x, v):
+    """A window is cleared, twice something is added, and the window is filled: as derivatives of an update do."""
+    cleared = lax.dynamic_update_slice(x, fnp.zeros(4), (3,)) + scattered(v).at[PLACES + 20].add(v[:3])
+    return cleared + scattered(v[1:], PLACES + 1) + lax.pad(v[3:7], 0.0, [(3, N - 7, 0)])
+
+
+def put_back_by_numpy(x, v):
+    x = x.copy()
+    x[3:7] = v[3:7]
+    for places, values in ((PLACES, v), (PLACES + 20, v), (PLACES + 1, v[1:])):
+        np.add.at(x, places, values[:3])
+    return x
+
+
+def read_before_it_is_filled(x, v):
+    cleared = lax.dynamic_update_slice(x, fnp.zeros(4), (3,)) + scattered(v)
+    return cleared + lax.pad(v[3:7], 0.0, [(3, N - 7, 0)]), cleared
+
+
+#: Functions; the same in NumPy; how many additions of whole arrays are left, and how many scatters.
+ADDITIONS = {
+    "one": (lambda x, v: x + scattered(v), lambda x, v: x + by_places(v), 0, 1),
+    "the term first": (lambda x, v: scattered(v) + x, lambda x, v: x + by_places(v), 0, 1),
+    "two": (
+        lambda x, v: x + scattered(v).at[PLACES + 2].add(v[:3]),
+        lambda x, v: x + by_places(v) + by_places(v, PLACES + 2),
+        0,
+        2,
+    ),
+    "in another shape": (
+        lambda x, v: x + fnp.zeros((4, 10)).at[PLACES % 4, PLACES].add(v[:3]).reshape(N),
+        lambda x, v: x + by_places(v, PLACES % 4 * 10 + PLACES),
+        0,
+        1,
+    ),
+    "on one another": (
+        lambda x, v: (x + scattered(v)) + scattered(v[1:]),
+        lambda x, v: x + by_places(v) + by_places(v[1:]),
+        0,
+        2,
+    ),
+    "onto what is no zeros": (
+        lambda x, v: x + fnp.ones(N).at[PLACES].add(v[:3]),
+        lambda x, v: x + 1 + by_places(v),
+        1,
+        1,
+    ),
+    "a term that is a result": (
+        lambda x, v: (lambda t: (x + t, t))(scattered(v)),
+        lambda x, v: (x + by_places(v), by_places(v)),
+        1,
+        1,
+    ),
+    "a term that is read twice": (
+        lambda x, v: (lambda t: (x + t) * t)(scattered(v)),
+        lambda x, v: (x + by_places(v)) * by_places(v),
+        1,
+        1,
+    ),
+    "a window that is filled": (put_back, put_back_by_numpy, 0, 3),
+    "what is read before it is filled": (
+        read_before_it_is_filled,
+        lambda x, v: tuple(
+            [np.r_[x[:3], own, x[7:]] + by_places(v) for own in (v[3:7], np.zeros(4))],
+        ),
+        1,
+        1,
+    ),
+}
+
+
+def by_places(v, places=PLACES):
+    out = np.zeros(N)
+    np.add.at(out, places, v[: len(places)])
+    return out
+
+
+@pytest.mark.parametrize("name", ADDITIONS)
+def test_scatters_of_zeros_are_added_in_place(name):
+    f, by_numpy_, additions, scatters = ADDITIONS[name]
+    x, v = np.arange(1.0, N + 1), np.arange(8.0) + 100.0
+    with ft.config.patch(verify=True):
+        simple = simplify(ft.make_jaxpr(f)(x, v))
+    made = [e.primitive.name for e in simple.eqns if e.outvars[0].aval.shape == (N,)]
+    assert (made.count("add"), names(f, x, v).count("scatter_add")) == (additions, scatters)
+    assert names(f, x, v, strict=True).count("add") >= 1
+    expected = by_numpy_(x, v)
+    found = evaluate_on_host(simple, [x, v])
+    for a, b in zip(found, expected if isinstance(expected, tuple) else [expected], strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(*map(ft.tree_util.tree_leaves, (ft.jit(f)(x, v), expected)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_a_window_held_before_it_is_filled_is_not_written():
+    x, v = np.arange(1.0, N + 1), np.arange(8.0)
+    assert names(put_back, x, v).count("dynamic_update_slice") == 1
+    assert "window" not in names(put_back, x, v)
+
+
 # --- random sums --------------------------------------------------------------------------------------------
 
 numbers = st.integers(0, N - 1)
@@ -97,6 +207,7 @@ terms = st.one_of(
     st.tuples(st.just("window"), st.integers(-1, N - 1), st.integers(0, 3)),
     st.tuples(st.just("element"), numbers, numbers),
     st.tuples(st.just("two elements"), numbers, numbers),
+    st.tuples(st.just("scattered"), numbers, numbers),
     st.tuples(st.just("rows"), st.integers(0, 3), numbers),
     st.tuples(st.just("set"), numbers, numbers),
     st.tuples(st.just("dense"), numbers, numbers),
@@ -123,6 +234,12 @@ def value(term, x, np):
         return lax.dynamic_update_slice(zeros, x[b : b + 4][:4] if b <= N - 4 else x[:4], (a,))
     if kind == "slice":
         zeros[a : a + 4] = x[b : b + 4] if b <= N - 4 else x[:4]
+        return zeros
+    if kind == "scattered" and np is fnp:
+        return zeros.at[np.array([a, b, a])].add(x[:3])
+    if kind == "scattered":
+        for i, place in enumerate((a, b, a)):
+            zeros[place] += x[i]
         return zeros
     if kind == "rows":
         if np is fnp:

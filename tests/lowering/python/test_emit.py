@@ -1,8 +1,13 @@
+import itertools
+import operator
+
 import numpy as np
+import pytest
 
 from functrans.lowering.loops import ir
 from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.python.emit import emit_python
+from functrans.lowering.python.runtime import python_function
 
 F8, F4, I8 = np.dtype("f8"), np.dtype("f4"), np.dtype("i8")
 
@@ -93,3 +98,89 @@ def test_names_do_not_collide():
     assert len(set(names)) == 5
     assert not {"exp", "status"} & set(names)
     compile(text, "k", "exec")
+
+
+def constant(value, dtype, explicit=False):
+    """The text of a constant, and what a kernel that stores it leaves."""
+    b = StatementBuilder("k")
+    y = b.buffer("y", np.dtype(dtype), (1,), "out")
+    b.store(y, (0,), b.const(value, np.dtype(dtype)))
+    text = emit_python(b.finish(), explicit=explicit)
+    out = np.zeros(1, dtype)
+    assert python_function(b.finish(), text)(out) == 0
+    return text.split("y[0] = ")[1].splitlines()[0], out
+
+
+PARTS = [0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 1.5e308]
+CONSTANTS = [
+    *[(complex(x, y), "c16") for x, y in itertools.product(PARTS, PARTS)],
+    *[(complex(x, y), "c8") for x, y in itertools.product(PARTS[:-1], PARTS[:-1])],
+    *[(x, dtype) for x in PARTS[:-1] for dtype in ("f8", "f4")],
+    *[(n, dtype) for n in (0, 7, -8) for dtype in ("i1", "i4", "i8")],
+    *[(n, "u1") for n in (0, 255)],
+    *[(2**63 - 1, "i8"), (-(2**63), "i8"), (True, "?"), (False, "?")],
+]
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+def test_constants_are_read_as_they_were(explicit):
+    """All their bits, signs of zeros too; not the payload of NaN."""
+    for value, dtype in CONSTANTS:
+        _, out = constant(value, dtype, explicit)
+        expected = np.full(1, value, dtype)
+        np.testing.assert_array_equal(out, expected)
+        for part in (np.real, np.imag):
+            x, y = part(out)[0], part(expected)[0]
+            assert np.isnan(x) or np.signbit(np.float64(x)) == np.signbit(np.float64(y)), (value, dtype)
+
+
+def test_constants_are_short():
+    """Python's literals, where these say the same; with `explicit`, dtypes that Python has not are named."""
+    for value, dtype, text in (
+        (1 + 2j, "c16", "(1+2j)"),
+        (2j, "c16", "(2j)"),
+        (-1.5 - 2j, "c16", "(-1.5-2j)"),
+        (-1.5 + 0j, "c16", "complex(-1.5, 0.0)"),
+        (complex(0.0, -0.0), "c16", "complex(0.0, -0.0)"),
+        (complex(np.inf, 1.0), "c16", "complex(inf, 1.0)"),
+        (-2.0, "f8", "-2.0"),
+        (-2.0, "f4", "-2.0"),
+        (3, "i4", "3"),
+    ):
+        assert constant(value, dtype)[0] == text
+    for value, dtype, text in (
+        (1 + 2j, "c16", "(1+2j)"),
+        (1 + 2j, "c8", "complex64((1+2j))"),
+        (-2.0, "f8", "-2.0"),
+        (-2.0, "f4", "float32(-2.0)"),
+        (3, "i8", "3"),
+        (3, "i4", "int32(3)"),
+        (True, "?", "True"),
+    ):
+        assert constant(value, dtype, explicit=True)[0] == text
+
+
+@pytest.mark.parametrize(
+    ("op", "number", "value", "dtype"),
+    [
+        (operator.add, 2**62, 2**62, "i8"),
+        (operator.mul, 2**40, -(2**40), "i8"),
+        (operator.sub, -(2**62) - 1, 2**62, "i8"),
+        (operator.truediv, 1.0, 0.0, "f8"),
+        (operator.truediv, 0.0, -0.0, "f8"),
+        (operator.sub, 2.0, -3.0, "f8"),
+        (operator.mul, 1e300, -1e300, "f8"),
+    ],
+)
+def test_constants_compute_with_parameters_as_numpy_does(op, number, value, dtype):
+    """Parameters are Python's numbers, whose integers do not wrap, and which cannot be divided by zero."""
+    b = StatementBuilder("k")
+    y = b.buffer("y", np.dtype(dtype), (1,), "out")
+    b.store(y, (0,), op(b.parameter(0, np.dtype(dtype)), b.const(value, np.dtype(dtype))))
+    kernel = b.finish()
+    kernel.ints, kernel.floats = (1, 0) if dtype == "i8" else (0, 1)
+    run = python_function(kernel, emit_python(kernel))
+    out = np.zeros(1, dtype)
+    with np.errstate(all="ignore"):
+        assert run(out, number) == 0
+        np.testing.assert_array_equal(out, op(np.full(1, number, dtype), np.full(1, value, dtype)))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.core import INT64, Literal
-from functrans.passes.indices.index_sums import Sum, known_sum, passed_sums, sum_of
+from functrans.passes.indices.index_sums import Sum, _SumEmitter, _SumScalar, known_sum, passed_sums, sum_of
 
 #: Steps on earlier values; those in the second row are no sums.
 STEPS = {
@@ -97,6 +97,24 @@ def test_numbers_of_another_dtype_are_unknown():
         for e in jaxpr.eqns
         if sum_of(e, {v: Sum(0, {v: 1}) for v in jaxpr.invars})
     )
+
+
+def test_rules_that_compute_with_numbers_of_python():
+    """A kernel rule may say ``2 * x - 3``."""
+    emitter = _SumEmitter()
+    x, y = [_SumScalar(emitter, INT64, Sum(0, {name: 1})) for name in "xy"]
+    unknown = _SumScalar(emitter, INT64, None)
+    for found, number, terms in (
+        (2 * x - 3, -3, {"x": 2}),
+        (3 - x, 3, {"x": -1}),
+        (x + 5 + y, 5, {"x": 1, "y": 1}),
+        (-(x * 4), 0, {"x": -4}),
+        (emitter.const(7, INT64) + x, 7, {"x": 1}),
+    ):
+        assert (found.sum.number, found.sum.terms) == (number, terms)
+        assert found.dtype == INT64
+    for none in (x * y, unknown + 1, 1 - unknown, x < 3, emitter.const(7.0, np.float64) + 1.0):
+        assert none.sum is None
 
 
 def test_a_sum_in_other_turns_and_in_a_body():

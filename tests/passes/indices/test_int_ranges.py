@@ -254,6 +254,29 @@ def test_floats_have_no_range():
         assert all(known[v] == Facts() for v in known if v.aval.dtype == np.float64)
 
 
+@pytest.mark.parametrize(
+    ("f", "x", "known"),
+    [
+        (lambda x: x.astype(np.int64), 0.5, UNKNOWN),
+        (lambda x: x.astype(np.int64), np.float32(0.5), UNKNOWN),
+        (lambda x: x.astype(np.int64), np.uint64(1), UNKNOWN),  # 2**64 - 1 becomes -1
+        (lambda x: x.astype(np.uint64).astype(np.int64), np.int64(1), UNKNOWN),
+        (lambda x: x.astype(np.int64), np.uint32(1), (0, 2**32 - 1)),
+        (lambda x: x.astype(np.int64), np.int32(1), (-(2**31), 2**31 - 1)),
+        (lambda x: x.astype(np.int64), np.uint8(1), (0, 255)),
+        (lambda x: (x < 0.5).astype(np.int64), 0.5, (0, 1)),
+        (lambda x: x < 0.5, 0.5, (0, 1)),
+        (lambda x: x < 3, np.int32(1), (0, 1)),
+        (lambda x: x < 3, np.uint64(1), (0, 1)),
+        (lambda x: fnp.where(x < 0.5, 3, 5), 0.5, (3, 5)),
+    ],
+)
+def test_what_a_number_of_another_dtype_becomes(f, x, known):
+    jaxpr = ft.make_jaxpr(f)(x)
+    (out,) = jaxpr.outvars
+    assert ranges_of(jaxpr, [Facts()])[out].range == known
+
+
 # --- loops --------------------------------------------------------------------------------------------------
 
 COUNTER = Var(Aval((), np.dtype(np.int64)))
