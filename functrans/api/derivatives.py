@@ -24,7 +24,7 @@ from ..frontend.arguments import (
 )
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, PyTreeDef, tree_flatten, tree_structure
-from ..frontend.pytree.nodes import keystr, register_kind
+from ..frontend.pytree.nodes import KeyPath, keystr, register_kind
 from ..frontend.tree_spec import Mismatch, derivative_leaves, leaf_mismatch, real_for_real
 from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.arithmetic import convert
@@ -49,8 +49,11 @@ def flatten_primals(
     check_function(what, fun)
     leaves: list[Any] = []
     for i, x in enumerate(primals):
-        place = f"{what} of {name_of(fun)}: {argument_name(fun, i)}"
-        leaves += flatten_values(x, lambda path, place=place: f"{place}{keystr(path)}")[0]  # type: ignore[misc]
+
+        def place(path: KeyPath, i: int = i) -> str:
+            return f"{what} of {name_of(fun)}: {argument_name(fun, i)}{keystr(path)}"
+
+        leaves += flatten_values(x, place)[0]
     treedef = tree_structure(tuple(primals))
     check_states(what, fun, [aval_of(x) for x in leaves], tree_structure((tuple(primals), {})))
     return leaves, treedef

@@ -125,7 +125,7 @@ def check(
                 raise ArgumentValueError(f"check: unknown {what} {name!r}; choose from {', '.join(known)}")
     options = {"rng": rng, "rtol": rtol, "atol": atol}
     with proving("the function can be called", "check", f, args, rng, wrt) as setting:
-        differentiable = bool(setting.active) and bool(setting.evaluate(setting.primals))
+        differentiable = bool(setting.active) and bool(setting.values)
     if differentiable and order > 0:
         _laws.is_smooth(f, *args, rng=rng, wrt=wrt)
     for name in chosen:
@@ -161,7 +161,7 @@ def _check_derivatives(
     """The derivative laws for the derivative, as a function of the point."""
     with proving("the derivative can be called", "check", f, args, options["rng"], wrt) as s:
         direction = tuple(s.like(s.primals))
-        weights = tuple(s.like(s.evaluate(s.primals)))
+        weights = tuple(s.like(s.values))
         primals = s.primals
 
     def pushed(*xs: Value) -> Any:

@@ -6,8 +6,9 @@ the difference of two close numbers. So `h` can be 1e-20, and the error is that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ..api.compiled.stages import make_jaxpr
 from ..arrays.array import unwrap
 from ..control.call import call_p
 from ..core import Primitive, run_quietly
-from ..core.ir import Jaxpr, has_subjaxprs, subjaxprs
+from ..core.ir import Atom, Eqn, Jaxpr, has_subjaxprs, subjaxprs
 from ..custom.custom_call import custom_call_p
 from ..frontend.structs import ShapeDtypeStruct
 from ..primitives import ops
@@ -50,6 +51,7 @@ _SMOOTH = frozenset(
         ops.gather_p,
         ops.getitem_p,
         ops.integer_pow_p,
+        ops.lu_solve_p,
         ops.mul_p,
         ops.name_p,
         ops.neg_p,
@@ -96,6 +98,8 @@ _CALLS = call_p, custom_call_p
 _STEPS = {"float64": 1e-20, "float32": 1e-12}
 #: How closely values at the complex point agree with those at the real one, in units in the last place.
 _CLOSE = 64
+#: So many kinds of arguments of a function are remembered.
+_MOST_KNOWN = 256
 
 
 class Steps(NamedTuple):
@@ -127,6 +131,32 @@ def steps_of(f: Callable[..., Any], x: Sequence[np.ndarray]) -> Steps:
     return Steps(_made_of(jaxpr, _ANALYTIC), _made_of(jaxpr, _SMOOTH))
 
 
+#: What was found out of functions, by their arguments' types and by those that are fixed.
+_KNOWN: WeakKeyDictionary[Callable[..., Any], dict[Any, Steps]] = WeakKeyDictionary()
+
+
+def known_steps(
+    fun: Callable[..., Any], f: Callable[..., Any], x: Sequence[np.ndarray], fixed: Sequence[np.ndarray]
+) -> Steps:
+    """`steps_of`, remembered: `f` is `fun` of `x` and of `fixed` numbers.
+
+    (Where `fun` has changed since, values at the complex point differ from those at the real one, which is tested.)
+    """
+    key = (
+        tuple((a.shape, a.dtype.name) for a in x),
+        tuple((a.shape, a.dtype.name, a.tobytes()) for a in fixed),
+    )
+    try:
+        known = _KNOWN.setdefault(fun, {})
+    except TypeError:  # an object without a hash, or without weak references
+        return steps_of(f, x)
+    if key not in known:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        known[key] = steps_of(f, x)
+    return known[key]
+
+
 def _is_real(jaxpr: Jaxpr) -> bool:
     return all(
         all(v.aval.dtype.kind != "c" for v in (*eqn.invars, *eqn.outvars))
@@ -136,16 +166,25 @@ def _is_real(jaxpr: Jaxpr) -> bool:
 
 
 def _made_of(jaxpr: Jaxpr, primitives: frozenset[Primitive]) -> bool:
-    """Whether only these primitives have complex operands."""
+    """Whether only these primitives have complex operands, where results depend on them."""
     return all(
         eqn.primitive in primitives
         and not any(value for name, value in eqn.params.items() if name.startswith("conjugate"))
         and all(v.aval.dtype.kind == "c" for v in eqn.outvars)
         and all(_made_of(body, primitives) for body in subjaxprs(eqn.params))
         and (eqn.primitive not in _CALLS or has_subjaxprs(eqn.params))
-        for eqn in jaxpr.eqns
+        for eqn in _needed(jaxpr)
         if any(v.aval.dtype.kind == "c" for v in eqn.invars)
     )
+
+
+def _needed(jaxpr: Jaxpr) -> Iterator[Eqn]:
+    """The equations that results depend on. The solution of a system does not depend on how its matrix was factored."""
+    needed: set[Atom] = {*jaxpr.outvars}
+    for eqn in reversed(jaxpr.eqns):
+        if not needed.isdisjoint(eqn.outvars):
+            needed.update(eqn.invars[::3] if eqn.primitive is ops.lu_solve_p else eqn.invars)
+            yield eqn
 
 
 def complex_slopes(
@@ -184,14 +223,18 @@ def slopes_of(
     x: Sequence[np.ndarray],
     v: Sequence[np.ndarray | None],
     known: Steps | None = None,
+    values: Sequence[np.ndarray] | None = None,
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The slopes of the results of `f` in a direction and their errors: by a complex step if it applies."""
+    """The slopes of the results of `f` in a direction and their errors: by a complex step if it applies.
+
+    `known` is what `steps_of` says, and `values` are the results at the point, where they are known.
+    """
 
     def evaluate(xs: Sequence[Any]) -> list[np.ndarray]:
         return [np.asarray(unwrap(y)) for y in run_quietly(f, *xs)]
 
     if (known or steps_of(f, x)).apply:
-        found = complex_slopes(f, x, v, evaluate(x))
+        found = complex_slopes(f, x, v, evaluate(x) if values is None else values)
         if found is not None:
             return found
     return directional_derivative(evaluate, list(x), list(v))

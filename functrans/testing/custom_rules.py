@@ -74,7 +74,7 @@ def rule_is_derivative(
     title = "rule = derivative of the forward pass"
     with proving(title, "rule_is_derivative", f, args, rng, wrt) as s:
         tolerance = s.tolerance(rtol, atol, 1e-7)
-        weights = s.like(s.evaluate(s.primals))
+        weights = s.like(s.values)
         plain = without_rules(s.smooth)
         gradients = _pulled(s.smooth, weights)
         names = ("the rule gives", "its forward pass has")
@@ -226,7 +226,7 @@ def rules_batch(
         raise
     if "rev" in modes:
         with proving("vmap of the gradient = loop", "rules_batch", f, args, rng, wrt) as s:
-            gradient = _pulled(s.smooth, s.like(s.evaluate(s.primals)))
+            gradient = _pulled(s.smooth, s.like(s.values))
             gradient.__name__ = f"gradient of {s.report.subject}"
             primals = s.primals
         _laws.vmap_is_loop(gradient, *primals, rng=rng, rtol=rtol, atol=atol)
@@ -236,7 +236,7 @@ def rules_batch(
 
 def _check_gradients_of_batches(s: Setting, tolerance: Margin) -> None:
     """Here `vmap` comes first, so a rule for it takes part in the gradient."""
-    weights = s.like(s.evaluate(s.primals))
+    weights = s.like(s.values)
     lanes = [[_laws.neighbour(s, x) for x in s.primals] for _ in range(2)]
     own = [vjp(s.smooth, *lane)[1](tuple(weights)) for lane in lanes]
     for d in range(max([x.ndim for x in s.primals]) + 1):
@@ -269,7 +269,7 @@ def rules_repeat(
     """Two calls of the function and its rules agree, up to `nondet_tol`."""
     modes = _modes(f, args, rng, wrt)
     with proving("repeated calls agree", "rules_repeat", f, args, rng, wrt) as s:
-        weights, direction = tuple(s.like(s.evaluate(s.primals))), tuple(s.like(s.primals))
+        weights, direction = tuple(s.like(s.values)), tuple(s.like(s.primals))
         maps: dict[str, Callable[[], Sequence[Any]]] = {"value": lambda: s.evaluate(s.primals)}
         if "rev" in modes:
             _, pull = vjp(s.smooth, *s.primals)

@@ -37,7 +37,7 @@ def single_precision_agrees(
     """
     title = "gradients in single precision = in double"
     with proving(title, "single_precision_agrees", f, args, rng, wrt) as s:
-        weights = s.like(s.evaluate(s.primals))
+        weights = s.like(s.values)
         if not all(x.dtype.name in _SINGLE for x in s.primals):
             return
         narrow = [x.astype(_SINGLE[x.dtype.name]) for x in s.primals]

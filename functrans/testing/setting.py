@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as fnp
+from ..arrays.arguments import Parameters
 from ..arrays.array import unwrap, wrap
 from ..core import (
     ArgumentError,
@@ -21,12 +22,12 @@ from ..core import (
     run_quietly,
 )
 from ..core.values import PyTree, Value
-from ..frontend.arguments import argument_place, name_of
+from ..frontend.arguments import name_of
 from ..frontend.pytree import tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
-from ..frontend.pytree.nodes import SequenceKey
+from ..frontend.pytree.nodes import keystr
 from ..primitives.operands import plain
 from ..runtime.config import config
-from .complex_step import Steps, slopes_of, steps_of
+from .complex_step import Steps, known_steps, slopes_of
 from .finite_difference import is_kink, one_sided_slopes
 from .report import LawViolation, Margin, Report
 
@@ -68,7 +69,8 @@ class Setting:
         self.f = f
         pairs, self._treedef = tree_flatten_with_path(args)
         self.given = [x for _, x in pairs]
-        self.names = [argument_place(f, (SequenceKey(0), *path)) for path, _ in pairs]
+        parameters = Parameters(f)
+        self.names = [parameters.place(path[0].idx) + keystr(path[1:]) for path, _ in pairs]
         self.leaves = [
             _copied(x, f"{self.report.subject}: {name}") for x, name in zip(self.given, self.names)
         ]
@@ -86,6 +88,7 @@ class Setting:
         self.random = np.random.default_rng(rng)
         self._smooth: list[int] | None = None
         self._steps: Steps | None = None
+        self._values: list[np.ndarray] | None = None
 
     # --- the function ---------------------------------------------------------------------------------------
 
@@ -108,6 +111,13 @@ class Setting:
         """`smooth` as a function of lists, for finite differences."""
         return [np.asarray(unwrap(y)) for y in run_quietly(self.smooth, *primals)]
 
+    @property
+    def values(self) -> list[np.ndarray]:
+        """The outputs at the point, evaluated once."""
+        if self._values is None:
+            self._values = self.evaluate(self.primals)
+        return self._values
+
     def objective(self, weights: Sequence[np.ndarray]) -> Callable[..., Any]:
         """The real scalar ``Re sum(w * output)`` of the active leaves."""
 
@@ -124,17 +134,20 @@ class Setting:
     def steps(self) -> Steps:
         """Whether complex steps apply to the function, and whether it has no kinks."""
         if self._steps is None:
-            real = all(y.dtype.kind == "f" for y in self.evaluate(self.primals))
-            self._steps = steps_of(self.smooth, self.primals) if real else Steps(False, False)
+            real = all(y.dtype.kind == "f" for y in self.values)
+            fixed = [x for i, x in enumerate(self.leaves) if i not in self.active]
+            self._steps = (
+                known_steps(self.f, self.smooth, self.primals, fixed) if real else Steps(False, False)
+            )
         return self._steps
 
     def slopes(self, v: Sequence[np.ndarray | None]) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The slopes of the outputs in a direction, and estimates of their errors."""
-        return slopes_of(self.smooth, self.primals, v, self.steps)
+        return slopes_of(self.smooth, self.primals, v, self.steps, self.values)
 
     def kink(self, v: Sequence[np.ndarray | None]) -> str | None:
         """What there is to say if the point has a kink in a direction: the slopes to either side."""
-        if self.steps.smooth and all(np.isfinite(y).all() for part in self.slopes(v) for y in part):
+        if self.steps.smooth and all(np.isfinite(y).all() for y in self.values):
             return None
         if not is_kink(self.evaluate, self.primals, v):
             return None
@@ -183,7 +196,7 @@ class Setting:
         return max([tolerance, *[16 * float(finfo(d).eps) for d in self._dtypes() if is_low(d)]])
 
     def _dtypes(self) -> list[np.dtype]:
-        return [x.dtype for x in self.primals] + [y.dtype for y in self.evaluate(self.primals)]
+        return [x.dtype for x in self.primals] + [y.dtype for y in self.values]
 
     def tolerance(
         self, rtol: float | None, atol: float | None, double: float, single: float = 1e-3

@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays.array import unwrap
 from ..core import is_inexact
 from ..core.values import DTypeLike, PyTree
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentValueError
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten, tree_unflatten
 from . import laws
@@ -88,14 +88,32 @@ def _elements(st: Any, domain: Interval, dtype: np.dtype) -> Any:
     default = dtype.kind == "c" and domain.complex_range == Interval.complex_range
     avoid = (-1.0, 0.0, 1.0) if default else domain.avoid
     bits = 8 * dtype.itemsize // (2 if dtype.kind == "c" else 1)
-    real = np.dtype(f"f{bits // 8}")
-    # The bounds must be numbers of the dtype.
-    first = float(np.nextafter(real.type(low), real.type(high)))
-    last = float(np.nextafter(real.type(high), real.type(low)))
-    parts = st.floats(first, last, width=bits, allow_subnormal=False).filter(
-        lambda x: all(abs(x - p) >= domain.margin for p in avoid)
-    )
+    spans = _spans(low, high, avoid, domain.margin, np.dtype(f"f{bits // 8}").type)
+    parts = st.one_of([st.floats(a, b, width=bits, allow_subnormal=False) for a, b in spans])
     return st.builds(complex, parts, parts) if dtype.kind == "c" else parts
+
+
+def _spans(
+    low: float, high: float, avoid: Sequence[float], margin: float, real: type[np.floating]
+) -> list[tuple[float, float]]:
+    """What a margin around some points leaves of an interval, in numbers of a type; positive numbers first.
+
+    (Draws that are discarded would be many: Hypothesis likes to try the constants that a program contains.)
+    """
+    ends = [low, *[e for p in sorted(avoid) for e in (p - margin, p + margin)], high]
+    spans = [
+        (
+            float(np.nextafter(real(max(a, low)), real(high))),
+            float(np.nextafter(real(min(b, high)), real(low))),
+        )
+        for a, b in zip(ends[::2], ends[1::2])
+    ]
+    found = [span for span in spans if span[0] <= span[1]]
+    if not found:
+        raise ArgumentValueError(
+            f"domain: nothing is left of the interval from {low} to {high} beside margins of {margin} around {avoid}"
+        )
+    return sorted(found, key=lambda span: (span[0] < 0.0, abs(span[0])))
 
 
 @checked

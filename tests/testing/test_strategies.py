@@ -3,8 +3,10 @@ import dataclasses
 import hypothesis
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import functrans.numpy as fnp
+from functrans.errors import ArgumentValueError
 from functrans.primitives.structure import linear
 from functrans.testing import Interval, LawViolation, arrays, given_op, jvp_is_slope, operands, vjp_is_adjoint
 
@@ -75,3 +77,28 @@ def test_a_broken_broadcast_shrinks_to_a_small_shape():
 
     x, y = hypothesis.find(operands(2), fails, settings=hypothesis.settings(max_examples=500))
     assert max(x.size, y.size) <= 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_numbers_keep_away_from_points_without_discarding(dtype):
+    """No example is thrown away, whatever constants Hypothesis tries."""
+    tried = []
+
+    @settings(max_examples=200, database=None)
+    @given(arrays((3, 4), domain=Interval(-2.0, 2.0, avoid=(-1.0, 0.0, 0.005, 1.0, 5.0)), dtype=dtype))
+    def run(x):
+        for part in (x.real, x.imag) if x.dtype.kind == "c" else (x,):
+            low, high, avoid = (
+                (-1.6, 1.6, (-1.0, 0.0, 1.0)) if x.dtype.kind == "c" else (-2.0, 2.0, (-1.0, 0.0, 0.005, 1.0))
+            )
+            assert ((part >= low) & (part <= high)).all()
+            assert all((np.abs(part - p) >= 0.01 * (1 - 1e-6)).all() for p in avoid)
+        tried.append(x)
+
+    run()
+    assert len(tried) >= 200
+
+
+def test_an_interval_with_nothing_left_is_refused():
+    with pytest.raises(ArgumentValueError, match="nothing is left"):
+        arrays((3,), domain=Interval(-0.005, 0.005))
