@@ -10,6 +10,8 @@ import functrans as ft
 from functrans.runtime.config import config
 
 ROWS = json.loads(FILE.read_text())
+#: Texts contain where tuples have their items: at another place from CPython 3.14 on.
+IGNORED = set() if tuple.__basicsize__ == 24 else {"text"}
 
 
 @pytest.mark.wide(2)
@@ -17,7 +19,9 @@ ROWS = json.loads(FILE.read_text())
 def test_a_program_does_what_it_did(name):
     """``python -m tests.lowering.kernel_work`` writes new numbers; whether they are better shows in the change."""
     for now, before in zip(row(name), ROWS[name], strict=True):
-        changes = {k: (a, b) for k, a, b in zip(COUNTS, before, now, strict=True) if a != b}
+        changes = {
+            k: (a, b) for k, a, b in zip(COUNTS, before, now, strict=True) if a != b and k not in IGNORED
+        }
         assert changes == {}, "before and now"
 
 
