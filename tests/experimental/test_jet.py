@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.core.trace import eval_trace
 from functrans.errors import ArgumentError, CallbackError, GradientError, ShapeError
 from functrans.experimental.jet import jet
+from functrans.transforms.jet import JetTrace, JetTracer, Series
 
 ORDER = 9
 LINE = ((1.0, *[None] * (ORDER - 1)),)
@@ -299,6 +301,32 @@ def test_the_curve_of_the_argument():
     close([out, f1, f2], [np.sin(h), np.cos(h) * h1, -np.sin(h) * h1**2 + np.cos(h) * h2], 1e-14)
     _, plain = jet(fnp.sin, (h,), ((h1, h2 / 2),), factorial_scaled=False)
     close(plain, [f1, f2 / 2], 1e-14)
+
+
+def test_a_variable_of_an_outer_jet_is_a_constant_of_the_inner_one():
+    """``d2/dx2 of x y'' at y = x``, where the inner derivative does not see that `x` varies."""
+
+    def inner(x):
+        return jet(lambda y: x**3 * y**4, (x,), ((1.0, 0.0),))[1]
+
+    def outer(x):
+        return jet(lambda x: inner(x)[0] * x, (x,), ((1.0, 0.0),))
+
+    value, (first, second) = outer(0.7)
+    close([value, first, second], [4 * 0.7**7, 28 * 0.7**6, 168 * 0.7**5], 1e-13)
+    (_, (slope, bend)) = jet(lambda x: inner(x)[1], (0.7,), ((1.0, 0.0),))
+    close([slope, bend], [12 * 5 * 0.7**4, 12 * 20 * 0.7**3], 1e-13)
+
+
+def test_the_series_of_what_another_trace_computes_is_one_coefficient():
+    one = JetTrace(eval_trace)
+    other = JetTrace(one)
+    own = JetTracer(one, Series([X, X], 1))
+    assert one.series(own) is own.series
+    for constant, trace in ((X, one), (2.0, one), (own, other)):
+        found = trace.series(constant)
+        assert (len(found.known), found.order) == (1, 0)
+        assert found.known[0] is constant
 
 
 def test_what_is_zero_costs_nothing():

@@ -9,13 +9,14 @@ from functrans import lax
 from functrans.core.aval import Zero, aval_of
 from functrans.core.evaluation import evaluate
 from functrans.core.primitive import Linear
+from functrans.core.trace import eval_trace
 from functrans.passes.check import check_jaxpr
 from functrans.primitives.elementwise.arithmetic import gt_p, mul_p, select_p
 from functrans.primitives.elementwise.exp_log import exp_p
 from functrans.primitives.elementwise.trig import sin_p
 from functrans.primitives.structure.linear import add_p, reduce_sum_p
 from functrans.transforms.jvp import jvp
-from functrans.transforms.linearize import linearize, replay
+from functrans.transforms.linearize import TangentTrace, linearize, replay
 from functrans.transforms.linearize_jaxpr import linearize_jaxpr
 from functrans.transforms.stage import stage
 
@@ -266,6 +267,51 @@ def test_values_of_an_outer_derivative_are_constants(name):
     for a, b in zip(replay(outer, [X, C]), replay(plain, [X, C]), strict=True):
         assert (type(a) is Zero) == (type(b) is Zero)
         assert type(a) is Zero or np.array_equal(a, b)
+
+
+def test_what_has_the_tangent_of_an_outer_trace_is_recorded_there():
+    outer = TangentTrace(eval_trace)
+    inner = TangentTrace(outer)
+    t, u = outer.input(VECTOR), inner.input(VECTOR)
+    passed_on = inner.process(mul_p, (t, X), {})
+    assert [len(outer.tape), len(inner.tape)] == [1, 0]
+    assert passed_on._trace is outer
+    own = inner.process(mul_p, (u, X), {})
+    assert [len(outer.tape), len(inner.tape)] == [1, 1]
+    assert own._trace is inner
+    number = inner.process(mul_p, (X, X), {})
+    assert [len(outer.tape), len(inner.tape)] == [1, 1]
+    np.testing.assert_array_equal(number, X * X)
+
+
+def test_a_call_with_tangents_of_two_traces_is_divided():
+    """Each result of the call is recorded where its tangent is."""
+    call = ft.make_jaxpr(ft.jit(lambda a, b, c: (2.0 * a, 3.0 * b, 4.0 * c)))(X, X, X).eqns[0]
+    outer = TangentTrace(eval_trace)
+    inner = TangentTrace(outer)
+    operands = outer.input(VECTOR), inner.input(VECTOR), X
+    a, b, c = inner.process(call.primitive, operands, call.params)
+    assert (a._trace, b._trace) == (outer, inner)
+    np.testing.assert_array_equal(c, 4.0 * X)
+    assert [len(outer.tape), len(inner.tape)] == [1, 1]
+
+
+def test_a_call_whose_results_all_have_tangents_is_one_entry():
+    call = ft.make_jaxpr(ft.jit(lambda a, b: (2.0 * a + b, 3.0 * b - a)))(X, X).eqns[0]
+    trace = TangentTrace(eval_trace)
+    outs = trace.process(call.primitive, (trace.input(VECTOR), trace.input(VECTOR)), call.params)
+    assert [e.primitive for e in trace.tape] == [call.primitive]
+    assert [x.linear for x in outs] == list(trace.tape[0].outs)
+
+
+def test_only_what_is_retained_is_marked():
+    """Fresh results are read-only on a tape that outlives its call: users' arrays are not."""
+    for retain in (False, True):
+        trace = TangentTrace(eval_trace, retain)
+        own = X.copy()
+        fresh = trace.process(mul_p, (own, 2.0), {})
+        assert fresh.flags.writeable is not retain
+        assert own.flags.writeable
 
 
 def test_residuals_and_their_memory():

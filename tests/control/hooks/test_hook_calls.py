@@ -6,11 +6,13 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.control.bodies.cache import interned
-from functrans.control.hooks.hook_calls import FirstHook, Hook, MultiHook, PostAccumulateHook
+from functrans.control.callbacks.callback import Replay, made_before
+from functrans.control.hooks.hook_calls import FirstHook, Hook, HookCall, MultiHook, PostAccumulateHook
 from functrans.control.hooks.traced_hooks import _same
 from functrans.core.aval import aval_of
 from functrans.errors import HookError
 from functrans.errors.source import user_source
+from functrans.runtime.context import run_with
 
 X = np.array([0.5, -1.0, 2.0])
 FORMS = {
@@ -269,6 +271,62 @@ def test_a_failing_kernel_after_a_hook_does_not_repeat_it(form):
         gradient(0.5, 7)
     np.testing.assert_allclose(seen, [2 * np.sin(0.5)] * 2)
 
+
+# --- on numbers ---------------------------------------------------------------------------------------------
+
+
+def call_on_numbers(seen, kind=Hook, active=True, lanes=()):
+    """A call of a hook that doubles two cotangents, or only sees them."""
+    if kind is Hook:
+        hook = made(lambda ct: seen.append(ct) or 2.0 * ct, active=active)
+        return HookCall(hook, (aval_of(X),), (True,), (True,), lanes)
+    hook = made(lambda cts: seen.append(cts), kind=kind, size=2, active=active)
+    return HookCall(hook, (aval_of(X),) * 2, (True, True), (False, False), lanes, order=(0, 1))
+
+
+def test_a_hook_that_was_removed_from_a_compiled_program_hands_its_cotangent_on():
+    seen = []
+    (found,) = call_on_numbers(seen).on_host(X)
+    np.testing.assert_array_equal(found, 2.0 * X)
+    (found,) = call_on_numbers(seen, active=False).on_host(X)
+    np.testing.assert_array_equal(found, X)
+    assert len(seen) == 1
+
+
+def test_a_hook_that_only_sees_has_no_results():
+    seen = []
+    assert call_on_numbers(seen, MultiHook).on_host(X, X) == []
+    assert call_on_numbers(seen, MultiHook, active=False).on_host(X, X) == []
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("lanes", [(), ((3, (0,)),)], ids=["whole", "lanes"])
+def test_a_hook_is_repeated_by_what_it_returned(lanes):
+    """While a failure is explained; a hook that had not run before runs then, as one does in a kernel."""
+    seen = []
+    call = call_on_numbers(seen, lanes=lanes)
+    before = [np.full(3, 7.0)]
+    assert run_with(made_before, Replay([before]), call.on_host, X) is before
+    assert seen == []
+    values = [X] if not lanes else [np.arange(3.0)]
+    call = HookCall(call.hook, (aval_of(X if not lanes else 0.0),), (True,), (True,), lanes)
+    for log in (Replay(), [before], None):
+        (found,) = run_with(made_before, log, call.on_host, *values)
+        np.testing.assert_array_equal(found, 2.0 * values[0])
+    assert len(seen) == 3 * (3 if lanes else 1)
+
+
+def test_the_state_is_no_cotangent():
+    """The last operand of a hook that is named when it runs is the number of the state."""
+    state = ft.BackwardState()
+    loss = ft.jit(lambda x, state: fnp.sum(ft.cotangent_hook(x, state, "on_ct") ** 2))
+    grad = ft.jit(ft.grad(loss))
+    for factor in (2.0, 5.0):
+        state.on_ct = lambda ct, factor=factor: factor * ct
+        np.testing.assert_allclose(grad(X, state), factor * 2.0 * X)
+
+
+# --- results ------------------------------------------------------------------------------------------------
 
 COTANGENTS = {
     "number": (0.5, lambda y: y * y),

@@ -347,22 +347,6 @@ def test_bytes_that_are_touched():
     assert [a.bytes(1) for a in compare(half, True, length=1)[0]] == [6 * 8] * 2
 
 
-def test_which_arrays_are_updated():
-    def step(p, q, i, a, b, c):
-        same = lax.cond(i > 0, lambda a: a.at[0].set(1.0), lambda a: a.at[1].set(2.0), a)
-        new = lax.cond(i > 0, lambda b: b.at[0].set(1.0), lambda b: 2 * b, b)
-        looped = lax.fori_loop(0, 3, lambda j, c: c.at[j].add(1.0), c)
-        return i + 1, same, new, looped
-
-    rows = [np.ones(3)] * 5
-    body = ft.make_jaxpr(step)(*rows[:2], 0, *rows[2:])
-    assert updated_arrays(body, 2, 4) == [1, 3]
-    swapped = ft.make_jaxpr(lambda a, b, c: (b.at[0].set(1.0), a, c, 1.0))(*rows[:3])
-    assert updated_arrays(swapped, 0, 3) == []
-    read = ft.make_jaxpr(lambda a, b: (b.at[0].set(1.0) + a, b.at[a[0].astype(int)].set(1.0)))(*rows[:2])
-    assert updated_arrays(read, 0, 2) == [1]
-
-
 def test_what_is_known_of_operands():
     numbers = np.arange(5) + 3
     rows = [numbers, 7, np.ones(5), np.arange(6).reshape(3, 2), numbers[::-1].copy(), numbers.astype("i4")]
