@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.array import Array, read_only_copy, unwrap, wrap
-from ..core import CPU, ArgumentError, ArgumentValueError, Device, Tracer, aval_of
+from ..core import CPU, ArgumentError, ArgumentValueError, Device, Tracer, aval_of, has_jax_semantics
 from ..frontend.arguments import check_function, name_of
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, tree_map
@@ -204,7 +204,7 @@ def device_get(x: PyTree) -> PyTree:
     Raises
     ------
     TracerArrayConversionError
-        If a leaf is traced.
+        If a leaf is traced; with ``config.jax_semantics`` traced leaves stay as they are.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def device_get(x: PyTree) -> PyTree:
 
 def _fetched(leaf: Any) -> Any:
     if isinstance(leaf, Tracer):
-        return np.asarray(leaf)  # raises, and says how to do without
+        return leaf if has_jax_semantics() else np.asarray(leaf)  # raises, and says how to do without
     return np.asarray(unwrap(leaf)) if isinstance(leaf, Array) else leaf
 
 

@@ -292,6 +292,7 @@ def pointers_of_arrays():
     assert x.block_until_ready() is x
     assert x.on_device_size_in_bytes() == 16
     assert list(x.devices()) == [x.device] == [jax.devices()[0]]
+    same(jax.jit(lambda x: jax.device_get({"traced": x})["traced"] * 2)(x), [0, 2, 4, 6])
 
 
 def options():
