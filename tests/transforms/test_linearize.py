@@ -284,15 +284,18 @@ def test_what_has_the_tangent_of_an_outer_trace_is_recorded_there():
     np.testing.assert_array_equal(number, X * X)
 
 
-def test_a_call_with_tangents_of_two_traces_is_divided():
-    """Each result of the call is recorded where its tangent is."""
-    call = ft.make_jaxpr(ft.jit(lambda a, b, c: (2.0 * a, 3.0 * b, 4.0 * c)))(X, X, X).eqns[0]
+@pytest.mark.parametrize("results", [2, 3])
+def test_a_call_with_tangents_of_two_traces_is_divided(results):
+    """Each result of the call is recorded where its tangent is; a third has none."""
+    f = ft.jit(lambda a, b, c: (2.0 * a, 3.0 * b, 4.0 * c)[:results])
+    call = ft.make_jaxpr(f)(X, X, X).eqns[0]
     outer = TangentTrace(eval_trace)
     inner = TangentTrace(outer)
-    operands = outer.input(VECTOR), inner.input(VECTOR), X
-    a, b, c = inner.process(call.primitive, operands, call.params)
+    operands = [outer.input(VECTOR), inner.input(VECTOR), X][: len(call.invars)]
+    a, b, *others = inner.process(call.primitive, operands, call.params)
     assert (a._trace, b._trace) == (outer, inner)
-    np.testing.assert_array_equal(c, 4.0 * X)
+    for c in others:
+        np.testing.assert_array_equal(c, 4.0 * X)
     assert [len(outer.tape), len(inner.tape)] == [1, 1]
 
 
