@@ -281,7 +281,7 @@ def call_on_numbers(seen, kind=Hook, active=True, lanes=()):
         hook = made(lambda ct: seen.append(ct) or 2.0 * ct, active=active)
         return HookCall(hook, (aval_of(X),), (True,), (True,), lanes)
     hook = made(lambda cts: seen.append(cts), kind=kind, size=2, active=active)
-    return HookCall(hook, (aval_of(X),) * 2, (True, True), (False, False), lanes, order=(0, 1))
+    return HookCall(hook, (aval_of(X),) * 2, (True, True), (True, True), lanes, order=(0, 1))
 
 
 def test_a_hook_that_was_removed_from_a_compiled_program_hands_its_cotangent_on():
@@ -297,6 +297,11 @@ def test_a_hook_that_only_sees_has_no_results():
     seen = []
     assert call_on_numbers(seen, MultiHook).on_host(X, X) == []
     assert call_on_numbers(seen, MultiHook, active=False).on_host(X, X) == []
+    assert len(seen) == 1
+    none = ((0, (0, 0)),)
+    assert call_on_numbers(seen, MultiHook, lanes=none).on_host(X[:0], X[:0]) == []
+    (empty,) = call_on_numbers(seen, lanes=((0, (0,)),)).on_host(X[:0])
+    assert empty.shape == (0,)
     assert len(seen) == 1
 
 
