@@ -6,8 +6,11 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.core import Literal
 from functrans.core.ir import subjaxprs
 from functrans.core.tape import TapeAval
+from functrans.errors import FunctransError
+from functrans.transforms.linearize import linearize
 
 
 def collatz(n):
@@ -164,3 +167,80 @@ def test_a_limit_without_a_next_number():
     top = 2**63 - 1
     assert tuple(map(int, ft.jit(f)(top - 3, top - 1))) == (top, top - 3)
     assert tuple(map(int, ft.jit(f)(top, top - 2))) == (top, top - 2)
+
+
+@pytest.mark.parametrize("form", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_arrays_that_the_rules_of_a_body_captured(form):
+    """Those of the forward pass, and those of the backward pass."""
+    ahead, back = np.array([2.0, 3.0]), np.array([5.0, 7.0])
+
+    @ft.custom_vjp
+    def scaled(x):
+        return x * ahead
+
+    scaled.defvjp(lambda x: (x * ahead, None), lambda _, ct: (ct * back,))
+
+    def f(x):
+        return fnp.sum(lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, scaled(c[1])), (0, x))[1])
+
+    value, slope = form(ft.value_and_grad(f))(np.array([0.5, -1.0]))
+    np.testing.assert_allclose(value, 0.5 * 2.0**3 - 3.0**3, rtol=1e-14)
+    np.testing.assert_allclose(slope, back**3, rtol=1e-14)
+
+
+@pytest.mark.parametrize("form", [lambda f: f, ft.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("rule", [False, True], ids=["operations", "a rule"])
+def test_what_no_iteration_changes_is_differentiated(rule, form):
+    """What a rule keeps of a constant is computed outside of the loop, though its result is not."""
+
+    def times_sine(x, k):
+        return x * fnp.sin(k)
+
+    if rule:
+        times_sine = ft.custom_vjp(times_sine)
+        times_sine.defvjp(
+            lambda x, k: (x * fnp.sin(k), (x, fnp.sin(k), fnp.cos(k))),
+            lambda kept, ct: (ct * kept[1], ct * kept[0] * kept[2]),
+        )
+
+    def f(x, k):
+        return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, times_sine(c[1], k)), (0, x))[1]
+
+    by_x, by_k = form(ft.grad(f, (0, 1)))(1.5, 0.7)
+    np.testing.assert_allclose(by_x, np.sin(0.7) ** 3, rtol=1e-14)
+    np.testing.assert_allclose(by_k, 1.5 * 3 * np.sin(0.7) ** 2 * np.cos(0.7), rtol=1e-14)
+
+
+def test_tapes_are_no_results():
+    x = np.array([0.1, 0.2])
+    (loop,) = [e for e in ft.make_jaxpr(shrink)(x).eqns if e.primitive.name == "while"]
+    values = [a.value if isinstance(a, Literal) else x for a in loop.invars]
+    linear = linearize(
+        lambda *xs: list(loop.primitive.bind(*xs, **loop.params)),
+        values,
+        [isinstance(v, np.ndarray) and v.ndim > 0 for v in values],
+    )
+    assert len(linear.outs) == len(linear.tangents) == len(loop.outvars)
+    for found, v in zip(linear.outs, loop.outvars, strict=True):
+        assert np.shape(found) == v.aval.shape
+
+
+def test_reverse_mode_of_a_body_whose_rule_has_no_forward_mode():
+    """A backward pass in Python cannot be transposed to a forward one."""
+
+    @ft.custom_vjp
+    def doubled(x):
+        return 2.0 * x
+
+    def backward(_, ct):
+        return (ft.pure_callback(lambda ct: 5.0 * np.asarray(ct), ft.ShapeDtypeStruct((), float), ct),)
+
+    doubled.defvjp(lambda x: (doubled(x), None), backward)
+
+    def f(x):
+        return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, doubled(c[1])), (0, x))[1]
+
+    with pytest.raises(FunctransError):
+        ft.jvp(f, (1.5,), (1.0,))
+    np.testing.assert_array_equal(ft.grad(f)(1.5), 125.0)
+    np.testing.assert_array_equal(ft.jit(ft.grad(f))(1.5), 125.0)

@@ -184,3 +184,18 @@ def test_a_loop_is_not_independent_whose_iterations_share_something(what):
             b.copy(y, x)
     with pytest.raises(LoopIRError, match=r"share|overlap"):
         verify(b.finish())
+
+
+def test_a_window_may_lie_in_a_row():
+    """Its elements are those of the box, of which axes of extent 1 may be left out."""
+    b = StatementBuilder("k")
+    y = b.buffer("y", F8, (2, 3, 4, 5), "out")
+    with b.loop(2) as n:
+        for inside, first in ((b.row(y, n), ()), (y, (n,))):
+            starts, axes = ((1, 2, 0), (0, None, 1)) if not first else ((0, 1, 2, 0), (None, 0, None, 1))
+            window = b.window(inside, starts, (2, 3), axes)
+            assert (window.buffer, window.shape, window.dtype) == (y, (2, 3), F8)
+            i, j = b.parameter(0, I8), b.parameter(1, I8)
+            found = [getattr(x, "operand", x) for x in window.place((i, j))]
+            row = n.operand if not first else 0
+            assert found == [row, (i + 1).operand, 2, j.operand]
