@@ -177,6 +177,7 @@ def by_places(v, places=PLACES):
     return out
 
 
+@pytest.mark.wide(1)
 @pytest.mark.parametrize("name", ADDITIONS)
 def test_scatters_of_zeros_are_added_in_place(name):
     f, by_numpy_, additions, scatters = ADDITIONS[name]
@@ -198,6 +199,53 @@ def test_what_a_window_held_before_it_is_filled_is_not_written():
     x, v = np.arange(1.0, N + 1), np.arange(8.0)
     assert names(put_back, x, v).count("dynamic_update_slice") == 1
     assert "window" not in names(put_back, x, v)
+
+
+@pytest.mark.wide(1)
+@pytest.mark.parametrize(
+    ("cleared", "filled", "value", "written"),
+    [
+        ((3, 4), (3, 4), 0.0, True),
+        ((3, 4), (4, 4), 0.0, False),
+        ((3, 4), (3, 3), 0.0, False),
+        ((0, 4), (0, 4), 0.0, True),
+        ((3, 4), (3, 4), 1.0, False),
+    ],
+    ids=["the same", "elsewhere", "shorter", "at the start", "not cleared"],
+)
+@pytest.mark.parametrize("own", [False, True], ids=["new numbers", "its own numbers"])
+def test_a_window_is_filled_where_it_was_cleared(own, cleared, filled, value, written):
+    (low, size), (start, count) = cleared, filled
+    x, v = np.arange(1.0, N + 1), np.arange(100.0, 108.0)
+
+    def f(x, v):
+        part = x[start : start + count] if own else v[:count]
+        window = lax.pad(part, 0.0, [(start, N - start - count, 0)])
+        return lax.dynamic_update_slice(x, fnp.full(size, value), (low,)) + window
+
+    expected = x.copy()
+    expected[low : low + size] = value
+    expected[start : start + count] += x[start : start + count] if own else v[:count]
+    np.testing.assert_array_equal(ft.jit(f)(x, v), expected)
+    assert ("add" not in names(f, x, v)) == written
+    assert ("dynamic_update_slice" not in names(f, x, v)) == (written and own)
+
+
+@pytest.mark.parametrize(
+    "source", [slice(10, 14), slice(3, 11, 2), slice(2, 6)], ids=["far", "steps", "near"]
+)
+def test_a_window_is_filled_with_other_numbers_of_the_array(source):
+    x = np.arange(1.0, N + 1)
+
+    def f(x):
+        window = lax.pad(x[source], 0.0, [(3, N - 7, 0)])
+        return lax.dynamic_update_slice(x, fnp.zeros(4), (3,)) + window
+
+    expected = x.copy()
+    expected[3:7] = x[source]
+    np.testing.assert_array_equal(ft.jit(f)(x), expected)
+    assert "add" not in names(f, x)
+    assert "dynamic_update_slice" in names(f, x)
 
 
 # --- random sums --------------------------------------------------------------------------------------------
