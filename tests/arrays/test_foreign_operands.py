@@ -149,6 +149,8 @@ def test_operators_with_other_objects_are_those_of_ndarray(name):
             if (name, kind) == ("Fraction", "pow"):
                 continue  # it makes a float of itself, where NumPy collects its results in an array of objects
             check(outcome(apply, ours, other), outcome(apply, plain, other))
+            if (name, kind, plain.ndim) == ("LinearOperator", "truediv", 0):
+                continue  # SciPy 1.18 wants ``1.0 / x`` to be a number: with a 0-d ndarray it is, with ours a 0-d Array
             check(outcome(apply, other, ours), outcome(apply, other, plain))
 
 
