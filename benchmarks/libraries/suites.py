@@ -109,7 +109,7 @@ def outcomes(side: Side, names: list[str], source: Path) -> dict[str, str]:
 
 def _pytest(side: Side, source: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Tests import the installed library, not its sources."""
-    options = ["-q", "-W", "ignore", "-p", "no:cacheprovider", "--import-mode=importlib"]
+    options = ["-o", "addopts=", "-q", "-W", "ignore", "-p", "no:cacheprovider", "--import-mode=importlib"]
     return side.run("pytest", *options, *arguments, cwd=source)
 
 

@@ -390,7 +390,8 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Any:
             "first"
         )
     ops.select_p.abstract(*avals)
-    return finish(ops.select_p.bind(condition, a, b))
+    given = operand(on_true, "select", 1), operand(on_false, "select", 2)
+    return finish(ops.weakly_as(ops.select_p.bind(condition, a, b), *given))
 
 
 @checked

@@ -99,11 +99,16 @@ def test_the_same_function_outside_keeps_its_64_bits():
 
 def test_numbers_stay_weak(jaxs):
     half = fnp.ones(2, "float16")
-    for number in (fnp.sin(1.0), fnp.asarray(2.0), ft.jit(lambda x: 2 * x)(1.0)):
+    chosen = fnp.where(fnp.ones(()) > 0, 2.0, 1), lax.select(True, 2.0, 1.0), fnp.clip(2.0, 0, 3)
+    density = ft.jit(ft.scipy.stats.norm.logpdf)(0.5), ft.scipy.stats.norm.logpdf(0.5, 0.0, 2.0)
+    for number in (fnp.sin(1.0), fnp.asarray(2.0), ft.jit(lambda x: 2 * x)(1.0), *chosen, *density):
         assert number.weak_type
         assert number.dtype == np.float32
         assert (half * number).dtype == np.float16
-    assert fnp.array([fnp.float32(1), 2.0]).dtype == np.float32
+    one = fnp.float32(1)
+    for number in (fnp.where(True, one, 1.0), fnp.clip(one, 0.0, 2.0), ft.scipy.stats.norm.cdf(0.5, one)):
+        assert not number.weak_type
+    assert fnp.array([one, 2.0]).dtype == np.float32
     assert ft.jit(lambda x: fnp.array([x, 1.0]))(np.float16(2)).dtype == np.float16
 
 

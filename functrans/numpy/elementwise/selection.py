@@ -69,9 +69,10 @@ def where(
     if x is None or y is None:
         raise ArgumentValueError("where: give both x and y, or neither")
     c = ops.truth(operand(condition, "where"))
-    on_true, on_false = common(operand(x, "where", 1), operand(y, "where", 2))
+    given = operand(x, "where", 1), operand(y, "where", 2)
+    on_true, on_false = common(*given)
     ops.broadcast_shapes("where", shape_of(c), shape_of(on_true), shape_of(on_false))
-    return finish(ops.select_p.bind(c, on_true, on_false))
+    return finish(ops.weakly_as(ops.select_p.bind(c, on_true, on_false), *given))
 
 
 @implements(np.select)
@@ -154,9 +155,10 @@ def clip(
     x = operand(a, "clip")
     low, high = _bounds(x, a_min if min is None else min, a_max if max is None else max)
     if low is not None and high is not None:
-        x, below, above = common(x, operand(low, "clip", 1), operand(high, "clip", 2))
+        given = x, operand(low, "clip", 1), operand(high, "clip", 2)
+        x, below, above = common(*given)
         ops.broadcast_shapes("clip", shape_of(x), shape_of(below), shape_of(above))
-        return finish(ops.clip_p.bind(below, x, above))
+        return finish(ops.weakly_as(ops.clip_p.bind(below, x, above), *given))
     if low is not None:
         x = ufuncs.maximum(x, low)
     if high is not None:

@@ -26,6 +26,7 @@ from ...core import (
     Zero,
     aval_of,
     dtype_kind,
+    has_jax_semantics,
     is_inexact,
     refused_keys,
 )
@@ -386,6 +387,13 @@ def weakly(x: Value) -> Value:
     if aval.weak or aval.shape or dtype_kind(aval.dtype) not in WEAK_KEYS:
         return x
     return convert_element_type_p.bind(x, dtype=aval.dtype, weak=True)
+
+
+def weakly_as(x: Value, *operands: Value) -> Value:
+    """With ``config.jax_semantics`` a result of weak operands alone is weak; else it is returned as it is."""
+    if has_jax_semantics() and all(aval_of(operand).weak for operand in operands):
+        return weakly(x)
+    return x
 
 
 def convert(x: ArrayLike, dtype: np.dtype) -> Any:
