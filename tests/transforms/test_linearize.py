@@ -332,6 +332,12 @@ def test_residuals_and_their_memory():
     assert other.residual_bytes() == 2 * w.nbytes
 
 
+def test_an_empty_residual_takes_no_memory():
+    linear = linearize(lambda x: [fnp.sin(x)], [np.zeros(0)], [True], retain=True)
+    assert linear.residual_bytes() == 0
+    assert linear.holds_residuals
+
+
 def test_entries_that_no_output_needs_are_dropped_with_retain():
     def f(x):
         unused = fnp.exp(fnp.sin(x))
