@@ -43,7 +43,8 @@ def check_grads(
     f : callable
         A function of arrays and pytrees of arrays.
     args : tuple
-        Its arguments. Without them the result is a function of them, as that of ``autograd.test_util.check_grads`` is.
+        Its arguments. Without them, or with modes in their place, the result is a function of them, as that of
+        ``autograd.test_util.check_grads`` is.
     order : int
         The highest order.
     modes : iterable of {'fwd', 'rev'}
@@ -62,8 +63,10 @@ def check_grads(
     >>> import functrans.numpy as fnp
     >>> from functrans.test_util import check_grads
     >>> check_grads(lambda x: fnp.sin(x) * x, (fnp.asarray([0.3, -1.2]),), order=2)
-    >>> check_grads(fnp.sin, modes=["rev"], order=1)(0.3)
+    >>> check_grads(fnp.sin, ["rev"], order=1)(0.3)
     """
+    if _are_modes(args):  # autograd's order of arguments: check_grads(f, modes, order)(*args)
+        args, modes = _ABSENT, args
     if args is _ABSENT:
         return lambda *args: check_grads(f, args, order, modes, atol, rtol)
     chosen = (modes,) if isinstance(modes, str) else tuple(modes)
@@ -150,6 +153,11 @@ def check_vjp(
     pulled = _leaves(pullback(tree_unflatten(out_tree, cotangents)))
     forward, backward = (np.asarray(_paired(*pair)) for pair in ((slopes, cotangents), (tangents, pulled)))
     _compare("check_vjp: <ct, J t> and <J^T ct, t>", [backward], [forward], atol, rtol, err_msg)
+
+
+def _are_modes(args: Any) -> bool:
+    names = args if isinstance(args, tuple | list) else (args,)
+    return bool(names) and all(isinstance(name, str) for name in names)
 
 
 def _tuple(args: Any) -> tuple[Any, ...]:

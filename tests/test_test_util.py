@@ -5,7 +5,9 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans.errors import ArgumentValueError
 from functrans.test_util import check_grads, check_jvp, check_vjp
+from functrans.testing import LawViolation
 
 X = np.array([0.3, -1.2])
 
@@ -27,8 +29,14 @@ wrong.defjvp(lambda primals, tangents: (wrong(*primals), 2.0 * tangents[0]))
 
 def test_written_as_for_autograd():
     check_grads(lambda x, y: fnp.sin(x) * y, modes=["fwd", "rev"], order=2)(X, 2.0)
+    check_grads(lambda x, y: fnp.sin(x) * y, ["fwd", "rev"], 2)(X, 2.0)
+    check_grads(fnp.sin, "rev")(X)
     with pytest.raises(AssertionError):
         check_grads(wrong, order=1)(X)
+    with pytest.raises(LawViolation):
+        check_grads(wrong, ["rev"], 1)(X)
+    with pytest.raises(ArgumentValueError, match="modes"):
+        check_grads(wrong, ["reverse"], 1)(X)
 
 
 def test_wrong_derivatives_fail():

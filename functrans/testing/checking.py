@@ -13,7 +13,7 @@ from ..frontend.checked import checked
 from . import laws as _laws
 from .given_derivative import derivative_is_right
 from .precision import single_precision_agrees
-from .setting import Wrt, proving
+from .setting import Wrt, proving, sharing
 
 #: The laws by name, in the order in which `check` tests them.
 LAWS: dict[str, Callable[..., None]] = {
@@ -124,6 +124,20 @@ def check(
             if name not in known:
                 raise ArgumentValueError(f"check: unknown {what} {name!r}; choose from {', '.join(known)}")
     options = {"rng": rng, "rtol": rtol, "atol": atol}
+    sharing(f, args, rng, wrt, lambda: _check_laws(f, args, order, modes, chosen, wrt, options))
+
+
+def _check_laws(
+    f: Callable[..., Any],
+    args: tuple[Value, ...],
+    order: int,
+    modes: tuple[str, ...],
+    chosen: list[str],
+    wrt: Wrt,
+    options: Params,
+) -> None:
+    """Test the chosen laws, then those of derivatives for the derivative."""
+    rng = options["rng"]
     with proving("the function can be called", "check", f, args, rng, wrt) as setting:
         differentiable = bool(setting.active) and bool(setting.values)
     if differentiable and order > 0:

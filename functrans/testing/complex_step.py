@@ -7,15 +7,15 @@ the difference of two close numbers. So `h` can be 1e-20, and the error is that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ..api.compiled.stages import make_jaxpr
 from ..arrays.array import unwrap
 from ..control.call import call_p
-from ..core import Primitive, run_quietly
+from ..core import Primitive, evaluate, finfo, is_inexact, run_quietly
 from ..core.ir import Atom, Eqn, Jaxpr, has_subjaxprs, subjaxprs
 from ..custom.custom_call import custom_call_p
 from ..frontend.structs import ShapeDtypeStruct
@@ -98,8 +98,6 @@ _CALLS = call_p, custom_call_p
 _STEPS = {"float64": 1e-20, "float32": 1e-12}
 #: How closely values at the complex point agree with those at the real one, in units in the last place.
 _CLOSE = 64
-#: So many kinds of arguments of a function are remembered.
-_MOST_KNOWN = 256
 
 
 class Steps(NamedTuple):
@@ -109,52 +107,42 @@ class Steps(NamedTuple):
     smooth: bool
 
 
-_NONE = Steps(False, False)
+class Traces(NamedTuple):
+    """The programs of a function of real arrays, and of the same function of complex ones; None where a trace fails."""
+
+    real: Jaxpr | None
+    complex: Jaxpr | None
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], x: Sequence[np.ndarray]) -> Traces:
+        """The traces at the shapes and dtypes of `x`; the complex one only if all of the real one is real."""
+        try:
+            real = make_jaxpr(f)(*x)
+        except Exception:  # whatever a function that cannot be traced raises
+            return cls(None, None)
+        # Where a real argument meets complex numbers, gradients are cut to their real part: not so for a complex one.
+        if any(a.dtype.name not in _STEPS for a in x) or not _is_real(real):
+            return cls(real, None)
+        shapes = [ShapeDtypeStruct(a.shape, np.result_type(a.dtype, np.complex64)) for a in x]
+        try:
+            return cls(real, make_jaxpr(f)(*shapes))
+        except Exception:  # whatever a function that takes no complex numbers raises
+            return cls(real, None)
+
+    @property
+    def steps(self) -> Steps:
+        """Complex steps apply if the function can be traced, has no complex numbers within, and all that depends on
+        arguments is computed by analytic primitives.
+        """  # fmt: skip
+        program = self.complex
+        if program is None or not all(a.dtype.kind == "c" for a in program.out_avals):
+            return Steps(False, False)
+        return Steps(_made_of(program, _ANALYTIC), _made_of(program, _SMOOTH))
 
 
 def steps_of(f: Callable[..., Any], x: Sequence[np.ndarray]) -> Steps:
-    """What a trace of `f` says. Complex steps apply if it can be traced, has no complex numbers within, and all that
-    depends on arguments is computed by analytic primitives.
-    """  # fmt: skip
-    if any(a.dtype.name not in _STEPS for a in x):
-        return _NONE
-    try:
-        # Where a real argument meets complex numbers, gradients are cut to their real part: not so for a complex one.
-        if not _is_real(make_jaxpr(f)(*x)):
-            return _NONE
-        shapes = [ShapeDtypeStruct(a.shape, np.result_type(a.dtype, np.complex64)) for a in x]
-        jaxpr = make_jaxpr(f)(*shapes)
-    except Exception:  # whatever a function that cannot be traced, or takes no complex numbers, raises
-        return _NONE
-    if not all(a.dtype.kind == "c" for a in jaxpr.out_avals):
-        return _NONE
-    return Steps(_made_of(jaxpr, _ANALYTIC), _made_of(jaxpr, _SMOOTH))
-
-
-#: What was found out of functions, by their arguments' types and by those that are fixed.
-_KNOWN: WeakKeyDictionary[Callable[..., Any], dict[Any, Steps]] = WeakKeyDictionary()
-
-
-def known_steps(
-    fun: Callable[..., Any], f: Callable[..., Any], x: Sequence[np.ndarray], fixed: Sequence[np.ndarray]
-) -> Steps:
-    """`steps_of`, remembered: `f` is `fun` of `x` and of `fixed` numbers.
-
-    (Where `fun` has changed since, values at the complex point differ from those at the real one, which is tested.)
-    """
-    key = (
-        tuple((a.shape, a.dtype.name) for a in x),
-        tuple((a.shape, a.dtype.name, a.tobytes()) for a in fixed),
-    )
-    try:
-        known = _KNOWN.setdefault(fun, {})
-    except TypeError:  # an object without a hash, or without weak references
-        return steps_of(f, x)
-    if key not in known:
-        if len(known) >= _MOST_KNOWN:
-            known.clear()
-        known[key] = steps_of(f, x)
-    return known[key]
+    """What a trace of `f` says."""
+    return Traces.of(f, x).steps
 
 
 def _is_real(jaxpr: Jaxpr) -> bool:
@@ -218,23 +206,90 @@ def complex_slopes(
     return slopes, errors
 
 
-def slopes_of(
-    f: Callable[..., Any],
-    x: Sequence[np.ndarray],
-    v: Sequence[np.ndarray | None],
-    known: Steps | None = None,
-    values: Sequence[np.ndarray] | None = None,
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The slopes of the results of `f` in a direction and their errors: by a complex step if it applies.
+class Numerical:
+    """A function of arrays near a point, by its values alone: they come from its trace, where that computes the same.
 
-    `known` is what `steps_of` says, and `values` are the results at the point, where they are known.
+    Parameters
+    ----------
+    f : callable
+        Takes arrays and returns a sequence of arrays.
+    x : sequence of ndarray
+        The point.
+
+    Notes
+    -----
+    A derivative as the function is transformed once, not for each of its values.
     """
 
-    def evaluate(xs: Sequence[Any]) -> list[np.ndarray]:
-        return [np.asarray(unwrap(y)) for y in run_quietly(f, *xs)]
+    def __init__(self, f: Callable[..., Any], x: Sequence[np.ndarray]):
+        self._f, self._x = f, [np.array(a) for a in x]
+        self._slopes: dict[Any, tuple[list[np.ndarray], list[np.ndarray]]] = {}
 
-    if (known or steps_of(f, x)).apply:
-        found = complex_slopes(f, x, v, evaluate(x) if values is None else values)
-        if found is not None:
-            return found
-    return directional_derivative(evaluate, list(x), list(v))
+    @cached_property
+    def values(self) -> list[np.ndarray]:
+        """The values at the point, which the function computes itself."""
+        return _arrays(run_quietly(self._f, *[np.array(a) for a in self._x]))
+
+    @cached_property
+    def steps(self) -> Steps:
+        """Whether complex steps apply, and whether the function has no kinks."""
+        real = all(y.dtype.kind == "f" for y in self.values)
+        return self._traces.steps if real else Steps(False, False)
+
+    @cached_property
+    def _traces(self) -> Traces:
+        return Traces.of(self._f, self._x)
+
+    @cached_property
+    def _near(self) -> Callable[..., Any]:
+        """The trace as a function, or the function where that has other values at the point."""
+        program = self._traces.real
+        if program is None:
+            return self._f
+        traced = partial(evaluate, program)
+        try:
+            found = _arrays(run_quietly(traced, self._x))
+        except Exception:  # an operation that has to be compiled
+            return self._f
+        same = len(found) == len(self.values) and all(map(_close, found, self.values))
+        return (lambda *xs: traced(xs)) if same else self._f
+
+    def evaluate(self, xs: Sequence[Any]) -> list[np.ndarray]:
+        """The values at another point."""
+        return _arrays(run_quietly(self._near, *xs))
+
+    def slopes(self, v: Sequence[np.ndarray | None]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The slopes of the results in a direction and their errors: by a complex step if it applies."""
+        key = direction_key(v)
+        if key not in self._slopes:
+            self._slopes[key] = self._new_slopes(v)
+        return self._slopes[key]
+
+    def _new_slopes(self, v: Sequence[np.ndarray | None]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        if self.steps.apply and self._traces.complex is not None:
+            traced = partial(evaluate, self._traces.complex)
+            found = complex_slopes(lambda *xs: traced(xs), self._x, v, self.values)
+            if found is not None:
+                return found
+        return directional_derivative(self.evaluate, self._x, list(v))
+
+
+def direction_key(v: Sequence[np.ndarray | None]) -> tuple[bytes | None, ...]:
+    """A direction, hashable."""
+    return tuple(None if d is None else d.tobytes() for d in v)
+
+
+def _arrays(values: Sequence[Any]) -> list[np.ndarray]:
+    return [np.asarray(unwrap(y)) for y in values]
+
+
+def _close(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two results are the same but for rounding."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if not is_inexact(a.dtype):
+        return bool((a == b).all())
+    eps = float(finfo(a.dtype).eps)
+    a, b = a.astype(complex), b.astype(complex)
+    size = np.abs(b[np.isfinite(b)]).max(initial=0)
+    return np.allclose(a, b, rtol=0, atol=_CLOSE * eps * size, equal_nan=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ..core import is_inexact
 from ..core.values import ArrayLike, PyTree
 from ..frontend.checked import checked
 from ..runtime.config import config
-from .complex_step import slopes_of
+from .complex_step import Numerical
 from .report import Margin
 from .setting import Setting, Wrt, pairing, proving
 
@@ -40,9 +41,8 @@ def is_smooth(f: Callable[..., Any], *args: ArrayLike, rng: int = 0, wrt: Wrt = 
         for where, v in s.directions():
             if (text := s.kink(v)) is not None:
                 s.report.fail(where, text)
-            if (
-                s.steps.smooth
-            ):  # it has no kinks; at poles and beyond its domain, no direction gives finite numbers
+            # It has no kinks; at poles and beyond its domain, no direction gives finite numbers.
+            if s.numerical.steps.smooth:
                 break
 
 
@@ -60,7 +60,7 @@ def jvp_is_slope(
         tolerance = s.tolerance(rtol, atol, 1e-7)
         for where, v in s.directions():
             slopes, errors = s.slopes(v)
-            out, tangent = jvp(s.smooth, tuple(s.primals), tuple(v))
+            out, tangent = s.pushed(v)
             for k, (slope, error) in enumerate(zip(slopes, errors)):
                 s.report.close(f"direction in {where}, value {k}", out[k], s.values[k], Margin(1e-12))
                 with s.kinks_told(where, v):
@@ -70,6 +70,7 @@ def jvp_is_slope(
                         slope,
                         estimated=error,
                         names=("jvp gives", "finite differences give"),
+                        hint=partial(s.argument_hint, v, k),
                         tolerance=tolerance if atol is not None else s.scaled(tolerance, slope),
                     )
 
@@ -94,15 +95,14 @@ def vjp_is_adjoint(
                 [w if n == k else np.zeros_like(w) for n, w in enumerate(everything)]
                 for k in range(len(outs))
             ]
-        pulled = [pull(tuple(w)) for w in weights]
-        # Types first: otherwise broadcasting hides a missing sum.
-        for cotangents in pulled:
-            for i, x, ct in zip(s.active, s.primals, cotangents):
-                s.report.same_type(f"the cotangent of {s.names[i]}", ct, x)
+        gradients = [pull(tuple(w)) for w in weights]
+        for i, x, ct in [(i, x, ct) for cts in gradients for i, x, ct in zip(s.active, s.primals, cts)]:
+            # Types first: otherwise broadcasting hides a missing sum.
+            s.report.same_type(f"the cotangent of {s.names[i]}", ct, x)
         for where, v in s.directions():
-            _, tangent = jvp(s.smooth, tuple(s.primals), tuple(v))
+            _, tangent = s.pushed(v)
             full = [np.zeros_like(x) if d is None else d for x, d in zip(s.primals, v)]
-            for w, cotangents in zip(weights, pulled):
+            for w, cotangents in zip(weights, gradients):
                 forward, size = pairing(tangent, w)
                 backward, other = pairing(full, cotangents)
                 s.report.close(
@@ -112,7 +112,7 @@ def vjp_is_adjoint(
                     Margin(atol=tolerance.atol),
                     error=tolerance.rtol * max(size, other),
                     names=("<v, J^T w> is", "<J v, w> is"),
-                    hint=s.conjugate_hint(forward, full, cotangents),
+                    hint=partial(_hint, s, forward, full, w, cotangents),
                 )
 
 
@@ -150,8 +150,20 @@ def vjp_is_slope(
                     Margin(atol=tolerance.atol if atol is not None else s.scaled(tolerance, size).atol),
                     error=10 * error + tolerance.rtol * size,
                     names=("the gradient gives", "finite differences give"),
-                    hint=s.conjugate_hint(expected, full, gradients),
+                    hint=partial(_hint, s, expected, full, weights, gradients),
                 )
+
+
+def _hint(
+    s: Setting,
+    expected: float,
+    v: Sequence[np.ndarray],
+    weights: Sequence[np.ndarray],
+    gradients: Sequence[Any],
+) -> str:
+    """What to say of gradients whose slope in the direction `v` is not the expected one."""
+    hints = s.element_hint(weights, gradients), s.conjugate_hint(expected, v, gradients)
+    return "\n  ".join(filter(None, hints))
 
 
 def _along(s: Setting, gradients: Sequence[Any]) -> list[tuple[str, list[np.ndarray | None]]]:
@@ -392,7 +404,7 @@ def hessian_is_symmetric(
             parts = [fnp.sum(fnp.real(g * d)) for g, d in zip(gradient(scalar, *xs), u)]
             return sum(parts[1:], start=parts[0])
 
-        slopes, errors = slopes_of(lambda *xs: vjp(s.smooth, *xs)[1](tuple(weights)), x, u)
+        slopes, errors = Numerical(lambda *xs: vjp(s.smooth, *xs)[1](tuple(weights)), x).slopes(u)
         forms = {
             "forward over reverse": jvp(lambda *xs: gradient(scalar, *xs), x, u)[1],
             "reverse over reverse": gradient(along, *x),

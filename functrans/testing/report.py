@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
@@ -114,13 +114,13 @@ class Report:
         names: tuple[str, str] = ("got", "expected"),
         signed_zeros: bool = False,
         operands: Sequence[np.ndarray] = (),
-        hint: str = "",
+        hint: str | Callable[[], str] = "",
     ) -> None:
         """Equal up to ``max(atol, rtol |expected|, error)``; NaN equals NaN, and an infinity equals itself.
 
         With `signed_zeros`, zeros must have equal signs. `operands` of the same shape are shown at the largest error.
         `estimated` is the error of what is expected, as finite differences estimate it: ten times as much is allowed.
-        `hint` is a sentence for the message.
+        `hint` is a sentence for the message, or makes it if there is one.
         """
         a, b = np.asarray(got), np.asarray(expected)
         if a.shape != b.shape:
@@ -136,6 +136,7 @@ class Report:
         place = np.unravel_index(int(np.argmax(bad)), bad.shape)
         index = tuple(int(i) for i in place)
         listed = ", ".join(str(x[index]) for x in operands if x.shape == b.shape)
+        hint = hint if isinstance(hint, str) else hint()
         known = "" if estimated is None else f", with an estimated error of {estimated[index]:.1g}"
         self.fail(
             where,

@@ -1,10 +1,12 @@
 """Each law holds for right functions, and is broken by the fault that it is there for."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 
+import functrans as ft
 import functrans.numpy as fnp
 from functrans.errors import ArgumentError
 from functrans.primitives.elementwise import trig
@@ -21,6 +23,7 @@ from functrans.testing import (
     jit_is_eager,
     jvp_is_slope,
     vjp_is_adjoint,
+    vjp_is_slope,
     vmap_is_loop,
 )
 
@@ -203,3 +206,34 @@ def test_other_seeds_are_other_directions():
 
     assert points_of(0) == points_of(0)
     assert points_of(0) & points_of(1) == {X.tobytes()}
+
+
+def test_a_wrong_gradient_names_the_argument_by_its_path_and_the_element():
+    @ft.custom_vjp
+    def product(p):
+        return fnp.sum(fnp.sin(p["w"]) * p["b"])
+
+    def backward(p, ct):
+        wrong = np.array([1.0, 1.0, 1.5])
+        return ({"w": ct * fnp.cos(p["w"]) * p["b"] * wrong, "b": ct * fnp.sin(p["w"])},)
+
+    product.defvjp(lambda p: (product(p), p), backward)
+    with pytest.raises(LawViolation) as caught:
+        vjp_is_slope(product, {"w": X, "b": np.array([1.0, 2.0, 4.0])})
+    found = re.search(
+        r"most in argument 0 \('p'\)\['w'\], element \(2,\): the gradient is (\S+), finite differences give (\S+), "
+        r"with an estimated error of (\S+)",
+        str(caught.value),
+    )
+    assert float(found[1]) / float(found[2]) == pytest.approx(1.5)
+    assert float(found[3]) < 1e-10
+
+
+def test_wrong_tangents_name_the_argument():
+    @ft.custom_jvp
+    def product(x, y):
+        return x * y
+
+    product.defjvp(lambda xs, ts: (xs[0] * xs[1], ts[0] * xs[1] + 1.1 * xs[0] * ts[1]))
+    with pytest.raises(LawViolation, match=r"most by argument 1 \('y'\): jvp gives .*estimated error of"):
+        jvp_is_slope(product, X, X)

@@ -113,7 +113,7 @@ def test_small_gradients_are_compared_relative_to_their_size():
 def test_single_laws_tell_kinks_from_wrong_gradients():
     relu = rule(lambda x: fnp.maximum(x, 0.0), lambda x: fnp.where(x >= 0, 1.0, 0.0))
     at = np.array([0.5, 0.0])
-    with pytest.raises(LawViolation, match=r"kink.* 0 and \S+ for index \(1,\) of output 0"):
+    with pytest.raises(LawViolation, match=r"kink.* (0 and \S+|\S+ and 0) for index \(1,\) of output 0"):
         vjp_is_slope(relu, at)
     with pytest.raises(LawViolation, match="kink"):
         gradcheck(relu, (at,))
