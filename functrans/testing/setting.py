@@ -46,7 +46,7 @@ CONVENTION = (
 CONJUGATED = f"the conjugate of the gradient would be right. {CONVENTION}"
 
 
-class Known:
+class Shared:
     """What the laws of one `check` know of a function at a point, so that each is computed once.
 
     Parameters
@@ -72,14 +72,14 @@ class Known:
         )
 
 
-_KNOWN: ContextVar[Known | None] = ContextVar("known", default=None)
+_SHARED: ContextVar[Shared | None] = ContextVar("shared", default=None)
 
 
 def sharing(
     f: Callable[..., Any], args: tuple[Any, ...], rng: int, wrt: Wrt, call: Callable[[], None]
 ) -> None:
     """``call()``, in which the laws of `f` at a point share what they know."""
-    run_with(_KNOWN, Known(f, args, rng, wrt), call)
+    run_with(_SHARED, Shared(f, args, rng, wrt), call)
 
 
 class Setting:
@@ -112,8 +112,8 @@ class Setting:
         self.f = f
         pairs, self._treedef = tree_flatten_with_path(args)
         self.given = [x for _, x in pairs]
-        known = _KNOWN.get()
-        self._known = known if known and known.is_of(f, args, rng, wrt) else Known(f, args, rng, wrt)
+        known = _SHARED.get()
+        self._known = known if known and known.is_of(f, args, rng, wrt) else Shared(f, args, rng, wrt)
         if self._known.names is None:
             parameters = Parameters(f)
             self._known.names = [parameters.place(path[0].idx) + keystr(path[1:]) for path, _ in pairs]
