@@ -160,7 +160,7 @@ def _published(record: DistributionRecord, function: str) -> Callable[..., Any]:
         shapes = [values[i] for i in range(bool(first), n)]
         rest = [values.get(n + i) for i in range(len(record.parameters))]
         value = record.evaluate(function, x, shapes, *rest)
-        value = np.float64(value) if type(value) is float else value
+        value = np.asarray(value) if type(value) is float else value
         return finish(ops.weakly_as(value, *[operand(arguments[i], name, i) for i in used]))
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
