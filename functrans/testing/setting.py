@@ -195,7 +195,7 @@ class Setting:
         """What there is to say if the point has a kink in a direction: the slopes to either side."""
         if self.numerical.steps.smooth and all(np.isfinite(y).all() for y in self.values):
             return None
-        if not is_kink(self.numerical.evaluate, self.primals, v):
+        if not is_kink(self.numerical.evaluate, self.primals, v) or self._is_smooth_in_double(v):
             return None
         text = "the point is non-differentiable (kink), or next to such a point: slopes on either side differ"
         below, above = one_sided_slopes(self.numerical.evaluate, self.primals, v)
@@ -205,6 +205,16 @@ class Setting:
             index = tuple(int(i) for i in np.unravel_index(int(gaps[k].argmax()), gaps[k].shape))
             text += f", {below[k][index] + 0.0:.6g} and {above[k][index] + 0.0:.6g} for index {index} of output {k}"
         return f"{text}. Choose another point; numerical derivatives are meaningless here"
+
+    def _is_smooth_in_double(self, v: Sequence[np.ndarray | None]) -> bool:
+        """Whether there is no kink in double precision: the wide steps of narrow numbers meet curvature, too."""
+        try:
+            wide = [x.astype(np.result_type(x.dtype, np.float64)) for x in self.primals]
+            return any(a.dtype != x.dtype for a, x in zip(wide, self.primals)) and not is_kink(
+                self.evaluate, wide, v
+            )
+        except Exception:  # the function takes narrow numbers alone
+            return False
 
     @contextmanager
     def kinks_told(self, where: str, v: Sequence[np.ndarray | None]) -> Iterator[None]:

@@ -173,3 +173,22 @@ def test_a_missing_conjugate_is_named():
         vjp_is_slope(wrong, z)
     assert "as in JAX" in str(caught.value)
     assert "would be right" not in str(caught.value)
+
+
+@pytest.mark.parametrize("x", [0.10000001, 0.02, 0.7, 30.0])
+@pytest.mark.parametrize("f", [fnp.log, fnp.reciprocal, fnp.sqrt, lambda x: fnp.tanh(20 * x)])
+def test_curvature_in_single_precision_is_no_kink(f, x):
+    """Steps in single precision are a few hundredths wide."""
+    check(f, np.float32(x))
+    check(f, np.array([x, 1.0], np.float32))
+
+
+def test_kinks_in_single_precision_are_found():
+    for x in (0.0, 1e-5):
+        with pytest.raises(LawViolation, match="kink"):
+            check(lambda x: fnp.abs(x) + fnp.exp(x), np.float32(x))
+    narrow = ft.jit(
+        lambda x: fnp.abs(x.astype(np.float32)) if x.dtype == np.float32 else fnp.sum(x, axis="no")
+    )
+    with pytest.raises(LawViolation, match="kink"):
+        check(narrow, np.float32(0.0))
