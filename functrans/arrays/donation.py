@@ -160,6 +160,8 @@ def modified(consumer: Consumer) -> Array:
 
 def _empty(x: Array, dtype: np.dtype) -> None:
     # NumPy 2.5 frees there what a memoryview of the array still reads. It is freed when the array dies, as ever.
+    if not EXPORTS_ARE_KNOWN and hasattr(np.ndarray, "_set_dtype"):
+        return  # it keeps its elements: they were copied
     note = _word.from_address(id(x) + _EXPORTS) if EXPORTS_ARE_KNOWN else _word()
     exports, note.value = note.value, 0
     np.ndarray.__setstate__(x, (1, (0,), dtype, False, b""))  # type: ignore[arg-type]

@@ -289,7 +289,8 @@ for _name in ("T", "mT", "real", "imag", "flat", "data", "ctypes", "__array_stru
 for _name in ("T", "real", "imag"):
     setattr(WeakArray, _name, _plain_attribute(_name, weak))
 for _name, _instead in METHODS:
-    setattr(Array, _name, _refused_method(_name, _instead))
+    if hasattr(_ndarray, _name):
+        setattr(Array, _name, _refused_method(_name, _instead))
 for _name in (
     "all", "any", "argmax", "argmin", "argpartition",
     "argsort", "astype", "byteswap", "choose", "clip", "compress", "conj",

@@ -129,4 +129,7 @@ METHODS = (
     ("put", "Write x = x.ravel().at[i].set(v).reshape(x.shape)"),
     ("resize", "Write x = functrans.numpy.resize(x, shape)"),
     ("setfield", "Write x = x.at[i].set(v)"),
+    # From NumPy 2.5 on, in place of assignments.
+    ("_set_shape", "Write x = x.reshape(shape)"),
+    ("_set_dtype", "Write x = x.view(dtype)"),
 )

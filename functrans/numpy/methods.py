@@ -34,7 +34,7 @@ def namespace(x: ArrayLike, /, *, api_version: str | None = None) -> Any:
         If the requested version of the standard is not supported.
     """
     module = sys.modules["functrans.numpy"]
-    known = ("2021.12", "2022.12", "2023.12", "2024.12")
+    known = tuple(dict.fromkeys(("2021.12", "2022.12", "2023.12", "2024.12", np.__array_api_version__)))
     if api_version is not None and api_version not in known:
         raise errors.ArgumentValueError(
             f"__array_namespace__: api_version must be one of {known}, got {api_version!r}"
@@ -132,6 +132,8 @@ _WRITERS = {
     "resize": "Write x = functrans.numpy.resize(x, shape)",
     "setfield": "Write x = x.at[i].set(v)",
     "sort": "Write x = functrans.numpy.sort(x)",
+    "_set_dtype": "Write x = x.view(dtype)",
+    "_set_shape": "Write x = x.reshape(shape)",
 }
 _MEMORY = {
     "tobytes": "Call it on the result, outside the function",

@@ -141,6 +141,9 @@ WOULD_CHANGE = {
     "fill": (0,), "partition": (1,), "put": (0, 1), "resize": (3,), "setfield": (1, float), "setflags": (True,),
     "sort": (),
 }  # fmt: skip
+WOULD_CHANGE |= {
+    name: arg for name, arg in {"_set_dtype": (int,), "_set_shape": ((-1,),)}.items() if hasattr(X, name)
+}
 NO_MEMORY = ["ctypes", "data", "flags"]
 
 
