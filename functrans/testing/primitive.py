@@ -67,7 +67,7 @@ Law = Callable[[Report], None]
 def _laws(prim: Primitive, domain: Domain, rng: int, backends: tuple[str, ...]) -> list[tuple[Report, Law]]:
     def report(title: str) -> Report:
         line = f"functrans.testing.check_primitive({prim.name}_p, domain, rng={rng})"
-        return Report(title, f"primitive {prim.name} ({prim.file})", line, rng, "check_primitive")
+        return Report(title, f"primitive {prim.name} ({prim.file})", lambda: line, rng, "check_primitive")
 
     laws: list[tuple[Report, Law]] = [
         (report("impl agrees with abstract"), lambda r: _check_abstract(r, prim, domain, rng))

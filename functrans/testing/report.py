@@ -55,14 +55,14 @@ class Report:
         The law in words.
     subject : str
         The name of the function or primitive.
-    reproduce : str
-        A line of Python that tests the law again.
+    reproduce : callable
+        Makes a line of Python that tests the law again.
     seed : int
     name : str
         The name of the function that tests the law.
     """
 
-    def __init__(self, law: str, subject: str, reproduce: str, seed: int, name: str = ""):
+    def __init__(self, law: str, subject: str, reproduce: Callable[[], str], seed: int, name: str = ""):
         self.law = law
         self.name = name
         self.subject = subject
@@ -79,7 +79,7 @@ class Report:
     def _text(self, where: str, what: str) -> str:
         return (
             f"{self.subject}: the law '{self.law}' does not hold\n  where: {where}\n  {what}\n"
-            f"  seed: {self.seed}\n  reproduce: {self.reproduce}"
+            f"  seed: {self.seed}\n  reproduce: {self.reproduce()}"
         )
 
     @contextmanager

@@ -38,6 +38,8 @@ from .report import LawViolation, Margin, Report
 
 #: In how many elements of an argument a wrong gradient is looked for.
 _ELEMENTS = 64
+#: So many numbers stand in a line that repeats a test.
+_MOST_SHOWN = 24
 Wrt = int | Sequence[int] | None
 CONVENTION = (
     "complex numbers: cotangents pair without conjugation, <ct, y> = Re sum(ct * y), so the gradient of a real f at "
@@ -355,10 +357,40 @@ def proving(
     """The setting of one law. Exceptions are chained; sizes are run-time parameters of kernels as far as possible."""
     name = name_of(f)
     suffix = "" if wrt is None else f", wrt={wrt}"
-    report = Report(title, name, f"functrans.testing.{law}({name}, *args, rng={rng}{suffix})", rng, law)
+
+    def again() -> str:
+        return f"functrans.testing.{law}({name}, {_literals(args)}, rng={rng}{suffix})"
+
+    report = Report(title, name, again, rng, law)
     setting = Setting(report, f, args, rng, wrt)  # wrong arguments do not violate a law
     with report.chained(), config.patch(specialize_below=2):
         yield setting
+
+
+class _Text(str):
+    """Source of a leaf, which shows as such in the text of its tree."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _literals(args: tuple[PyTree, ...]) -> str:
+    """The arguments as source, if they are few finite numbers; else ``*args``."""
+    leaves, treedef = tree_flatten(args)
+    arrays = [np.asarray(unwrap(x)) for x in leaves]
+    if sum(x.size for x in arrays) > _MOST_SHOWN or not all(np.isfinite(x).all() for x in arrays):
+        return "*args"
+    texts = [
+        repr(x) if type(x) in (bool, int, float, complex) else _source(a) for x, a in zip(leaves, arrays)
+    ]
+    return ", ".join(map(repr, tree_unflatten(treedef, map(_Text, texts))))
+
+
+def _source(x: np.ndarray) -> str:
+    same = np.array(x.tolist()).dtype == x.dtype
+    return f"np.array({x.tolist()!r}{'' if same else f', {x.dtype.name!r}'})"
 
 
 def copied(tree: PyTree) -> Any:

@@ -182,7 +182,7 @@ def test_wrong_backward_names_law_and_argument():
     message = str(error)
     assert "Square.apply" in message
     assert "gradient in argument 0" in message
-    assert "functrans.testing.rule_is_derivative(Square.apply, *args, rng=0)" in message
+    assert "functrans.testing.rule_is_derivative(Square.apply, np.array([" in message
 
 
 def test_the_wrong_one_of_two_arguments():

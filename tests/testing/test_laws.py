@@ -68,7 +68,7 @@ def test_wrong_jvp_names_law_and_argument():
     message = str(caught.value)
     assert "output 0" in message
     assert "seed: 0" in message
-    assert "reproduce: functrans.testing.jvp_is_slope(<lambda>, *args, rng=0)" in message
+    assert "reproduce: functrans.testing.jvp_is_slope(<lambda>, np.array([" in message
     assert caught.value.seed == 0
     assert caught.value.name == "jvp_is_slope"
     assert caught.value.subject == "<lambda>"
@@ -237,3 +237,41 @@ def test_wrong_tangents_name_the_argument():
     product.defjvp(lambda xs, ts: (xs[0] * xs[1], ts[0] * xs[1] + 1.1 * xs[0] * ts[1]))
     with pytest.raises(LawViolation, match=r"most by argument 1 \('y'\): jvp gives .*estimated error of"):
         jvp_is_slope(product, X, X)
+
+
+def test_the_line_that_repeats_a_failure_does():
+    """As it is pasted: small arguments stand in it."""
+
+    def wrong(tree, n, z):
+        y = linear.add_p.bind(tree["a"][0], tree["b"])
+        return fnp.floor(y * 7.3) + y * n + fnp.real(z)
+
+    args = {"a": [np.float32([0.5, -1.25])], "b": np.array([2.0, 0.1], "f4")}, 3, np.array(1 + 2j)
+    with pytest.raises(LawViolation) as first:
+        jvp_is_slope(_faulty_sum(wrong), *args)
+    line = str(first.value).rpartition("reproduce: ")[2]
+    assert "'a': [np.array([0.5, -1.25], 'float32')]" in line
+    assert ", 3, np.array((1+2j))" in line
+    with pytest.raises(LawViolation) as second:
+        eval(line.replace("functrans", "ft"), {"ft": ft, "np": np, "wrong": _faulty_sum(wrong)})
+    assert str(second.value) == str(first.value)
+    large = np.linspace(0.1, 1.0, 25)
+    for x in (large, np.array([1.0, np.inf])):
+        with pytest.raises(LawViolation, match=r"\(wrong, \*args, rng=0\)"):
+            jvp_is_slope(_faulty_sum(lambda y: y * 2.0), x)
+
+
+def _faulty_sum(f):
+    """A function named ``wrong`` with a tangent that is three times too large."""
+
+    @ft.custom_jvp
+    def wrong(*args):
+        return f(*args)
+
+    @wrong.defjvp
+    def _(primals, tangents):
+        out, tangent = ft.jvp(f, primals, tangents)
+        return out, 3.0 * tangent
+
+    wrong.__name__ = "wrong"
+    return wrong
