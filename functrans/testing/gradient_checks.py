@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..api.derivatives import vjp
+from ..api.derivatives import jvp, vjp
 from ..api.vmap import vmap
+from ..core.values import Value
 from ..errors import ArgumentValueError
 from ..frontend.arguments import check_function, name_of
 from ..frontend.checked import checked
@@ -34,9 +35,11 @@ def gradcheck(
     check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False,
     check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
     check_forward_ad: bool = False,
     check_backward_ad: bool = True,
     fast_mode: bool = False,
+    masked: bool | None = None,
     rng: int = 0,
 ) -> bool:
     """Whether the gradients of a function equal finite differences, as in ``torch.autograd.gradcheck``.
@@ -61,10 +64,14 @@ def gradcheck(
         Whether to check that derivatives have the dtypes of their primals.
     check_batched_grad : bool
         Whether to check that `vmap` over cotangents equals a loop.
+    check_batched_forward_grad : bool
+        Whether to check that `vmap` over tangents equals a loop.
     check_forward_ad, check_backward_ad : bool
         Which modes to check.
     fast_mode : bool
         Whether to compare the Jacobian only in a random direction, instead of element by element.
+    masked : bool, optional
+        Accepted, without effect: there are no sparse arrays.
     rng : int
         Seed of random numbers.
 
@@ -92,7 +99,7 @@ def gradcheck(
     >>> gradcheck(lambda x, y: fnp.sin(x) * y, (np.array([0.3, 0.7]), np.array(2.0)))
     True
     """
-    del eps
+    del eps, masked
     check_function("gradcheck", func)
     args = inputs if isinstance(inputs, tuple) else (inputs,)
     with proving("the function can be called", "gradcheck", func, args, rng) as s:
@@ -120,6 +127,8 @@ def gradcheck(
             _laws.gradients_keep_types(func, *args, rng=rng)
         if check_batched_grad and check_backward_ad:
             _check_batched(func, args, rng, Margin(rtol, atol))
+        if check_batched_forward_grad:
+            _check_batched_forward(func, args, rng, Margin(rtol, atol))
     except LawViolation:
         if raise_exception:
             raise
@@ -129,7 +138,13 @@ def gradcheck(
 
 @checked
 def gradgradcheck(
-    func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, rng: int = 0, **options: Any
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    gen_non_contig_grad_outputs: bool = False,
+    rng: int = 0,
+    **options: Any,
 ) -> bool:
     """Whether second derivatives equal finite differences of the gradient.
 
@@ -140,6 +155,8 @@ def gradgradcheck(
         As for `gradcheck`.
     grad_outputs : array, sequence of arrays, optional
         One cotangent per float or complex output; random ones by default. The gradient is differentiated in these too.
+    gen_non_contig_grad_outputs : bool
+        Whether the random cotangents are arrays that are not contiguous.
     rng : int
         Seed of random numbers.
     **options
@@ -169,6 +186,8 @@ def gradgradcheck(
     if grad_outputs is not None:
         weights = grad_outputs if isinstance(grad_outputs, tuple | list) else (grad_outputs,)
         cotangents = [np.array(x) for x in weights]
+    elif gen_non_contig_grad_outputs:
+        cotangents = [np.stack([x, x], axis=-1)[..., 0] for x in cotangents]
 
     def gradient(xs: Any, cts: Any) -> Any:
         return vjp(s.smooth, *xs)[1](tuple(cts))
@@ -217,3 +236,20 @@ def _check_batched(func: Callable[..., Any], args: tuple[Any, ...], rng: int, to
             for i, (row, ct) in enumerate(zip(rows, pull(tuple(cts)))):
                 where = f"cotangent {n}, gradient in {s.names[s.active[i]]}"
                 s.report.close(where, row[n], ct, tolerance, names=("vmap gives", "alone it is"))
+
+
+def _check_batched_forward(
+    func: Callable[..., Any], args: tuple[Any, ...], rng: int, tolerance: Margin
+) -> None:
+    with proving("vmap of the tangent = loop", "gradcheck", func, args, rng) as s:
+        primals = tuple(s.primals)
+
+        def push(*tangents: Value) -> Any:
+            return jvp(s.smooth, primals, tangents)[1]
+
+        many = [s.like(primals) for _ in range(_EXAMPLES)]
+        rows = vmap(push)(*[np.stack(column) for column in zip(*many)])
+        for n, tangents in enumerate(many):
+            for k, (row, tangent) in enumerate(zip(rows, push(*tangents))):
+                where = f"tangent {n}, output {k}"
+                s.report.close(where, row[n], tangent, tolerance, names=("vmap gives", "alone it is"))

@@ -367,7 +367,7 @@ def proving(
         yield setting
 
 
-class _Text(str):
+class _LeafSource(str):
     """Source of a leaf, which shows as such in the text of its tree."""
 
     __slots__ = ()
@@ -385,7 +385,7 @@ def _literals(args: tuple[PyTree, ...]) -> str:
     texts = [
         repr(x) if type(x) in (bool, int, float, complex) else _source(a) for x, a in zip(leaves, arrays)
     ]
-    return ", ".join(map(repr, tree_unflatten(treedef, map(_Text, texts))))
+    return ", ".join(map(repr, tree_unflatten(treedef, map(_LeafSource, texts))))
 
 
 def _source(x: np.ndarray) -> str:

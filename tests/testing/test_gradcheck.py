@@ -8,7 +8,13 @@ import functrans.numpy as fnp
 from functrans.testing import LawViolation, gradcheck, gradgradcheck
 
 X = np.array([0.5, 2.0, -1.25])
-EVERYTHING = {"check_forward_ad": True, "check_batched_grad": True, "check_grad_dtypes": True}
+EVERYTHING = {
+    "check_forward_ad": True,
+    "check_batched_grad": True,
+    "check_batched_forward_grad": True,
+    "check_grad_dtypes": True,
+    "masked": False,
+}
 
 
 def scaled_square(factor):
@@ -35,6 +41,7 @@ def scaled_square(factor):
 def test_right_gradients(f, inputs, fast):
     assert gradcheck(f, inputs, fast_mode=fast, **EVERYTHING) is True
     assert gradgradcheck(f, inputs, fast_mode=fast, check_batched_grad=True) is True
+    assert gradgradcheck(f, inputs, fast_mode=True, gen_non_contig_grad_outputs=True) is True
 
 
 @pytest.mark.parametrize("fast", [False, True])
@@ -82,3 +89,31 @@ def test_nothing_to_differentiate():
         gradcheck(lambda n: n * 2, np.array([1, 2]))
     with pytest.raises(ValueError, match="it has no gradient"):
         gradcheck(lambda x: x > 0, X)
+
+
+def test_tangents_that_are_wrong_in_batches_alone():
+    class Doubled(ft.Function):
+        """Twice the number, whose tangents are wrong where there are several."""
+
+        @staticmethod
+        def forward(ctx, x):
+            return 2.0 * x
+
+        @staticmethod
+        def jvp(ctx, t):
+            return Tangent.apply(t)
+
+    class Tangent(ft.Function):
+        @staticmethod
+        def forward(ctx, t):
+            return 2.0 * t
+
+        @staticmethod
+        def vmap(info, in_dims, t):
+            return 3.0 * t, in_dims[0]
+
+    options = {"check_forward_ad": True, "check_backward_ad": False}
+    x = np.array([0.3, 0.7])
+    assert gradcheck(Doubled.apply, x, **options)
+    with pytest.raises(LawViolation, match="vmap of the tangent = loop"):
+        gradcheck(Doubled.apply, x, **options, check_batched_forward_grad=True)
