@@ -46,9 +46,16 @@ def sides(folder: str | None) -> tuple[Side, Side]:
     The folder is ``LIBRARIES_ENVIRONMENTS``, or ``.venv-libraries`` beside the sources. Environments that are not there
     are made: that takes some minutes, the network, and 3 GB.
     """
-    here = Path(folder or os.environ.get("LIBRARIES_ENVIRONMENTS") or ROOT / ".venv-libraries").absolute()
-    ours = Side("functrans", _python(here / "functrans"), ("-m", "functrans.as_jax"))
-    return ours, Side("jax", _python(here / "jax", *JAX), ())
+    return functrans_side(folder), Side("jax", _python(_folder(folder) / "jax", *JAX), ())
+
+
+def functrans_side(folder: str | None = None) -> Side:
+    """The side of functrans alone."""
+    return Side("functrans", _python(_folder(folder) / "functrans"), ("-m", "functrans.as_jax"))
+
+
+def _folder(folder: str | None) -> Path:
+    return Path(folder or os.environ.get("LIBRARIES_ENVIRONMENTS") or ROOT / ".venv-libraries").absolute()
 
 
 def _python(environment: Path, *further: str) -> str:

@@ -1,24 +1,17 @@
 """Five of JAX's libraries, unmodified, on functrans: programs of ``benchmarks/libraries``, with JAX's numbers.
 
-The libraries depend on JAX, so that no extra can install them without it. Into an environment without JAX::
-
-    pip install 'functrans[libraries]'
-    pip install --no-deps optax==0.2.8 chex==0.1.92 equinox==0.13.8 lineax==0.1.1 jaxopt==0.8.5
-
-and for distrax ``dm-haiku distrax tfp-nightly`` and what they import. ``LIBRARIES_PYTHON=path`` names an environment
-other than that of the tests; functrans's folder is on its path.
+The libraries depend on JAX, so that no extra can install them without it. The test makes an environment for them, as
+``python -m benchmarks libraries`` does, or uses that of the variable ``LIBRARIES_ENVIRONMENTS``.
 """
 
-import importlib.util
 import json
 import math
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 #: The number of values of each program, their sum, their norm, the first and the last, by JAX 0.10.2 with 64 bits.
 RECORDED = {
     "optax": (626, 13.644093880633129, 6.698773529508881, -0.1069480789566181, 0.0725256204648166),
@@ -27,28 +20,42 @@ RECORDED = {
     "jaxopt": (2, 1.5239098220264062, 1.3323197921912784, 1.315997082616744, 0.2079127394096623),
     "distrax": (41, 4.134375021287148, 7.629126726387715, 3.089708686920984, 1.1089800034801227),
 }
-PYTHON = os.environ.get("LIBRARIES_PYTHON", sys.executable)
-ROOT = Path(__file__).parents[2]
+
+
+def environments():
+    """The module ``benchmarks.libraries.environments``: the sources need not be on the path of the tests."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        from benchmarks.libraries import environments
+    finally:
+        sys.path.remove(str(ROOT))
+    return environments
+
+
+def faults(name, values):
+    """What differs from JAX's numbers."""
+    values = [x for part in values for x in part]
+    count, total, norm, first, last = RECORDED[name]
+    if len(values) != count:
+        return f"{name}: {len(values)} values instead of {count}"
+    found = (math.fsum(values), math.sqrt(math.fsum(x * x for x in values)), values[0], values[-1])
+    if found != pytest.approx((total, norm, first, last), rel=1e-9, abs=1e-9 * norm):
+        return f"{name}: {found} instead of {RECORDED[name][1:]}"
+    return None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RECORDED)
-def test_a_program_of_a_library_gives_jaxs_numbers(name):
-    if "LIBRARIES_PYTHON" not in os.environ and importlib.util.find_spec(name) is None:
-        pytest.skip(f"{name} is not installed: pip install --no-deps {name}, in an environment without JAX")
-    done = subprocess.run(
-        [PYTHON, "-m", "functrans.as_jax", "-m", "benchmarks.libraries.one", name, "1"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout.splitlines()[-1])
-    assert result["on"] == "functrans"
-    values = result["values"]
-    count, total, norm, first, last = RECORDED[name]
-    assert len(values) == count
-    found = (math.fsum(values), math.sqrt(math.fsum(x * x for x in values)), values[0], values[-1])
-    assert found == pytest.approx((total, norm, first, last), rel=1e-9, abs=1e-9 * norm)
+def test_programs_of_libraries_give_jaxs_numbers():
+    """One test, since all use the environment that it makes."""
+    try:
+        side = environments().functrans_side()
+    except SystemExit as error:
+        pytest.skip(f"{error} (is there a network?)")
+    found = []
+    for name in RECORDED:
+        done = side.run("benchmarks.libraries.one", name, "1", timeout=600)
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout.splitlines()[-1])
+        assert result["on"] == "functrans"
+        found.append(faults(name, result["values"]))
+    assert found == [None] * len(RECORDED)
