@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from inspect import signature
 from itertools import islice
 from time import monotonic
 from typing import Any
@@ -14,9 +15,10 @@ from ..api.vmap import vmap
 from ..arrays.array import unwrap
 from ..core import is_inexact, run_quietly
 from ..core.values import Params, PyTree
-from ..errors import ArgumentValueError, FunctransError
+from ..errors import ArgumentError, ArgumentValueError, FunctransError
 from ..frontend.arguments import name_of
 from ..frontend.pytree import tree_flatten, tree_unflatten
+from ..runtime.module_getattr import nearest_names
 from .checking import LAWS, check
 from .report import LawViolation
 
@@ -31,6 +33,19 @@ _OF_DERIVATIVES = "jvp_is_slope", "vjp_is_slope", "vjp_is_adjoint", "hessian_is_
 _TRIALS, _SECONDS = 60, 15.0
 #: Digits to which numbers are rounded, coarsest first.
 _DIGITS = 0, 1, 2
+
+
+def check_options(what: str, args: tuple[Any, ...], options: Params) -> None:
+    """Raise `ArgumentError` for what are not options of `check` by name."""
+    if args:
+        raise ArgumentError(f"{what} takes options by name, as in order=2; got {', '.join(map(repr, args))}")
+    known = [p.name for p in signature(check).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    for name in options:
+        if name not in known:
+            nearest = nearest_names(name, known) or known
+            raise ArgumentError(
+                f"{what}: there is no option {name!r}; options are those of check: {', '.join(nearest)}"
+            )
 
 
 def check_examples(

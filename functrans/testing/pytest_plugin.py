@@ -77,17 +77,19 @@ def check_derivatives(request: pytest.FixtureRequest) -> Callable[..., None]:
     ``check_derivatives(f, *args, **options)`` takes what `check` takes. The marker ``derivatives`` has options for all
     calls in a test.
     """
+    examples = importlib.import_module("functrans.testing.examples")
     options: dict[str, Any] = {}
     for mark in reversed(list(request.node.iter_markers("derivatives"))):
+        examples.check_options("the marker derivatives", mark.args, mark.kwargs)
         options |= mark.kwargs
     asked = {
         name: request.config.getoption(f"--functrans-{name}")
         for name in ("examples", "seed", "float32", "time")
     }
-    examples = importlib.import_module("functrans.testing.examples")
 
     def check_derivatives(f: Callable[..., Any], *args: Any, **own: Any) -> None:
         __tracebackhide__ = True
+        examples.check_options("check_derivatives", (), own)
         examples.check_examples(f, args, {**options, **own}, **asked)
 
     return check_derivatives

@@ -139,3 +139,27 @@ def test_pytest_without_such_tests_does_not_load_functrans(run):
         assert "functrans" not in sys.modules
     """
     run(test).assert_outcomes(passed=1)
+
+
+def test_options_that_check_does_not_have(run):
+    result = run("""
+    import numpy as np, pytest, functrans.numpy as fnp
+
+    @pytest.mark.derivatives(ordre=2)
+    def test_misspelt(check_derivatives):
+        check_derivatives(fnp.sin, np.array([0.3]))
+
+    @pytest.mark.derivatives(2)
+    def test_by_position(check_derivatives):
+        check_derivatives(fnp.sin, np.array([0.3]))
+
+    def test_call(check_derivatives):
+        check_derivatives(fnp.sin, np.array([0.3]), tolerance=1e-3)
+    """)
+    result.assert_outcomes(errors=2, failed=1)
+    text = result.stdout.str()
+    assert "the marker derivatives: there is no option 'ordre'; options are those of check: order" in text
+    assert "the marker derivatives takes options by name, as in order=2; got 2" in text
+    assert (
+        "check_derivatives: there is no option 'tolerance'; options are those of check: order, modes" in text
+    )
