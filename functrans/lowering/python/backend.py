@@ -37,10 +37,15 @@ class Njit:
     name = "njit"
 
     def takes(self, kernel: ir.Kernel) -> bool:
-        """It supports kernels without BLAS, host calls, tapes, float16 and bfloat16."""
-        if any(is_low(b.dtype) for b in kernel.buffers):
+        """It supports kernels without BLAS, host calls and tapes, and without what Numba computes otherwise than NumPy:
+        float16, bfloat16 and complex numbers, and the operations of `_differs`.
+        """
+        if any(is_low(b.dtype) or b.dtype.kind == "c" for b in kernel.buffers):
             return False
-        return not any(type(s) in (ir.Call, ir.HostCall, ir.Reserve) for s in queries.walk(kernel.body))
+        return not any(
+            type(s) in (ir.Call, ir.HostCall, ir.Reserve) or (type(s) is ir.Let and _differs(s))
+            for s in queries.walk(kernel.body)
+        )
 
     def compile(self, kernel: ir.Kernel, options: Options, text: str = "") -> PythonCode:
         """See `Backend.compile`."""
@@ -57,6 +62,13 @@ class Njit:
             return PythonCode(kernel, numba.njit(signature, error_model="numpy")(names[kernel.name]))
         except Exception as error:  # Numba's errors have no common base class
             raise UnsupportedKernelError(f"Numba cannot compile it: {error}") from error
+
+
+def _differs(s: ir.Let) -> bool:
+    """Operations on complex numbers, powers of integers, `lgamma`, and casts of floats to unsigned integers."""
+    kind = s.value.dtype.kind
+    cast = s.op == "cast" and kind == "u" and s.args[0].dtype.kind == "f"
+    return kind == "c" or cast or s.op == "lgamma" or (s.op == "pow" and kind in "iu")
 
 
 @dataclass(frozen=True, eq=False)
