@@ -43,6 +43,13 @@ _NOISE_FACTOR = 16
 """How many times the measured rounding error a gap must exceed: the samples rarely include the largest error."""
 
 
+_JUMP = 1e-2
+"""Neighbours a few roundings apart whose values differ by more than this fraction are at a jump: the sign of an
+eigenvector, for example, may depend on rounding."""
+_JUMP_ROUNDINGS = 1e6
+"""And by more than so many roundings of the point."""
+
+
 @checked
 def directional_derivative(
     f: ArrayFunction, x: Sequence[ArrayLike], v: Sequence[ArrayLike | None]
@@ -208,8 +215,21 @@ def is_kink(f: ArrayFunction, x: Sequence[ArrayLike], v: Sequence[ArrayLike | No
     >>> is_kink(lambda x: [np.abs(x[0])], [0.1], [1.0])
     False
     """
+    return kink_beside(f, x, v)
+
+
+def kink_beside(
+    f: ArrayFunction,
+    x: Sequence[ArrayLike],
+    v: Sequence[ArrayLike | None],
+    values: Sequence[np.ndarray] | None = None,
+) -> bool:
+    """`is_kink`, with the values at the point where they are known: another evaluation may give others.
+
+    (The sign of an eigenvector, for example, may depend on where an array lies in memory.)
+    """
     point, direction = _check_arguments(x, v)
-    base = _evaluate(f, point)
+    base = _evaluate(f, point) if values is None else list(values)
     floating = [i for i, y in enumerate(base) if _is_inexact(y)]
     if not floating or not any(d is not None and d.any() for d in direction):
         return False
@@ -231,7 +251,12 @@ def is_kink(f: ArrayFunction, x: Sequence[ArrayLike], v: Sequence[ArrayLike | No
             if not suspects:
                 return False
             noise = _noise(f, base, point, direction, 4 * narrow * scale)
-            return any(_has_gap(base[i], _side_of(sides, i), eps, noise[i]) for i in suspects)
+            least = _JUMP_ROUNDINGS * eps * max(1.0, _largest(moving))
+            return any(
+                _has_gap(base[i], _side_of(sides, i), eps, noise[i])
+                or noise[i].max() > max(_JUMP * np.abs(_wide(base[i])).max(), least)
+                for i in suspects
+            )
         # The edge of the domain is within reach: come closer, unless x lies on it.
         scale /= 32
     return True

@@ -33,7 +33,7 @@ from ..primitives.operands import plain
 from ..runtime.config import config
 from ..runtime.context import run_with
 from .complex_step import Numerical, direction_key
-from .finite_difference import is_kink, one_sided_slopes
+from .finite_difference import is_kink, kink_beside, one_sided_slopes
 from .report import LawViolation, Margin, Report
 
 #: In how many elements of an argument a wrong gradient is looked for.
@@ -197,7 +197,9 @@ class Setting:
         """What there is to say if the point has a kink in a direction: the slopes to either side."""
         if self.numerical.steps.smooth and all(np.isfinite(y).all() for y in self.values):
             return None
-        if not is_kink(self.numerical.evaluate, self.primals, v) or self._is_smooth_in_double(v):
+        if not kink_beside(
+            self.numerical.evaluate, self.primals, v, self.values
+        ) or self._is_smooth_in_double(v):
             return None
         text = "the point is non-differentiable (kink), or next to such a point: slopes on either side differ"
         below, above = one_sided_slopes(self.numerical.evaluate, self.primals, v)

@@ -266,3 +266,16 @@ def test_kinks_are_noticed_beneath_rounding_errors(size):
 def test_cancellation_is_not_a_kink(x):
     assert not is_kink(lambda a: [(np.expm1(a[0]) - a[0]) / a[0] ** 2], [x], [1.0])
     assert not is_kink(lambda a: [(1 - np.cos(a[0])) / a[0] ** 2], [x], [1.0])
+
+
+def test_values_whose_sign_depends_on_rounding_jump():
+    """As eigenvectors do; errors of a cancelled sum are no jump."""
+
+    def flips(xs):
+        (x,) = xs
+        return [np.where(x.view(np.int64) % 3 == 0, -x, x)]
+
+    x, v = [np.array([0.7, 1.3])], [np.array([1.0, -0.5])]
+    assert is_kink(flips, x, v)
+    assert not is_kink(lambda xs: [(xs[0] + 1.0) - 1.0 - xs[0]], x, v)
+    assert not is_kink(lambda xs: [1e3 * ((xs[0] + 1e6) - 1e6)], x, v)
