@@ -205,7 +205,8 @@ def _parts(x: Any, name: str) -> Iterable[tuple[str, Any]]:
     if isinstance(x, tuple | list | deque):
         return [(f"{name}[{i}]", v) for i, v in enumerate(x) if type(v) not in _ATOMS]
     if isinstance(x, dict):
-        return [(f"{name}[{k!r}]", v) for k, v in x.items() if type(v) not in _ATOMS]
+        # A copy: the repr of a key may change the dictionary, and so may other threads.
+        return [(f"{name}[{k!r}]", v) for k, v in dict.copy(x).items() if type(v) not in _ATOMS]
     if isinstance(x, ModuleType | type):
         return ()
     if isinstance(x, Sealed):
@@ -223,7 +224,7 @@ def _attributes(x: Any) -> Iterator[tuple[str, Any]]:
     """What an object holds in its ``__dict__`` and its slots."""
     attributes = getattr(x, "__dict__", None)
     if type(attributes) is dict:
-        yield from attributes.items()
+        yield from attributes.copy().items()
     for kind in type(x).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if type(slots) is str else slots:
@@ -239,8 +240,8 @@ def _of_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
             continue
     for i, x in enumerate(f.__defaults__ or ()):
         yield f"default {i} of {f.__name__}", x
-    yield from (f.__kwdefaults__ or {}).items()
-    yield from f.__dict__.items()
+    yield from dict(f.__kwdefaults__ or {}).items()
+    yield from f.__dict__.copy().items()
 
 
 def _live(tracer: Tracer) -> bool:

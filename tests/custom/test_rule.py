@@ -566,3 +566,31 @@ class TestOnce:
         )
         ft.grad(lambda y: y + ft.grad(f)(lax.stop_gradient(y)))(X[0])
         assert seen == [np.float64] or seen == [np.ndarray]
+
+
+def test_a_dictionary_that_changes_while_captured_values_are_looked_for():
+    """The repr of a key may do anything: Numba's types, for example, fill tables."""
+
+    class Key:
+        def __init__(self, table):
+            self.table = table
+
+        def __repr__(self):
+            self.table[object()] = [1.0]
+            return "key"
+
+    table = {}
+    table[Key(table)] = table[Key(table)] = [1.0]
+
+    @ft.custom_jvp
+    def double(x):
+        return 2.0 * x if table else x
+
+    @double.defjvp
+    def _(primals, tangents):
+        return double(*primals), tangents[0] * (2.0 if table else 1.0)
+
+    for f in (double, ft.jit(double)):
+        assert ft.grad(f)(3.0) == 2.0
+        assert ft.jvp(f, (3.0,), (1.0,)) == (6.0, 2.0)
+    assert len(table) > 2

@@ -184,11 +184,12 @@ class _Builder:
         self, x: Mapping[Any, Any], path: Callable[[Any], str], fixed: Callable[[Any], bool] = is_fixed
     ) -> Same:
         """The test of the values of a mapping. The fixed ones are compared all at once first, by identity."""
-        constant = {k: v for k, v in x.items() if fixed(v)}
+        items = list(x.items())  # what follows may run the user's code, which may change it
+        constant = {k: v for k, v in items if fixed(v)}
         unique = {k: v for k, v in constant.items() if _is_unique(type(v))}
         get, get_unique = _getter(constant.keys() - unique.keys()), _getter(unique)
         values, unique_values = get(x), get_unique(x)
-        others = [(k, self.of(v, path(k))) for k, v in x.items() if k not in constant]
+        others = [(k, self.of(v, path(k))) for k, v in items if k not in constant]
 
         def same(y: Any) -> bool:
             try:

@@ -48,7 +48,7 @@ def _contents(x: Any) -> Any:
     if kind is list or kind is tuple:
         return kind, tuple(map(_contents, x))
     if kind is dict:
-        return kind, tuple([(key, _contents(value)) for key, value in x.items()])
+        return kind, tuple([(key, _contents(value)) for key, value in list(x.items())])
     if kind is set:
         return kind, frozenset(x)
     if kind is np.ndarray or kind is Array:
