@@ -15,6 +15,7 @@ from ..core import (
     ShapeError,
     aval_of,
     canonical,
+    has_jax_semantics,
     is_float,
     is_inexact,
     promote,
@@ -390,8 +391,10 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Any:
             "first"
         )
     ops.select_p.abstract(*avals)
-    given = operand(on_true, "select", 1), operand(on_false, "select", 2)
-    return finish(ops.weakly_as(ops.select_p.bind(condition, a, b), *given))
+    value = ops.select_p.bind(condition, a, b)
+    if has_jax_semantics():
+        value = ops.weakly_as(value, operand(on_true, "select", 1), operand(on_false, "select", 2))
+    return finish(value)
 
 
 @checked

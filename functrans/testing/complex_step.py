@@ -140,11 +140,6 @@ class Traces(NamedTuple):
         return Steps(_made_of(program, _ANALYTIC), _made_of(program, _SMOOTH))
 
 
-def steps_of(f: Callable[..., Any], x: Sequence[np.ndarray]) -> Steps:
-    """What a trace of `f` says."""
-    return Traces.of(f, x).steps
-
-
 def _is_real(jaxpr: Jaxpr) -> bool:
     return all(
         all(v.aval.dtype.kind != "c" for v in (*eqn.invars, *eqn.outvars))

@@ -4,9 +4,9 @@ The libraries depend on JAX, so that no extra can install them without it. The t
 ``python -m benchmarks libraries`` does, or uses that of the variable ``LIBRARIES_ENVIRONMENTS``.
 """
 
+import importlib
 import json
 import math
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,16 +22,6 @@ RECORDED = {
 }
 
 
-def environments():
-    """The module ``benchmarks.libraries.environments``: the sources need not be on the path of the tests."""
-    sys.path.insert(0, str(ROOT))
-    try:
-        from benchmarks.libraries import environments
-    finally:
-        sys.path.remove(str(ROOT))
-    return environments
-
-
 def faults(name, values):
     """What differs from JAX's numbers."""
     values = [x for part in values for x in part]
@@ -45,10 +35,11 @@ def faults(name, values):
 
 
 @pytest.mark.slow
-def test_programs_of_libraries_give_jaxs_numbers():
+def test_programs_of_libraries_give_jaxs_numbers(monkeypatch):
     """One test, since all use the environment that it makes."""
+    monkeypatch.syspath_prepend(ROOT)  # the sources need not be on the path of the tests
     try:
-        side = environments().functrans_side()
+        side = importlib.import_module("benchmarks.libraries.environments").functrans_side()
     except SystemExit as error:
         pytest.skip(f"{error} (is there a network?)")
     found = []

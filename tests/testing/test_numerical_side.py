@@ -16,7 +16,7 @@ from functrans.testing import (
     vjp_is_adjoint,
     vjp_is_slope,
 )
-from functrans.testing.complex_step import complex_slopes, steps_of
+from functrans.testing.complex_step import Traces, complex_slopes
 
 X = np.array([0.3, 0.8, 1.7])
 MASK = np.array([True, False, True])
@@ -41,7 +41,7 @@ def rule(f, derivative):
 )  # fmt: skip
 def test_complex_steps_are_exact_up_to_rounding(f, df, dtype, digits):
     x = X.astype(dtype)
-    assert steps_of(f, [x]).apply
+    assert Traces.of(f, [x]).steps.apply
     (slope,), (error,) = complex_slopes(lambda x: [f(x)], [x], [np.ones(3, dtype)], [np.asarray(f(x))])
     np.testing.assert_allclose(slope, df(X), rtol=4 * digits)
     assert (np.abs(slope - df(X)) <= error).all()
@@ -64,14 +64,14 @@ def test_complex_steps_are_exact_up_to_rounding(f, df, dtype, digits):
     ],
 )
 def test_other_functions_have_no_complex_steps(f):
-    assert not steps_of(f, [X]).apply
+    assert not Traces.of(f, [X]).steps.apply
 
 
 def test_matrices_step_too():
     a = np.array([[2.0, 0.3], [0.1, 1.5]])
     v = np.array([[0.2, -1.0], [0.7, 0.4]])
     f = lambda a: fnp.linalg.solve(a, fnp.ones(2)) * fnp.linalg.det(a)
-    assert steps_of(f, [a]).apply
+    assert Traces.of(f, [a]).steps.apply
     (slope,), _ = complex_slopes(lambda a: [f(a)], [a], [v], [np.asarray(f(a))])
     inverse, det = np.linalg.inv(a), np.linalg.det(a)
     expected = (-inverse @ v @ inverse + np.trace(inverse @ v) * inverse) @ np.ones(2) * det
@@ -79,8 +79,8 @@ def test_matrices_step_too():
 
 
 def test_branch_points_have_kinks_although_they_are_analytic():
-    assert steps_of(lambda x: fnp.exp(x) / x, [X]).smooth
-    assert not steps_of(lambda x: fnp.sqrt(x * x), [X]).smooth
+    assert Traces.of(lambda x: fnp.exp(x) / x, [X]).steps.smooth
+    assert not Traces.of(lambda x: fnp.sqrt(x * x), [X]).steps.smooth
     with pytest.raises(LawViolation, match="kink"):
         is_smooth(lambda x: fnp.sqrt(x * x), np.array(1e-8))
     with pytest.raises(LawViolation, match="kink"):

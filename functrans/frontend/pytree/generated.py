@@ -15,7 +15,7 @@ from .held import Held
 from .nodes import DICT, LIST, NONE, TUPLE, is_namedtuple_kind
 
 #: Values of these classes are equal where ``==`` says so and their classes are the same.
-_PLAIN = (str, int, bool, type(None))
+_PLAIN = (str, int, bool)
 
 
 def leaf_reader(treedef: PyTreeDef) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] | None:

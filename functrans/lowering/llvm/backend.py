@@ -22,7 +22,7 @@ from ..blas import MissingRoutineError
 from ..loops import ir
 from ..loops.show import show
 from ..processor import processor
-from .c.native_call import layout_is_known, native_call, number_call
+from .c.native_call import layout_is_known, native_call
 from .emit import emit_llvm
 from .objects import Effort, LoadedCode, ObjectCode, compile_assembly, compile_object
 from .store import Origin, obtain
@@ -101,17 +101,16 @@ class NativeCode:
         """The kernel as a function that Numba jitted, of two integers: see `address`. Jitted code may call it."""
         return _jitted(self.address, self._loaded)
 
-    def bind(self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool) -> Run:
-        """See `Code.bind`."""
-        numbers = struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats)
-        return native_call(self.address, numbers, nogil, self._loaded)
-
-    def bind_numbers(
-        self, ints: tuple[int, ...], floats: tuple[float, ...], nogil: bool, leaves: Sequence[np.dtype | None]
+    def bind(
+        self,
+        ints: tuple[int, ...],
+        floats: tuple[float, ...],
+        nogil: bool,
+        leaves: Sequence[np.dtype | None] = (),
     ) -> Run:
-        """As `bind`, of a tuple in which some arrays are Python's numbers: see `number_call`."""
+        """See `Code.bind`. Some arrays may be Python's numbers: those with a dtype in `leaves` (see `native_call`)."""
         numbers = struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats)
-        return number_call(self.address, numbers, nogil, leaves, self._loaded)
+        return native_call(self.address, numbers, nogil, self._loaded, leaves)
 
 
 def _jitted(address: int, keep: LoadedCode) -> Any:

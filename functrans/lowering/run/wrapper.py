@@ -344,7 +344,7 @@ class _Writer:
         known = {p: self.plain_numbers.get(v) for p, (v, _) in unit.interface.items()}
         leaves = [known.get(p) for p in unit.kernel.storages]
         assert isinstance(unit.code.code, NativeCode)
-        return unit.code.code.bind_numbers(unit.ints, unit.floats, unit.large, leaves)
+        return unit.code.code.bind(unit.ints, unit.floats, unit.large, leaves)
 
     def _counters(self, unit: KernelUnit, counters: Counters) -> tuple[str, str]:
         """The name of a kernel's counters, and the line that frees them; a kernel with the GIL needs only one."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...core import DtypeError, is_float, is_low, quietly
+from ...core import DtypeError, has_jax_semantics, is_float, is_low, quietly
 from ...core.jax_dtypes import default_float
 from ...core.trace import key_of
 from ...core.values import ArrayLike, PyTree, Value
@@ -161,7 +161,9 @@ def _published(record: DistributionRecord, function: str) -> Callable[..., Any]:
         rest = [values.get(n + i) for i in range(len(record.parameters))]
         value = record.evaluate(function, x, shapes, *rest)
         value = np.asarray(value) if type(value) is float else value
-        return finish(ops.weakly_as(value, *[operand(arguments[i], name, i) for i in used]))
+        if has_jax_semantics():
+            value = ops.weakly_as(value, *[operand(arguments[i], name, i) for i in used])
+        return finish(value)
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = [inspect.Parameter(p, kind) for p in ((first,) if first else ()) + record.shapes]

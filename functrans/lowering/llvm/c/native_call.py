@@ -74,9 +74,9 @@ class _MethodDef(ctypes.Structure):
 
 
 def native_call(
-    address: int, numbers: bytes, nogil: bool, keep: Any
-) -> Callable[[tuple[np.ndarray, ...]], int]:
-    """A kernel as a built-in function of the tuple of its arrays.
+    address: int, numbers: bytes, nogil: bool, keep: Any, leaves: Sequence[np.dtype | None] = ()
+) -> Callable[[tuple[Any, ...]], int]:
+    """A kernel as a built-in function of the tuple of its arrays, of which some may be Python's numbers instead.
 
     Parameters
     ----------
@@ -88,34 +88,21 @@ def native_call(
         Whether to release the GIL while the kernel runs.
     keep : object
         The owner of the machine code, which the function keeps alive.
-    """
-    words = np.frombuffer(address.to_bytes(8, "little") + numbers, np.int64)
-    # The last argument, the module of the function, may be any object.
-    return _new_function()(ctypes.byref(_method("run_without_gil" if nogil else "run")), words, keep)
-
-
-def number_call(
-    address: int, numbers: bytes, nogil: bool, leaves: Sequence[np.dtype | None], keep: Any
-) -> Callable[[tuple[Any, ...]], int]:
-    """A kernel as a built-in function of a tuple in which some arrays without axes are Python's numbers.
-
-    Parameters
-    ----------
-    address, numbers, nogil, keep
-        As those of `native_call`.
     leaves : sequence of dtype or None
-        None for an array; for a number, the dtype of its class in `NUMBERS`. At most `MOST_LEAVES`, of which at most
-        `MOST_NUMBERS` are numbers.
+        Where some are numbers: None for an array; for a number, the dtype of its class in `NUMBERS`. At most
+        `MOST_LEAVES`, of which at most `MOST_NUMBERS` are numbers.
 
     Returns
     -------
     callable
-        Its result is 1 if an int is out of range.
+        Its result is the status; 1 if a number is an int out of range.
     """
     kinds = [0 if dtype is None else _KINDS[dtype] for dtype in leaves]
-    words = np.array([address, nogil, len(kinds), *kinds], np.int64)
-    words = np.concatenate([words, np.frombuffer(numbers, np.int64)])
-    return _new_function()(ctypes.byref(_method("run_numbers")), words, keep)
+    head = [address, nogil, len(kinds), *kinds] if kinds else [address]
+    words = np.concatenate([np.array(head, np.int64), np.frombuffer(numbers, np.int64)])
+    name = "run_numbers" if kinds else "run_without_gil" if nogil else "run"
+    # The last argument, the module of the function, may be any object.
+    return _new_function()(ctypes.byref(_method(name)), words, keep)
 
 
 def matcher(leaves: Sequence[Value]) -> Callable[[tuple[Any, ...]], bool] | None:
