@@ -73,7 +73,7 @@ def derivative_is_right(
     """
     title = "the derivative is that of the function"
     with proving(title, "derivative_is_right", f, args, rng, wrt) as s:
-        outs = s.evaluate(s.primals)
+        outs = s.values
         expected, errors, source = _expected(s)
         given = [np.asarray(unwrap(x)) for x in tree_leaves(derivative(*args))]
         tolerance = s.tolerance(rtol, atol, 1e-7)
@@ -88,9 +88,16 @@ def derivative_is_right(
         output = f" of output {k}" if len(outs) > 1 else ""
         where = f"the derivative{output} in {s.names[s.active[j]]}, against {source}"
         value, error = _as_one(f, s, outs[k], j, expected[k][j], None if errors is None else errors[k][j])
+        if got.shape != np.shape(value):
+            s.report.fail(
+                where,
+                f"it has shape {got.shape}, expected {np.shape(value)}: the shape of the output, then that of the "
+                "argument. Of a function that acts on each element give that matrix (np.diag of its slopes for a "
+                "vector), or check its sum",
+            )
         hint = ""
         if s.primals[j].dtype.kind == "c":
-            near = np.shape(got) == np.shape(value) and np.allclose(np.conj(got), value, rtol=1e-5)
+            near = np.allclose(np.conj(got), value, rtol=1e-5)
             hint = CONJUGATED if near else CONVENTION
         with s.kinks_told(where, direction):
             s.report.close(

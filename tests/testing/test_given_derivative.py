@@ -76,3 +76,12 @@ def test_what_cannot_be_compared():
         check(lambda a, b: a * b, 1.0, 2.0, derivative=lambda a, b: b)
     with pytest.raises(ArgumentError, match=r"not holomorphic in argument 0 \('z'\)"):
         check(lambda z: z.conjugate() * z, 1 + 2j, derivative=lambda z: z)
+
+
+def test_slopes_of_each_element_are_not_a_jacobian():
+    x = np.array([0.3, 0.8])
+    with pytest.raises(LawViolation, match=r"it has shape \(2,\), expected \(2, 2\).*np\.diag") as caught:
+        check(np.sin, x, derivative=np.cos)
+    assert "or check its sum" in str(caught.value)
+    check(np.sin, x, derivative=lambda x: np.diag(np.cos(x)))
+    check(lambda x: np.sin(x).sum(), x, derivative=np.cos)
