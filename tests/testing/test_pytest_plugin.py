@@ -127,7 +127,7 @@ def test_a_first_call_misses_no_deadline(run):
 
 @pytest.mark.slow
 def test_the_example(run):
-    example = Path(functrans.testing.__file__).parents[2] / "examples" / "test_my_rule.py"
+    example = Path(__file__).parents[2] / "examples" / "test_my_rule.py"
     run(example.read_text()).assert_outcomes(passed=8)
 
 
