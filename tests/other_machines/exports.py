@@ -1,9 +1,8 @@
-"""What the libraries of systems export to kernels: written down from their documents, since none of them is here.
+"""What the libraries of systems export to kernels.
 
-C's functions: ISO C, 7.12 and 7.22 to 7.24, which libSystem and ucrtbase have whole. libSystem: Apple's open sources
-(Libm, Libc, compiler-rt). ucrtbase, kernel32, ntdll: Microsoft's lists of exports. glibc: its lists of symbols
-(``libc.abilist``, ``libm.abilist``, ``libmvec.abilist`` of 2.40 for aarch64). Python's functions: those of this
-Python. BLAS and LAPACK: SciPy's wheels export the same names on all systems.
+`test_exports.py` looks for the names of macOS and Windows in lists that were made from these systems. Those of Linux
+are in libc, libm and libmvec of glibc 2.41 for aarch64, as ``readelf --dyn-syms`` shows them. Python's functions: those
+of this Python. BLAS and LAPACK: SciPy's wheels export the same names on all systems.
 """
 
 import ctypes
@@ -21,6 +20,8 @@ _REAL = _names("""
 _COMPLEX = _names(
     "cacos cacosh casin casinh catan catanh ccos ccosh cexp clog cpow csin csinh csqrt ctan ctanh"
 )
+#: Windows has these, in float32, in C's headers only.
+_NOT_ON_WINDOWS = ("frexpf", "hypotf", "ldexpf")
 _C = [*_REAL, *[f"{name}f" for name in _REAL], *_COMPLEX]
 _C += _names("abort calloc free malloc memcmp memcpy memmove memset realloc")
 _POSIX = _names("""
@@ -40,7 +41,7 @@ _BY_SYSTEM = {
         "__sincosf_stret",
         "memset_pattern16",
     ],
-    "windows-msvc": ["GetTickCount64", "__chkstk", "_fltused"],
+    "windows-msvc": ["GetTickCount64", "__chkstk", "_fltused", "_hypotf"],
     "linux-gnu": [*_POSIX, "bcmp", "exp10", "exp10f", "sincos", "sincosf"],
 }
 _MVEC = _names("""
@@ -57,6 +58,8 @@ def has_libmvec(triple):
 def of(triple):
     """The names that a system exports, but for those of Python and BLAS."""
     names = {*_C, *next(more for system, more in _BY_SYSTEM.items() if triple.endswith(system))}
+    if triple.endswith("windows-msvc"):
+        names -= {*_NOT_ON_WINDOWS}
     if has_libmvec(triple):
         for letters, functions in (("v", _MVEC), ("vv", _MVEC_OF_TWO)):
             names |= {
@@ -69,6 +72,7 @@ def lacks(triple, names):
     """Those of some symbols that nothing exports there."""
     from functrans.lowering import blas
     from functrans.lowering.llvm.c.pool import ROLE, RUN
+    from functrans.lowering.llvm.symbols import WINDOWS
 
     exported = of(triple)
 
@@ -81,6 +85,6 @@ def lacks(triple, names):
             return name.removeprefix(blas.C_PREFIX) in exported
         if name.startswith(blas.PREFIX):
             return bool(blas.address(name.removeprefix(blas.PREFIX).removesuffix(blas.NOT_OWN)))
-        return name in exported
+        return (WINDOWS.get(name, name) if triple.endswith("windows-msvc") else name) in exported
 
     return sorted(name for name in names if not is_there(name))

@@ -68,11 +68,13 @@ def _in_process(name: str) -> int | None:
     if name.startswith("_ZGV"):
         has_libmvec()  # loads it
     if sys.platform == "win32":
-        return ctypes.addressof(_USES_FLOATS) if name == "_fltused" else c_address(name)
+        return ctypes.addressof(_USES_FLOATS) if name == "_fltused" else c_address(WINDOWS.get(name, name))
     # Until the first kernel is loaded, LLVM does not search the process itself.
     return llvm.address_of_symbol(name) or c_address(name)
 
 
+#: What Windows' C library calls otherwise than C.
+WINDOWS = {"hypotf": "_hypotf"}
 #: Code for Windows that computes with floating-point numbers refers to a variable of this name, and reads it never.
 _USES_FLOATS = ctypes.c_int(0x9875)
 
