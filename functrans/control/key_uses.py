@@ -33,7 +33,7 @@ def forget() -> None:
 
 
 def _use(words: Any, *, name: str) -> Value:
-    for word in np.asarray(words).reshape(-1).tolist():
+    for word in np.ravel(words).tolist():
         left, place = _ledger.get(word, (1, None))
         if left < 1:
             first = "" if place is None else f"\n  first used at {place.describe()}"
@@ -46,7 +46,7 @@ def _use(words: Any, *, name: str) -> Value:
 
 
 def _make(words: Any) -> Value:
-    for word in np.asarray(words).reshape(-1).tolist():
+    for word in np.ravel(words).tolist():
         if word in _ledger:
             left, place = _ledger[word]
             _ledger[word] = left + 1, place

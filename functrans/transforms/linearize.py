@@ -26,7 +26,7 @@ from ..core.values import ArrayLike, Params, Rule, Tangent, Value
 from ..passes.toolkit import backward_slice
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
 from ..primitives.elementwise.identities import name_p
-from ..primitives.structure.linear import add_p, broadcast_to, shape_of
+from ..primitives.structure.linear import add_p, shape_of
 from .attached import Insertion
 from .jvp import JVPTrace, JVPTracer
 from .tape_sources import LocatedTape, locates
@@ -306,11 +306,7 @@ class LinearizeTrace(JVPTrace):
             if not terms:
                 return ans
             shape = shape_of(ans)
-            products = []
-            for v, factor in terms:
-                d = factor(ans, *primals, **params)
-                spread = v.aval.shape != shape and shape_of(d) != shape
-                products.append((v, broadcast_to(d, shape) if spread else d))
+            products = [(v, factor(ans, *primals, **params)) for v, factor in terms]
         finally:
             current_trace.set(outer)
         tape = self.tangents.tape

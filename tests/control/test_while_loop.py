@@ -9,7 +9,7 @@ from functrans import lax
 from functrans.core import Literal
 from functrans.core.ir import subjaxprs
 from functrans.core.tape import TapeAval
-from functrans.errors import FunctransError
+from functrans.errors import FunctransError, NoRuleError
 from functrans.transforms.linearize import linearize
 
 
@@ -244,3 +244,29 @@ def test_reverse_mode_of_a_body_whose_rule_has_no_forward_mode():
         ft.jvp(f, (1.5,), (1.0,))
     np.testing.assert_array_equal(ft.grad(f)(1.5), 125.0)
     np.testing.assert_array_equal(ft.jit(ft.grad(f))(1.5), 125.0)
+
+
+def in_company(x):
+    """A loop whose lanes need each other at each step."""
+    step = lambda s: (s[0] + 1, s[1] + 0.1 * lax.psum(fnp.sin(s[1]), "i") * x)
+    return lax.while_loop(lambda s: s[0] < x, step, (0, x))
+
+
+def test_lanes_that_need_each_other():
+    x = np.array([1.2, 3.4, 2.5, 0.0])
+    steps, y = np.zeros(4), x.copy()
+    while (steps < x).any():
+        y, steps = np.where(steps < x, y + 0.1 * np.sin(y).sum() * x, y), steps + (steps < x)
+    for wrap in (lambda f: f, ft.jit):
+        results = wrap(ft.vmap(in_company, axis_name="i"))(x)
+        np.testing.assert_array_equal(results[0], steps)
+        np.testing.assert_allclose(results[1], y, rtol=1e-14)
+
+    total = lambda x: fnp.sum(ft.vmap(in_company, axis_name="i")(x)[1])
+    direction = np.array([0.3, -1.0, 0.7, 0.0])
+    slope = (total(x + 1e-6 * direction) - total(x - 1e-6 * direction)) / 2e-6
+    for wrap in (lambda f: f, ft.jit):
+        np.testing.assert_allclose(wrap(lambda x: ft.jvp(total, (x,), (direction,))[1])(x), slope, rtol=1e-8)
+        np.testing.assert_allclose(wrap(ft.grad(total))(x) @ direction, slope, rtol=1e-8)
+        with pytest.raises(NoRuleError, match="with a collective in its body"):
+            wrap(ft.vmap(ft.grad(lambda x: in_company(x)[1]), axis_name="i"))(x)

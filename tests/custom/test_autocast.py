@@ -208,6 +208,13 @@ def test_a_pullback_under_another_autocast_is_reported():
     pullback(out)
 
 
+def test_the_report_shows_the_rules_of_both():
+    with ft.autocast(rules={"tanh": "wide"}):
+        out, pullback = ft.vjp(ft.jit(Square.apply), W)
+    with config.patch(check_backward_autocast="error"), pytest.raises(AutocastError, match=r"rules=.*'tanh'"):
+        pullback(out)
+
+
 def made(cast_inputs):
     class Decorated(ft.Function):
         @staticmethod

@@ -303,6 +303,15 @@ def test_the_curve_of_the_argument():
     close(plain, [f1, f2 / 2], 1e-14)
 
 
+def test_a_curve_that_begins_with_no_slope():
+    """Of ``x = 1 + t**2 + t**4 / 24``, at ``t = 0``: the coefficients of the powers of a polynomial."""
+    curve = (0.0, 2.0, 0.0, 1.0)
+    fourth = 24 * (3 / 24 + 3)
+    close(jet(lambda x: x**3, (1.0,), (curve,))[1], [0.0, 6.0, 0.0, fourth], 1e-14)
+    # f'' = e^x x''; f = e^x (3 x**2 + x)
+    close(jet(fnp.exp, (1.0,), (curve,))[1], np.e * np.array([0.0, 2.0, 0.0, 13.0]), 1e-14)
+
+
 def test_a_variable_of_an_outer_jet_is_a_constant_of_the_inner_one():
     """``d2/dx2 of x y'' at y = x``, where the inner derivative does not see that `x` varies."""
 

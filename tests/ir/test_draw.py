@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from generator import drawing
 from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import ir, lax
 from functrans.errors import ArgumentValueError, FunctransError, JaxprError
+from functrans.passes.pictures import groups
 from functrans.passes.pictures.graph import Graph, Node, Row
 from functrans.passes.pictures.layout import place
 from functrans.passes.pictures.picture import Drawn, graph_with_legend
@@ -221,6 +223,51 @@ def test_strange_names_are_text():
     root = ET.fromstring(ir.to_svg(jaxpr))
     assert root.get("aria-label") == 'a "quoted" <name> & \ufffd'
     assert "digraph" in ir.to_dot(jaxpr)
+
+
+def test_a_long_name_has_a_margin_on_both_sides():
+    def width(name):
+        jaxpr = ir.trace(named(lambda x: x, name), 1.0)
+        return float(ET.fromstring(ir.to_svg(jaxpr)).get("width"))
+
+    def named(f, name):
+        f.__name__ = name
+        return f
+
+    long = 200 * "x"
+    letters = 200 * 14 * 0.602  # a letter of a font of fixed width is 0.602 of its size wide
+    assert width(long) == pytest.approx(letters + 32, abs=1)
+    assert width("f") < width(long)
+
+
+def naive_merged(sizes, labels, most):
+    """As `_merged`, by looking at all neighbours each time: lists of the first and last number of each run."""
+    average = 1 + sum(sizes) // most
+    parts = [(i, i) for i in range(len(sizes))]
+
+    def price(left, right):
+        size = sum(sizes[left[0] : right[1] + 1])
+        return size + (0 if labels[left[1]] == labels[right[0]] else 2 * average), left[0]
+
+    while len(parts) > most:
+        k = min(range(len(parts) - 1), key=lambda k: price(parts[k], parts[k + 1]))
+        parts[k : k + 2] = [(parts[k][0], parts[k + 1][1])]
+    return parts
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.sampled_from("abc")), min_size=1, max_size=30),
+    st.integers(1, 12),
+)
+def test_runs_merge_from_the_smallest_on(parts, most):
+    sizes, labels = zip(*parts)
+    start = np.cumsum([0, *sizes])
+    numbered = [[(int(n), label) for n in range(a, a + s)] for a, s, label in zip(start, sizes, labels)]
+    merged = groups._merged(numbered, most, lambda e: e[1])
+    expected = naive_merged(sizes, labels, most) if len(sizes) > most else [(i, i) for i in range(len(sizes))]
+    assert [(part[0][0], part[-1][0]) for part in merged] == [
+        (start[a], start[b + 1] - 1) for a, b in expected
+    ]
 
 
 def test_graphs_of_any_shape():

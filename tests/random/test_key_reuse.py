@@ -59,6 +59,14 @@ def test_second_uses_raise(name):
     REUSES[name]()
 
 
+def test_a_key_that_was_made_before_has_one_use_too():
+    key = random.key(3)
+    with ft.debug_key_reuse():
+        random.normal(key)
+        with pytest.raises(KeyReuseError, match="used before"):
+            random.normal(key)
+
+
 def _chain(key, n):
     total = 0.0
     for i in range(n):

@@ -338,6 +338,16 @@ def test_an_empty_residual_takes_no_memory():
     assert linear.holds_residuals
 
 
+def test_a_linear_operation_with_an_integer_result_has_no_tangent():
+    def whole_parts(x):
+        return x.astype(int) * x
+
+    x = np.array([1.5, 2.25])
+    for f in (whole_parts, ft.jit(whole_parts)):
+        np.testing.assert_array_equal(ft.vjp(f, x)[1](np.ones(2))[0], [1.0, 2.0])
+        np.testing.assert_array_equal(ft.linearize(f, x)[1](np.ones(2)), [1.0, 2.0])
+
+
 def test_entries_that_no_output_needs_are_dropped_with_retain():
     def f(x):
         unused = fnp.exp(fnp.sin(x))

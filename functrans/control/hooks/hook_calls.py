@@ -344,7 +344,8 @@ class HookCall(UserCode):
             return self._once(functions, values)
         (size, dims), *inner = lanes
         outs, out_dims = batch(lambda *xs: self._mapped(functions, xs, inner), size, values, dims)
-        return [_moved_to(size, x, d, to) for x, d, to in zip(outs, out_dims, dims)]
+        # A hook has a cotangent of each lane, so `to` is never None.
+        return [move_axis(batched_first(size, x, d), 0, to) for x, d, to in zip(outs, out_dims, dims)]
 
     def _once(self, functions: Any, values: Sequence[Value]) -> list[Value]:
         hook, given = self.hook, iter(values)
@@ -386,10 +387,6 @@ class HookCall(UserCode):
         if not size:
             return [x.copy() for x in values[: 0 if self.hook.observes else sum(self.passing)]]
         return [np.stack(column, axis=d) for column, d in zip(zip(*rows), dims)]
-
-
-def _moved_to(size: int, x: Value, dim: int | None, axis: int | None) -> Value:
-    return x if axis is None else move_axis(batched_first(size, x, dim), 0, axis)
 
 
 def _run_jvp(

@@ -377,3 +377,19 @@ def test_what_a_hook_may_return(form, mode):
             np.testing.assert_array_equal(
                 found, plain if name == "None" else np.full(np.shape(x), returned())
             )
+
+
+def test_a_hook_on_values_of_two_functions_is_refused():
+    def f(x):
+        y = x * 2
+
+        def inner(z):
+            w = z * 3
+            ft.register_multi_grad_hook([y, w], lambda cts: None)
+            return w * y
+
+        return fnp.sum(ft.jit(inner)(x))
+
+    for gradient in (ft.grad(f), ft.grad(ft.jit(f)), ft.jit(ft.grad(f))):
+        with pytest.raises(HookError, match="some of the values are computed in inner, others outside"):
+            gradient(np.ones(2))

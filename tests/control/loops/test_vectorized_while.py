@@ -92,3 +92,41 @@ def test_tangents_go_in_step():
     value, tangent = ft.jit(lambda x: ft.jvp(lambda x: power(x, n), (x,), (np.ones(200),)))(x)
     np.testing.assert_allclose(value, x**n, rtol=1e-13)
     np.testing.assert_allclose(tangent, n * x ** np.maximum(n - 1, 0), rtol=1e-13)
+
+
+def with_an_array_inside(x):
+    return lax.while_loop(lambda s: s < 50.0, lambda s: s * 1.5 + fnp.sum(fnp.arange(3.0) * s), x)
+
+
+def with_arrays_in_the_condition(x):
+    return lax.while_loop(lambda s: fnp.all(fnp.stack([s, s + 1]) < 50.0), lambda s: s * 2.0, x)
+
+
+def with_a_sort(x):
+    return 2 * lax.while_loop(lambda s: s < 50.0, lambda s: s + fnp.sort(fnp.stack([s, 1.0]))[1], x)
+
+
+def with_a_loop_inside(x):
+    return lax.while_loop(lambda s: s < 50.0, lambda s: lax.fori_loop(0, 3, lambda i, v: v * 1.2, s), x)
+
+
+def beside_its_argument(x):
+    """An output is no result of the loop."""
+    return lax.while_loop(lambda s: s < 50.0, lambda s: s * 2.0, x), x
+
+
+LANES = [
+    with_an_array_inside,
+    with_arrays_in_the_condition,
+    with_a_sort,
+    with_a_loop_inside,
+    beside_its_argument,
+]
+
+
+@pytest.mark.parametrize("f", LANES)
+def test_lanes_with_more_than_arithmetic_on_numbers(f):
+    x = np.linspace(1.0, 9.0, 100)
+    expected = np.transpose([f(v) for v in x])
+    np.testing.assert_allclose(ft.jit(ft.vmap(f))(x), expected, rtol=1e-14)
+    np.testing.assert_allclose(ft.jit(lambda x: lax.map(f, x))(x), expected, rtol=1e-14)

@@ -286,6 +286,19 @@ def test_few_elements_of_a_large_array_are_stored_instead_of_it():
     assert pull.residual_bytes < 100
 
 
+def test_a_loop_of_unknown_length_counts_as_long():
+    """Its iterations may write all of an array, so that is what the backward pass keeps, and no tape."""
+
+    def f(x):
+        step = lambda s: (s[0] + 1, s[1].at[s[0]].set(fnp.tanh(s[1][s[0] - 1])))
+        return lax.while_loop(lambda s: (s[0] < 1000) & (s[1][s[0] - 1] < 1e9), step, (1, x))[1]
+
+    x = np.linspace(0.0, 1.0, 1000)
+    text = ft.jit(ft.grad(lambda x: fnp.sum(f(x)))).lower(x).as_text("python")
+    assert "records(" not in re.sub("(?m)^#.*$", "", text)  # without the user's lines
+    assert ft.vjp(ft.jit(lambda x: fnp.sum(f(x))), x)[1].residual_bytes < 2 * x.nbytes
+
+
 # --- random programs ----------------------------------------------------------------------------------------
 
 #: An index: the factors of the counters of three loops, and a number.

@@ -158,6 +158,21 @@ def test_a_missing_routine_makes_a_python_kernel(monkeypatch):
     np.testing.assert_allclose(out, [2, 3, -1])
 
 
+def test_python_runs_what_the_njit_route_leaves_out():
+    """Numba's complex division differs from NumPy's, so it does not compile the kernel; nobody is warned."""
+    b = StatementBuilder("quotients")
+    x, y = b.buffer("x", np.dtype("c16"), (2,), "in"), b.buffer("y", np.dtype("c16"), (2,), "out")
+    with b.loop(2) as i:
+        b.store(y, (i,), b.load(x, (i,)) / b.load(x, (i,)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel = compile_kernel(b.finish(), Options(backend="njit"))
+    assert kernel.route == "python"
+    out = np.zeros(2, complex)
+    assert kernel.run((np.array([1 + 2j, 3 - 1j]), out)) == 0
+    np.testing.assert_allclose(out, 1.0)
+
+
 def test_the_njit_route_wraps_and_rounds_narrow_numbers():
     b = StatementBuilder("narrow")
     x, y = b.buffer("x", np.dtype("i1"), (3,), "in"), b.buffer("y", np.dtype("i1"), (3,), "out")

@@ -70,7 +70,7 @@ def row_call(s: ir.Statement) -> RowCall | None:
     if any(a.offset != ir.Extent(0) for a in s.args if type(a) is ir.Address):
         return None
     found = _gemv(s) if s.routine == "gemv" else _gemm(s)
-    if found is None or (found.folds and _number(s.args[found.scale]) != 0.0):
+    if found is None or (found.folds and s.args[found.scale].value != 0.0):
         return None
     return found
 
@@ -100,10 +100,6 @@ def _gemm(s: ir.Call) -> RowCall | None:
     if longest == n:
         return RowCall(s, 3, {8: 1 if b_turned else ldb, 11: ldc}, 11, 10)
     return RowCall(s, 4, {6: 1 if a_turned else lda, 8: ldb if b_turned else 1}, 11, 10)
-
-
-def _number(a: Any) -> Any:
-    return a.value if type(a) is ir.Const else None
 
 
 @dataclass(frozen=True)
@@ -182,7 +178,7 @@ class _Gemv(NamedTuple):
             return None
         if {vector, result} != {columns, product.rows} or (args[7].value, args[10].value) != (1, 1):
             return None
-        if _number(args[3]) != 1.0 or _number(args[8]) != 0.0:
+        if args[3].value != 1.0 or args[8].value != 0.0:
             return None
         return cls(product, rows, columns)
 
