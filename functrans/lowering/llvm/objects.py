@@ -30,6 +30,10 @@ Effort = Literal["all", "little", "code"]
 #: modules, a small one takes three times as long. But each builder leaks two kilobytes.
 _RUNS = 16
 
+#: On x86-64, LLVM does not make vectors from elements at computed places by one instruction. AMD's processors, and
+#: Intel's with the mitigation of Downfall, take several times as long for it as for a load each; elsewhere the loads
+#: limit both. LLVM takes it for cheap, and prefers it to sums of short rows one after the other.
+_NO_GATHERS = "+prefer-no-gather"
 
 #: What code for Windows refers to although no text declares it: that it uses floats, and what makes room on the stack.
 _FROM_COMPILER = ("_fltused", "__chkstk") if sys.platform == "win32" else ()
@@ -123,9 +127,10 @@ class _Compiler:
         _start_llvm()
         self.effort = effort
         self.triple = llvm.get_process_triple()
+        x86 = self.triple.startswith(("x86_64", "amd64"))
         self.machine = llvm.Target.from_triple(self.triple).create_target_machine(
             processor.name,
-            processor.flags,
+            ",".join(filter(None, (processor.flags, _NO_GATHERS if x86 else ""))),
             opt=0 if effort == "little" else 3,
             reloc="pic",
             codemodel="default",

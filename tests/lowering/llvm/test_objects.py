@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
 from functrans.lowering.llvm import objects
-from functrans.lowering.processor import processor
+from functrans.lowering.processor import LEVELS, processor
 from functrans.lowering.run.compile import best_backend
 from functrans.runtime.libraries import llvm
 
@@ -51,6 +53,30 @@ def test_llvm_optimises_little_if_asked(monkeypatch, without, level, runs):
         y = ft.jit(lambda x: np.exp(1.8125 * x) - level)(x)
     assert (levels[0], len(passes)) == (level, runs)
     np.testing.assert_allclose(y, np.exp(1.8125 * x) - level, rtol=1e-14)
+
+
+@pytest.mark.skipif("x86-64-v4" not in LEVELS, reason="x86-64 alone has such instructions")
+@pytest.mark.parametrize(
+    ("f", "by_numpy"),
+    [
+        (lambda x: fnp.sum(x, axis=1), lambda x: np.sum(x, axis=1)),
+        (lambda x: fnp.max(x, axis=1), lambda x: np.max(x, axis=1)),
+        (lambda x: fnp.cumsum(x, axis=1), lambda x: np.cumsum(x, axis=1)),
+        (
+            lambda x: lax.fori_loop(0, 100, lambda _, y: x[:10] @ y, x[10]),
+            lambda x: np.linalg.matrix_power(x[:10], 100) @ x[10],
+        ),
+    ],
+    ids=["sum", "max", "cumsum", "product"],
+)
+def test_short_rows_are_read_without_gathers(f, by_numpy):
+    """LLVM would compute eight rows at a time, with vectors of elements that are a row apart."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.linalg.qr(rng.normal(size=(10, 10)))[0], rng.normal(size=(10, 10))])
+    compiled = ft.jit(f).lower(x).compile()
+    assembly = objects.compile_assembly(compiled.as_text("llvm"), processor("x86-64-v4"))
+    assert "gather" not in assembly
+    np.testing.assert_allclose(compiled(x), by_numpy(x), rtol=1e-11)
 
 
 #: Leaves two free places for memory: a page between what is mapped, and the rest, gigabytes below it.
