@@ -1,9 +1,9 @@
-"""Compile kernels for another system, as functrans does there: ``python cross_compile.py SYSTEM KERNELS``.
+"""Compile kernels for another system, as functrans does there: ``python cross_compile.py SYSTEM KERNELS [LEVEL]``.
 
 This process pretends to be on that system before it imports functrans: the texts of kernels, and what is compiled of
 C, are those that it would make there. LLVM's own back end makes object files of them. The output is JSON: for each
 kernel its name and the symbols that the object file does not define; under "vectors" how many instructions on vectors
-loops of mathematical functions have, and what they call.
+loops of mathematical functions have, and what they call, on a processor of that level.
 """
 
 import contextlib
@@ -44,6 +44,11 @@ SYSTEMS = {
         r"\.(?:2d|4s)\b",
     ),
 }
+#: The functions whose loops are looked at, by their names in NumPy.
+FUNCTIONS = (
+    "exp", "log", "tanh", "expm1", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "power",
+    "sinh", "cosh", "arcsinh", "arccosh", "arctanh", "cbrt", "exp2", "log2", "log10",
+)  # fmt: skip
 
 
 class _Features(dict):
@@ -144,33 +149,34 @@ def of_parts():
     return {code.entry: undefined_symbols(code.image) for code in made}
 
 
-def of_maths(vectors):
+def of_maths(vectors, level):
     """For each function and dtype: instructions on vectors in a loop of it, and functions that it calls."""
     from kernel_work import ft
 
     from functrans.lowering.backend import Options
     from functrans.lowering.llvm.backend import assembly_of
     from functrans.lowering.lower import lower
+    from functrans.passes.scalar_functions import FUNCTIONS as SCALAR
 
     found = {}
-    for name in ("exp", "log", "tanh", "expm1", "log1p", "sqrt", "sin"):
-        f = getattr(ft.numpy, name)
-        (step,) = lower(
-            ft.jit(lambda x, f=f: f(x)).lower(ft.ShapeDtypeStruct((1000,), "f8")).jaxpr, Options()
-        ).steps
-        assembly = assembly_of(step.kernel, Options())
-        called = re.findall(rf"functrans\.c\.{name}\b|_ZGV\w+_{name}\b", assembly)
+    for name in FUNCTIONS:
+        f, libm = getattr(ft.numpy, name), SCALAR[name if name != "power" else "pow"].libm or name
+        given = [ft.ShapeDtypeStruct((1000,), "f8")] * (2 if name in ("power", "arctan2") else 1)
+        (step,) = lower(ft.jit(lambda *x, f=f: f(*x)).lower(*given).jaxpr, Options()).steps
+        assembly = assembly_of(step.kernel, Options(cpu=level))
+        called = re.findall(rf"functrans\.c\.\w+|_ZGV\w+_{libm}\b", assembly)
         found[name] = [len(re.findall(vectors, assembly)), sorted(set(called))]
     return found
 
 
-def main(triple, number):
+def main(triple, number, level="native"):
     """Print what was found."""
     keep = pretend(triple)
-    found = {"kernels": of_kernels(number), "parts": of_parts(), "vectors": of_maths(SYSTEMS[triple][-1])}
+    found = {"kernels": of_kernels(number), "parts": of_parts()}
+    found["vectors"] = of_maths(SYSTEMS[triple][-1], level)
     assert keep
     json.dump(found, sys.stdout)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

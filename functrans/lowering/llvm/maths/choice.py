@@ -2,9 +2,9 @@
 
 In order of preference:
 
-1. our own code (`inline_maths`), inlined and vectorized with the enclosing loop, if the loop keeps several
-   accumulators: a call would spill them all, and take twice the time. Elsewhere it gains a fifth, which is not worth
-   3 ms of compile time per call;
+1. our own code (`own_maths.ELEMENTARY`), inlined and vectorized with the enclosing loop, of a few functions if the
+   loop keeps several accumulators: a call would spill them all, and take twice the time. Elsewhere it gains a fifth,
+   which is not worth 3 ms of compile time per call;
 2. glibc's libmvec: a call of the scalar function has the attribute ``vector-function-abi-variant``, which names the
    vector variants that the loaded library has (calling a missing one would jump to an invalid address);
 3. our own code, if libmvec is missing;
@@ -26,8 +26,8 @@ from ...blas import C_PREFIX
 from ...processor import Processor
 from ..ops import llvm_type
 from ..symbols import has_libmvec, is_in_process
-from .inline_maths import FASTER, FUNCTIONS
-from .own_maths import definition_of
+from .inline_maths import FASTER
+from .own_maths import ELEMENTARY, Target, definition_of
 
 #: The C library's names of its functions.
 LIBM = {name: f.libm for name, f in scalar_functions.FUNCTIONS.items() if f.libm}
@@ -98,8 +98,8 @@ class Maths:
         arity = scalar_functions.FUNCTIONS[name].operands
         variants = ""
         if not self.strict:
-            own = name in FUNCTIONS and self._cpu.fma
-            if own and inline and name in FASTER and t == "double":
+            own = name in ELEMENTARY and (self._cpu.fma or name not in _SLOW_WITHOUT_FMA[t])
+            if own and self._cpu.fma and inline and name in FASTER and t == "double":
                 return self._define(name, t, dtype.kind)
             variants = self._variants(symbol, t, arity)
             if own and not variants:
@@ -127,9 +127,10 @@ class Maths:
 
     def _define(self, name: str, t: str, kind: str) -> MathFunction:
         """One of our functions, with the functions that it calls."""
-        definition = definition_of(name, t, kind)
+        definition = definition_of(name, t, kind, _target(self._cpu))
         self._declarations.update(definition.texts)
         self.symbols |= definition.symbols
+        self._vector += sorted(definition.kept.difference(self._vector))
         return MathFunction(definition.symbol, PURE)
 
 
@@ -152,6 +153,9 @@ _BOTH_TEXT = """define internal {{ double, double }} @{own}(double %x) alwaysinl
   %both = insertvalue {{ double, double }} %first, double %c, 1
   ret {{ double, double }} %both
 }}"""
+#: Those whose own code takes longer than the C library's, number by number, on a processor without fused multiply-add.
+_SLOW_WITHOUT_FMA = {"double": frozenset(("exp", "exp2", "erf", "pow", "arcsinh", "arccosh"))}
+_SLOW_WITHOUT_FMA["float"] = _SLOW_WITHOUT_FMA["double"] | {"log", "log2", "sin", "cos", "arcsin", "arccos"}
 #: libmvec's letter and bits for each vector instruction set, the widest first.
 _KINDS = {"avx512f": ("e", 512), "avx2": ("d", 256), "sse4.2": ("b", 128), "neon": ("n", 128)}
 
@@ -162,6 +166,15 @@ def _conventions() -> dict[str, str]:
     is spilled around a call; older releases of LLVM lose the convention where they make a loop's call one of vectors.
     """
     return dict.fromkeys("edb", "") | {"n": "aarch64_vector_pcs " if llvm.llvm_version_info[0] >= 22 else ""}
+
+
+def _target(cpu: Processor) -> Target:
+    """What our functions depend on."""
+    if "avx512f" in cpu.features:
+        return Target(cpu.fma, 8)
+    if "avx" in cpu.features or "avx2" in cpu.features:
+        return Target(cpu.fma, 4)
+    return Target(cpu.fma, 2, _conventions()["n"] if "neon" in cpu.features else "")
 
 
 def _variant_kinds(cpu: Processor) -> list[tuple[str, int]]:

@@ -21,6 +21,25 @@ from typing import Any
 
 _SUFFIX = {"double": "f64", "float": "f32"}
 _WORD = {"double": "i64", "float": "i32"}
+#: A function of a vector: that of a number for each element if a condition holds for one, else the vector itself.
+_ONE_BY_ONE = """define internal {convention}{v} @{many}({v} %x, <{lanes} x i1> %where)
+    noinline nounwind willreturn memory(none) {{
+entry:
+  %any = call i1 @llvm.vector.reduce.or.v{lanes}i1(<{lanes} x i1> %where)
+  br i1 %any, label %loop, label %done
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %so.far = phi {v} [ %x, %entry ], [ %more, %loop ]
+  %a = extractelement {v} %x, i64 %i
+  %b = call {t} @{one}({t} %a) nounwind willreturn memory(none)
+  %more = insertelement {v} %so.far, {t} %b, i64 %i
+  %next = add i64 %i, 1
+  %again = icmp ult i64 %next, {lanes}
+  br i1 %again, label %loop, label %done
+done:
+  %r = phi {v} [ %x, %entry ], [ %more, %loop ]
+  ret {v} %r
+}}"""
 
 
 class Expr:
@@ -111,16 +130,36 @@ class FunctionText:
     type_ : {'double', 'float'}
         The type of the arguments and the result.
     arity : int
+    fused : bool
+        Whether the processor has fused multiply-add. Without it `fma` rounds twice, which is enough for polynomials;
+        the exact error of a product is that of `product`.
+    lanes : int
+        The elements of a vector in the loops that the function is inlined into.
+    convention : str
+        How functions of vectors are called.
     """
 
-    def __init__(self, name: str, type_: str, arity: int = 1):
+    def __init__(
+        self,
+        name: str,
+        type_: str,
+        arity: int = 1,
+        fused: bool = True,
+        lanes: int = 2,
+        convention: str = "",
+    ):
         self.name = name
         self.type = type_
+        self.fused = fused
+        self.lanes = lanes
+        self.convention = convention
         self.arguments = [Expr(self, f"%x{i}", type_) for i in range(arity)]
         self._lines: list[str] = []
         self._count = 0
         self._block = "entry"
         self.globals: dict[str, str] = {}
+        self.symbols: set[str] = set()
+        self.kept: set[str] = set()
 
     def new(self, code: str, type_: str) -> Expr:
         """Append an instruction."""
@@ -139,7 +178,9 @@ class FunctionText:
         return Expr(self, "0x" + struct.pack(">d", x).hex().upper() if type_ in _SUFFIX else str(x), type_)
 
     def fma(self, a: Expr, b: Any, c: Any) -> Expr:
-        """``a * b + c``, rounded once."""
+        """``a * b + c``, rounded once if the processor can."""
+        if not self.fused:
+            return a * b + c
         t = a.type
         args = ", ".join(f"{t} {self.number(v, t).text}" for v in (a, b, c))
         return self.new(f"call {t} @llvm.fma.{_SUFFIX[t]}({args})", t)
@@ -180,6 +221,46 @@ class FunctionText:
         for c in reversed(rest):
             result = self.fma(result, x, c)
         return result
+
+    def product(self, a: Expr, b: Expr) -> tuple[Expr, Expr]:
+        """The rounded product of doubles, and its error; exact unless a part overflows or is denormal."""
+        p = a * b
+        if self.fused:
+            return p, self.fma(a, b, -p)
+        (a1, a2), (b1, b2) = self._halves(a), self._halves(b)
+        return p, a1 * b1 - p + a1 * b2 + a2 * b1 + a2 * b2
+
+    def _halves(self, x: Expr) -> tuple[Expr, Expr]:
+        """Two numbers of 26 bits with this sum (Veltkamp)."""
+        c = x * (2.0**27 + 1)
+        high = c - (c - x)
+        return high, x - high
+
+    def rarely(self, condition: Expr, symbol: str, usual: Expr) -> Expr:
+        """`usual`, but an external function of the argument where the condition holds, which is rare.
+
+        It is the one branch of a function. In a loop LLVM makes it a call of a function that computes for so many
+        elements as a vector has, and returns at once if the condition holds for none.
+        """
+        k, before, t, lanes = len(self._lines), self._block, self.type, self.lanes
+        many = f"{self.name}.far"
+        self.globals[symbol] = f"declare {t} @{symbol}({t})"
+        self.symbols.add(symbol)
+        self.globals[many] = _ONE_BY_ONE.format(
+            many=many, one=symbol, lanes=lanes, convention=self.convention, v=f"<{lanes} x {t}>", t=t
+        )
+        self.kept.add(many)
+        variant = f'"vector-function-abi-variant"="_ZGV_LLVM_M{lanes}v_{symbol}({many})"'
+        call = f"call {t} @{symbol}({t} {self.arguments[0].text})"
+        self._lines += [
+            f"  br i1 {condition.text}, label %rare{k}, label %done{k}",
+            f"rare{k}:",
+            f"  %r{k} = {call} cold nounwind willreturn memory(none) {variant}",
+            f"  br label %done{k}",
+            f"done{k}:",
+        ]
+        self._block = f"done{k}"
+        return self.new(f"phi {t} [ {usual.text}, %{before} ], [ %r{k}, %rare{k} ]", t)
 
     def sums(
         self, tables: Sequence[Sequence[float]], terms: Callable[..., Sequence[Expr]], when: Expr

@@ -1,8 +1,10 @@
 """Elementary functions of doubles without branches or tables, for inlining into vectorized loops.
 
-They are accurate to 2 units in the last place over the whole range, and exact for zeros, infinities, NaN and denormals.
-A libmvec call spills every live vector register; in a loop with several accumulators these functions are twice as fast.
-The polynomials are Chebyshev interpolants, computed with 150 digits.
+Further ones are in `trigonometry`, `powers` and `hyperbolic`. They are accurate to 4 units in the last place over the
+whole range, most to 2.5, and exact for zeros, infinities, NaN and denormals. What they compute in two parts is exact
+without fused multiply-add too: constants end in zero bits, and products have `FunctionText.product`. A libmvec call
+spills every live vector register; in a loop with several accumulators these functions are twice as fast. The
+polynomials here are Chebyshev interpolants, computed with 150 digits.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ ERFC = (
 )  # fmt: skip
 
 
-def _reduce(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
+def reduce(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
     """The integer k (as bits of an integer) and exp(r) - 1 with x = k log 2 + r."""
     shifted = f.fma(x, LOG2E, MAGIC)
     k = shifted - MAGIC
@@ -54,26 +56,30 @@ def _reduce(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
     return f.bits(shifted) - MAGIC_BITS, f.fma(r * r, f.polynomial(r, EXP), r)
 
 
-def _power_of_two(f: FunctionText, k: Expr) -> Expr:
+def power_of_two(f: FunctionText, k: Expr) -> Expr:
     """2**k for integers between -1022 and 1023."""
     return f.from_bits((k + 1023) << 52)
+
+
+def scaled(f: FunctionText, p: Expr, k: Expr, tiny: Expr) -> Expr:
+    """2**k p for integers from -1140 to 1024; `tiny` holds if k is below -1000."""
+    scale = power_of_two(f, f.select(tiny, k + 127, k - 1))
+    return (p + p) * scale * f.select(tiny, 2.0**-128, 1.0)
 
 
 def exp(f: FunctionText, x: Expr) -> Expr:
     """The exponential."""
     x = f.select(x > 710.0, 710.0, f.select(x < -746.0, -746.0, x))
-    k, p = _reduce(f, x)
+    k, p = reduce(f, x)
     p = p + 1.0
-    tiny = x < -700.0
-    scale = _power_of_two(f, f.select(tiny, k + 127, k - 1))
-    return (p + p) * scale * f.select(tiny, 2.0**-128, 1.0)
+    return scaled(f, p, k, x < -700.0)
 
 
 def expm1(f: FunctionText, x: Expr) -> Expr:
     """exp(x) - 1: s p + (s - 1) with s = 2**k and p = exp(r) - 1."""
     y = f.select(x > 710.0, 710.0, f.select(x < -40.0, -40.0, x))
-    k, p = _reduce(f, y)
-    half = _power_of_two(f, k - 1)
+    k, p = reduce(f, y)
+    half = power_of_two(f, k - 1)
     result = f.fma(half, p, half - 0.5)
     # Keeps the sign of zero and denormals.
     return f.select(f.intrinsic("fabs", x) < 1e-300, x, result + result)
@@ -83,8 +89,8 @@ def tanh(f: FunctionText, x: Expr) -> Expr:
     """Hyperbolic tangent: t / (t + 2) with t = expm1(2 abs(x)), and x's sign."""
     y = f.intrinsic("fabs", x)
     y = f.select(y > 20.0, 20.0, y)
-    k, p = _reduce(f, y + y)
-    s = _power_of_two(f, k)
+    k, p = reduce(f, y + y)
+    s = power_of_two(f, k)
     t = f.fma(s, p, s - 1.0)
     result = f.intrinsic("copysign", t / (t + 2.0), x)
     return f.select(f.intrinsic("fabs", x) < 1e-300, x, result)
@@ -102,7 +108,7 @@ def _split(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
     return exponent, f.from_bits((shifted & _FRACTION) + _SQRT_HALF_BITS)
 
 
-def _log_parts(f: FunctionText, g: Expr) -> tuple[Expr, Expr]:
+def log_parts(f: FunctionText, g: Expr) -> tuple[Expr, Expr]:
     """The parts h = g**2 / 2 and the small part q with log(1 + g) = g - (h - q)."""
     s = g / (g + 2.0)
     z = s * s
@@ -110,13 +116,13 @@ def _log_parts(f: FunctionText, g: Expr) -> tuple[Expr, Expr]:
     return h, s * f.fma(z, f.polynomial(z, LOG), h)
 
 
-def _log_edges(f: FunctionText, x: Expr, result: Expr) -> Expr:
+def log_edges(f: FunctionText, x: Expr, result: Expr) -> Expr:
     """NaN below zero, infinities at zero and infinity."""
     result = f.select(x > 0.0, result, f.select(x.eq(0.0), -math.inf, math.nan))
     return f.select(x.eq(math.inf), math.inf, result)
 
 
-def _log_reduced(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
+def log_reduced(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
     """Exponent and fraction, of denormal numbers too."""
     denormal = x < 2.0**-1022
     exponent, m = _split(f, f.select(denormal, x * 2.0**54, x))
@@ -125,10 +131,10 @@ def _log_reduced(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
 
 def log(f: FunctionText, x: Expr) -> Expr:
     """The natural logarithm."""
-    k, m = _log_reduced(f, x)
+    k, m = log_reduced(f, x)
     g = m - 1.0
-    h, q = _log_parts(f, g)
-    return _log_edges(f, x, f.fma(k, LN2_HIGH, g - (h - f.fma(k, LN2_LOW, q))))
+    h, q = log_parts(f, g)
+    return log_edges(f, x, f.fma(k, LN2_HIGH, g - (h - f.fma(k, LN2_LOW, q))))
 
 
 def log1p(f: FunctionText, x: Expr) -> Expr:
@@ -138,7 +144,7 @@ def log1p(f: FunctionText, x: Expr) -> Expr:
     plain = k.eq(0.0)
     lost = f.select(x > 1.0, 1.0 - (u - x), x - (u - 1.0)) / u
     g = f.select(plain, x, m - 1.0)
-    h, q = _log_parts(f, g)
+    h, q = log_parts(f, g)
     q = f.fma(k, LN2_LOW, q) + f.select(plain, 0.0, lost)
     result = f.fma(k, LN2_HIGH, g - (h - q))
     result = f.select(f.intrinsic("fabs", x) < 1e-300, x, result)
@@ -151,8 +157,8 @@ def erf(f: FunctionText, x: Expr) -> Expr:
     y = f.intrinsic("fabs", x)
     small = y * f.polynomial(y * y, ERF)
     y6 = f.select(y > 6.0, 6.0, y)
-    k, p = _reduce(f, -f.fma(y6, y6, f.polynomial(y6 - 3.5, ERFC)))
-    s = _power_of_two(f, k)
+    k, p = reduce(f, -f.fma(y6, y6, f.polynomial(y6 - 3.5, ERFC)))
+    s = power_of_two(f, k)
     large = f.fma(-s, p, 1.0 - s)
     return f.intrinsic("copysign", f.select(y < 1.0, small, large), x)
 

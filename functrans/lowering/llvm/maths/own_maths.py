@@ -1,4 +1,4 @@
-"""Mathematical functions as LLVM definitions: those that the C library lacks, those of `inline_maths` and `formulas`.
+"""Mathematical functions as LLVM definitions: those that the C library lacks, those inlined into loops, and `formulas`.
 
 Each is a function definition that is part of the kernel's module, for LLVM to inline.
 """
@@ -8,42 +8,68 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ....passes import scalar_functions
 from ....primitives.special.formulas import FORMULAS
 from ...blas import symbol
-from . import inverse_erf
+from . import hyperbolic, inline_maths, inverse_erf, powers, trigonometry
 from .expr import Expr, FunctionText
-from .inline_maths import FUNCTIONS as ELEMENTARY
 
-FUNCTIONS = {**ELEMENTARY, "quick_erfinv": inverse_erf.double}
+#: Those that stand for functions of the C library, by their names in the kernel vocabulary.
+ELEMENTARY: dict[str, Callable[..., Expr]] = {
+    **inline_maths.FUNCTIONS,
+    **trigonometry.FUNCTIONS,
+    **powers.FUNCTIONS,
+    **hyperbolic.FUNCTIONS,
+}
+FUNCTIONS: dict[str, Callable[..., Expr]] = {**ELEMENTARY, "quick_erfinv": inverse_erf.double}
 #: Those with separate code for float32; the others are computed as doubles.
 SINGLE = {"quick_erfinv": inverse_erf.single}
+#: Those of doubles that float32 has for itself: a power has fewer digits, and loops of the others have more elements in
+#: a vector.
+FOR_SINGLE = {"pow": powers.power_of_floats, **{name: ELEMENTARY[name] for name in ("sin", "cos", "tan")}}
 
 
 @dataclass(frozen=True)
 class FunctionDefinition:
-    """A function's symbol, the texts (by symbol) that define it, and the external symbols that it needs."""
+    """A function's symbol, the texts (by symbol) that define it, and the external symbols that it needs.
+
+    Those of `kept` are called by what LLVM makes of its calls.
+    """
 
     symbol: str
     texts: Mapping[str, str]
     symbols: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Target:
+    """What definitions depend on: see `FunctionText`."""
+
+    fused: bool = True
+    lanes: int = 2
+    convention: str = ""
 
 
 @functools.cache
-def definition_of(name: str, t: str, kind: str) -> FunctionDefinition:
+def definition_of(name: str, t: str, kind: str, target: Target = Target()) -> FunctionDefinition:
     """The definition of a function of LLVM type `t`; `kind` distinguishes signed from unsigned integers."""
     if t == "float" and name in SINGLE:
-        return _define_text(name, SINGLE[name], "float", "f32")
+        return _define_text(name, SINGLE[name], "float", "f32", target)
     if t == "float":
-        double = definition_of(name, "double", kind)
+        if name in FOR_SINGLE:
+            wider = replace(target, lanes=2 * target.lanes)
+            double = _define_text(name, FOR_SINGLE[name], "double", "for.f32", wider)
+        else:
+            double = definition_of(name, "double", kind, target)
         return _narrowed(name, double, _arguments(name))
     if kind in "iu":
         return _opaque(t) if name == "opaque" else _integer_power(t)
     if name in FUNCTIONS:
-        return _define_text(name, FUNCTIONS[name], "double", "f64")
+        return _define_text(name, FUNCTIONS[name], "double", "f64", target)
     if name in FORMULAS:
         return _formula(name)
     if routine := scalar_functions.FUNCTIONS[name].scipy:
@@ -53,10 +79,18 @@ def definition_of(name: str, t: str, kind: str) -> FunctionDefinition:
 
 
 def _define_text(
-    name: str, write: Callable[[FunctionText, Expr], Expr], t: str, suffix: str
+    name: str, write: Callable[..., Expr], t: str, suffix: str, target: Target
 ) -> FunctionDefinition:
-    f = FunctionText(f"functrans.{name}.{suffix}", t)
-    return _define(f.name, f.finish(write(f, f.arguments[0])))
+    f = FunctionText(
+        f"functrans.{name}.{suffix}",
+        t,
+        scalar_functions.FUNCTIONS[name].operands,
+        target.fused,
+        target.lanes,
+        target.convention,
+    )
+    text = f.finish(write(f, *f.arguments))
+    return FunctionDefinition(f.name, {**f.globals, f.name: text}, frozenset(f.symbols), frozenset(f.kept))
 
 
 def _arguments(name: str) -> list[str]:
@@ -77,7 +111,7 @@ def _narrowed(name: str, double: FunctionDefinition, arguments: list[str]) -> Fu
   %n = fptrunc double %r to float
   ret float %n
 }}"""
-    return FunctionDefinition(own, {**double.texts, own: text}, double.symbols)
+    return FunctionDefinition(own, {**double.texts, own: text}, double.symbols, double.kept)
 
 
 def _scipy(name: str, routine: str, arguments: list[str]) -> FunctionDefinition:
@@ -112,7 +146,6 @@ class _Formula(FunctionText):
 
     def __init__(self, name: str):
         super().__init__(f"functrans.{name}.f64", "double", scalar_functions.FUNCTIONS[name].operands)
-        self.symbols: frozenset[str] = frozenset()
 
     def where(self, condition: Expr, x: Any, y: Any) -> Expr:
         """`x` where the condition holds, else `y`."""
@@ -139,7 +172,7 @@ def _formula(name: str) -> FunctionDefinition:
     """A function of `primitives.special.formulas`."""
     f = _Formula(name)
     text = f.finish(FORMULAS[name](f, *f.arguments))
-    return _define(f.name, text, f.symbols, **f.globals)
+    return _define(f.name, text, frozenset(f.symbols), **f.globals)
 
 
 def _opaque(t: str) -> FunctionDefinition:
