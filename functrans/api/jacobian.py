@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import ArgumentError, Aval, GradientError, Zero, aval_of, is_complex, is_inexact
+from ..core.primitive import Linear
 from ..core.values import ArrayLike, Value
 from ..frontend.arguments import Flat, check_function, name_of, results
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, PyTreeDef, tree_unflatten
+from ..primitives.products.dot import dot_general_p
 from ..primitives.structure.linear import batched_first, instantiate, move_axis, reshape_p
 from ..primitives.structure.shape import eye
 from ..transforms.batch import batch
-from ..transforms.linearize import Linearized, linearize, replay
+from ..transforms.linearize import Entry, Linearized, linearize, replay
 from ..transforms.transpose import backward
 from .compiled.jit import jit
 from .derivatives import VJP, vjp
@@ -177,29 +179,83 @@ def _columns(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> l
     """``blocks[output][input]`` of shape ``output.shape + input.shape``, by pushing basis vectors forward."""
     blocks: list[list[Any]] = [[] for _ in outs]
     for i, a in enumerate(ins):
+        rest, images, axes = _without_products(linear, i)
 
-        def push(direction: Value, i: int = i) -> list[Value]:
+        def push(direction: Value, *images: Value, i: int = i, rest: Linearized = rest) -> list[Value]:
             tangents = [direction if j == i else instantiate(Zero(b)) for j, b in enumerate(ins)]
-            return [instantiate(t) for t in replay(linear, tangents)[: len(outs)]]
+            return [instantiate(t) for t in replay(rest, [*tangents, *images])[: len(outs)]]
 
-        columns, dims = batch(push, a.size, [_basis(a)], [0])
+        columns, dims = batch(push, a.size, [_basis(a), *images], [0, *axes])
         for row, x, d, out in zip(blocks, columns, dims, outs):
             last = move_axis(batched_first(a.size, x, d), 0, out.ndim)
             row.append(reshape_p.bind(last, shape=out.shape + a.shape))
     return blocks
 
 
+# The product of a matrix with all unit vectors is the matrix, which costs nothing, and has no `0 * inf`.
+
+
+def _without_products(linear: Linearized, i: int) -> tuple[Linearized, list[Value], list[int]]:
+    """The program with the products of matrices and its input `i`, a vector, as further inputs.
+
+    The other two results are the values of these for all unit vectors, and the axes along which the unit vectors are.
+    """
+    tape, outs, images, axes = [], [], [], []
+    for e in linear.tape:
+        place = _matrix_times(e, linear.inputs[i])
+        if place is None:
+            tape.append(e)
+        else:
+            outs += e.outs
+            images.append(e.args[place])
+            axes += e.params["dimension_numbers"][0][place]
+    return linear._replace(inputs=[*linear.inputs, *outs], tape=tape), images, axes
+
+
+def _without_last_product(linear: Linearized, j: int, out: Aval) -> tuple[Linearized, Value, int]:
+    """The program without the product of a matrix and a vector that is its output `j`, if it is one.
+
+    The other two results are the covectors to pull back, rows of the matrix or of the identity, and their axis.
+    """
+    tangents, end = list(linear.tangents), linear.tangents[j]
+    last = [e for e in linear.tape if end in e.outs]
+    if last and len([t for t in tangents if t is end]) + len([e for e in linear.tape if _reads(e, end)]) == 1:
+        (e,) = last
+        tangents[j] = next(a for a in e.args if type(a) is Linear)
+        place = _matrix_times(e, tangents[j])
+        if place is not None and aval_of(e.args[place]).ndim == 2:
+            (axis,) = e.params["dimension_numbers"][0][place]
+            tape = [other for other in linear.tape if other is not e]
+            return linear._replace(tangents=tangents, tape=tape), e.args[place], 1 - axis
+    return linear, _basis(out), 0
+
+
+def _matrix_times(e: Entry, vector: Linear | None) -> int | None:
+    """The place of the other operand of a product with a vector; None if an entry is something else."""
+    if e.primitive is not dot_general_p or vector is None or vector.aval.ndim != 1 or not _reads(e, vector):
+        return None
+    (contracted, _), _ = e.params["dimension_numbers"]
+    place = int(e.args[0] is vector)
+    same = aval_of(e.args[place]).dtype == e.outs[0].aval.dtype
+    return place if len(contracted) == 1 and same else None
+
+
+def _reads(e: Entry, v: Linear) -> bool:
+    return any(a is v for a in e.args)
+
+
 def _rows(linear: Linearized, ins: Sequence[Aval], outs: Sequence[Aval]) -> list[list[Any]]:
     """The same blocks, by pulling basis covectors back."""
     blocks: list[list[Any]] = []
     for j, out in enumerate(outs):
+        rest, covectors, axis = _without_last_product(linear, j, out)
 
-        def pull(direction: Value, j: int = j) -> list[Value]:
+        def pull(direction: Value, j: int = j, rest: Linearized = rest) -> list[Value]:
             cts = [direction if k == j else Zero(o) for k, o in enumerate(outs)]
-            arg_cts = backward(linear.tape, linear.tangents[: len(outs)], cts, linear.inputs)
+            arg_cts = backward(rest.tape, rest.tangents[: len(outs)], cts, rest.inputs)
             return [instantiate(ct) for ct, a in zip(arg_cts, ins) if is_inexact(a.dtype)]
 
-        rows = zip(*batch(pull, out.size, [_basis(out)], [0]))
+        rows = zip(*batch(pull, out.size, [covectors], [axis]))
         blocks.append(
             [
                 reshape_p.bind(batched_first(out.size, *next(rows)), shape=out.shape + a.shape)
