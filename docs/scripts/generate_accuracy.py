@@ -80,6 +80,34 @@ Where a function is not differentiable, functrans returns these values.
 
 ```
 
+## Without libmvec
+
+On Linux loops of elementary functions call glibc's libmvec, whose functions have errors of up to 4 ulp. Where it does
+not exist (macOS, Windows, musl, ARM with glibc before 2.38) loops have our own code. It was compared with extended
+precision on special values, random bit patterns and numbers of ordinary size, two million per function, with and
+without fused multiply-add; the tests repeat a tenth of that. The largest errors of float64, in ulp:
+
+| function | with fma | without | function | with fma | without |
+|---|---:|---:|---|---:|---:|
+| `arccos` | 1.2 | 1.2 | `exp2` | 1.2 | 1.1 |
+| `arccosh` | 2.5 | 2.6 | `expm1` | 2.2 | 2.3 |
+| `arcsin` | 2.1 | 2.1 | `log` | 0.9 | 0.9 |
+| `arcsinh` | 1.7 | 1.7 | `log10` | 1.8 | 1.8 |
+| `arctan` | 2.2 | 1.9 | `log1p` | 0.8 | 0.9 |
+| `arctan2` | 2.2 | 2.2 | `log2` | 1.7 | 1.7 |
+| `arctanh` | 1.6 | 1.5 | `power` | 1.1 | 1.0 |
+| `cbrt` | 0.8 | 1.0 | `sin` | 2.2 | 2.2 |
+| `cos` | 2.2 | 2.3 | `sinh` | 2.6 | 2.4 |
+| `cosh` | 1.5 | 1.5 | `tan` | 3.6 | 3.6 |
+| `erf` | 3.0 | 3.0 | `tanh` | 2.5 | 2.5 |
+| `exp` | 1.1 | 1.1 | | | |
+
+In float32 all of these are computed with doubles and rounded: 0.51 ulp at most. Zeros and their signs, infinities,
+NaN, denormal numbers and the cases of `power` (0, negative bases, integer exponents, overflow) give what NumPy gives.
+`power`, `exp2`, `log2` and `log10` are exact where the result is an integer below 2**53 or a power of 2. `sin`, `cos`
+and `tan` from 2**20 on are the C library's, for all finite numbers. So are numbers outside of loops, and those that
+wait for the iteration before. `config.patch(strict=True)` uses the C library's functions for everything.
+
 """
 
 

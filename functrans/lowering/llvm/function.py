@@ -65,6 +65,7 @@ class KernelFunction:
         # The sine or cosine of a value: its name, its value and its line.
         self.angles: dict[str, tuple[str, str, int]] = {}
         self.accumulators = 0  # variables that the innermost enclosing loop updates
+        self.alone = False  # whether the operation waits for the iteration before
         self.values: dict[ir.Value, str] = {}
         self.lets: dict[Any, ir.Let] = {}  # comparisons and sums of integers
         self.locals: dict[ir.LocalVar, str] = {}
@@ -94,13 +95,14 @@ class KernelFunction:
         t = ops.llvm_type(dtype)
         if name in ("sin", "cos") and t == "double" and self.label == "entry":
             return self.sine_or_cosine(name, args[0])
-        function = self.math_routines.use(name, dtype, self.accumulators >= 2)
+        alone = self.alone or self.label == "entry"
+        function = self.math_routines.use(name, dtype, self.accumulators >= 2, alone)
         code = f"call {t} @{function.symbol}({', '.join(f'{t} {a}' for a in args)}){function.attributes}"
         return self.new(code)
 
     def sine_or_cosine(self, name: str, x: str) -> str:
         """The sine or cosine of a number outside of loops: one call computes both, if both are asked for."""
-        function = self.math_routines.use(name, np.dtype(float), False)
+        function = self.math_routines.use(name, np.dtype(float), alone=True)
         known = self.angles.get(x)
         if known is None or known[0] == name or (both := self.math_routines.both()) is None:
             value = self.new(f"call double @{function.symbol}(double {x}){function.attributes}")

@@ -136,6 +136,7 @@ class Statements(KernelFunction):
             late = s.args[0] in self._late
             result = self.predicted_extreme(s.op, args[::-1] if late else args, s.value.dtype)
         else:
+            self.alone = s.value in self._late
             result = ops.operation(self, s.op, args, s.args[0].dtype, s.reassoc)
         self.values[s.value] = result
 

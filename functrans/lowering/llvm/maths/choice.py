@@ -7,7 +7,7 @@ In order of preference:
    which is not worth 3 ms of compile time per call;
 2. glibc's libmvec: a call of the scalar function has the attribute ``vector-function-abi-variant``, which names the
    vector variants that the loaded library has (calling a missing one would jump to an invalid address);
-3. our own code, if libmvec is missing;
+3. our own code, if libmvec is missing, in a loop that may become one of vectors;
 4. the C library's scalar function.
 
 Strict kernels use only 4.
@@ -57,18 +57,22 @@ class Maths:
         self.strict = strict
         self._cpu = cpu
         self.symbols: set[str] = set()
-        self._used: dict[tuple[str, str, bool], MathFunction] = {}
+        self._used: dict[tuple[str, str, bool, bool], MathFunction] = {}
         self._declarations: dict[str, str] = {}
-        self._vector: list[str] = []
+        self._vector: set[str] = set()
         self.vector_bits = cpu.vector_bits
         width = self.vector_bits
         self.function_attributes = f'"prefer-vector-width"="{width}"' if width else ""
 
-    def use(self, name: str, dtype: np.dtype, inline: bool = False) -> MathFunction:
-        """The function for operands of `dtype`; `inline` if a call would be expensive."""
-        key = (name, dtype.name, inline)
+    def use(self, name: str, dtype: np.dtype, inline: bool = False, alone: bool = False) -> MathFunction:
+        """The function for operands of `dtype`.
+
+        `inline` if a call would be expensive; `alone` if it computes one number at a time, so that no vector makes up
+        for the long chain of operations in ours: the C library's takes two thirds of the time, its logarithm a quarter.
+        """
+        key = (name, dtype.name, inline, alone)
         if key not in self._used:
-            self._used[key] = self._find(name, dtype, inline)
+            self._used[key] = self._find(name, dtype, inline, alone)
         return self._used[key]
 
     def both(self) -> MathFunction | None:
@@ -90,7 +94,7 @@ class Maths:
             lines.append(f'@llvm.compiler.used = appending global {array}, section "llvm.metadata"')
         return lines
 
-    def _find(self, name: str, dtype: np.dtype, inline: bool) -> MathFunction:
+    def _find(self, name: str, dtype: np.dtype, inline: bool, alone: bool) -> MathFunction:
         t = llvm_type(dtype)
         if name not in LIBM or dtype.kind in "iu":
             return self._define(name, t, dtype.kind)
@@ -102,7 +106,7 @@ class Maths:
             if own and self._cpu.fma and inline and name in FASTER and t == "double":
                 return self._define(name, t, dtype.kind)
             variants = self._variants(symbol, t, arity)
-            if own and not variants:
+            if own and not variants and not alone:
                 return self._define(name, t, dtype.kind)
         # Under another name: if LLVM knows the C function, it rewrites cos(-x) as a new call of cos,
         # which has lost its vector variants.
@@ -121,7 +125,7 @@ class Maths:
                 v = f"<{lanes} x {t}>"
                 convention = _conventions()[isa]
                 self._declarations[variant] = f"declare {convention}{v} @{variant}({', '.join([v] * arity)})"
-                self._vector.append(variant)
+                self._vector.add(variant)
                 variants.append(f"_ZGV{isa}N{lanes}{'v' * arity}_{C_PREFIX}{symbol}({variant})")
         return f' "vector-function-abi-variant"="{",".join(variants)}"' if variants else ""
 
@@ -130,7 +134,7 @@ class Maths:
         definition = definition_of(name, t, kind, _target(self._cpu))
         self._declarations.update(definition.texts)
         self.symbols |= definition.symbols
-        self._vector += sorted(definition.kept.difference(self._vector))
+        self._vector |= definition.kept
         return MathFunction(definition.symbol, PURE)
 
 

@@ -201,3 +201,21 @@ def test_functions_that_are_slow_without_fused_multiply_add_are_calls(monkeypatc
     ):
         kernel = compile_kernel(loop(name, [v.astype(dtype) for v in x]), Options(cpu="x86-64"))
         assert (f"@functrans.{name}." not in kernel.llvm) == called
+
+
+def test_numbers_that_come_one_at_a_time_are_the_c_library_s():
+    """Outside of loops, and where an iteration waits for the one before; what does not wait is in vectors."""
+    n, b = 100_000, StatementBuilder("alone")
+    source, target = b.buffer("x", F8, (n,), "in"), b.buffer("y", F8, (2,), "out")
+    b.store(target, (1,), b.call("arctan", b.load(source, (3,))))
+    state = b.local(b.const(0.5, F8))
+    with b.loop(n, interruptible=True) as i:
+        state.set(b.call("tan", state.get()) * b.const(0.5, F8) + b.call("cbrt", b.load(source, (i,))))
+    b.store(target, (0,), state.get())
+    kernel, x, y = compile_kernel(b.finish()), np.linspace(-1, 1, n), np.zeros(2)
+    kernel.run((x, y))
+    assert {name for name in ("arctan", "tan", "cbrt") if f"@functrans.{name}." in kernel.llvm} == {"cbrt"}
+    expected = 0.5
+    for v in x:
+        expected = np.tan(expected) * 0.5 + np.cbrt(v)
+    np.testing.assert_allclose(y, [expected, np.arctan(x[3])], rtol=1e-12)
