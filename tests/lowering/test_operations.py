@@ -419,7 +419,10 @@ def test_casts(target, options):
             with np.errstate(invalid="ignore"):
                 x = x[(x.real > low - 1) & (x.real < float(info.max) * (1 - 1e-7))]
         with np.errstate(all="ignore"):
-            expected = (x.real if source.kind == "c" and target.kind not in "cb" else x).astype(target)
+            part = x.real if source.kind == "c" and target.kind not in "cb" else x
+            expected = part.astype(target)
+            if source.kind in "fc" and target.kind == "u":  # NumPy's depends on the processor
+                expected = np.where(part < 0, part.astype("i8").astype(target), expected)
         actual = evaluate(lambda k, a: k.cast(a, target), [x], target, options)
         assert_close(actual, expected, 0)
 

@@ -94,7 +94,7 @@ def pretend(triple):
 
 
 def kernels():
-    """Kernels of programs, with names: of each program, from each group of programs in turn."""
+    """Kernels of programs, with names: of each program, from each group of programs in turn. Every third is timed."""
     sys.path.append(str(Path(__file__).parents[1] / "lowering"))
     from kernel_work import CASES, config, ft, lower
 
@@ -102,10 +102,11 @@ def kernels():
     from functrans.lowering.jaxpr.partition import HostStep
 
     names = list(CASES)
-    for name in [name for start in range(12) for name in names[start::12]]:
+    for place, name in enumerate(name for start in range(12) for name in names[start::12]):
         f, *args = CASES[name]
         with config.patch(num_threads=2), contextlib.suppress(ft.errors.NumbaTranslationError):
-            steps = lower(ft.jit(lambda *args, f=f: f(*args)).lower(*args).jaxpr, Options()).steps
+            jaxpr = ft.jit(lambda *args, f=f: f(*args)).lower(*args).jaxpr
+            steps = lower(jaxpr, Options(timed=place % 3 == 0)).steps
             yield from (
                 (f"{name}, {i}", step.kernel) for i, step in enumerate(steps) if type(step) is not HostStep
             )

@@ -31,16 +31,16 @@ MATHS, ROUTINE = 8, 256
 UNKNOWN = 64
 
 _CLOCKS = {"darwin": 6}  # CLOCK_MONOTONIC
-_NOW = f"""  %spec = alloca [2 x i64]
-  %e = call i32 @clock_gettime(i32 {_CLOCKS.get(sys.platform, 1)}, ptr %spec)
-  %s = load i64, ptr %spec
-  %part = getelementptr i64, ptr %spec, i64 1
-  %ns = load i64, ptr %part
-  %whole = mul i64 %s, 1000000000
-  %now = add i64 %whole, %ns"""
-_NOW_ON_WINDOWS = """  %ms = call i64 @GetTickCount64()
-  %now = mul i64 %ms, 1000000"""
-#: Reads the clock: `%now` is in nanoseconds.
+_NOW = f"""  %now.spec = alloca [2 x i64]
+  %now.e = call i32 @clock_gettime(i32 {_CLOCKS.get(sys.platform, 1)}, ptr %now.spec)
+  %now.s = load i64, ptr %now.spec
+  %now.part = getelementptr i64, ptr %now.spec, i64 1
+  %now.ns = load i64, ptr %now.part
+  %now.whole = mul i64 %now.s, 1000000000
+  %now = add i64 %now.whole, %now.ns"""
+_NOW_ON_WINDOWS = """  %now.ms = call i64 @GetTickCount64()
+  %now = mul i64 %now.ms, 1000000"""
+#: Reads the clock: `%now` is in nanoseconds. Its other names begin with that one.
 NOW = _NOW_ON_WINDOWS if sys.platform == "win32" else _NOW
 
 _MODULE = "functrans.lowering.host.host_calls"
