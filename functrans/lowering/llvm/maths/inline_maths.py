@@ -101,7 +101,7 @@ _ONE_BITS = 0x3FF0000000000000
 _FRACTION = 0x000FFFFFFFFFFFFF
 
 
-def _split(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
+def split(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
     """The exponent (a float) and the fraction, between sqrt(1/2) and sqrt(2), of a positive normal number."""
     shifted = f.bits(x) + (_ONE_BITS - _SQRT_HALF_BITS)
     exponent = f.from_bits(f.shift_right(shifted, 52) | 0x4330000000000000) - (2.0**52 + 1023.0)
@@ -125,7 +125,7 @@ def log_edges(f: FunctionText, x: Expr, result: Expr) -> Expr:
 def log_reduced(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
     """Exponent and fraction, of denormal numbers too."""
     denormal = x < 2.0**-1022
-    exponent, m = _split(f, f.select(denormal, x * 2.0**54, x))
+    exponent, m = split(f, f.select(denormal, x * 2.0**54, x))
     return exponent - f.select(denormal, 54.0, 0.0), m
 
 
@@ -140,7 +140,7 @@ def log(f: FunctionText, x: Expr) -> Expr:
 def log1p(f: FunctionText, x: Expr) -> Expr:
     """log(1 + x): the logarithm of the rounded sum, corrected by what the rounding lost."""
     u = x + 1.0
-    k, m = _split(f, u)
+    k, m = split(f, u)
     plain = k.eq(0.0)
     lost = f.select(x > 1.0, 1.0 - (u - x), x - (u - 1.0)) / u
     g = f.select(plain, x, m - 1.0)

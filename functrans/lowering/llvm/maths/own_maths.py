@@ -27,9 +27,9 @@ ELEMENTARY: dict[str, Callable[..., Expr]] = {
 FUNCTIONS: dict[str, Callable[..., Expr]] = {**ELEMENTARY, "quick_erfinv": inverse_erf.double}
 #: Those with separate code for float32; the others are computed as doubles.
 SINGLE = {"quick_erfinv": inverse_erf.single}
-#: Those of doubles that float32 has for itself: a power has fewer digits, and loops of the others have more elements in
-#: a vector.
-FOR_SINGLE = {"pow": powers.power_of_floats, **{name: ELEMENTARY[name] for name in ("sin", "cos", "tan")}}
+#: Those of doubles that float32 has for itself: some have fewer digits, and loops of the others have more elements in a
+#: vector.
+FOR_SINGLE = {**powers.OF_FLOATS, **trigonometry.WITH_BRANCH}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from .expr import Expr, FunctionText
 from .inline_maths import (
@@ -12,13 +13,12 @@ from .inline_maths import (
     LOG2E,
     MAGIC,
     MAGIC_BITS,
-    exp,
-    log,
     log_edges,
     log_parts,
     log_reduced,
     power_of_two,
     scaled,
+    split,
 )
 
 #: (2 atanh(s) / s - 2 - 2 z / 3) / z**2, z = s**2, for s = (m - 1) / (m + 1), m between sqrt(1/2) and sqrt(2); minimax,
@@ -29,6 +29,16 @@ _LOG_TAIL = (
 )  # fmt: skip
 #: 2/3 in two parts.
 _TWO_THIRDS, _TWO_THIRDS_LOW = 2 / 3, 3.700743415417188e-17
+#: log2(m) / s, s = (m - 1) / (m + 1), in s**2, for m between sqrt(1/2) and sqrt(2); minimax, relative error 2**-45.
+_LOG2_OF_FLOATS = (
+    2.88539008177785, 0.9617966941133014, 0.5770779423771005, 0.4122092510667123, 0.31990575387752546,
+    0.2828993033169323,
+)  # fmt: skip
+#: 2**r for abs(r) <= 1/2; minimax, relative error 2**-34.
+_EXP2_OF_FLOATS = (
+    0.9999999999616881, 0.693147180728435, 0.2402265119817288, 0.05550410353463082, 0.0096180272500953,
+    0.0013333922543055153, 0.0001546929235290831, 1.5201928561538144e-05,
+)  # fmt: skip
 #: m**(-1/3) for m between sqrt(1/2) and sqrt(2); minimax, relative error 9e-7.
 _INVERSE_CUBE_ROOT = (
     2.109982914781033, -3.1515887383796355, 4.438175200048918, -4.04265076010375, 2.2538479534837736,
@@ -164,10 +174,50 @@ def power(f: FunctionText, x: Expr, y: Expr) -> Expr:
     return _of_any_base(f, x, y, _power_of_positive(f, f.intrinsic("fabs", x), y))
 
 
-def power_of_floats(f: FunctionText, x: Expr, y: Expr) -> Expr:
-    """x**y, to as many digits as float32 has."""
-    return _of_any_base(f, x, y, exp(f, _clamped(f, y) * log(f, f.intrinsic("fabs", x))))
+def _log2_of_float(f: FunctionText, x: Expr) -> Expr:
+    """The logarithm to base 2 of a positive float, in doubles."""
+    k, m = split(f, x)
+    s = (m - 1.0) / (m + 1.0)
+    return f.fma(s, f.polynomial(s * s, _LOG2_OF_FLOATS), k)
+
+
+def _exp2_of_float(f: FunctionText, x: Expr) -> Expr:
+    """2**x in doubles, which is rounded to a float afterwards: a number too large or too small for one suffices."""
+    x = f.select(x > 200.0, 200.0, f.select(x < -200.0, -200.0, x))
+    shifted = x + MAGIC
+    p = f.polynomial(x - (shifted - MAGIC), _EXP2_OF_FLOATS)
+    return p * power_of_two(f, f.bits(shifted) - MAGIC_BITS)
+
+
+def _power_of_floats(f: FunctionText, x: Expr, y: Expr) -> Expr:
+    e = _clamped(f, y) * _log2_of_float(f, f.intrinsic("fabs", x))
+    return _of_any_base(f, x, y, _exp2_of_float(f, e))
+
+
+def _exp_of_floats(unit: float) -> Callable[[FunctionText, Expr], Expr]:
+    """The exponential to the base 2**unit."""
+    return lambda f, x: _exp2_of_float(f, x * unit)
+
+
+def _log_of_floats(unit: float) -> Callable[[FunctionText, Expr], Expr]:
+    """The logarithm in which 2 has this one."""
+    return lambda f, x: log_edges(f, x, _log2_of_float(f, x) * unit)
 
 
 #: The functions by their names in the kernel vocabulary.
-FUNCTIONS = {"exp2": exp2, "log2": log2, "log10": log10, "cbrt": cbrt, "pow": power}
+FUNCTIONS: dict[str, Callable[..., Expr]] = {
+    "exp2": exp2,
+    "log2": log2,
+    "log10": log10,
+    "cbrt": cbrt,
+    "pow": power,
+}
+#: Those of doubles that have the digits of float32 only.
+OF_FLOATS: dict[str, Callable[..., Expr]] = {
+    "exp": _exp_of_floats(LOG2E),
+    "exp2": _exp_of_floats(1.0),
+    "log": _log_of_floats(math.log(2.0)),
+    "log2": _log_of_floats(1.0),
+    "log10": _log_of_floats(math.log10(2.0)),
+    "pow": _power_of_floats,
+}

@@ -7,6 +7,7 @@ does not suffice, the C library's function is called. The polynomials are minima
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ...blas import C_PREFIX
 from .expr import Expr, FunctionText
@@ -158,7 +159,12 @@ def arctan2(f: FunctionText, y: Expr, x: Expr) -> Expr:
     return f.intrinsic("copysign", f.select(f.bits(x) < 0, _PI - (angle - _PI_LOW), angle), y)
 
 
-#: The functions by their names in the kernel vocabulary.
-FUNCTIONS = {
-    "sin": sin, "cos": cos, "tan": tan, "arcsin": arcsin, "arccos": arccos, "arctan": arctan, "arctan2": arctan2,
-}  # fmt: skip
+#: The functions by their names in the kernel vocabulary: those with a branch, and all.
+WITH_BRANCH: dict[str, Callable[..., Expr]] = {"sin": sin, "cos": cos, "tan": tan}
+FUNCTIONS: dict[str, Callable[..., Expr]] = {
+    **WITH_BRANCH,
+    "arcsin": arcsin,
+    "arccos": arccos,
+    "arctan": arctan,
+    "arctan2": arctan2,
+}
