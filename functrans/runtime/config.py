@@ -268,8 +268,9 @@ Config.__doc__ = (Config.__doc__ or "").replace(
 
 
 config = Config(os.environ)
-trace_key = config._store.trace_key  # the same as `config.trace_key`, in half the time
-program_key = config._store.program_key
+option_values = config._store
+trace_key = option_values.trace_key  # the same as `config.trace_key`, in half the time
+program_key = option_values.program_key
 
 
 def is_timed() -> bool:

@@ -28,7 +28,7 @@ from ...frontend.arguments import (
 from ...frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ...frontend.pytree.nodes import kind_of
 from ...passes.toolkit import eliminate_dead_code, lift_tracers
-from ...runtime.config import config, program_key, trace_key
+from ...runtime.config import config, option_values, program_key, trace_key
 from ...runtime.context import run_with
 from ...runtime.module_getattr import lazy_import
 from ...runtime.portable import in_words
@@ -48,6 +48,9 @@ from .traced_blocks import TraceInProgress, traces
 #: Loads when something is first compiled: transformations outside `jit` do without.
 lowering = lazy_import("functrans.lowering.run.executable")
 set_compiler(lambda jaxpr, timed: lowering.compile_jaxpr(jaxpr, timed=timed))
+
+#: What each call reads. To look the methods up there takes 60 ns of 800.
+trace_now, current_patch = current_trace.get, option_values.current
 
 
 def _is_tracer(x: Any) -> bool:
@@ -87,9 +90,10 @@ class Jitted(CalledFromNumba):
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Run the function's kernels, after tracing and compiling it if these argument types are new."""
         try:
-            if current_trace.get() is eval_trace:
+            if trace_now() is eval_trace:
                 fast = self._cache.latest
-                if fast.options is trace_key():
+                # Without a patch, the key that `trace_key` returns.
+                if fast.options is (option_values.key if current_patch() is None else trace_key()):
                     read = fast.read
                     leaves = read(args, kwargs) if read is not None else () if kwargs else args
                     if fast.match(leaves):

@@ -475,10 +475,12 @@ class _Writer:
         """Return what the user receives; does the work of `Public.finish`, inlined."""
         self.names.update(view=np.ndarray.view, setflags=np.ndarray.setflags, Array=Array, weak=weak)
         self.names["finish"] = public.finish
-        results = [self.fresh("out") for _ in outs]
+        results = [
+            text if a in self.public_results else self.fresh("out")
+            for a, text in zip(self.jaxpr.outvars, outs)
+        ]
         for a, result, text, is_weak in zip(self.jaxpr.outvars, results, outs, public.weak):
             if a in self.public_results:
-                self.lines.append(f"{result} = {text}")
                 continue
             self.lines.append(f"{result} = {f'weak({text})' if is_weak else f'view({text}, Array)'}")
             if not is_weak:
