@@ -181,3 +181,26 @@ def test_rows_without_the_compiler(reverse):
     np.testing.assert_allclose(rows, expected[::-1] if reverse else expected, rtol=1e-14)
     np.testing.assert_allclose(last, 1.0 + np.sum(x), rtol=1e-14)
     np.testing.assert_allclose(slopes, 3.0 * x * x, rtol=1e-14)
+
+
+def with_rows(x, c):
+    s = lax.scan(lambda c, r: (c + 1e-3 * fnp.sin(r * c), None), c, x)[0]
+    return fnp.tanh(s + 1e-3 * fnp.sum(x * c))
+
+
+def with_a_carry(x, c):
+    s = lax.scan(lambda a, r: (fnp.sin(a * r), None), x, fnp.stack([c, c + 1, c + 2]))[0]
+    return fnp.tanh(1e-3 * fnp.sum(s * x) + c)
+
+
+@pytest.mark.parametrize("body", [with_rows, with_a_carry])
+def test_cotangents_of_what_an_inner_loop_and_others_read(body):
+    """In a loop, what others add to the cotangent of a large array is there first."""
+
+    def f(x):
+        return lax.scan(lambda c, _: (body(x, c), None), 1.0, None, length=3)[0]
+
+    x, direction = np.linspace(0.5, 1.5, 1000), np.cos(np.arange(1000.0))
+    slope = (float(f(x + 1e-5 * direction)) - float(f(x - 1e-5 * direction))) / 2e-5
+    for wrap in (lambda g: g, ft.jit):
+        np.testing.assert_allclose(wrap(ft.grad(f))(x) @ direction, slope, rtol=1e-6)

@@ -270,3 +270,39 @@ def test_lanes_that_need_each_other():
         np.testing.assert_allclose(wrap(ft.grad(total))(x) @ direction, slope, rtol=1e-8)
         with pytest.raises(NoRuleError, match="with a collective in its body"):
             wrap(ft.vmap(ft.grad(lambda x: in_company(x)[1]), axis_name="i"))(x)
+
+
+def test_a_scan_of_unknown_length_whose_lanes_need_each_other():
+    """Its number of iterations is the same in all lanes."""
+
+    def f(x, n):
+        return lax.fori_loop(0, n, lambda i, y: fnp.sin(y) + 0.1 * lax.psum(y, "i"), x)
+
+    x = np.array([0.3, -0.2, 1.1])
+    y = x
+    for _ in range(4):
+        y = np.sin(y) + 0.1 * y.sum()
+    for wrap in (lambda f: f, ft.jit):
+        np.testing.assert_allclose(wrap(ft.vmap(f, (0, None), axis_name="i"))(x, 4), y, rtol=1e-14)
+    with pytest.raises(NoRuleError, match="with a collective in its body"):
+        ft.jit(ft.vmap(ft.grad(f), (0, None), axis_name="i"))(x, 4)
+
+
+@pytest.mark.parametrize("last", [0, 3, 20])
+@pytest.mark.parametrize("strict", [True, False])
+def test_counting_down(strict, last):
+    """A kernel counts; the order of its iterations is that of the program."""
+
+    def f(start, a):
+        test = (lambda s: s[0] > last) if strict else (lambda s: last <= s[0])
+        step = lambda s: (s[0] - 1, s[1].at[s[0] % 4].set(1.0 * s[0]), 0.5 * s[2] + s[0])
+        return lax.while_loop(test, step, (start, a, 0.0))
+
+    i, a, total = 11, np.zeros(4), 0.0
+    while i > last or (not strict and i == last):
+        a[i % 4], total, i = i, 0.5 * total + i, i - 1
+    known = ft.jit(lambda a: f(11, a))
+    for results in (known(np.zeros(4)), ft.jit(f)(11, np.zeros(4)), f(11, np.zeros(4))):
+        for actual, expected in zip(results, (i, a, total)):
+            np.testing.assert_array_equal(actual, expected)
+    assert " while " not in known.lower(np.zeros(4)).as_text("python")

@@ -357,3 +357,17 @@ def test_entries_that_no_output_needs_are_dropped_with_retain():
     np.testing.assert_allclose(
         replay(linearize(f, [X], [True], retain=True), [np.ones(3)])[0], -np.sin(X), rtol=1e-14
     )
+
+
+def test_linear_operations_with_more_operands():
+    x = np.linspace(0.1, 0.8, 8)
+    rows = lambda x: lax.dynamic_slice(fnp.sin(x).reshape(2, 4), (1, 2), (1, 2))
+    for f, expected in (
+        (lambda x: lax.dynamic_slice(fnp.sin(x), (3,), (2,)), [3, 4]),
+        (rows, [6, 7]),
+        (lambda x: fnp.sin(x)[np.array([5, 1])], [5, 1]),
+        (lambda x: fnp.sin(x).at[np.array([0, 2, 3, 4, 5, 6])].set(3.0), [1, 7]),
+    ):
+        slope = np.where(np.isin(np.arange(8), expected), np.cos(x), 0.0)
+        np.testing.assert_allclose(ft.grad(lambda x, f=f: fnp.sum(f(x)))(x), slope, rtol=1e-14)
+        np.testing.assert_allclose(fnp.sum(ft.linearize(f, x)[1](np.ones(8))), slope.sum(), rtol=1e-14)

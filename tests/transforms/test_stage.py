@@ -101,3 +101,19 @@ def hooked(x):
 )
 def test_a_hook_on_an_argument_counts_once_however_the_function_is_staged(derivative):
     np.testing.assert_allclose(derivative(), 3.0 * np.cos(1.0), rtol=1e-14)
+
+
+def test_errors_name_the_arguments_of_all_functions_around():
+    def inner(c, a):
+        return c if c * a > 0 else a
+
+    def outer(a, b):
+        return ft.jit(lambda c: inner(c, a))(b)
+
+    message = r"depends on argument 0 \('c'\), argument 0 \('a'\) of outer"
+    with pytest.raises(ft.errors.ConcretizationTypeError, match=message):
+        ft.jit(outer)(1.0, 2.0)
+    with pytest.raises(ft.errors.ConcretizationTypeError, match=message):
+        ft.grad(ft.jit(outer))(1.0, 2.0)
+    with pytest.raises(ft.errors.ConcretizationTypeError, match=r"argument 0 \('c'\), argument 0 \('x'\)\)"):
+        ft.jit(lambda x: ft.grad(lambda y: ft.jit(lambda c: inner(c, y))(x))(x))(1.0)

@@ -5,6 +5,7 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+from functrans import lax
 from functrans.core.aval import Zero, aval_of
 from functrans.core.evaluation import evaluate
 from functrans.passes.check import check_jaxpr
@@ -135,3 +136,27 @@ def test_an_update_comes_after_the_other_reads_of_its_array(more):
                 assert array not in e.invars
     values = replay(linearized._replace(tape=tape), [np.sin(x)])
     np.testing.assert_allclose(values, replay(linearized, [np.sin(x)]), rtol=1e-15)
+
+
+def test_hooks_between_an_update_and_a_read_keep_their_order():
+    seen = []
+
+    def f(x):
+        a = x.at[0].set(x[5] ** 2)
+        u, y = a[7:9] * 1.0, x[1:3] * 1.0
+        ft.register_hook(u, lambda g: seen.append(("u", np.asarray(g).tolist())))
+        v = y + x[7:9]
+        ft.register_hook(v, lambda g: seen.append(("v", np.asarray(g).tolist())))
+        return fnp.sum(a) + fnp.sum(u * u) + fnp.sum(v * v)
+
+    x = np.linspace(0.0, 1.0, 1000)
+    expected = np.ones(1000)
+    expected[0], expected[5] = 0.0, 1 + 2 * x[5]
+    expected[7:9] += 2 * x[7:9]
+    expected[1:3] += 2 * (x[1:3] + x[7:9])
+    expected[7:9] += 2 * (x[1:3] + x[7:9])
+    looped = lambda x: lax.fori_loop(0, 1, lambda i, s: s + f(x), 0.0)
+    for g in (ft.grad(f), ft.jit(ft.grad(f)), ft.jit(ft.grad(looped))):
+        seen.clear()
+        np.testing.assert_allclose(g(x), expected)
+        assert seen == [("v", (2 * (x[1:3] + x[7:9])).tolist()), ("u", (2 * x[7:9]).tolist())]

@@ -126,3 +126,14 @@ def test_clear_caches_forgets_bodies():
     ft.clear_caches()
     assert not body_cache._bodies
     assert lax.scan(lambda c, x: (c + x, None), 0.0, X)[0] == X.sum()
+
+
+def test_functions_that_last():
+    """Those of a module; not one that only says that it is of a module, nor one that holds something."""
+    names = {"__name__": "math"}
+    exec("def f(x): return x", names)
+    assert names["f"].__module__ == "math"
+    assert not body_cache.lasting(names["f"])
+    assert not body_cache.lasting(lambda x, y=X: x)
+    assert not body_cache.lasting(X.sum)
+    assert all(map(body_cache.lasting, (np.sin, float, traced, abs)))

@@ -393,3 +393,18 @@ def test_a_hook_on_values_of_two_functions_is_refused():
     for gradient in (ft.grad(f), ft.grad(ft.jit(f)), ft.jit(ft.grad(f))):
         with pytest.raises(HookError, match="some of the values are computed in inner, others outside"):
             gradient(np.ones(2))
+
+
+def test_a_hook_inside_on_a_value_from_outside_that_captures_another():
+    def f(x):
+        y, w = 2 * x, fnp.cos(x)
+
+        def inner(z):
+            ft.register_hook(y, lambda g: g * w)
+            return z * y
+
+        return fnp.sum(ft.jit(inner)(x))
+
+    x = np.array([0.5, 2.0])
+    for gradient in (ft.grad(f), ft.grad(ft.jit(f)), ft.jit(ft.grad(f))):
+        np.testing.assert_allclose(gradient(x), 2 * x + 2 * x * np.cos(x), rtol=1e-14)

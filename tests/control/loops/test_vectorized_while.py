@@ -130,3 +130,15 @@ def test_lanes_with_more_than_arithmetic_on_numbers(f):
     expected = np.transpose([f(v) for v in x])
     np.testing.assert_allclose(ft.jit(ft.vmap(f))(x), expected, rtol=1e-14)
     np.testing.assert_allclose(ft.jit(lambda x: lax.map(f, x))(x), expected, rtol=1e-14)
+
+
+def test_the_backward_pass_takes_as_many_iterations_as_each_lane():
+    """The body is linear, so that the backward pass needs their number alone."""
+    x, steps = np.linspace(0.5, 1.5, 100), np.arange(100) % 7
+
+    def doubled(x, n):
+        return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 2.0), (0, x))[1]
+
+    total = lambda x: fnp.sum(ft.vmap(doubled)(x, steps) ** 2)
+    for wrap in (lambda g: g, ft.jit):
+        np.testing.assert_allclose(wrap(ft.grad(total))(x), 2 * x * 4.0**steps, rtol=1e-14)

@@ -2,10 +2,13 @@
 
 from itertools import chain, combinations, pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import functrans as ft
+import functrans.numpy as fnp
 from functrans.control.residuals import partitioner
 from functrans.control.residuals.partitioner import _exact, _greedy
 
@@ -63,3 +66,23 @@ def test_the_greedy_way_takes_the_most_worth_by_weight_first(items):
 @pytest.mark.parametrize("choose", [_exact, _greedy])
 def test_of_nothing_there_is_one_selection(choose):
     assert choose([], []) == [(0, ())]
+
+
+def test_the_option_chooses_the_way():
+    """The exact way keeps at least as many bytes within a budget, here more at some."""
+    xs = [np.linspace(0.1, 0.9, n) for n in (60, 50, 50, 37)]
+
+    def f(*xs):
+        return sum(fnp.sum(fnp.tanh(fnp.sin(fnp.exp(x)) * x)) for x in xs)
+
+    def kept(budget, solver):
+        options = {
+            "activation_memory_budget": budget,
+            "memory_budget_solver": solver,
+            "partitioner": "save_all",
+        }
+        with ft.config.patch(**options):
+            return ft.vjp(ft.jit(f), *xs)[1].residual_bytes
+
+    pairs = [(kept(b, "dp"), kept(b, "greedy")) for b in (0.1, 0.3, 0.45, 0.55)]
+    assert all(exact > greedy for exact, greedy in pairs)
