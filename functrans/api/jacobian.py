@@ -200,7 +200,10 @@ def _without_products(linear: Linearized, i: int) -> tuple[Linearized, list[Valu
 
     The other two results are the values of these for all unit vectors, and the axes along which the unit vectors are.
     """
-    tape, outs, images, axes = [], [], [], []
+    tape: list[Entry] = []
+    outs: list[Linear] = []
+    images: list[Value] = []
+    axes: list[int] = []
     for e in linear.tape:
         place = _matrix_times(e, linear.inputs[i])
         if place is None:
