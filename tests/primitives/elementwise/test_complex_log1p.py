@@ -48,5 +48,7 @@ def test_special_values_are_those_of_numpy():
     with np.errstate(all="ignore"):
         expected = np.log1p(z)
         for f in (fnp.log1p, ft.jit(fnp.log1p)):
-            np.testing.assert_array_equal(f(z), expected)
-            np.testing.assert_array_equal(np.signbit(np.imag(f(z))), np.signbit(expected.imag))
+            for part in (np.real, np.imag):  # the angles of C libraries differ by an ulp
+                np.testing.assert_allclose(part(f(z)), part(expected), rtol=3e-16)
+            signs = [np.signbit(np.nan_to_num(x.imag, nan=1.0)) for x in (np.asarray(f(z)), expected)]
+            np.testing.assert_array_equal(*signs)
