@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -25,6 +26,8 @@ from .worker import Request, Worker
 _launcher = lazy_import("mpi4py.run")
 #: The tag of messages that `interrupt` sends; those of `permute` have 0.
 _INTERRUPTION = 1
+#: Seconds in which the launcher reads what a rank has written: when a job ends, it drops the rest.
+_TO_BE_READ = 0.25
 #: The dtypes of NumPy that MPI has as well, but for floats of two bytes and long doubles.
 _KNOWN = frozenset("?bBhHiIlLqQfdFD")
 _dtypes = lazy_import("mpi4py.util.dtlib")
@@ -114,6 +117,7 @@ class MPIWorld:
         """End all processes."""
         sys.stderr.write(f"functrans: {reason}: a rank did not call them, or had failed. The job ends\n")
         sys.stderr.flush()
+        time.sleep(_TO_BE_READ)
         self._mpi.COMM_WORLD.Abort(1)
 
     def close(self) -> None:
