@@ -33,7 +33,7 @@ from .objects import LoadedCode, ObjectCode
 _KEPT = 1 << 24
 #: Packages whose source determines the LLVM text, besides the text of a kernel.
 _SOURCES = (
-    "lowering/llvm", "lowering/loops", "lowering/processor.py", "lowering/blas.py", "runtime/guards.py",
+    "lowering/llvm/**/*.py", "lowering/loops/*.py", "lowering/processor.py", "lowering/blas.py", "runtime/guards.py",
     "passes/scalar_functions.py", "primitives/special/formulas.py",
 )  # fmt: skip
 
@@ -145,13 +145,11 @@ def _hash_of_sources() -> str:
     """A hash of the modules that generate LLVM text: their version, even during development."""
     root = Path(__file__).parents[2]
     digest = blake2b(digest_size=16)
-    try:
-        for name in _SOURCES:
-            for path in sorted((root / name).glob("*.py")) or [root / name]:
-                digest.update(path.read_bytes())
-    except OSError:  # an installation without sources
-        return sys.modules["functrans"].__version__
-    return digest.hexdigest()
+    paths = [path for pattern in _SOURCES for path in sorted(root.glob(pattern))]
+    for path in paths:
+        digest.update(path.read_bytes())
+    # An installation may have no sources.
+    return digest.hexdigest() if paths else sys.modules["functrans"].__version__
 
 
 def _c_library() -> tuple[str, ...]:

@@ -199,6 +199,21 @@ def test_what_the_key_is_made_of(cached, monkeypatch):
     assert cached(elementwise, X)[1].disk_hits == 1
 
 
+def test_a_change_of_any_module_that_writes_llvm_text_is_another_version(tmp_path, monkeypatch):
+    package = Path(ft.__file__).parent
+    for name in ("lowering", "runtime", "passes", "primitives"):
+        shutil.copytree(package / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(store, "__file__", str(tmp_path / "lowering" / "llvm" / "store.py"))
+    seen = {store._hash_of_sources()}
+    modules = sorted((tmp_path / "lowering" / "llvm").rglob("*.py"))
+    modules += [tmp_path / name for name in store._SOURCES if "*" not in name]
+    for module in modules:
+        module.write_text(module.read_text() + "# changed\n")
+        seen.add(store._hash_of_sources())
+    assert len(modules) > 30
+    assert len(seen) == len(modules) + 1
+
+
 def test_compiling_ahead_fills_the_cache(cached):
     f = ft.jit(lambda x: elementwise(x) - 0.71875)
     with config.patch(cache=True, cache_dir=str(cached.path)):
