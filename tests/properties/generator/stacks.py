@@ -29,7 +29,7 @@ def direction(x, n=0):
     return np.asarray(found).astype(x.dtype)
 
 
-def _of_floats(f, xs, n=0):
+def of_floats(f, xs, n=0):
     """`f` as a function of float arrays (of the first one only, where `n` is 4), and these."""
     at = [i for i, x in enumerate(xs) if moves(x)][: 1 if n == 4 else None]
 
@@ -70,7 +70,7 @@ def _vmap(lib, f, n):
 
 def _jvp(lib, f, n):
     def g(*xs):
-        h, floats = _of_floats(f, xs, n)
+        h, floats = of_floats(f, xs, n)
         # One argument alone now and then: the others have no tangent at all.
         if n % 2 and len(floats) > 1:
             one = n % len(floats)
@@ -85,7 +85,7 @@ def _jvp(lib, f, n):
 
 def _linearize(lib, f, n):
     def g(*xs):
-        h, floats = _of_floats(f, xs, n)
+        h, floats = of_floats(f, xs, n)
         outs, push = ft.linearize(h, *floats)
         return (*outs, *push(*[direction(x, n) for x in floats]))
 
@@ -94,7 +94,7 @@ def _linearize(lib, f, n):
 
 def _vjp(lib, f, n):
     def g(*xs):
-        h, floats = _of_floats(f, xs, n)
+        h, floats = of_floats(f, xs, n)
         if n % 2:  # the other outputs have no cotangent at all
             out, pull = ft.vjp(lambda *ys: h(*ys)[0], *floats)
             return pull(direction(out))
@@ -106,7 +106,7 @@ def _vjp(lib, f, n):
 
 def _grad(lib, f, n):
     def g(*xs):
-        h, floats = _of_floats(f, xs, n)
+        h, floats = of_floats(f, xs, n)
         if n % 2:
             return ft.grad(lambda *ys: weighed(h(*ys)), argnums=tuple(range(len(floats))))(*floats)
         value, grads = ft.value_and_grad(lambda ys: weighed(h(*ys)))(floats)
@@ -117,7 +117,7 @@ def _grad(lib, f, n):
 
 def _hvp(lib, f, n):
     def g(*xs):
-        h, floats = _of_floats(f, xs, n)
+        h, floats = of_floats(f, xs, n)
         gradient = ft.grad(lambda *ys: weighed(h(*ys)), argnums=tuple(range(len(floats))))
         if n % 2:
             return ft.jvp(gradient, floats, tuple([direction(x, n) for x in floats]))[1]
@@ -129,7 +129,7 @@ def _hvp(lib, f, n):
 
 def _hessian(lib, f, n):
     def g(*xs):
-        h, floats = _of_floats(f, xs, n)
+        h, floats = of_floats(f, xs, n)
         if floats[0].dtype.kind == "c" or floats[0].size > 6:
             return _hvp(lib, f, n)(*xs)
         scalar = lambda x: weighed(h(x, *floats[1:]))
