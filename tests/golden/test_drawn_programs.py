@@ -29,7 +29,6 @@ from functrans.lowering.jaxpr.partition import HostStep, ViewStep
 from functrans.lowering.loops.passes import parallel
 from functrans.lowering.lower import lower
 from functrans.lowering.python.emit import emit_python
-
 from functrans.runtime.config import config
 
 sys.path.append(str(Path(__file__).parents[1] / "properties"))
