@@ -131,7 +131,7 @@ def computed_in(ufunc: np.ufunc, keys: tuple[Key, ...]) -> np.dtype:
 def _in_lattice(ufunc: np.ufunc, keys: tuple[Key, ...]) -> np.dtype:
     """The dtype in which JAX computes what a ufunc computes."""
     joined = join(tuple([(WEAK_DTYPES[k], True) if k in WEAK_DTYPES else (k, False) for k in keys]))
-    if is_inexact(joined):
+    if is_inexact(joined) or ufunc in (np.floor, np.ceil, np.trunc):  # of integers, they are of NumPy 2.1
         return joined
     if ufunc is not np.reciprocal:
         loop = resolve_ufunc(ufunc, ((joined, False),) * ufunc.nin)[0][0]
@@ -226,7 +226,7 @@ def with_options(function: Body, ufunc: np.ufunc, args: tuple[Value, ...], optio
     DtypeError
         If `casting` does not allow a cast that is needed, or the ufunc has no loop for `dtype`.
     """
-    name = ufunc.__name__
+    name = function.__name__
     refuse_out(name, options.pop("out", None))
     where = options.pop("where", True)
     if where is not True and where is not np.True_:
@@ -247,10 +247,10 @@ def with_options(function: Body, ufunc: np.ufunc, args: tuple[Value, ...], optio
     if dtype is None and casting == "same_kind":
         return function(*values)
     to = None if dtype is None else canonical(dtype, f"{name}: dtype")
-    return without(function, *_cast_to(ufunc, values, to, casting))  # in the dtype that was requested
+    return without(function, *_cast_to(name, ufunc, values, to, casting))  # in the dtype that was requested
 
 
-def _cast_to(ufunc: np.ufunc, values: list[Value], to: np.dtype | None, casting: Any) -> list[Any]:
+def _cast_to(name: str, ufunc: np.ufunc, values: list[Value], to: np.dtype | None, casting: Any) -> list[Any]:
     """Cast the operands to the dtypes of the loop whose result has dtype `to`, if `casting` allows it."""
     keys = [key_of(x) for x in values]
     if to is None:
@@ -262,16 +262,16 @@ def _cast_to(ufunc: np.ufunc, values: list[Value], to: np.dtype | None, casting:
             dtypes = loop_dtypes(ufunc, unresolved, signature=signature, casting=casting)[: ufunc.nin]
         except TypeError as error:
             raise DtypeError(
-                f"{ufunc.__name__}: with dtype={to} and casting={casting!r} it has no loop for "
+                f"{name}: with dtype={to} and casting={casting!r} it has no loop for "
                 f"{', '.join(map(_key_name, keys))}: {error}. Convert the arguments with .astype"
             ) from None
     for i, (key, dtype) in enumerate(zip(keys, dtypes)):
         if key not in WEAK_DTYPES and not np.can_cast(key, dtype, casting):
             raise DtypeError(
-                f"{ufunc.__name__}: argument {i} of dtype {key} cannot be cast to {dtype} with casting={casting!r}; "
+                f"{name}: argument {i} of dtype {key} cannot be cast to {dtype} with casting={casting!r}; "
                 "convert it with .astype"
             )
-    return [strong(x, check_supported(d, f"{ufunc.__name__}: dtype")) for x, d in zip(values, dtypes)]
+    return [strong(x, check_supported(d, f"{name}: dtype")) for x, d in zip(values, dtypes)]
 
 
 def _key_name(key: Key) -> str:

@@ -116,11 +116,27 @@ TABLES["functrans.scipy.signal"] = [
     Entry("convolve correlate", Call(R(5, 4), R(2, 3)), Call(R(6), R(3), "same"), skip=SHAPES),
     Entry("convolve2d correlate2d", Call(R(4, 3), R(2, 2)), Call(R(4, 3), R(2, 3), "valid"), skip=SHAPES),
 ]
-if hasattr(np, "cumulative_sum"):
-    TABLES["functrans.numpy"].append(
-        Entry(
-            "cumulative_sum cumulative_prod",
-            Call(R(3, 4), axis=0),
-            Call(R(4), include_initial=True),
-        )
+
+
+def running(ufunc):
+    """NumPy's `cumulative_sum` or `cumulative_prod`, for releases before 2.1."""
+
+    def oracle(x, axis=0, include_initial=False):
+        if np.ndim(x) != 1 and axis is None:
+            raise ValueError("an axis is needed")
+        if include_initial:
+            x = np.insert(x, 0, ufunc.identity, axis)
+        return ufunc.accumulate(x, axis)
+
+    return oracle
+
+
+TABLES["functrans.numpy"] += [
+    Entry(
+        name,
+        Call(R(3, 4), axis=0),
+        Call(R(4), include_initial=True),
+        oracle=getattr(np, name, running(ufunc)),
     )
+    for name, ufunc in (("cumulative_sum", np.add), ("cumulative_prod", np.multiply))
+]

@@ -228,9 +228,10 @@ UNHASHABLE = [
     np.ones((0, 2), np.float32),
     fnp.ones(3),
     (3, [fnp.ones(2)], "name"),
+    ("empty", [np.ones((0, 2))]),
 ]
 OTHERS = [[1, 2.0], {"k": [1.0, {3}], "w": (np.arange(3), None)}, {1}, np.ones(3, int), np.ones((0, 3), np.float32),
-          fnp.zeros(3), (3.0, [fnp.ones(2)], "name")]  # fmt: skip
+          fnp.zeros(3), (3.0, [fnp.ones(2)], "name"), ("empty", [np.ones((0, 3))])]  # fmt: skip
 
 
 def same(a, b):

@@ -10,6 +10,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ...core.values import PyTree
 from ...errors import PytreeError
 from ...runtime.context import pass_on
@@ -211,8 +213,12 @@ def same_aux(a: Any, b: Any) -> bool:
     """Whether aux data are equal; raises if they cannot be compared."""
     if a is b:
         return True
+    if isinstance(a, np.ndarray):
+        with suppress(TypeError):
+            return Held(a) == Held(b)
     try:
-        return bool(a == b)
+        if a == b:
+            return True
     except Exception as error:
         pass_on(error)
         with suppress(TypeError):
@@ -221,6 +227,10 @@ def same_aux(a: Any, b: Any) -> bool:
             f"the aux data of a pytree node must be comparable with ==; comparing {a!r} and {b!r} failed:"
             f" {error}. Make arrays children of the node"
         ) from error
+    # Before NumPy 2.2, containers with empty arrays are not equal.
+    with suppress(TypeError):
+        return type(a) in (tuple, *CONTAINERS) and Held(a) == Held(b)
+    return False
 
 
 def same_types(a: Any, b: Any) -> bool:

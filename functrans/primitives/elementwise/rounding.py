@@ -14,17 +14,20 @@ from ...core import BOOL, Primitive, is_float
 from ...core.kernel import IndexEmitter, ScalarEmitter
 from ...core.values import ArrayLike, Value
 from ..families import elementwise, literal
-from ..structure.linear import Rule
+from ..structure.linear import Rule, dtype_of
 from .arithmetic import divides, eq_p, mul_p, neg_p, select_p
 
 # --- rounding -----------------------------------------------------------------------------------------------
 
 
-def _rounding(name: str, impl: Rule) -> Primitive:
-    # NumPy returns integers and booleans unchanged.
+def _rounding(name: str, ufunc: np.ufunc) -> Primitive:
+    # NumPy returns integers and booleans unchanged, since 2.1; before, it makes floats of them.
+    def impl(x: Value) -> Value:
+        return np.array(x)[()] if dtype_of(x).kind in "biu" else ufunc(x)
+
     return elementwise(
         name,
-        impl,
+        ufunc if "l->l" in ufunc.types else impl,
         factors=(None,),
         kernel=lambda k, x: k.call(name, x) if is_float(x.dtype) else x,
         kinds="biuf",

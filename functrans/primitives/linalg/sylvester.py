@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -103,11 +104,24 @@ def _sqrtm_impl(x: Value) -> np.ndarray:
     if not x.size:
         return np.zeros(x.shape, dtype)
     try:
-        return np.asarray(scipy.linalg.sqrtm(x)).astype(dtype)
+        if _takes_stacks():
+            return np.asarray(scipy.linalg.sqrtm(x)).astype(dtype)
+        return np.reshape([_root(y) for y in x.reshape(-1, *x.shape[-2:])], x.shape).astype(dtype)
     except np.linalg.LinAlgError as error:
         raise LinAlgError(
             f"sqrtm: SciPy finds no square root, also where the matrix has NaN: {error}"
         ) from None
+
+
+def _root(matrix: np.ndarray) -> np.ndarray:
+    return scipy.linalg.sqrtm(matrix) if np.isfinite(matrix).all() else np.full(matrix.shape, np.nan)
+
+
+@cache
+def _takes_stacks() -> bool:
+    """Whether SciPy's `sqrtm` takes several matrices, and NaN, as it does since 1.16."""
+    major, minor, *_ = scipy.__version__.split(".")
+    return (int(major), int(minor)) >= (1, 16)
 
 
 def _sqrtm_jvp(primals: Sequence[Value], tangents: Sequence[Tangent]) -> tuple[Value, Tangent]:

@@ -170,8 +170,10 @@ class _Signature(NamedTuple):
     conjugated: bool = False
 
 
-def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> Callable[..., Any]:
-    name = ufunc.__name__
+def _family(name: str, signature: _Signature, doc: str, example: str) -> Callable[..., Any]:
+    # matvec and vecmat are of NumPy 2.2. All of the family have the loops of matmul.
+    ufunc: np.ufunc | None = getattr(np, name, None)
+    loops = np.matmul if ufunc is None else ufunc
 
     def function(x1: ArrayLike, x2: ArrayLike, /, **options: Param) -> Any:
         if options:
@@ -183,13 +185,14 @@ def _family(ufunc: np.ufunc, signature: _Signature, doc: str, example: str) -> C
             if not options and preferred is None:
                 return function(x1, x2)
             if preferred is None:
-                return with_options(function, ufunc, (x1, x2), options)
-            return without(with_options, function, ufunc, pair(x1, x2, name, preferred), options)
+                return with_options(function, loops, (x1, x2), options)
+            return without(with_options, function, loops, pair(x1, x2, name, preferred), options)
         return finish(_apply(name, signature, *pair(x1, x2, name)))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc}{_DOC}>>> {example}\n"
-    operators.ufunc[ufunc] = function
+    if ufunc is not None:
+        operators.ufunc[ufunc] = function
     return function
 
 
@@ -308,19 +311,13 @@ _VECDOT = _Signature("k", "k", "", conjugated=True)
 _MATVEC = _Signature("ik", "k", "i")
 _VECMAT = _Signature("k", "kj", "j", conjugated=True)
 matmul = _family(
-    np.matmul, _MATMUL, _MATMUL_DOC, "fnp.matmul([[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])\nArray([21., 43.])"
+    "matmul", _MATMUL, _MATMUL_DOC, "fnp.matmul([[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])\nArray([21., 43.])"
 )
 vecdot = _family(
-    np.vecdot, _VECDOT, _VECDOT_DOC, "fnp.vecdot([[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])\nArray([21., 43.])"
+    "vecdot", _VECDOT, _VECDOT_DOC, "fnp.vecdot([[1.0, 2.0], [3.0, 4.0]], [1.0, 10.0])\nArray([21., 43.])"
 )
-matvec = vecmat = None
-if hasattr(np, "matvec"):  # NumPy 2.2
-    matvec = _family(
-        np.matvec, _MATVEC, _MATVEC_DOC, "fnp.matvec([[1, 2], [3, 4]], [1, 10])\nArray([21, 43])"
-    )
-    vecmat = _family(
-        np.vecmat, _VECMAT, _VECMAT_DOC, "fnp.vecmat([1, 10], [[1, 2], [3, 4]])\nArray([31, 42])"
-    )
+matvec = _family("matvec", _MATVEC, _MATVEC_DOC, "fnp.matvec([[1, 2], [3, 4]], [1, 10])\nArray([21, 43])")
+vecmat = _family("vecmat", _VECMAT, _VECMAT_DOC, "fnp.vecmat([1, 10], [[1, 2], [3, 4]])\nArray([31, 42])")
 
 
 def _matmul_operator(x: Value, y: Value) -> Value | None:

@@ -25,9 +25,9 @@ from ..elementwise.bits import and_p
 from ..elementwise.rounding import floor_p, fmod_p, rint_p
 from ..elementwise.trig import cos_p, sin_p
 from ..families import elementwise, literal
-from ..structure.linear import add_p, broadcast_to, shape_of
+from ..structure.linear import add_p, broadcast_to, dtype_of, shape_of
 from ..structure.shape import full
-from .from_scipy import in_double, of_scipy, of_scipy_complex, refused, zeta_p
+from .from_scipy import of_scipy, of_scipy_complex, refused, zeta_p
 from .functions import digamma_p, polygamma_gap_p, polygamma_p
 
 # DLMF 5.2.2, 5.5.3: derivatives by digamma; those of 1 / gamma, an entire function, by reflection for small x.
@@ -76,7 +76,16 @@ def _gammasgn_kernel(k: IndexEmitter, x: ArrayLike) -> Any:
     return k.where(x > 0.0, one, k.where(x.eq(-math.inf), k.const(math.nan, x.dtype), zero))
 
 
-gammasgn_p: Primitive = elementwise("gammasgn", in_double("gammasgn"), kernel=_gammasgn_kernel, kinds="f")
+def _gammasgn(x: Value) -> Value:
+    # SciPy before 1.15 gives 0 at the poles and at both zeros.
+    whole = np.floor(x)
+    sign = np.where(np.floor(whole * 0.5) * 2 == whole, 1.0, -1.0)
+    left = np.where((whole == x) | ~np.isfinite(x), np.nan, sign)
+    zero = np.where(np.equal(x, 0.0), np.copysign(1.0, x), left)
+    return np.where(np.greater(x, 0.0), 1.0, zero).astype(dtype_of(x))[()]
+
+
+gammasgn_p: Primitive = elementwise("gammasgn", _gammasgn, kernel=_gammasgn_kernel, kinds="f")
 
 # --- two arguments: DLMF 5.12, 5.2.5, 1.2.6 -------------------------------------------------------------------
 
