@@ -40,8 +40,10 @@ if "FUNCTRANS_CACHE_DIR" not in os.environ:
     os.environ["FUNCTRANS_CACHE_DIR"] = tempfile.mkdtemp(prefix="functrans-tests-")
     atexit.register(shutil.rmtree, os.environ["FUNCTRANS_CACHE_DIR"], ignore_errors=True)
 
-# The generator of random programs, for all that test with them.
-sys.path.append(str(Path(__file__).with_name("properties")))
+# The generator of random programs, and the versions of libraries, for all tests.
+sys.path += [str(Path(__file__).with_name(folder)) for folder in ("properties", "support")]
+
+from versions import has  # noqa: E402
 
 from functrans.runtime.config import config as options  # noqa: E402  it reads the environment when imported
 
@@ -111,7 +113,7 @@ def _interruptible():
 def pytest_collection_modifyitems(items):
     """Of the cases of a test marked ``wide(n)`` each `n`-th is quick, and the others are slow; of a test with more than
     eight cases each third, if it has no mark. ``FUNCTRANS_TEST_SAMPLE=10`` keeps each tenth, by a hash of its name,
-    and ``10:3`` others.
+    and ``10:3`` others. A test or case marked ``needs("numpy>=2.1", reason=...)`` is skipped without these versions.
 
     Names of tests are the same in all workers: an address in one would stop them all.
     """
@@ -127,6 +129,10 @@ def pytest_collection_modifyitems(items):
         if seen[test] % step:
             item.add_marker(pytest.mark.slow)
         seen[test] += 1
+        for needs in item.iter_markers("needs"):
+            missing = [requirement for requirement in needs.args if not has(requirement)]
+            if missing:
+                item.add_marker(pytest.mark.skip(f"needs {', '.join(missing)}: {needs.kwargs['reason']}"))
     items[:] = [item for item in items if _is_sampled(item.nodeid)]
 
 

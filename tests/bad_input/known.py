@@ -187,6 +187,8 @@ KNOWN = {
         "flatten_util.ravel_pytree": "pytree",
     },
     "accepted": {
+        "scipy.special.wrightomega": "x",
+        "numpy.ones_like": "shape",
         "scipy.special.ellipe": "x",
         "scipy.special.ellipk": "x",
         "scipy.special.sph_harm_y": "m n",
@@ -345,11 +347,11 @@ KNOWN = {
         "scipy.fft.dct": "workers",
         "scipy.fft.dctn": "s workers",
         "scipy.fft.dst": "workers",
-        "scipy.fft.dstn": "s workers",
+        "scipy.fft.dstn": "axes s workers",
         "scipy.fft.idct": "workers",
         "scipy.fft.idctn": "s workers",
         "scipy.fft.idst": "workers",
-        "scipy.fft.idstn": "s workers",
+        "scipy.fft.idstn": "axes s workers",
         "scipy.integrate.cumulative_trapezoid": "axis",
         "scipy.integrate.simpson": "axis",
         "scipy.linalg.block_diag": "arrs",
@@ -679,4 +681,21 @@ KNOWN = {
         "scipy.special.xlog1py": "x y",
         "scipy.special.xlogy": "x y",
     },
+}
+
+#: What releases before these take, answer otherwise, or compute for minutes.
+KNOWN_BEFORE = {
+    "numpy>=2.1": {"refused": {"numpy.nonzero": "a"}, "differs": {"numpy.mask_indices": "mask_func"}},
+    "numpy>=2.2": {"accepted": {"numpy.trim_zeros": "filt"}},
+    "numpy>=2.3": {"refused": {"numpy.argpartition": "kth", "numpy.partition": "kth"}},
+    "scipy>=1.15": {
+        "refused": {"scipy.integrate.cumulative_trapezoid": "initial"},
+        "differs": {"scipy.special.factorial": "n"},
+    },
+    "scipy>=1.16": {
+        "refused": {"scipy.signal.periodogram": "fs axis", "scipy.signal.welch": "fs axis"},
+        "accepted": {"scipy.linalg.qr_multiply": "c", "scipy.linalg.eigh_tridiagonal": "d e"},
+        "differs": {"scipy.linalg.lu_factor": "a"},
+    },
+    "scipy>=1.17": {"refused": {"scipy.linalg.hankel": "c r"}, "hang": {"scipy.special.hyperu": "x y z"}},
 }

@@ -43,7 +43,14 @@ TABLES = {
         Entry("sort_complex", Call(Z(4)), Call(R(4))),
         Entry("searchsorted", Call(SORTED, R(2, 2)), Call(SORTED, R(3), side="right"), **STEPS),
         Entry("digitize", Call(R(4), SORTED), Call(R(4), SORTED[::-1], right=True), **STEPS),
-        Entry("nonzero argwhere flatnonzero", Eager(I(2, 3, high=2)), Sized(R(2, 2), size=4), **STEPS),
+        Entry(
+            "nonzero",
+            Eager(I(2, 3, high=2)),
+            Sized(R(2, 2), size=4),
+            needs={"0-d": ("numpy>=2.1", "an array of one number")},
+            **STEPS,
+        ),
+        Entry("argwhere flatnonzero", Eager(I(2, 3, high=2)), Sized(R(2, 2), size=4), **STEPS),
         Entry(
             "extract",
             Eager(np.array([True, False, True]), R(3)),

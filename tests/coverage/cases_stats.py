@@ -89,7 +89,12 @@ TABLES = {
     "functrans.scipy.stats": [
         Entry("rankdata", Call(R(2, 3)), Call(I(3, 4), "min", axis=1), differentiable=False),
         Entry("mode", Call(R(2, 3)), Call(I(3, 4), axis=1), skip={"empty": "SciPy counts 0.0, not 0"}),
-        Entry("sem", Call(R(4, 3)), Call(R(2, 3), axis=None, ddof=0)),
+        Entry(
+            "sem",
+            Call(R(4, 3)),
+            Call(R(2, 3), axis=None, ddof=0),
+            needs={"float32": ("scipy>=1.14", "float64")},
+        ),
         Entry("skew kurtosis", Call(R(4, 3)), Call(R(2, 5), axis=1, bias=False)),
         Entry("zscore", Call(R(4, 3)), Call(R(2, 3), axis=1, ddof=1)),
     ],

@@ -52,6 +52,8 @@ NAMESPACES: dict[str, Any] = {
 SOLVERS = {"functrans.scipy.integrate": ("quad", "solve_ivp")}
 #: What a test does beside the first value; an entry may leave one out with a reason.
 ASPECTS = ("value", "jit", "vmap", "derivative", "numpy", "0-d", "empty", "strides", "float32", "int")
+#: Those that compare with the oracle.
+OF_ORACLES = ("value", "0-d", "empty", "strides", "float32", "int")
 
 
 # --- arguments ----------------------------------------------------------------------------------------------
@@ -212,6 +214,7 @@ class Entry:
     rtol: float
     through: Callable[..., Any] | None
     slow: bool
+    needs: Mapping[str, tuple[str, str]]
     namespace: str = field(default="")
 
     def __init__(
@@ -225,15 +228,21 @@ class Entry:
         rtol: float = 1e-11,
         through: Callable[..., Any] | None = None,
         slow: bool = False,
+        needs: Mapping[str, tuple[str, str]] | None = None,
     ):
         self.name, self.calls, self.oracle, self.order, self.rtol = name, calls, oracle, order, rtol
         self.differentiable, self.skip, self.namespace = differentiable, skip or {}, ""
-        self.through, self.slow = through, slow
+        self.through, self.slow, self.needs = through, slow, needs or {}
         if not calls:
             raise ValueError(f"{name}: an entry wants a Call")
         for aspect in self.skip:
             if aspect not in ASPECTS:
                 raise ValueError(f"{name}: there is no aspect {aspect!r}; there are {', '.join(ASPECTS)}")
+        for aspect in self.needs:
+            if aspect not in OF_ORACLES:
+                raise ValueError(
+                    f"{name}: {aspect!r} does not depend on the oracle: {', '.join(OF_ORACLES)} do"
+                )
 
     @property
     def id(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from versions import has
 
 import functrans as ft
 from functrans.arrays.array import Array
@@ -22,14 +23,19 @@ from coverage_table import arrays
 ENTRIES = table.load()
 
 
-def case(entry, *rest):
-    """A case of an entry, slow if the entry is."""
-    return pytest.param(entry, *rest, id=entry.id, marks=[pytest.mark.slow] if entry.slow else [])
+def case(entry, *rest, aspect=""):
+    """A case of an entry, slow if the entry is; for an aspect, with the versions that its oracle needs."""
+    marks = [pytest.mark.slow] if entry.slow else []
+    if aspect in entry.needs:
+        version, reason = entry.needs[aspect]
+        marks.append(pytest.mark.needs(version, reason=reason))
+    return pytest.param(entry, *rest, id=entry.id, marks=marks)
 
 
 def every(aspect):
     """Parametrisation by entry, without those that leave the aspect out."""
-    return pytest.mark.parametrize("entry", [case(e) for e in ENTRIES.values() if aspect not in e.skip])
+    entries = [case(e, aspect=aspect) for e in ENTRIES.values() if aspect not in e.skip]
+    return pytest.mark.parametrize("entry", entries)
 
 
 def first_and_others(aspect):
@@ -366,7 +372,7 @@ def changed(aspect, call, entry):
 def test_odd_input(entry):
     """The same as the oracle: result and dtype, or the kind of exception."""
     for aspect in ("0-d", "empty", "strides", "float32", "int"):
-        if aspect not in entry.skip:
+        if aspect not in entry.skip and (aspect not in entry.needs or has(entry.needs[aspect][0])):
             odd_input(entry, aspect)
 
 

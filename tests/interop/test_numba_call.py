@@ -7,6 +7,7 @@ import pickle
 import numba
 import numpy as np
 import pytest
+from versions import has
 
 import functrans as ft
 import functrans.numpy as fnp
@@ -156,7 +157,8 @@ def test_what_is_raised_is_raised():
     for g in (f, ft.jit(f), ft.jit(steps), lambda x, n: ft.vmap(steps, (0, None))(np.array([0.5, x]), n)):
         with pytest.raises(OverflowError) as error:
             g(4.0, 3)
-        assert error.value.args == ("too large", 16.0)
+        # Before Numba 0.67, an exception of Numba's has the number that stood there before the loop.
+        assert error.value.args == ("too large", 16.0 if has("numba>=0.67") else 4.0)
         with pytest.raises(AssertionError, match="not positive"):
             g(-0.5, 0)
         with pytest.raises(ZeroDivisionError):

@@ -5,6 +5,7 @@ import decimal
 import numpy as np
 import pytest
 from scipy import special
+from versions import has
 
 from functrans.lowering.backend import Options
 from functrans.lowering.loops.builder import StatementBuilder
@@ -310,7 +311,12 @@ def test_functions_of_one_number(name, dtype, options):
         # float32 is judged by the float64 function: NumPy's own float32 loops are off by several units.
         expected = reference(name)(x.astype("f8")).astype(dtype)
     actual = evaluate(lambda k, a: k.call(name, a), [x], dtype, options)
-    assert_close(actual, expected, 400 if name == "erfc" and options is PYTHON else TOLERANCE.get(name, 4))
+    tolerance = TOLERANCE.get(name, 4)
+    if name == "erfc" and options is PYTHON:
+        tolerance = 400
+    if name == "cbrt" and options is NJIT and not has("numba>=0.66"):
+        tolerance = 80
+    assert_close(actual, expected, tolerance)
 
 
 def test_each_function_of_the_table_is_somewhere():
@@ -373,6 +379,9 @@ COMPLEX_CALLS = [
 @pytest.mark.parametrize("name", COMPLEX_CALLS)
 def test_functions_of_complex_numbers(name, dtype, options):
     x = values(dtype)
+    if name in ("arcsin", "arcsinh", "arccosh") and not has("numpy>=2.3"):
+        # C leaves signs of infinities beside NaN open. NumPy has the functions of C since 2.3, as kernels do.
+        x = x[np.isfinite(x)]
     with np.errstate(all="ignore"):
         # complex64 is judged by the complex128 function, but for the Python form, which is NumPy's
         # complex64 itself.
@@ -380,6 +389,8 @@ def test_functions_of_complex_numbers(name, dtype, options):
         of = special.log1p if name == "log1p" and options not in (PYTHON, NJIT) else reference(name)
         expected = of(x if options in (PYTHON, NJIT) else x.astype("c16"))
         expected = expected.astype(dtype if expected.dtype.kind == "c" else real_dtype(dtype))
+        if name == "log1p":  # of a real number below -1; SciPy before 1.16 has pi for both zeros
+            expected.imag = np.copysign(expected.imag, x.imag)
     actual = evaluate(lambda k, a: k.call(name, a), [x], expected.dtype, options)
     assert_close(actual, expected, 8)
 

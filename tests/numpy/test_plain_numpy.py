@@ -71,6 +71,7 @@ def test_names_of_numpy():
         "getbufsize",
         "geterr",
         "geterrcall",
+        "in1d",
         "info",
         "is_busday",
         "isfortran",
@@ -96,6 +97,7 @@ def test_names_of_numpy():
         "show_config",
         "show_runtime",
         "test",
+        "trapz",
         "typename",
         "ufunc",
     ]
@@ -145,11 +147,13 @@ WOULD_CHANGE |= {
     name: arg for name, arg in {"_set_dtype": (int,), "_set_shape": ((-1,),)}.items() if hasattr(X, name)
 }
 NO_MEMORY = ["ctypes", "data", "flags"]
+#: Of old releases. Three of them have only an error, which says what to write.
+OLD = {"itemset", "newbyteorder", "ptp", "tostring"}
 
 
 def test_every_method_is_accounted_for():
     accounted = {*METHODS, *ATTRIBUTES, *NEED_NUMBERS, *WOULD_CHANGE, *NO_MEMORY, "flat", "to_device"}
-    assert {n for n in dir(np.ndarray) if not n.startswith("__")} == accounted
+    assert {n for n in dir(np.ndarray) if not n.startswith("__")} - OLD == accounted
 
 
 @pytest.mark.parametrize("name", METHODS)

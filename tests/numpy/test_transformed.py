@@ -222,8 +222,15 @@ EXPRESSIONS = [
 ]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("k", range(len(EXPRESSIONS)))
+def expression(k, dtype):
+    of_squares = k == 5 and dtype is np.bool_
+    needs = pytest.mark.needs("numpy>=2.3", reason="the square of a boolean has eight bits")
+    return pytest.param(k, dtype, marks=[needs] if of_squares else [])
+
+
+@pytest.mark.parametrize(
+    ("k", "dtype"), [expression(k, dtype) for k in range(len(EXPRESSIONS)) for dtype in DTYPES]
+)
 def test_one_expression_has_one_dtype(k, dtype):
     """In NumPy, staged and batched, arrays and numbers."""
     f = EXPRESSIONS[k]

@@ -289,17 +289,27 @@ def test_functions_by_keyword():
     agree(lambda t: np.interp(x=t, xp=[0.0, 16.0], fp=[0.0, 2.0]))
 
 
-#: Parameters that mean nothing for a traced value: the class and the depth of what `numpy.array` makes.
-LEFT_OUT = {np.array: {"subok", "ndmax"}}
+#: Parameters that mean nothing for a traced value: the class and the depth of what `numpy.array` makes. The others are
+#: deprecated in NumPy 2.1 and before, and gone since.
+LEFT_OUT = {
+    np.array: {"subok", "ndmax"},
+    np.reshape: {"newshape"},
+    np.corrcoef: {"bias", "ddof"},
+    **{f: {"interpolation"} for f in (np.percentile, np.quantile, np.nanpercentile, np.nanquantile)},
+}
 
 
 def test_every_function_takes_its_arguments_by_the_names_that_numpy_gives_them():
     for function, own in operators.function.items():
         if not callable(function) or isinstance(function, type):
             continue
+        try:
+            signature = inspect.signature(function)
+        except ValueError:  # before NumPy 2.4, of functions in C
+            continue
         given = {
             name
-            for name, p in inspect.signature(function).parameters.items()
+            for name, p in signature.parameters.items()
             if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
         }
         parameters = inspect.signature(own).parameters

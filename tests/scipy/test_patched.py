@@ -15,6 +15,7 @@ import scipy.optimize
 import scipy.signal
 import scipy.special
 import scipy.stats
+from versions import has
 
 import functrans as ft
 from functrans.scipy import patched
@@ -63,6 +64,8 @@ def test_ours_takes_the_arguments_of_scipys(module, name):
         if mine.name in ("where", "out"):  # ours alone, after those of SciPy
             break
         assert renamed.get(mine.name, mine.name) == other.name
+        if (name, mine.name) == ("solve", "assume_a") and not has("scipy>=1.15"):
+            continue  # SciPy does not look for a structure, and its default is another
         same = mine.default is other.default or mine.default == other.default
         assert same or (name, mine.name) == ("zeta", "q") or other.default == "hann_periodic"
     assert pickle.loads(pickle.dumps(function)) is function

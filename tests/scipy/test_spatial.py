@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.spatial.transform as reference
+from versions import has
 
 import functrans as ft
 from functrans import random
@@ -28,12 +29,19 @@ def pair(shape):
     return Rotation.from_quat(q), reference.Rotation.from_quat(q)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (7,), (2, 3)])
+SEVERAL_AXES = pytest.param(
+    (2, 3), marks=pytest.mark.needs("scipy>=1.17", reason="rotations of several axes")
+)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,), SEVERAL_AXES])
 def test_representations(shape):
     r, expected = pair(shape)
     same(r, expected)
-    for options in ({}, {"canonical": True}, {"scalar_first": True}):
+    for options in ({}, {"canonical": True}):
         same(r.as_quat(**options), expected.as_quat(**options))
+    # The scalar comes first by an option of SciPy 1.14.
+    same(r.as_quat(scalar_first=True), np.roll(expected.as_quat(), 1, -1))
     for name in ("as_matrix", "as_rotvec", "as_mrp", "magnitude", "inv"):
         same(getattr(r, name)(), getattr(expected, name)())
     same(r.as_rotvec(degrees=True), expected.as_rotvec(degrees=True))
@@ -45,14 +53,14 @@ def test_representations(shape):
     assert (r.shape, r.single) == (shape, shape == ())
 
 
-@pytest.mark.parametrize("shape", [(), (7,), (2, 3)])
+@pytest.mark.parametrize("shape", [(), (7,), SEVERAL_AXES])
 def test_operations(shape):
     (r, expected), (s, other) = pair(shape), pair(shape)
     v = RNG.standard_normal((*shape, 3))
     same(r * s, expected * other)
     same(r.apply(v), expected.apply(v))
     same(r.apply(np.ones(3), inverse=True), expected.apply(np.ones(3), inverse=True))
-    same((r**0.3).as_matrix(), (expected**0.3).as_matrix())
+    same((r**0.3).as_matrix(), (expected**0.3).as_matrix(), 1e-12 if has("scipy>=1.17") else 1e-7)
     assert np.all(r.approx_equal(r * Rotation.from_rotvec([1e-9, 0, 0])))
     assert not np.any(r.approx_equal(r * Rotation.from_rotvec([1.0, 0, 0]), 50, degrees=True))
 

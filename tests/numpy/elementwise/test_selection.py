@@ -110,6 +110,7 @@ def test_nearness():
     assert not fnp.array_equiv([1, 2], [1, 2, 3])
 
 
+@pytest.mark.needs("numpy>=2.1", reason="NumPy 2.0 refuses limits out of the dtype's range")
 def test_clip_by_integers_out_of_reach(same):
     x = np.array([1, -5, 100], np.int8)
     for low, high in [(-1, 300), (-999, 999), (-128, 127), (None, 300)]:

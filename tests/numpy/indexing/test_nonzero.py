@@ -24,6 +24,11 @@ CASES = [
 def test_known(same, name):
     for x in CASES:
         same(name, x)
+
+
+@pytest.mark.needs("numpy>=2.1", reason="nonzero takes numbers")
+@pytest.mark.parametrize("name", ["nonzero", "argwhere", "flatnonzero", "where"])
+def test_numbers(same, name):
     same(name, 3.0)
     same(name, 0)
 

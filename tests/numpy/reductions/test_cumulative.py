@@ -65,7 +65,7 @@ def test_of_tracers():
     assert ft.grad(lambda x: np.sum(f(x)))(x).shape == (3,)
 
 
-@pytest.mark.skipif(not hasattr(np, "cumulative_sum"), reason="new in NumPy 2.1")
+@pytest.mark.needs("numpy>=2.1", reason="new there")
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
 def test_array_api(same, name):
     for initial in (False, True):

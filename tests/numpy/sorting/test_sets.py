@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from versions import has
 
 import functrans as ft
 import functrans.numpy as fnp
@@ -105,6 +106,8 @@ TWO = ["union1d", "intersect1d", "setdiff1d", "setxor1d", "isin"]
 @given(st.sampled_from(TWO), st.sampled_from([VALUES, INTEGERS]), st.data())
 def test_two_sets(name, kind, data):
     x, y = data.draw(kind), data.draw(kind)
+    # Before NumPy 2.3, union1d has one NaN.
+    assume(name != "union1d" or has("numpy>=2.3") or np.isnan([*x.flat, *y.flat]).sum() < 2)
     identical(getattr(fnp, name)(x, y), getattr(np, name)(x, y))
     if name == "intersect1d":
         identical(fnp.intersect1d(x, y, return_indices=True), np.intersect1d(x, y, return_indices=True))
@@ -135,11 +138,16 @@ def test_mixed_dtypes_and_options(same):
         same(name, [1, 2, 3], [2.5, 3.0])
         same(name, np.float32([1, 2]), 2)
         same(name, [True, False], [1, 5])
-        same(name, [[1, 2], [3, 4]], [4, 1], assume_unique=True) if name != "union1d" else None
     same("isin", [1.0, np.nan], [np.nan], kind="table")
     same("isin", [1, 2], [2], kind="table")
     with pytest.raises(ArgumentValueError, match="kind"):
         fnp.isin([1], [1], kind="hash")
+
+
+@pytest.mark.needs("numpy>=2.1", reason="setxor1d of matrices")
+@pytest.mark.parametrize("name", TWO[1:])
+def test_matrices_of_different_numbers(same, name):
+    same(name, [[1, 2], [3, 4]], [4, 1], assume_unique=True)
 
 
 @pytest.mark.parametrize("name", TWO[:-1])

@@ -43,7 +43,10 @@ WEIGHTED = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES)
+ONE_ROW = pytest.param("one row", marks=pytest.mark.needs("numpy>=2.2", reason="one row is not transposed"))
+
+
+@pytest.mark.parametrize("case", [ONE_ROW if case == "one row" else case for case in CASES])
 def test_values(same, case):
     args, kwargs = CASES[case]
     same("cov", *args, **kwargs)

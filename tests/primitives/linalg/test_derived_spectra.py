@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from versions import has
 
 from functrans.primitives.linalg import eig, eigh, least_squares, svd, sylvester, tridiagonal
 from functrans.testing import Case, Domain, Numbers, PositiveDefinite, check_primitive
@@ -123,6 +124,8 @@ DOMAINS = {
             for b, n in (((), 3), ((2,), 4), ((), 1), ((0,), 2))
             for vectors in (True, False)
         ),
+        # Before SciPy 1.16 by LAPACK's stemr, which flips eigenvectors between points nearby.
+        smooth=has("scipy>=1.16"),
         **REAL,
     ),
     svd.polar_p: Domain(
