@@ -325,7 +325,7 @@ class LinearizeTrace(JVPTrace):
     def rule(self, prim: Primitive, tangents: Sequence[Tangent]) -> Callable[..., Any]:
         if prim.linearize is not None:
             return prim.linearize
-        return prim.jvp if prim.jvp is not None else prim.rule("jvp")
+        return prim.rule("jvp")
 
 
 class Linearized(NamedTuple):

@@ -14,7 +14,8 @@ from functrans import lax
 from functrans.core.trace import eval_trace
 from functrans.errors import ArgumentError, CallbackError, GradientError, ShapeError
 from functrans.experimental.jet import jet
-from functrans.transforms.jet import JetTrace, JetTracer, Series
+from functrans.primitives.elementwise.trig import sin_p
+from functrans.transforms.jet import JetTrace, JetTracer, Series, _key
 
 ORDER = 9
 LINE = ((1.0, *[None] * (ORDER - 1)),)
@@ -391,3 +392,30 @@ def test_a_hook_inside_sees_the_cotangent_of_its_value():
 def test_of_no_arguments_there_are_no_coefficients():
     out, found = jet(lambda: 2.0, (), ())
     assert (out, found) == (2.0, [])
+
+
+def test_equal_operations_are_found_by_what_can_be_hashed():
+    x = Series([1.0, 2.0], 1)
+    assert _key(sin_p, [1.0], [x], {"at": 1}) == _key(sin_p, [1.0], [x], {"at": 1})
+    assert _key(sin_p, [1.0], [x], {"at": []}) is None
+
+
+@pytest.mark.parametrize("name", ["arctan2", "hypot", "logaddexp", "power", "solve", "maximum", "sort"])
+def test_operations_on_variables_of_two_jets(name):
+    def of(x, y):
+        if name == "solve":
+            return fnp.linalg.solve(
+                fnp.array([[2.0, 1.0], [1.0, 3.0]]) + x * fnp.eye(2), fnp.array([y, y * y])
+            )[0]
+        if name == "sort":
+            return fnp.sort(fnp.array([x * y, 2.0, y]))[1] * x
+        return getattr(fnp, name)(x + 1.0, y * y)
+
+    def inner(x):
+        return jet(lambda y: of(x, y), (2.0 * x,), ((1.0, 0.5, -0.2),))[1][2]
+
+    def outer(x):
+        return nested(lambda y: of(x, y), (1.0, 0.5, -0.2), 2.0 * x)[2]
+
+    value, series = jet(inner, (0.7,), ((1.0, 0.3),))
+    close([value, *series], [outer(0.7), *nested(outer, (1.0, 0.3), 0.7)], 1e-10)

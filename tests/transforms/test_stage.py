@@ -11,7 +11,7 @@ from functrans.core.evaluation import jaxpr_as_fun
 from functrans.core.ir import Literal
 from functrans.core.primitive import Effect
 from functrans.core.trace import current_trace, eval_trace
-from functrans.errors import UnexpectedTracerError
+from functrans.errors import DtypeError, UnexpectedTracerError
 from functrans.primitives.elementwise.arithmetic import mul_p
 from functrans.primitives.elementwise.exp_log import exp_p
 from functrans.primitives.elementwise.trig import cos_p, sin_p
@@ -117,3 +117,9 @@ def test_errors_name_the_arguments_of_all_functions_around():
         ft.grad(ft.jit(outer))(1.0, 2.0)
     with pytest.raises(ft.errors.ConcretizationTypeError, match=r"argument 0 \('c'\), argument 0 \('x'\)\)"):
         ft.jit(lambda x: ft.grad(lambda y: ft.jit(lambda c: inner(c, y))(x))(x))(1.0)
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="a long double is a double here")
+def test_a_captured_constant_has_a_dtype_that_kernels_know():
+    with pytest.raises(DtypeError, match="captured constant"):
+        stage(lambda x: [mul_p.bind(x, np.ones(3, np.longdouble))], [VECTOR], "f")

@@ -160,3 +160,32 @@ def test_hooks_between_an_update_and_a_read_keep_their_order():
         seen.clear()
         np.testing.assert_allclose(g(x), expected)
         assert seen == [("v", (2 * (x[1:3] + x[7:9])).tolist()), ("u", (2 * x[7:9]).tolist())]
+
+
+ROWS = np.linspace(0.1, 1.7, 400)  # a cotangent of this size is added to in place
+
+
+def two_branches(x, y):
+    return lax.cond(x[0] > 0.0, lambda x, y: (2.0 * x, 3.0 * y), lambda x, y: (x, y), x, y)[0]
+
+
+def a_call(x, y):
+    return ft.jit(lambda x, y: (2.0 * x, 3.0 * y))(x, y)[0]
+
+
+def a_loop(x, y):
+    return lax.fori_loop(0, 1, lambda i, s: (2.0 * s[0], 3.0 * s[1]), (x, y))[0]
+
+
+@pytest.mark.parametrize("first", [two_branches, a_call, a_loop])
+@pytest.mark.parametrize("wrap", [ft.jit, lambda f: f])
+def test_a_cotangent_stays_as_it_is_where_nothing_is_added(first, wrap):
+    """`first` has an operand whose result nothing reads, and that has a cotangent from elsewhere."""
+
+    def f(x, y):
+        step = lambda s, _: (s + fnp.sum(first(x, y)) + fnp.sum(fnp.sin(y)), None)
+        return lax.scan(step, 0.0, None, 2)[0]
+
+    of_x, of_y = wrap(ft.grad(f, (0, 1)))(ROWS, ROWS[::-1].copy())
+    np.testing.assert_array_equal(of_x, np.full(400, 4.0))
+    np.testing.assert_allclose(of_y, 2.0 * np.cos(ROWS[::-1]), rtol=1e-14)

@@ -279,7 +279,7 @@ def _as_captured(capture: Capture, x: ArrayLike) -> Any:
         return wrap(read_only_copy(x))
     if isinstance(x, Tracer):
         return convert_element_type_p.bind(x, dtype=x.aval.dtype, weak=True)
-    return wrap(read_only_copy(x)) if np.shape(x) else x.item()
+    return x.item()
 
 
 def _type(aval: Aval) -> str:

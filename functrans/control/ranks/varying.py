@@ -60,10 +60,7 @@ def _adapt(prim: Primitive, args: tuple[Value, ...], params: Params) -> tuple[An
     if prim.vary is not None:
         needed, params = prim.vary(axes, params)
     else:
-        union = _NONE.union(*axes)
-        if not union:
-            return args, params
-        needed = [union] * len(axes)
+        needed = [_NONE.union(*axes)] * len(axes)
     if needed == axes:
         return args, params
     # Numbers and arrays are the same on all ranks, and have no cotangents.

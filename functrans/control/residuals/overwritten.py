@@ -226,7 +226,7 @@ def is_nested(eqn: Eqn) -> bool:
 
 def is_checkpoint(eqn: Eqn) -> bool:
     """Whether an equation is a call with a policy."""
-    return eqn.primitive.is_transparent and "policy" in eqn.params
+    return "policy" in eqn.params
 
 
 def bodies_of(eqn: Eqn) -> tuple[Jaxpr, ...]:

@@ -590,3 +590,29 @@ def test_at_order_two_beside_hooks_on_several_values(form):
     want = total(ft.grad(lambda x: f(x, False)))
     np.testing.assert_allclose(total(FORMS[form](lambda x: f(x, True))), want, rtol=1e-12)
     assert sorted(map(str, seen)) == sorted(map(str, 2 * [[(3,), (3,)], (3,)]))
+
+
+def compiled_inside(s):
+    return ft.jit(lambda g: g * s)
+
+
+def looping_inside(s):
+    return lambda g: lax.fori_loop(0, 2, lambda i, h: h * s, g)
+
+
+def branching_inside(s):
+    return lambda g: lax.cond(g[0] > 0, lambda h: h * s, lambda h: h - s, g)
+
+
+@pytest.mark.parametrize("mode", ["host", "inline"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("inside", [compiled_inside, looping_inside, branching_inside])
+def test_programs_inside_a_hook_read_what_it_captured(inside, form, mode):
+    def f(x):
+        y = x * x
+        ft.register_hook(y, inside(fnp.sin(x)), mode=mode)
+        return fnp.sum(3.0 * y)
+
+    x = np.array([0.3, 1.2])
+    factor = np.sin(x) ** (2 if inside is looping_inside else 1)
+    np.testing.assert_allclose(FORMS[form](f)(x), 6 * x * factor, rtol=1e-12)
