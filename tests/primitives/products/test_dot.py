@@ -135,11 +135,21 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "function", [f for f in (matmul, vecdot, matvec, vecmat) if f], ids=lambda f: f.__name__
-)
+def by_matmul(name, x, y):
+    """NumPy's `matvec` or `vecmat`, for releases before 2.2."""
+    vector, matrix = (y, x) if name == "matvec" else (x, y)
+    if vector.ndim < 1 or matrix.ndim < 2:
+        raise ValueError("too few axes")
+    if name == "matvec":
+        return (x @ y[..., None])[..., 0]
+    x = np.conj(x) if x.dtype.kind == "c" else x  # of booleans it has eight bits
+    return (x[..., None, :] @ y)[..., 0, :]
+
+
+@pytest.mark.parametrize("function", [matmul, vecdot, matvec, vecmat], ids=lambda f: f.__name__)
 def test_matmul_family(function):
-    reference = getattr(np, function.__name__)
+    name = function.__name__
+    reference = getattr(np, name, lambda x, y: by_matmul(name, x, y))
     for x_shape, y_shape in itertools.product(SHAPES, SHAPES):
         for dtype in (np.float64, np.complex128, np.int64, np.float32, bool):
             x, y = values(x_shape, dtype), values(y_shape, dtype, 1)
