@@ -140,7 +140,7 @@ def _structure(
         return number[a] if type(a) is Var else _literal(a)
 
     yield None if plain else jaxpr.name
-    yield tuple([(a.aval.shape, a.aval.dtype, a.aval.weak) for a in (*captured, *jaxpr.invars)])
+    yield tuple([(a.aval.shape, a.aval.dtype, a.aval.weak, a.aval.vma) for a in (*captured, *jaxpr.invars)])
     for eqn in jaxpr.eqns:
         source = eqn.source
         yield eqn.primitive

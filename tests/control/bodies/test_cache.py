@@ -137,3 +137,13 @@ def test_functions_that_last():
     assert not body_cache.lasting(lambda x, y=X: x)
     assert not body_cache.lasting(X.sum)
     assert all(map(body_cache.lasting, (np.sin, float, traced, abs)))
+
+
+def test_a_body_that_differs_among_ranks_is_not_that_of_others():
+    """A branch without operations is the same for all programs, but for the axes over which its values differ."""
+
+    own = body_cache.interned(stage(lambda x: [x], [aval_of(X)]))
+    varying = aval_of(X).over(frozenset({"ranks"}))
+    other = body_cache.interned(stage(lambda x: [x], [varying]))
+    assert other is not own and other.in_avals == [varying]
+    assert body_cache.interned(stage(lambda x: [x], [varying])) is other
