@@ -35,8 +35,10 @@ class Result(NamedTuple):
     failures: list[str]
 
 
-def check(seed: int, only: str = "", reduce: bool = False, points: int = POINTS) -> Result:
-    """Run the checks of one program."""
+def check(
+    seed: int, only: str = "", reduce: bool = False, points: int = POINTS, checks: int | None = None
+) -> Result:
+    """Run the checks of one program: all, one by its name, or so many by the number of the program."""
     import functrans as ft
 
     from .generator.checks import CHECKS, Case
@@ -49,7 +51,8 @@ def check(seed: int, only: str = "", reduce: bool = False, points: int = POINTS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         case = Case(choose, weights=EVERYTHING, most=choose.integer(2, 9))
-        for name in [only] if only else [*CHECKS, "stack"]:
+        names = [only] if only else [*CHECKS, "stack"]
+        for name in [names[(seed + i) % len(names)] for i in range(min(checks or len(names), len(names)))]:
             try:
                 case.check(name, points)
             except Exception as error:
@@ -84,7 +87,7 @@ def _reduced(case, name, error, points):
     return f"{small}\n{case.stack}\n{case.setting}\n{found}"
 
 
-def _alarmed(seed: int, points: int) -> Result:
+def _alarmed(seed: int, points: int, checks: int | None) -> Result:
     """`check`, within the time that a program is given."""
 
     def late(*_):
@@ -93,7 +96,7 @@ def _alarmed(seed: int, points: int) -> Result:
     signal.signal(signal.SIGVTALRM, late)
     signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE)
     try:
-        return check(seed, points=points)
+        return check(seed, points=points, checks=checks)
     except BaseException as error:
         return Result(
             seed, 0, [f"python -m tests.properties.run --one {seed}\n    {type(error).__name__}: {error}"]
@@ -102,14 +105,14 @@ def _alarmed(seed: int, points: int) -> Result:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-def many(comparisons: int, seed: int, jobs: int, points: int) -> int:
-    """Programs from a seed on until so many arrays are compared; returns the number of failures."""
+def many(comparisons: int, most: int, seed: int, jobs: int, points: int, checks: int | None) -> int:
+    """Programs from a seed on until so many arrays are compared, at most so many; returns the number of failures."""
     start, arrays, programs, failures = time.time(), 0, 0, 0
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=200) as pool:
-        while arrays < comparisons:
+        while arrays < comparisons and programs < most:
             first, programs = seed + programs, programs + BATCH
             for result in pool.imap_unordered(
-                functools.partial(_alarmed, points=points), range(first, first + BATCH)
+                functools.partial(_alarmed, points=points, checks=checks), range(first, first + BATCH)
             ):
                 arrays, failures = arrays + result.arrays, failures + len(result.failures)
                 for failure in result.failures:
@@ -127,9 +130,13 @@ def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--comparisons", type=int, default=10_000)
+    parser.add_argument("--programs", type=int, default=sys.maxsize, help="not more than so many")
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--points", type=int, default=POINTS, help="at which values are compared")
+    parser.add_argument(
+        "--checks", type=int, help="so many of each program, others of the next one; by default all"
+    )
     parser.add_argument("--one", type=int, help="check the program of one seed alone")
     parser.add_argument("--check", default="", help="one check alone")
     parser.add_argument("--reduce", action="store_true", help="look for a smaller program that fails")
@@ -137,7 +144,8 @@ def main() -> int:
     os.environ.setdefault("FUNCTRANS_CACHE_DIR", tempfile.mkdtemp(prefix="functrans-programs-"))
     try:
         if options.one is None:
-            return bool(many(options.comparisons, options.seed, options.jobs, options.points))
+            how = options.seed, options.jobs, options.points, options.checks
+            return bool(many(options.comparisons, options.programs, *how))
         result = check(options.one, options.check, options.reduce, options.points)
         print(*result.failures, f"{result.arrays} comparisons", sep="\n")
         return bool(result.failures)

@@ -366,7 +366,7 @@ class Functrans(Python):
                     weights = np.arange(1.0, n + 1).reshape((n,) + (1,) * x.ndim)
                     shared = fnp.sum(lax.all_gather(y, "lanes") * weights, axis=0)
                 case _:
-                    shared = x * (0.5 * lax.axis_index("lanes"))
+                    shared = x * fnp.asarray(0.5 * lax.axis_index("lanes"), x.dtype)
             return f(x, shared)
 
         return ft.vmap(lane, axis_name="lanes")(xs)
