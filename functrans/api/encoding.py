@@ -20,6 +20,7 @@ from ..core.low_precision import as_dtype
 from ..core.values import ShapeLike
 from ..frontend.pytree import LEAF, PyTreeDef
 from ..frontend.pytree.definition import rebuild
+from ..runtime.libraries import package_of
 
 _PLAIN = (bool, int, str, type(None))
 
@@ -189,7 +190,7 @@ def encode(value: Any) -> Any:
         return ["ufunc", repr(value)[8:-2]]
     if hasattr(value, "__qualname__") and str(value.__module__).startswith("functrans."):
         return ["global", _global_name(value)]
-    if kind.__module__.startswith("functrans."):
+    if package_of(kind) == "functrans":
         return _encode_record(value)
     raise _Unknown(f"a value of type {kind.__name__}" if not callable(value) else f"the function {value!r}")
 

@@ -39,12 +39,13 @@ from ..frontend.pytree.nodes import KeyPath, keystr
 from ..frontend.tree_spec import TreeSpec, same_kind
 from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.arithmetic import convert
+from ..runtime.libraries import package_of
 from ..transforms.stage import stage
 from ..transforms.substituted import Capture, SubstitutedTrace
 
 _ATOMS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _DEPTH = 10
-_PACKAGE = __name__.partition(".")[0] + "."
+_PACKAGE = __name__.partition(".")[0]
 
 
 class Apart(NamedTuple):
@@ -211,7 +212,7 @@ def _parts(x: Any, name: str) -> Iterable[tuple[str, Any]]:
         return ()
     if isinstance(x, Sealed):
         return [(name, v) for v in x.functions]
-    transformed = type(x).__module__.startswith(_PACKAGE) and hasattr(x, "__wrapped__")
+    transformed = package_of(type(x)) == _PACKAGE and hasattr(x, "__wrapped__")
     return [
         (f"{name}.{k}", v)
         for k, v in _attributes(x)

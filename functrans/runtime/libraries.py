@@ -21,6 +21,12 @@ scipy: Any = lazy_import("scipy")
 _ON_WINDOWS = ("ucrtbase", "kernel32", "ntdll")
 
 
+def package_of(kind: type) -> str:
+    """The package of a class; '' if it is not known: of the functions that Cython 3.1 compiles, it is a descriptor."""
+    module = kind.__module__
+    return module.partition(".")[0] if isinstance(module, str) else ""
+
+
 @functools.cache
 def c_libraries() -> tuple[ctypes.CDLL, ...]:
     """Where the functions of C and of Python are, in the order in which to look."""

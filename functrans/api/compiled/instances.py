@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import StaleInstanceError
 from ...errors.source import warn_user
+from ...runtime.libraries import package_of
 from .caches import Cache, caches
 from .snapshots import IncomparableError, Snapshot
 
@@ -33,7 +34,7 @@ class InstanceChangedError(Exception):
 
 def untransformed(fun: Any) -> Any:
     """The innermost function, below `grad`, `vmap`, `jit` and other transformations."""
-    while type(fun).__module__.partition(".")[0] == _PACKAGE and hasattr(fun, "__wrapped__"):
+    while package_of(type(fun)) == _PACKAGE and hasattr(fun, "__wrapped__"):
         fun = fun.__wrapped__
     return fun
 
@@ -47,11 +48,7 @@ def instance_of(fun: Any) -> Any:
     if type(fun) is MethodType:
         return fun.__self__
     plain = isinstance(fun, FunctionType | BuiltinFunctionType | functools.partial | np.ufunc | type)
-    if (
-        plain
-        or type(fun).__module__.partition(".")[0] == _PACKAGE
-        or type(type(fun).__call__) is not FunctionType
-    ):
+    if plain or package_of(type(fun)) == _PACKAGE or type(type(fun).__call__) is not FunctionType:
         return None
     return fun
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...core.trace import Tracer
+from ...runtime.libraries import package_of
 
 #: Whether a value is as it was.
 Same = Callable[[Any], bool]
@@ -66,7 +67,7 @@ def is_fixed(x: Any) -> bool:
 def is_fixed_in_class(x: Any) -> bool:
     """The same of an entry of a class, which also holds functions, and what libraries make of them."""
     kind = type(x)
-    makes_methods = hasattr(kind, "__get__") and root(kind) in (PACKAGE, *LIBRARIES)
+    makes_methods = hasattr(kind, "__get__") and package_of(kind) in (PACKAGE, *LIBRARIES)
     return is_fixed(x) or (makes_methods and not issubclass(kind, types.MethodType | functools.partial))
 
 
@@ -161,8 +162,3 @@ def is_plain(kind: type) -> bool:
         return False
     slots = sum(isinstance(v, types.MemberDescriptorType) for c in classes for v in vars(c).values())
     return kind.__itemsize__ == 0 and kind.__basicsize__ <= object.__basicsize__ + _WORD * (slots + 2)
-
-
-def root(kind: type) -> str:
-    """The package of a class."""
-    return kind.__module__.partition(".")[0]

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.context import pass_on
+from ...runtime.libraries import package_of
 from . import looks
 from .looks import PACKAGE, Same, is_fixed
 
@@ -141,7 +142,7 @@ class _Builder:
         for kinds, look in looks.VIEWS:
             if issubclass(kind, kinds):
                 return self._view(x, look, path)
-        root = looks.root(kind)
+        root = package_of(kind)
         if root == PACKAGE:
             return self._transformed(x, path)
         if issubclass(kind, looks.IDENTITIES) or (root in ("numba", "ctypes") and callable(x)):
@@ -159,7 +160,7 @@ class _Builder:
     def _meet(self, kind: type) -> None:
         """Compare what the classes of users among these hold, once for all of their instances."""
         for c in kind.__mro__:
-            if c is not object and looks.root(c) not in looks.LIBRARIES and looks.root(c) != PACKAGE:
+            if c is not object and package_of(c) not in looks.LIBRARIES and package_of(c) != PACKAGE:
                 self._classes[c] = None
 
     def _items(self, x: Any, path: str) -> Same:

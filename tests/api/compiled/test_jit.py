@@ -480,3 +480,26 @@ def test_a_static_argument_counted_from_the_end_of_a_method():
 
     assert Model().scaled(1.0, True) == 2.0
     assert Model().scaled(1.0, False) == 3.0
+
+
+def test_classes_without_the_name_of_a_module():
+    """As those of functions that Cython 3.1 compiles, where it is a descriptor."""
+
+    class Compiled:
+        def __call__(self, x):
+            return x * x
+
+    Compiled.__module__ = property(lambda self: "a_library")
+    square = Compiled()
+    x = np.array([1.0, 2.0])
+    for f in (square, lambda x: square(x)):
+        np.testing.assert_array_equal(ft.jit(f)(x), [1, 4])
+        np.testing.assert_array_equal(ft.jit(ft.grad(lambda x: f(x).sum()))(x), [2, 4])  # noqa: B023
+        np.testing.assert_array_equal(ft.vmap(f)(x), [1, 4])
+
+    @ft.custom_jvp
+    def rule(x):
+        return square(x)
+
+    rule.defjvp(lambda primals, tangents: (square(primals[0]), 7.0 * tangents[0]))
+    assert ft.jit(ft.grad(rule))(3.0) == 7.0
