@@ -616,3 +616,21 @@ def test_programs_inside_a_hook_read_what_it_captured(inside, form, mode):
     x = np.array([0.3, 1.2])
     factor = np.sin(x) ** (2 if inside is looping_inside else 1)
     np.testing.assert_allclose(FORMS[form](f)(x), 6 * x * factor, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["host", "inline"])
+@pytest.mark.parametrize("form", FORMS)
+def test_each_lane_reads_what_is_mapped_and_what_all_lanes_share(form, mode):
+    scales, x = np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.0])
+
+    def f(x):
+        shared = fnp.sum(x)
+
+        def lane(a):
+            y = x * a
+            ft.register_hook(y, lambda g: g * shared * a, mode=mode)
+            return y
+
+        return fnp.sum(ft.vmap(lane)(scales))
+
+    np.testing.assert_allclose(FORMS[form](f)(x), np.full(2, np.sum(scales**2) * 1.5))
