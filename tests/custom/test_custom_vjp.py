@@ -319,3 +319,24 @@ def test_nan_in_a_gradient_is_told_while_debug_nans_is_on():
             pytest.raises(ft.errors.NaNError, match=r"gradient of argument 0 \('x'\)"),
         ):
             g(1.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit])
+@pytest.mark.parametrize("name", ["pmax", "pmin"])
+def test_a_rule_for_the_largest_of_all_lanes(name, wrap):
+    """The cotangent of what all lanes share comes whole to each of them."""
+    extreme = getattr(lax, name)
+    f = ft.custom_vjp(lambda x: extreme(x * x, "lanes"))
+
+    def forward(x):
+        out = extreme(x * x, "lanes")
+        return out, (x, out)
+
+    f.defvjp(forward, lambda kept, g: (g * fnp.where(kept[0] ** 2 == kept[1], 2.0 * kept[0], 0.0),))
+    x = np.array([1.0, 3.0, 2.0])
+    place = np.argmax(x) if name == "pmax" else np.argmin(x)
+    own = np.eye(3)[place] * 2.0 * x[place]
+    shared = wrap(ft.grad(ft.vmap(f, axis_name="lanes", out_axes=None)))(x)
+    np.testing.assert_array_equal(shared, own)
+    weighed = wrap(ft.grad(lambda x: fnp.sum(ft.vmap(f, axis_name="lanes")(x) * x)))(x)
+    np.testing.assert_allclose(weighed, own * np.sum(x) + x[place] ** 2, rtol=1e-15)

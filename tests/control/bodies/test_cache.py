@@ -148,3 +148,14 @@ def test_a_body_that_differs_among_ranks_is_not_that_of_others():
     assert other is not own
     assert other.in_avals == [varying]
     assert body_cache.interned(stage(lambda x: [x], [varying])) is other
+
+
+def test_programs_with_other_rules_are_not_alike():
+    def program(factor):
+        f = ft.custom_vjp(lambda x: x * x)
+        f.defvjp(lambda x: (f(x), x), lambda x, g: (factor * g * x,))
+        return ft.make_jaxpr(f)(X).jaxpr
+
+    a, other = program(2.0), program(3.0)
+    assert body_cache.alike(a, a)
+    assert not body_cache.alike(a, other)

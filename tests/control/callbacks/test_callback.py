@@ -135,6 +135,10 @@ def test_sequences_of_any_kind_fit_and_dictionaries_do_not():
             actual = ft.pure_callback(lambda made=made: made, expected)
             assert type(actual) is type(expected)
             assert [float(x) for x in actual] == [1.0, 2.0]
+    inside = ft.pure_callback(lambda: [{"a": 1.0}, [2.0]], ({"a": SCALAR}, (SCALAR,)))
+    assert ft.tree_util.tree_leaves(inside) == [1.0, 2.0]
+    with pytest.raises(CallbackError, match="declares the structure"):
+        ft.pure_callback(lambda: [{"b": 1.0}, [2.0]], ({"a": SCALAR}, (SCALAR,)))
     values, vectors = ft.pure_callback(np.linalg.eigh, (X, np.zeros((3, 3))), np.diag(X))
     np.testing.assert_allclose(vectors @ np.diag(values) @ vectors.T, np.diag(X), atol=1e-14)
     for made in ({"a": 1.0}, (1.0,), (1.0, (2.0,)), 1.0, None):

@@ -6,6 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.control.residuals.carried_values import repeated_values
 from functrans.lowering.jaxpr.simplify import simplify
 
 rng = np.random.default_rng(0)
@@ -148,3 +149,16 @@ def test_weak_numbers_are_computed_again():
     (x, rows), (x0, rows0) = ft.jit(f)(0.5), in_python(f, 0.5)
     np.testing.assert_allclose(x, x0, rtol=1e-14)
     np.testing.assert_allclose(rows, rows0, rtol=1e-14)
+
+
+def test_which_values_are_carried():
+    """Those that cost more than arithmetic, and that something reads which is not computed at the start itself."""
+
+    def body(c, d):
+        dear, cheap, both = fnp.sin(c), c + 1.0, fnp.cos(c) * 2.0
+        after = c * d  # the next `c`, of which `dear` and `cheap` are computed again
+        return after, fnp.sin(after) + (after + 1.0) + fnp.cos(after) * 2.0 + cheap + both, dear
+
+    jaxpr = ft.make_jaxpr(body)(START, START).jaxpr
+    names = {v: e.primitive.name for e in jaxpr.eqns for v in e.outvars}
+    assert [names[v] for v, _ in repeated_values(jaxpr, 0, 1)] == ["sin", "mul"]
