@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import os
+import textwrap
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -262,9 +263,15 @@ class Config(OptionList):
         return f"Config({', '.join(f'{name}={getattr(self, name)!r}' for name in OPTIONS)})"
 
 
-Config.__doc__ = (Config.__doc__ or "").replace(
-    "    {options}", "\n".join(option.described() for option in OPTIONS.values())
-)
+def _documented(doc: str) -> str:
+    """The docstring with all options; until CPython 3.12 docstrings are indented as they stand in the source."""
+    (line,) = [line for line in doc.splitlines() if line.endswith("{options}")]
+    options = "\n".join(option.described() for option in OPTIONS.values())
+    return doc.replace(line, textwrap.indent(options, line.removesuffix("{options}")))
+
+
+if Config.__doc__ is not None:  # which it is with `python -OO`
+    Config.__doc__ = _documented(Config.__doc__)
 
 
 config = Config(os.environ)

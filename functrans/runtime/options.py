@@ -147,7 +147,7 @@ class Option(Generic[T]):
         listed = self.choices and isinstance(self.default, str)
         kind = f"{{{', '.join(map(repr, self.choices))}}}" if listed else type(self.default).__name__
         lines = textwrap.wrap(f"{self.__doc__} Default {self.shown}.", 112)
-        return f"    {self.name} : {kind}\n" + textwrap.indent("\n".join(lines), "        ")
+        return f"{self.name} : {kind}\n" + textwrap.indent("\n".join(lines), "    ")
 
 
 class NamesOption(Option[frozenset[str]]):

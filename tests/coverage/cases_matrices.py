@@ -53,7 +53,12 @@ def qdwh(a):
 
 TABLES = {
     "functrans.scipy.linalg": [
-        Entry("circulant fiedler companion fiedler_companion", Call(R(4))),
+        Entry("circulant fiedler companion", Call(R(4))),
+        Entry(
+            "fiedler_companion",
+            Call(R(4)),
+            needs={"0-d": ("scipy<1.18", "another shape")},
+        ),
         Entry("hankel", Call(R(3), R(2)), Call(R(3)), skip={"empty": "SciPy fails", "0-d": "SciPy fails"}),
         Entry("leslie", Call(R(3), R(2)), skip={"int": "SciPy cuts off fractions"}),
         Entry(

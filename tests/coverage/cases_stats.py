@@ -87,7 +87,13 @@ LOC_SHIFT = {"pareto": 1.5, "beta": -0.7, "uniform": -0.7}
 
 TABLES = {
     "functrans.scipy.stats": [
-        Entry("rankdata", Call(R(2, 3)), Call(I(3, 4), "min", axis=1), differentiable=False),
+        Entry(
+            "rankdata",
+            Call(R(2, 3)),
+            Call(I(3, 4), "min", axis=1),
+            differentiable=False,
+            needs=dict.fromkeys(("value", "float32"), ("scipy<1.18", "other dtypes")),
+        ),
         Entry("mode", Call(R(2, 3)), Call(I(3, 4), axis=1), skip={"empty": "SciPy counts 0.0, not 0"}),
         Entry(
             "sem",

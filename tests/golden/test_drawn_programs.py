@@ -110,6 +110,7 @@ def checksum(seed):
     return f"{zlib.crc32(chr(10).join(texts(seed)).encode()):08x}"
 
 
+@pytest.mark.skipif(tuple.__basicsize__ != 24, reason="texts contain where tuples have their items")
 @pytest.mark.wide(1)
 @pytest.mark.parametrize("part", range(4))
 def test_is_what_it_was(part):
