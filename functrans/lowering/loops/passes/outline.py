@@ -3,8 +3,8 @@
 The jaxpr's literals become parameters while the loops are built (`Literals`); constants written by kernel rules (the
 coefficients of a polynomial) stay. Extents, strides and offsets become parameters here.
 
-Equal numbers share a parameter only if they must be equal: two axes of 64 are one parameter if a loop runs along both,
-and two otherwise, so that the same program with batch size 63 has the same text.
+Equal numbers share a parameter only if they must be equal: two axes of 64 are one parameter if a loop runs along both, or
+if they are the same axis of the same memory, and two otherwise, so that the same program with batch size 63 has the same text.
 """
 
 from __future__ import annotations
@@ -93,6 +93,12 @@ class _Outline(Mapping):
         self.slots: dict[Any, int] = {}
         self.groups = _UnionFind()
         self.dims = {id(b): [_Dim() for _ in b.shape] for b in kernel.buffers}
+        views: dict[Any, list[_Dim]] = {}
+        for b in (
+            kernel.buffers
+        ):  # what is equal to LLVM, too, has equal addresses: it needs no check whether they overlap
+            for dim, other in zip(self.dims[id(b)], views.setdefault((b.place, b.shape), self.dims[id(b)])):
+                self.groups.join(other, dim)
         for s in _accesses(kernel.body, {}):
             self.join(*s)
         super().__init__(kernel, self.alone)
