@@ -3,8 +3,9 @@
 The jaxpr's literals become parameters while the loops are built (`Literals`); constants written by kernel rules (the
 coefficients of a polynomial) stay. Extents, strides and offsets become parameters here.
 
-Equal numbers share a parameter only if they must be equal: two axes of 64 are one parameter if a loop runs along both, or
-if they are the same axis of the same memory, and two otherwise, so that the same program with batch size 63 has the same text.
+Equal numbers share a parameter only if they must be equal: two axes of 64 are one parameter if a loop runs along both,
+or if they are the same axis of the same memory, and two otherwise, so that the same program with batch size 63 has the
+same text.
 """
 
 from __future__ import annotations

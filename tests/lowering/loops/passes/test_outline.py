@@ -24,7 +24,8 @@ def test_declarations_of_one_memory_have_the_same_extents():
     b.buffer("turned", F8, (100, 3), "scratch", x.place)
     kernel, ints = outline(b.finish(), 16)
     of_x, again, other, turned = [d.shape for d in kernel.buffers]
-    assert of_x == again == (3, of_x[1]) and type(of_x[1]) is ir.Param
+    assert of_x == again == (3, of_x[1])
+    assert type(of_x[1]) is ir.Param
     assert len({of_x[1], other[1], turned[0]}) == 3
     assert ints == (100, 100, 100)
 
