@@ -94,10 +94,9 @@ class _Outline(Mapping):
         self.slots: dict[Any, int] = {}
         self.groups = _UnionFind()
         self.dims = {id(b): [_Dim() for _ in b.shape] for b in kernel.buffers}
+        # LLVM sees that elements have the same address, and need no check at run time, if their strides are the same.
         views: dict[Any, list[_Dim]] = {}
-        for b in (
-            kernel.buffers
-        ):  # what is equal to LLVM, too, has equal addresses: it needs no check whether they overlap
+        for b in kernel.buffers:
             for dim, other in zip(self.dims[id(b)], views.setdefault((b.place, b.shape), self.dims[id(b)])):
                 self.groups.join(other, dim)
         for s in _accesses(kernel.body, {}):
