@@ -203,9 +203,11 @@ class _RowBlocks:
             end = start + size
             stop = b.where(end < group.rows, end, b.extent(group.rows))
             rows = RowBlock(start, stop, stop - start, size, parts)
+            read: set[str] = set()
             for m, target in zip(group.members, targets):
                 if isinstance(m, RowCall):
-                    write_product(b, m, rows, target)
+                    write_product(b, m, rows, target, m.tall.isdisjoint(read))
+                    read |= m.tall
                 elif isinstance(m, RowLoop):
                     _restrict(m, rows)
                     self.trips[m.loop] = size

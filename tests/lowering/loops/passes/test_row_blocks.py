@@ -11,7 +11,7 @@ from functrans import errors, lax
 from functrans.lowering.loops import ir, queries
 from functrans.lowering.loops.builder import StatementBuilder
 from functrans.lowering.loops.check import verify
-from functrans.lowering.loops.passes import row_blocks
+from functrans.lowering.loops.passes import row_blocks, row_calls
 from functrans.lowering.python.emit import emit_python
 from functrans.lowering.python.runtime import python_function
 from functrans.lowering.run.executable import KernelUnit, compile_jaxpr
@@ -19,9 +19,13 @@ from functrans.lowering.run.executable import KernelUnit, compile_jaxpr
 N, D = 350, 5
 
 
-@pytest.fixture(autouse=True)
-def _small(monkeypatch):
-    """Blocks of a few rows, so that small matrices have several, and a last one that is not full."""
+@pytest.fixture(autouse=True, params=[16 << 20, 0], ids=["", "streamed"])
+def _small(monkeypatch, request):
+    """Blocks of a few rows, so that small matrices have several, and a last one that is not full; small matrices that
+    are read as large ones are."""
+    if not request.param:
+        monkeypatch.setattr(row_calls, "STREAMED", 0)
+        monkeypatch.setattr(row_calls, "LONG", 0)
     monkeypatch.setattr(row_blocks, "LEAST", 0)
     monkeypatch.setattr(row_blocks, "BYTES", 1 << 10)
     monkeypatch.setattr(row_blocks, "FEWEST", 8)
@@ -374,3 +378,31 @@ def test_random_programs(steps, threads, seed):
 @given(STEPS, st.sampled_from([1, 2]), st.integers(0, 3))
 def test_many_random_programs(steps, threads, seed):
     compare(steps, threads, seed)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype", "loads"),
+    [
+        (
+            1 << 17,
+            40,
+            float,
+            [1, 4, 1],
+        ),  # from memory row by row; then from the cache, four at a time, and the rest
+        (1 << 14, 40, float, [4, 1, 4, 1]),  # 5 MB
+        (1 << 19, 10, float, [4, 1, 4, 1]),  # short rows
+        (1 << 18, 40, np.float32, [4, 1, 4, 1]),
+        (1 << 18, 64, np.float32, [1, 4, 1]),
+    ],
+)
+def test_the_first_product_reads_a_large_matrix_in_one_stream(monkeypatch, rows, columns, dtype, loads):
+    monkeypatch.undo()
+    large = np.broadcast_to(np.ones((), dtype), (rows, columns))
+    (unit,) = kernels(lambda x, w: x.T @ (x @ w), large, np.ones(columns, dtype))
+    (x,) = {b.place for b in unit.kernel.buffers if b.role == "in" and len(b.shape) == 2}
+    found = [
+        sum(type(t) is ir.Load and t.buffer.place == x for t in s.body.statements)
+        for s in queries.walk(unit.kernel.body)
+        if type(s) is ir.For
+    ]
+    assert [n for n in found if n] == loads
