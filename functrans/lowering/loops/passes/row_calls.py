@@ -20,8 +20,9 @@ LARGEST = 64 * 64
 LONGEST = 2048
 #: Rows that a product of ours takes at a time, so that they share what is read of the vector.
 TOGETHER = 4
-#: A matrix of so many bytes comes from memory, at least in part, which processors read ahead in one stream better than
-#: in several: rows of so many bytes are then taken one by one (of 40 numbers, 0.4 to 0.7 of the time on AMD's Zen 4).
+#: A matrix of so many bytes comes from memory, at least in part, and is read faster in one stream than in several: rows
+#: of so many bytes are then taken one by one. On AMD's Zen 4 the sum of ``(X @ w)**2`` takes 0.75 of the time with 40
+#: columns, 0.4 with 64 and 100.
 STREAMED, LONG = 16 << 20, 256
 
 
