@@ -270,7 +270,7 @@ def _documented(doc: str) -> str:
     return doc.replace(line, textwrap.indent(options, line.removesuffix("{options}")))
 
 
-if Config.__doc__ is not None:  # which it is with `python -OO`
+if Config.__doc__ is not None:  # `python -OO` drops it
     Config.__doc__ = _documented(Config.__doc__)
 
 

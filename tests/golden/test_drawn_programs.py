@@ -7,43 +7,34 @@ compare them with those of another version. After a change that is meant to alte
     FUNCTRANS_REGENERATE=1 python -m pytest tests/golden/test_drawn_programs.py
 """
 
-import itertools
 import json
 import os
-import re
 import sys
 import warnings
 import zlib
 from pathlib import Path
-from unittest.mock import patch
 
-import numpy as np
 import pytest
 
 import functrans as ft
 from functrans.errors import FunctransError
 from functrans.experimental.jet import jet
 from functrans.lowering.backend import Options
-from functrans.lowering.host import host_calls
 from functrans.lowering.jaxpr.partition import HostStep, ViewStep
-from functrans.lowering.loops.passes import parallel
 from functrans.lowering.lower import lower
 from functrans.lowering.python.emit import emit_python
-from functrans.runtime.config import config
 
-sys.path.append(str(Path(__file__).parents[1] / "properties"))
+sys.path += [str(Path(__file__).parents[1] / name) for name in ("properties", "support")]
 
+from any_machine import as_on_any_machine, without_addresses
 from generator.checks import Case
 from generator.choices import Seeded
 from generator.drawing import EVERYTHING
 from generator.settings import under
-from generator.stacks import applied, direction, of_floats, weighed
+from generator.stacks import applied, direction, of_floats
 
 FILE = Path(__file__).with_name("drawn_programs.json")
 COUNT = 1000
-#: The number of the first call of Python in a program; such as no kernel has that runs in this process.
-FIRST = 1_000_000
-ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def series(f):
@@ -56,40 +47,24 @@ def series(f):
     return g
 
 
-def gradient(f):
-    def g(*xs):
-        h, floats = of_floats(f, xs)
-        return ft.value_and_grad(lambda ys: weighed(h(*ys)))(floats)
-
-    return g
-
-
-def curvature(f):
-    return gradient(lambda *xs: ft.tree_util.tree_leaves(gradient(f)(*xs)))
-
-
-def lanes(f):
-    return lambda *xs: ft.vmap(gradient(f), in_axes=-1)(*[np.stack([x, x], -1) for x in xs])
+#: What each fourth program is under, besides its stack.
+OTHERS = (
+    series,
+    lambda f: applied(f, [("grad", 0)]),
+    lambda f: applied(f, [("vmap", 0), ("grad", 0)]),
+    lambda f: applied(f, [("grad", 0), ("grad", 0)]),
+)
 
 
 def texts(seed):
     """The jaxprs and the loops of a program under its stack, and under a transformation that goes by the number."""
     choose = Seeded(seed)
     case = Case(choose, weights=EVERYTHING, most=choose.integer(2, 9))
-    every_machine = {"has_own_products": lambda letter: True, "can_set_threads": lambda: True}
-    threads = 1 + seed // 2 % 2
-    with (
-        warnings.catch_warnings(),
-        under(case.setting),
-        patch.multiple(parallel, **every_machine),
-        patch.object(host_calls, "_numbers", itertools.count(FIRST)),
-        config.patch(num_threads=threads, checked=False),
-    ):
+    inputs, threads = case.program.inputs, 1 + seed // 2 % 2
+    with warnings.catch_warnings(), under(case.setting), as_on_any_machine(threads):
         warnings.simplefilter("ignore")
-        yield from _texts(applied(case.program, case.stack), case.program.inputs, seed)
-        yield from _texts(
-            (series, gradient, lanes, curvature)[seed % 4](case.program), case.program.inputs, seed
-        )
+        yield from _texts(applied(case.program, case.stack), inputs, seed)
+        yield from _texts(OTHERS[seed % 4](case.program), inputs, seed)
 
 
 def _texts(f, inputs, seed):
@@ -99,7 +74,7 @@ def _texts(f, inputs, seed):
     except FunctransError as error:
         yield type(error).__name__
         return
-    yield ADDRESS.sub("", str(jaxpr))
+    yield without_addresses(str(jaxpr))
     donated = () if seed % 3 else range(len(jaxpr.invars))
     for step in lower(jaxpr, Options(), donated).steps:
         if not isinstance(step, HostStep | ViewStep):

@@ -8,7 +8,6 @@ another version.
 
 import functools
 import inspect
-import itertools
 import json
 import re
 import sys
@@ -23,21 +22,19 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.core.ir import subjaxprs
 from functrans.lowering.backend import Options
-from functrans.lowering.host import host_calls
 from functrans.lowering.jaxpr.partition import HostStep, ViewStep
 from functrans.lowering.llvm.emit import emit_llvm
 from functrans.lowering.llvm.maths import choice
 from functrans.lowering.loops import ir, queries
-from functrans.lowering.loops.passes import parallel
 from functrans.lowering.loops.show import show
 from functrans.lowering.lower import lower
 from functrans.lowering.python.emit import emit_python
 from functrans.passes.cost_analysis import cost_analysis
 from functrans.passes.scalar_functions import COSTS
-from functrans.runtime.config import config
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+sys.path += [str(Path(__file__).parents[n] / name) for n, name in ((0, ""), (1, "support"), (2, ""))]
 
+from any_machine import as_on_any_machine, without_addresses
 from pass_programs import PROGRAMS, M, X
 from unusual_programs import MIXED
 from work_programs import LARGE, TRANSFORMED, VARIANTS
@@ -239,28 +236,20 @@ COUNTS = (
 PORTABLE = Options(cpu="x86-64-v3", strict=True)
 OWN_FUNCTIONS = Options(cpu="x86-64-v3")
 FLAGS = re.compile(r"\b(?:reassoc|nsz|nnan|contract|nsw|nuw|inbounds|fast)\b")
-#: The number of the first call of Python in a program; such as no kernel has that runs in this process.
-FIRST = 1_000_000
-ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 LANES = re.compile(r"i32 (\d+)")
 
 
 def lowered(name, donated, **options):
     """A program, and its kernels."""
     f, *args = CASES[name]
-    every_machine = {"has_own_products": lambda letter: True, "can_set_threads": lambda: True}
-    always = (
-        patch.multiple(parallel, **every_machine),
-        patch.object(host_calls, "_numbers", itertools.count(FIRST)),
-    )
-    with config.patch(num_threads=2, checked=False), always[0], always[1]:
+    with as_on_any_machine(threads=2):
         jaxpr = ft.jit(lambda *args: f(*args)).lower(*args).jaxpr
         return jaxpr, lower(jaxpr, Options(**options), range(len(jaxpr.invars)) if donated else ())
 
 
 def texts(name, jaxpr, program):
     """Everything that is made of a program, as text; of a mixed one also with own functions, and where it is timed."""
-    yield ADDRESS.sub("", str(jaxpr))
+    yield without_addresses(str(jaxpr))
     yield f"{cost_analysis(jaxpr)}"
     steps = [step for step in program.steps if not isinstance(step, HostStep | ViewStep)]
     yield " ".join(
