@@ -96,10 +96,12 @@ def pretend(triple):
 def kernels():
     """Kernels of programs, with names: of each program, from each group of programs in turn. Every third is timed."""
     sys.path.append(str(Path(__file__).parents[1] / "lowering"))
-    from kernel_work import CASES, config, ft, lower
+    from kernel_work import CASES, ft
 
     from functrans.lowering.backend import Options
     from functrans.lowering.jaxpr.partition import HostStep
+    from functrans.lowering.lower import lower
+    from functrans.runtime.config import config
 
     names = list(CASES)
     for place, name in enumerate(name for start in range(12) for name in names[start::12]):
