@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from ....core.ir import Var
 from ....runtime.config import config
 from ....runtime.passes import FUSION
-from .materialize import LARGEST, Root, Roots
+from .materialize import LARGEST, MOST_ARRAYS, Root, Roots
 
 
 @dataclass(eq=False)
 class Loop:
     """A loop of `extent` iterations; the folds in `folds` start before it and end with it.
 
-    `first` is the number of its first root.
+    `first` is the number of its first root, `arrays` are what the roots read and are.
     """
 
     extent: int
@@ -29,6 +29,7 @@ class Loop:
     folds: list[Root] = field(default_factory=list)
     members: dict[Root, None] = field(default_factory=dict)
     reads: set[Var] = field(default_factory=set)
+    arrays: set[Var] = field(default_factory=set)
     weight: int = 0
 
     def rounds(self) -> int:
@@ -95,6 +96,11 @@ def _may_raise(root: Root) -> bool:
     return root.eqn is not None and root.eqn.effects.may_raise
 
 
+def arrays_of(root: Root) -> set[Var]:
+    """What a root reads, and its value."""
+    return {root.var, *[v for v, _ in root.reads]}
+
+
 class _LoopTree:
     def __init__(self) -> None:
         self.body: list[Loop | Root] = []
@@ -121,6 +127,7 @@ class _LoopTree:
             if v not in loop.reads:
                 loop.reads.add(v)
                 self.readers.setdefault((id(body), v), []).append(loop)
+        loop.arrays.update(arrays_of(root))
         loop.weight += root.weight
         self.paths[root].append(loop)
         if root.kind == "fold" and depth == root.depth:
@@ -168,6 +175,11 @@ class _LoopTree:
 
     def _may_join(self, loop: Loop, depth: int, root: Root) -> bool:
         if loop.weight + root.weight > LARGEST or loop.first <= root.after:
+            return False
+        if (
+            len(loop.arrays) + len(root.reads) >= MOST_ARRAYS
+            and len(loop.arrays | arrays_of(root)) > MOST_ARRAYS
+        ):
             return False
         shares = False
         for v, index in root.reads:

@@ -8,7 +8,7 @@ All others are inlined into the roots that read them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from math import prod
 
@@ -26,6 +26,9 @@ TRIVIAL = 2
 MANY = 4
 #: The most equations inlined into one root, and roughly the most in one loop body.
 LARGEST = 1000
+#: The most arrays that one loop reads or writes: with more than 250, LLVM takes them for one piece of memory, and
+#: computes no vectors.
+MOST_ARRAYS = 200
 #: A leading reduced axis up to this extent becomes the innermost loop, unrolled, instead of several passes over memory.
 SHORT = 8
 #: Rows of at least this extent are looked up again rather than stored: shorter ones do not outweigh the check.
@@ -159,6 +162,7 @@ class Roots:
         exact = self._compared_values()
         cost: dict[Atom, int] = {}
         weight: dict[Atom, int] = {}
+        arrays: dict[Atom, int] = {}  # how many an inlined value reads at most
         for e in self.jaxpr.eqns:
             v, rule = e.outvars[0], e.primitive.kernel
             if v in self.views:
@@ -172,18 +176,33 @@ class Roots:
                 own = self.accesses[e].cost + sum(cost.get(x, 1) for x, _ in reads if isinstance(x, Var))
                 own = min(own, CHEAP) if rows else own  # the indices are checked once per row
                 heavy = 1 + sum(weight.get(x, 0) for x, _ in reads)
+                wide = sum(arrays.get(x, 1) for x, _ in reads if isinstance(x, Var))
+                wide = len(self._read_by(e, weight)) if wide >= MOST_ARRAYS else wide
                 stored = (
                     heavy > LARGEST
+                    or wide >= MOST_ARRAYS
                     or (own > CHEAP and v in spread)
                     or (own > TRIVIAL and v in enlarged)
                     or (own > 1 and v in spread and v in exact)
                 )
                 if not stored:
-                    cost[v], weight[v] = own, heavy
+                    cost[v], weight[v], arrays[v] = own, heavy, wide
                     if rows:
                         self.checked.add(v)
             if stored:
                 self.stored.update(e.outvars)
+
+    def _read_by(self, e: Eqn, inlined: Container[Atom]) -> set[Var]:
+        """The stored values and inputs from which an equation is computed, through inlined ones."""
+        seen: set[Var] = set()
+        waiting = [e]
+        while waiting:
+            e = waiting.pop()
+            operands = {e.invars[r.operand] for r in self.accesses[e].reads}
+            new = {x for x in operands if isinstance(x, Var)} - seen
+            seen |= new
+            waiting += [self.producer[x] for x in new if x in inlined]
+        return {x for x in seen if x not in inlined}
 
     def _copies_rows(self, e: Eqn) -> bool:
         """Whether an equation copies long contiguous runs, at any indices, of an input that nothing overwrites."""

@@ -124,6 +124,7 @@ class _Order:
             for v in {a for a in e.invars if isinstance(a, Var)}:
                 self.consumers.setdefault(v, []).append(e)
         self.before = self._effects()
+        self.at = {e: n for n, e in enumerate(self.eqns)}
         for x, write in writes.items():
             self.place(x, write)
         return Ordered(self.jaxpr.replace(eqns=self.eqns), self.early, self.accesses, writes.keys())
@@ -194,7 +195,7 @@ class _Order:
 
     def place(self, x: Var, write: Eqn) -> None:
         """Have everything else that reads `x` run before `write`, if that is possible."""
-        at = {e: n for n, e in enumerate(self.eqns)}
+        at = self.at
         is_block = isinstance(write.primitive.kernel, Block)
         # What a block reads while it writes depends on the order of its elements.
         last = at[write] + is_block
@@ -203,21 +204,22 @@ class _Order:
         for e, small in self._readers(x, write, x.aval.size if is_block else x.aval.size // FEW):
             if small is None:
                 readers.append(e)
-            elif self._last_use(small, at) >= last:
+            elif self._is_used_from(last, small):
                 readers.append(e)
                 early.add(small)
         if is_block:
             early |= self._out_of_step(x, write, early)
         moved: set[Eqn] = set()
         for e in readers:
-            if at[e] > at[write] and not self._collect(e, write, at, moved):
+            if at[e] > at[write] and not self._collect(e, write, moved):
                 return
         self.early |= early
         self.before[write] = [*self.before.get(write, ()), *readers]
         if moved:
-            start = at[write]
-            rest = self.eqns[start:]
-            self.eqns[start:] = [e for e in rest if e in moved] + [e for e in rest if e not in moved]
+            start, end = at[write], 1 + max(at[e] for e in moved)
+            part = self.eqns[start:end]
+            self.eqns[start:end] = [e for e in part if e in moved] + [e for e in part if e not in moved]
+            at.update(zip(self.eqns[start:end], range(start, end)))
 
     def _readers(self, x: Var, write: Eqn, size: int) -> Iterator[tuple[Eqn, Var | None]]:
         """The equations that read a value, also through others that are computed where they are read.
@@ -246,17 +248,18 @@ class _Order:
         kind = isinstance(e.primitive.kernel, (Block, Reduction))
         return kind or e.effects.may_raise or e.outvars[0] in self.outputs or e.outvars[0] in self.early
 
-    def _last_use(self, v: Var, at: Mapping[Eqn, int]) -> int:
-        """The place of the last equation where a value is computed, if that is where it is read."""
-        last, seen, waiting = -1, {v}, [v]
+    def _is_used_from(self, place: int, v: Var) -> bool:
+        """Whether a value, computed where it is read, is read at a place or after it."""
+        seen, waiting = {v}, [v]
         while waiting:
             for e in self.consumers.get(waiting.pop(), ()):
-                last = max(last, at[e])
+                if self.at[e] >= place:
+                    return True
                 out = e.outvars[0]
                 if not self._stands(e) and out not in seen:
                     seen.add(out)
                     waiting.append(out)
-        return last
+        return False
 
     def _out_of_step(self, x: Var, write: Eqn, early: Collection[Var]) -> set[Var]:
         """The values that a block must not compute while it writes, because they read what it overwrites."""
@@ -289,7 +292,7 @@ class _Order:
                 waiting.append((e.invars[i], tuple([through(d, index) for d in where]), v))
         return found
 
-    def _collect(self, e: Eqn, write: Eqn, at: Mapping[Eqn, int], moved: set[Eqn]) -> bool:
+    def _collect(self, e: Eqn, write: Eqn, moved: set[Eqn]) -> bool:
         """Add an equation after `write` to those that move before it, with all that must come before it.
 
         Returns whether that is possible: nothing of these depends on `write`.
@@ -299,7 +302,7 @@ class _Order:
             e = waiting.pop()
             if e is write:
                 return False
-            if e in moved or at[e] < at[write]:
+            if e in moved or self.at[e] < self.at[write]:
                 continue
             moved.add(e)
             waiting += [self.producer[a] for a in e.invars if isinstance(a, Var) and a in self.producer]

@@ -11,7 +11,7 @@ from functrans.lowering.loops import ir, queries
 from functrans.lowering.loops.from_jaxpr.aliasing import schedule
 from functrans.lowering.loops.from_jaxpr.build_loops import build_loops
 from functrans.lowering.loops.from_jaxpr.fuse import fuse
-from functrans.lowering.loops.from_jaxpr.materialize import Roots
+from functrans.lowering.loops.from_jaxpr.materialize import MOST_ARRAYS, Roots
 from functrans.lowering.loops.from_jaxpr.order import reads_first
 from functrans.lowering.loops.from_jaxpr.read_patterns import accesses
 from functrans.primitives.elementwise.arithmetic import div_p, mul_p, neg_p, sub_p
@@ -260,3 +260,28 @@ def test_what_shares_only_a_number_has_loops_of_its_own():
         np.ones((40, 1)),
     )
     assert rows == 3
+
+
+def test_a_loop_has_no_more_arrays_than_llvm_can_tell_apart():
+    """A chain stores a residual for each function, and its derivative reads all of them."""
+
+    def chain(x):
+        for _ in range(500):
+            x = fnp.tanh(x) * 1.1
+        return fnp.sum(x)
+
+    x = np.linspace(-1, 1, 40)
+    jaxpr = ft.jit(ft.grad(chain)).lower(x).jaxpr
+    kernel = build_loops(schedule(simplify(jaxpr))).kernel
+    counts = []
+    for loop in [s for s in kernel.body.statements if type(s) is ir.For]:
+        accesses = [s for s in queries.walk(loop.body) if type(s) in (ir.Load, ir.Store)]
+        counts.append(len({s.buffer.place for s in accesses}))
+    assert 150 < max(counts) <= MOST_ARRAYS
+    assert len(counts) <= 8
+    y, expected = x, np.ones(40)
+    for _ in range(500):
+        y = np.tanh(y)
+        expected = expected * 1.1 * (1 - y * y)
+        y = y * 1.1
+    np.testing.assert_allclose(ft.jit(ft.grad(chain))(x), expected, rtol=1e-11)
