@@ -1,8 +1,6 @@
 """Loops that write arrays: `benchmarks/workloads/array_loops.py` beside the same as plain Python loops."""
 
 import functools
-import importlib
-import importlib.util
 import inspect
 import sys
 import warnings
@@ -16,20 +14,11 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.testing.finite_difference import directional_derivative
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "__init__.py"
+sys.path.append(str(Path(__file__).parents[1] / "support"))
 
+from benchmark_modules import benchmark_module
 
-def _benchmark_module(name):
-    """A module of the benchmarks, which are not installed."""
-    if "benchmarks" not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            "benchmarks", BENCHMARKS, submodule_search_locations=[str(BENCHMARKS.parent)]
-        )
-        sys.modules["benchmarks"] = importlib.util.module_from_spec(spec)
-    return importlib.import_module(f"benchmarks.{name}")
-
-
-LOOPS = {loop.name: loop for loop in _benchmark_module("workloads.array_loop_cases").ARRAY_LOOPS}
+LOOPS = {loop.name: loop for loop in benchmark_module("workloads.array_loop_cases").ARRAY_LOOPS}
 
 #: Small, and odd where the program allows it.
 SIZES = {

@@ -1,0 +1,67 @@
+"""Programs over tall data: `benchmarks/workloads/rows.py` beside formulas in NumPy, and loops over rows in Numba."""
+
+import functools
+import inspect
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans import lax
+from functrans.scipy import special
+
+sys.path.append(str(Path(__file__).parents[1] / "support"))
+
+from benchmark_modules import benchmark_module
+
+PROGRAMS = {program.name: program for program in benchmark_module("workloads.rows").ROW_PROGRAMS}
+IN_NUMPY = benchmark_module("workloads.rows_numpy").IN_NUMPY
+SPACES = {"np": fnp, "lax": lax, "special": special}
+#: Rows of one block of the kernels, and of several with one that is not full.
+FEW, MANY = 301, 5003
+CASES = [
+    (name, rows)
+    for name in PROGRAMS
+    for rows in (FEW, MANY)
+    if (name, rows) != ("attention, 64 columns", MANY)
+]
+
+
+def compiled(name, arguments):
+    """What the benchmark measures of a program: its derivative, or its value."""
+    program = PROGRAMS[name]
+    wanted = inspect.getfullargspec(program.f).kwonlyargs
+    f = functools.partial(program.f, **{space: SPACES[space] for space in wanted if space in SPACES})
+    if program.transform:
+        f = getattr(ft, program.transform)(f, program.argnums)
+    return ft.jit(f)(*arguments)
+
+
+def assert_close(found, expected):
+    found, expected = ft.tree.leaves(found), ft.tree.leaves(expected)
+    for x, y in zip(found, expected, strict=True):
+        assert np.shape(x) == np.shape(y)
+        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-11 * np.max(np.abs(y)))
+
+
+@pytest.mark.parametrize(("name", "rows"), CASES)
+def test_numpy(name, rows):
+    arguments = PROGRAMS[name].arguments(rows)
+    assert_close(compiled(name, arguments), IN_NUMPY[name](*arguments))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "rows"), CASES)
+def test_by_hand(name, rows):
+    by_hand = benchmark_module("workloads.rows_handwritten").BY_HAND
+    arguments = PROGRAMS[name].arguments(rows)
+    assert_close(compiled(name, arguments), by_hand[name](*arguments))
+
+
+@pytest.mark.parametrize("contestants", ["rows_numpy.IN_NUMPY", "rows_handwritten.BY_HAND"])
+def test_each_program_has_its_contestants(contestants):
+    module, table = contestants.split(".")
+    assert getattr(benchmark_module(f"workloads.{module}"), table).keys() == PROGRAMS.keys()
