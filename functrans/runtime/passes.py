@@ -303,8 +303,9 @@ PARTS = Pass(
 UNROLLING = Pass(
     "unrolling",
     "code",
-    "Unroll loops that branch much, and count brief ones without a test for interrupts.",
+    "Unroll loops that branch much, make vectors of short rows, and count brief loops without a test for interrupts.",
     "lowering.llvm.statements",
+    exact=False,
 )
 VECTOR_MATHS = Pass(
     "vector_maths",

@@ -28,6 +28,7 @@ from .loop_shape import (
     late_in,
     rounds_of_nest,
 )
+from .short_loops import ROW, rows_as_vectors
 from .teams import run_team
 from .timing import mark
 
@@ -47,12 +48,16 @@ class Statements(KernelFunction):
     _in_sequence = False
     #: What waits for a number that the iteration before stores.
     _late: Collection[ir.Operand] = ()
+    #: The short loops that become vectors.
+    _rows: Collection[ir.For] = ()
 
     def function(self) -> list[str]:
         """Emit the function of all statements."""
         for b in self.kernel.buffers:
             if b.role == "stack" and b.place not in self.bases:
                 self.bases[b.place] = self.stack(b)
+        if self.options.runs(UNROLLING):
+            self._rows = rows_as_vectors(self.kernel.body)
         self.body(self.kernel.body)
         return self.text()
 
@@ -251,6 +256,9 @@ class Statements(KernelFunction):
         on the standard error where it cannot.
         """
         n = rounds_of_nest(s)
+        if s in self._rows:
+            self.loops.append(ROW)
+            return f", !llvm.loop !{len(self.loops) + 1}"
         if n <= VECTOR or (n <= SHORT and not calls_maths(s.body)):
             return ""
         hints = "!0, !1" if folds_extremes(s.body) else "!0"

@@ -1,0 +1,92 @@
+"""Which short loops become vectors.
+
+LLVM unrolls a loop of few iterations before it looks for vectors, and then for vectors of the loop around it: eight
+rows at a time, each element of which comes from another place in memory. Where a row lies side by side in memory, it
+is often better to compute it in vectors itself, and to unroll what is left::
+
+    for i in 0..n:                         for i in 0..n:
+        s = 0                                  s = sum of the lanes of x[i,0:8]**2 + x[i,8:16]**2
+        for j in 0..16:              ──▶
+            s = s + x[i,j]**2
+        y[i] = f(s)                            y[i] = f(s)
+"""
+
+from __future__ import annotations
+
+from ..loops import ir, queries
+from .loop_shape import SHORT, calls_maths, rounds_of_nest
+from .maths.choice import LIBM
+
+#: What LLVM is told of such a loop. (It does not unroll before it looks for vectors.)
+ROW = '!0, !{!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.unroll.full"}}'
+#: The fewest elements of a row that is computed in vectors: fewer are shuffled into vectors of several rows. And the
+#: fewest where the loop around could be vectors itself.
+LEAST, LEAST_ALONE = 8, 16
+#: What a row computes, and what may stand beside its loops in a loop that becomes vectors.
+_PURE = (ir.Let, ir.Load, ir.Store, ir.Get, ir.Set)
+_BESIDE = (*_PURE, ir.Declare, ir.For)
+
+
+def rows_as_vectors(body: ir.StatementList) -> set[ir.For]:
+    """The innermost loops in a block, and inside of it, that should be vectors of their own."""
+    found: set[ir.For] = set()
+    for s in queries.walk(body):
+        if type(s) is ir.For:
+            loops = [x for x in s.body.statements if type(x) is ir.For]
+            rows = [x for x in loops if _is_row(x)]
+            if rows and (not _may_be_vectors(s, loops) or _are_better(s, loops)):
+                found.update(rows)
+    return found
+
+
+def _is_row(s: ir.For) -> bool:
+    """Whether a loop is short, and goes through memory element by element."""
+    if not LEAST <= queries.rounds(s, 0) <= SHORT or s.reverse or calls_maths(s.body):
+        return False
+    moving = {s.var}
+    for x in s.body.statements:
+        if type(x) not in _PURE:
+            return False
+        if type(x) is ir.Let and x.value.dtype == ir.INT64 and x.op in ("add", "sub"):
+            moving.update({x.value} if not moving.isdisjoint(x.args) else ())
+    indices = [x.index for x in s.body.statements if type(x) in (ir.Load, ir.Store)]
+    used = [index for index in indices if not moving.isdisjoint(index)]
+    return bool(used) and all(i[-1] in moving and moving.isdisjoint(i[:-1]) for i in used)
+
+
+def _may_be_vectors(s: ir.For, loops: list[ir.For]) -> bool:
+    """Whether LLVM can compute several iterations of a loop at once, when it has unrolled the loops inside.
+
+    It does not with a running minimum or maximum beside them, nor with few iterations that store rows.
+    """
+    lets = [x for x in s.body.statements if type(x) is ir.Let]
+    extremes = {x.value for x in lets if x.op in ("min", "max") and x.value.dtype.kind == "f"}
+    if not all(type(x) in _BESIDE for x in s.body.statements):
+        return False
+    if any(rounds_of_nest(x) > SHORT or calls_maths(x.body) for x in loops):
+        return False
+    if any(type(x) is ir.Set and x.x in extremes for x in s.body.statements):
+        return False
+    return not (0 < queries.rounds(s, 0) <= SHORT and any(_stores_row(x, s.var) for x in loops))
+
+
+def _are_better(s: ir.For, loops: list[ir.For]) -> bool:
+    """Whether rows should be vectors although the loop around them could be.
+
+    Not where a sum goes on from row to row, whose lanes would be added up in each; nor where functions of a row's sum
+    are computed, several at once.
+    """
+    declared = {x.var for x in s.body.statements if type(x) is ir.Declare}
+    inside = [x for loop in loops for x in loop.body.statements]
+    if any(type(x) is ir.Set and x.var not in declared for x in inside):
+        return False
+    if not any(type(x) is ir.Store for x in inside) and any(
+        type(x) is ir.Let and x.op in LIBM for x in s.body.statements
+    ):
+        return False
+    return all(rounds_of_nest(x) >= LEAST_ALONE for x in loops)
+
+
+def _stores_row(loop: ir.For, row: ir.Value) -> bool:
+    """Whether a loop stores elements of the row with some number."""
+    return any(type(x) is ir.Store and {loop.var, row} <= set(x.index) for x in loop.body.statements)
