@@ -23,9 +23,14 @@ from ...passes.masks import Mask
 from ...passes.toolkit import new_equation, variables_read
 from ...primitives.elementwise.arithmetic import convert_element_type_p
 from ...primitives.elementwise.rounding import nextafter_p
-from ...primitives.structure.linear import broadcast_in_dim_p, zeros
+from ...primitives.products.dot import dot_general_p
+from ...primitives.structure.linear import broadcast_in_dim_p, transpose_p, zeros
 from ...runtime.config import config
 from ...runtime.passes import HOISTING
+
+#: From so many elements on, a matrix need not be transposed before a loop; and for products with other matrices, if one
+#: extent is so many times the other.
+LARGE, TALL = 1 << 17, 16
 
 
 def fixpoint(start: Sequence[bool], step: Callable[[Mask], Sequence[bool]]) -> Mask:
@@ -71,7 +76,8 @@ def invariant_part(jaxpr: Jaxpr, count: int, outputs: Sequence[Any]) -> tuple[Ja
     Notes
     -----
     Equations with effects stay inside, and so do those that make tapes: tapes are stacked, not summed. Results larger
-    than their operands also stay: a broadcast is cheaper where it is read.
+    than their operands also stay: a broadcast is cheaper where it is read. So do transposes of large matrices that
+    only products read, if these take the matrix as it is: one with its rows may share a pass with one with its columns.
     """
     if not config.runs(HOISTING):
         return None, jaxpr, [-1] * len(outputs)
@@ -88,7 +94,7 @@ def invariant_part(jaxpr: Jaxpr, count: int, outputs: Sequence[Any]) -> tuple[Ja
     for eqn in reversed(moved):
         size = sum(a.aval.size for a in eqn.invars)
         grows = sum(v.aval.size for v in eqn.outvars) > size
-        if grows and needed.isdisjoint(eqn.outvars):
+        if (grows or _is_read_turned(jaxpr, eqn)) and needed.isdisjoint(eqn.outvars):
             stay.add(eqn)
         else:
             needed.update(eqn.invars)
@@ -104,6 +110,20 @@ def invariant_part(jaxpr: Jaxpr, count: int, outputs: Sequence[Any]) -> tuple[Ja
     inside = jaxpr.replace(invars=[*first, *consts, *rest], eqns=remaining)
     places = {v: i for i, v in enumerate(consts)}
     return outside, inside, [places[v] if v in mine else -1 for v in outputs]
+
+
+def _is_read_turned(jaxpr: Jaxpr, eqn: Eqn) -> bool:
+    """Whether an equation transposes a large matrix, and the products that read it are as fast without."""
+    out = eqn.outvars[0]
+    if eqn.primitive is not transpose_p or out.aval.size < LARGE or out in jaxpr.outvars:
+        return False
+    long = max(out.aval.shape)
+    is_tall = long * long >= TALL * out.aval.size
+    return all(
+        e.primitive is dot_general_p and (is_tall or min(a.aval.size for a in e.invars) <= long)
+        for e in jaxpr.eqns
+        if out in e.invars
+    )
 
 
 class JaxprBuilder:

@@ -135,3 +135,44 @@ def test_loops_outside_of_jit_are_kernels(monkeypatch):
         monkeypatch.setattr(module, "computed", in_python)
     assert lax.scan(lambda c, x: (c + x, None), 0.0, X)[0] == X.sum()
     assert lax.while_loop(lambda c: c < 6.0, lambda c: c + 1.5, 0.0) == 6.0
+
+
+def test_transposes_of_large_matrices_stay_with_products_that_read_them_as_they_are():
+    rng = np.random.default_rng(0)
+    square, tall, wide = (rng.normal(size=shape) for shape in [(400, 400), (9000, 16), (16, 9000)])
+
+    def turned(f, matrix, *shape):
+        return "transpose" in split(lambda c, x: f(c.T, x), matrix, rng.normal(size=shape))[1]
+
+    product = lambda m, x: m @ x
+    assert turned(product, square, 400)
+    assert turned(product, square, 400, 1)
+    assert turned(product, tall, 9000)
+    assert turned(product, tall, 9000, 5)
+    assert turned(product, wide, 16, 5)
+    # Products of two matrices are faster with one that is turned before; small ones are computed in loops.
+    assert not turned(product, square, 400, 9)
+    assert not turned(product, square[:300, :300], 300)
+    # Something else reads it, it is returned, or the product is computed outside, too.
+    assert not turned(lambda m, x: m @ x + fnp.sum(m * x, axis=1), square, 400)
+    assert not turned(lambda m, x: (m @ x, m), square, 400)
+    assert split(lambda c, x: (c.T @ c[0]) * x, square, rng.normal(size=400))[1] == ["mul"]
+
+
+def test_conjugate_gradients_do_not_copy_the_matrix():
+    rng = np.random.default_rng(0)
+    X, b = rng.normal(size=(9000, 20)), rng.normal(size=20)
+
+    def solution(X, b):
+        def step(_, state):
+            w, r, p = state
+            q = X.T @ (X @ p) + p
+            size = r @ r / (p @ q)
+            new = r - size * q
+            return w + size * p, new, new + (new @ new) / (r @ r) * p
+
+        return lax.fori_loop(0, 30, step, (fnp.zeros(20), b, b))[0]
+
+    compiled = ft.jit(solution).lower(X, b).compile()
+    np.testing.assert_allclose(compiled(X, b), np.linalg.solve(X.T @ X + np.eye(20), b), rtol=1e-9)
+    assert compiled.memory_analysis().temp_size_in_bytes < X.nbytes / 10
