@@ -74,6 +74,18 @@ def test_values_between_steps_end_with_their_last_use():
         assert analysed(f, X).temp_size_in_bytes == 2 * X.nbytes
 
 
+def test_rows_of_16_are_looked_up_again():
+    """The gradient reads the rows that the products read: they were stored, twice 320 kB."""
+    at = np.arange(2500) % 100
+
+    def error(a, b, y):
+        return fnp.sum((y - fnp.sum(a[at] * b[at[::-1].copy()], axis=1)) ** 2)
+
+    a, b, y = np.ones((100, 16)), np.full((100, 16), 2.0), np.zeros(2500)
+    assert analysed(ft.grad(error), a, b, y).temp_size_in_bytes <= 2 * y.nbytes
+    np.testing.assert_allclose(ft.jit(ft.grad(error))(a, b, y), np.full((100, 16), 25 * 2 * 32 * 2.0))
+
+
 def test_arguments_results_and_donated_memory():
     memory = analysed(lambda x, y: (x + 1.0, fnp.sum(y)), X, np.ones(3, np.float32))
     assert memory.argument_size_in_bytes == X.nbytes + 12

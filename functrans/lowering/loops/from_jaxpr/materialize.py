@@ -32,7 +32,7 @@ MOST_ARRAYS = 200
 #: A leading reduced axis up to this extent becomes the innermost loop, unrolled, instead of several passes over memory.
 SHORT = 8
 #: Rows of at least this extent are looked up again rather than stored: shorter ones do not outweigh the check.
-ROW = 32
+ROW = 16
 
 
 @dataclass(eq=False)
