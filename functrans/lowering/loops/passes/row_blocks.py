@@ -28,7 +28,7 @@ from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle
 from ..touches import touches
 from .parallel import EVEN
-from .row_calls import TOGETHER, RowBlock, RowCall, in_shape, row_call, write_product
+from .row_calls import TOGETHER, RowBlock, RowCall, in_shape, is_streamed, row_call, write_product
 from .row_groups import Dependences, Member, RowGroup, RowLoop, axis_of, row_loop, uses_of
 
 #: Python or a pool would see what is moved past them.
@@ -139,7 +139,8 @@ class _RowBlocks:
     def finished(self, run: _Run) -> list[ir.Statement]:
         """The statements of a run: in blocks if that is worth it."""
         group = run.group
-        if group.shared < LEAST:
+        alone = group.members[0] if len(group.members) == 1 else None
+        if group.shared < LEAST and not (isinstance(alone, RowCall) and is_streamed(alone)):
             return run.statements
         size = min(max(BYTES // (sum(group.bytes.values()) // group.rows), FEWEST), MOST)
         size -= size % TOGETHER

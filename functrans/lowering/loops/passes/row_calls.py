@@ -167,6 +167,29 @@ def _write_call(b: StatementBuilder, product: RowCall, rows: RowBlock, target: M
     b.extern(product.call.routine, *args)
 
 
+def _columns(product: RowCall) -> int | None:
+    """The length of a row; None if the matrix is not row by row in memory, or a vector has gaps."""
+    args = product.call.args
+    if product.call.routine != "gemv" or product.call.letter not in ("s", "d"):
+        return None
+    columns: int = args[3 - product.extent].value
+    matrix, vector, result = (args[i].buffer.size for i in (4, 6, 9))
+    if product.moving[4] != columns or matrix != columns * product.rows:
+        return None
+    if {vector, result} != {columns, product.rows} or (args[7].value, args[10].value) != (1, 1):
+        return None
+    return columns if args[3].value == 1.0 and args[8].value == 0.0 else None
+
+
+def is_streamed(product: RowCall) -> bool:
+    """Whether a product takes one row of a large matrix after the other, where nothing has read them before."""
+    columns = _columns(product)
+    if columns is None:
+        return False
+    row_bytes = columns * product.call.args[4].buffer.dtype.itemsize
+    return row_bytes >= LONG and product.rows * row_bytes >= STREAMED
+
+
 class _Gemv(NamedTuple):
     """A product of a matrix and a vector of real numbers, in loops that take a few rows at a time.
 
@@ -180,21 +203,11 @@ class _Gemv(NamedTuple):
 
     @classmethod
     def of(cls, product: RowCall, rows: RowBlock, first: bool) -> _Gemv | None:
-        """The product in this form; None if its matrix is not row by row in memory, or a vector has gaps."""
-        args = product.call.args
-        if product.call.routine != "gemv" or product.call.letter not in ("s", "d"):
+        """The product in this form; None if it has another."""
+        columns = _columns(product)
+        if columns is None:
             return None
-        columns = args[3 - product.extent].value
-        matrix, vector, result = (args[i].buffer.size for i in (4, 6, 9))
-        if product.moving[4] != columns or matrix != columns * product.rows:
-            return None
-        if {vector, result} != {columns, product.rows} or (args[7].value, args[10].value) != (1, 1):
-            return None
-        if args[3].value != 1.0 or args[8].value != 0.0:
-            return None
-        row_bytes = columns * args[4].buffer.dtype.itemsize
-        streamed = first and product.rows * row_bytes >= STREAMED and row_bytes >= LONG
-        return cls(product, rows, columns, 1 if streamed else TOGETHER)
+        return cls(product, rows, columns, 1 if first and is_streamed(product) else TOGETHER)
 
     def write_map(self, b: StatementBuilder) -> None:
         """An element of the result for each row."""

@@ -406,3 +406,27 @@ def test_the_first_product_reads_a_large_matrix_in_one_stream(monkeypatch, rows,
         if type(s) is ir.For
     ]
     assert [n for n in found if n] == loads
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("order", ["C", "F", "negative"])
+def test_one_product_alone(dtype, order, threads):
+    x, w, y = data(4, dtype)
+    x = x[::-1] if order == "negative" else np.asarray(x, order=order)
+    rtol = 1e-4 if dtype == "float32" else 1e-11
+    for f, v in ((lambda x, w: x @ w, w), (lambda x, y: y @ x, y), (lambda x, w: x.T.T @ w, w)):
+        found = both(f, x, v, threads=threads, rtol=rtol)
+        np.testing.assert_allclose(found, f(x, v), rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "own"),
+    [(1 << 17, 40, True), (1 << 14, 40, False), (1 << 19, 10, False), (40, 1 << 17, False)],
+)
+def test_one_product_alone_is_blas_unless_it_reads_a_large_matrix(monkeypatch, rows, columns, own):
+    monkeypatch.undo()
+    large = np.broadcast_to(np.ones(()), (rows, columns))
+    for f, n in ((lambda x, w: x @ w, columns), (lambda x, y: y @ x, rows)):
+        (unit,) = kernels(f, large, np.ones(n))
+        assert any(type(s) is ir.Call for s in queries.walk(unit.kernel.body)) != own
