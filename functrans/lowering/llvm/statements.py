@@ -103,9 +103,9 @@ class Statements(KernelFunction):
 
     def leave_if_overwritten(self, call: PartCall, part_status: str) -> None:
         """Return if a part wrote outside memory on its stack; each part numbers declarations differently."""
-        numbers = {id(b): i for i, b in enumerate(self.kernel.buffers)}
         stacks = [i for i, b in enumerate(call.part.buffers) if b.role == "stack"]
         if self.checked and stacks:
+            numbers = {id(b): i for i, b in enumerate(self.kernel.buffers)}
             status = part_status
             for i in stacks:
                 mine = self.new(f"icmp eq i64 {part_status}, {ir.OVERWRITTEN | i}")

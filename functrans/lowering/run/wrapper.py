@@ -309,9 +309,10 @@ class _Writer:
         if unit.counters is not None:
             counters, put_back = self._counters(unit, unit.counters)
             bound = bound if unit.route == "llvm" else unit.counters.timed(bound)
+        numbers = {p: i for i, p in enumerate(unit.scratch)}
         places = [
-            f"s{{}}[{list(unit.scratch).index(p)}]"
-            if p in unit.scratch
+            f"s{{}}[{numbers[p]}]"
+            if p in numbers
             else counters
             if p == COUNTERS
             else self.array(*unit.interface[p])
