@@ -59,7 +59,7 @@ def logistic(weights, x, y):
     for i in range(n):
         score = _dot(x[i], weights)
         e = math.exp(-abs(score))
-        total += max(score, 0.0) + math.log1p(e) - y[i] * score
+        total += max(score, 0.0) + math.log(1 + e) - y[i] * score
         _add(gradient, (1.0 if score > 0 else e) / (1 + e) - y[i], x[i])
     return total / n, gradient / n
 
