@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -196,9 +197,19 @@ class KernelFunction:
         t = "float" if buffer.dtype.itemsize == 8 else "double"
         return self.new(f"getelementptr inbounds {{ {t}, {t} }}, ptr {base}, i64 {linear}, i32 {part or 0}")
 
+    @cached_property
+    def _stack_sizes(self) -> dict[str, int]:
+        """The bytes of each memory on the stack."""
+        places = {b.place for b in self.kernel.buffers if b.role == "stack"}
+        sizes = dict.fromkeys(places, 0)
+        for b in self.kernel.buffers:
+            if b.place in places:
+                sizes[b.place] = max(sizes[b.place], b.size * b.dtype.itemsize)
+        return sizes
+
     def stack(self, b: ir.BufferDecl) -> str:
         """Memory in the frame for a small buffer."""
-        size = max(x.size * x.dtype.itemsize for x in self.kernel.buffers if x.place == b.place)
+        size = self._stack_sizes[b.place]
         if not self.checked:
             return self.alloca(f"[{max(size, 1)} x i8], align 64")
         start = self.alloca(f"[{size + 2 * _GUARD} x i8], align 64")
