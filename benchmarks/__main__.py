@@ -15,7 +15,9 @@ COMMANDS = {
     "cache": "first calls in a second process, with the cache on disk",
     "run": "compiled value and gradient of typical workloads",
     "loops": "loops inside compiled functions, forward and gradient; those that write arrays",
-    "growth": "what a step costs by the number of steps, and compiling an operation by their number",
+    "growth": "what a step costs by the number of steps",
+    "sizes": "tracing, lowering, compiling, a call and memory, by the size of the program",
+    "memory": "the peak memory of the programs of run and research, beside what their arrays need",
     "rows": "tall data, beside JAX, NumPy, loops over rows by hand, and reading the rows once",
     "research": "programs that a researcher writes, warm and cold",
     "custom_rules": "what a custom derivative rule costs, compiled and not",
@@ -65,6 +67,8 @@ def main() -> int:
             "rows",
             "threads",
             "growth",
+            "memory",
+            "sizes",
             "libraries",
             "suites",
         ):
@@ -78,7 +82,15 @@ def main() -> int:
     options = parser.parse_args()
     if options.repeats is not None and options.repeats < 1:
         parser.error(f"--repeats must be at least 1, got {options.repeats}")
-    if options.command not in ("distributed", "libraries", "suites", "passes", "record"):
+    if options.command not in (
+        "distributed",
+        "libraries",
+        "suites",
+        "passes",
+        "memory",
+        "sizes",
+        "record",
+    ):
         require("jax", "autograd")
     if options.command == "record":
         unknown = set(options.commands) - (COMMANDS.keys() - {"record"})

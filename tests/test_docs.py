@@ -247,6 +247,12 @@ def test_charts_are_current():
         )
 
 
+def test_chart_of_growth_is_current():
+    script = script_of_docs("generate_growth")
+    found = script.PICTURE.read_text(encoding="utf-8")
+    assert found == script.picture(script.last_run("sizes")), "run python docs/scripts/generate_growth.py"
+
+
 def test_pictures_of_programs_are_current():
     script = script_of_docs("generate_pictures")
     for name in script.PICTURES:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import math
-import re
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import cycle
-from pathlib import Path
 from time import process_time
 from typing import Any
 
 from .. import backends
 from ..measure import alternate, disagreement, number, ratio, table
+from ..peak import peak_memory
 from ..workloads.array_loop_cases import ARRAY_LOOPS, ArrayLoop
 
 Call = Callable[[], Any]
@@ -150,21 +145,3 @@ def in_turn(f: Callable[..., Any], sets: Sequence[tuple[Any, ...]]) -> Call:
     """Call a function with one set of arguments after the other, from the first one."""
     following = cycle(sets)
     return lambda: f(*next(following))
-
-
-def peak_memory(call: Call) -> float:
-    """The most bytes that the process holds in addition while a call runs; NaN except on Linux."""
-    if sys.platform != "linux":
-        return math.nan
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts from here
-    before = _status("VmRSS")
-    call()
-    return _status("VmHWM") - before
-
-
-def _status(name: str) -> float:
-    """A number of bytes of /proc/self/status."""
-    found = re.search(rf"^{name}:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-    return 1024.0 * int(found[1]) if found else math.nan

@@ -1,19 +1,15 @@
-"""How the cost of a step grows with the number of steps, and that of compiling an operation with their number.
+"""How the cost of a step grows with the number of steps.
 
-Both are flat in a sound program. If an iteration copies an array that is as long as the loop, or a pass looks at all
-equations for each of them, the exponent of the growth goes to two. In nests, the cost of a level may grow with their
-number; work that each level does several times for the one inside would double it with each.
+It is flat in a sound program. If an iteration copies an array that is as long as the loop, the exponent of the growth
+goes to two.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import math
-import statistics
 from collections.abc import Callable, Iterator
 from functools import partial
-from time import process_time
 from typing import Any, NamedTuple
 
 import numba
@@ -28,7 +24,6 @@ from ..programs.program import Program
 from ..workloads.array_loop_cases import ARRAY_LOOPS, ArrayLoop
 from ..workloads.array_loops_handwritten import leverage
 from ..workloads.loops import LOOP_WORKLOADS, LoopWorkload, logistic_map, lorenz, lorenz_array
-from ..workloads.typical import elementwise, mixed, unrolled
 from . import numba_gradients
 from .array_tables import in_turn, medians
 
@@ -38,30 +33,9 @@ STEPS = (4_096, 16_384, 65_536)
 #: By how much rows are repeated, where a program's data decide the number of steps.
 FACTORS = (1, 4, 16)
 
-#: The numbers of operations of programs without loops.
-OPERATIONS = (50, 200, 800)
-
-#: Time grows as this power of the number of steps or operations at most: between the two largest, where what a call
-#: costs once counts least. The rest is for noise, and for arrays that leave a cache.
+#: Time grows as this power of the number of steps at most: between the two largest, where what a call costs
+#: once counts least. The rest is for noise, and for arrays that leave a cache.
 BOUND = 1.25
-
-#: The levels of nests of loops and branches.
-LEVELS = (2, 4, 8)
-
-#: Time grows as this power of the number of levels at most: each level may look at all inside once. If the work doubled
-#: with each level, the power would be 4.
-NESTS_BOUND = 2.25
-
-#: Programs that grow faster, with the reason.
-KNOWN = {
-    f"{name}: compile": "mostly LLVM's, in one large function"
-    for name in (
-        "branches, forward",
-        "branches, gradient",
-        "unrolled, gradient",
-        "elementwise chain, gradient",
-    )
-}
 
 Call = Callable[..., Any]
 
@@ -74,7 +48,7 @@ class Looped(NamedTuple):
 
 
 def main(options: argparse.Namespace) -> int:
-    """Print the tables; 1 where a program grows faster than it may."""
+    """Print the table; 1 where a program grows faster than it may."""
     grown: list[str] = []
     rows = []
     for program in looped():
@@ -92,48 +66,12 @@ def main(options: argparse.Namespace) -> int:
         )
         print("which the time grows between the two largest.\n")
         print(table(("program", *[f"x {f}" for f in FACTORS], "power"), rows))
-    rows = []
-    for name, f, data in UNROLLED:
-        for kind in ("forward", "gradient"):
-            full_name = f"{name}, {kind}"
-            if options.only.lower() in full_name.lower():
-                for what, (costs, exponent) in cost_by_size(
-                    partial(_unrolled, f), data, kind, OPERATIONS, options.repeats or 3
-                ).items():
-                    rows.append([full_name, what, *map(number, costs), f"{exponent:.2f}"])
-                    grown += _too_fast(f"{full_name}: {what}", exponent)
-                print(f"measured {full_name}", flush=True)
-    if rows:
-        print(
-            "\nMicroseconds to trace and to compile an operation of a program without loops, by their number.\n"
-        )
-        print(table(("program", "what", *[f"{n:,}" for n in OPERATIONS], "power"), rows))
-    rows = []
-    for name, level in NESTS:
-        for kind in ("gradient", "Hessian"):
-            full_name = f"{name}, {kind}"
-            if options.only.lower() in full_name.lower():
-                found = cost_by_size(partial(_nest, level), (np.linspace(0.1, 1, 20),), kind, LEVELS,
-                                     options.repeats or 3)  # fmt: skip
-                for what, (costs, exponent) in found.items():
-                    rows.append([full_name, what, *[number(c / 1e3) for c in costs], f"{exponent:.2f}"])
-                    grown += _too_fast(f"{full_name}: {what}", exponent, NESTS_BOUND)
-                print(f"measured {full_name}", flush=True)
-    if rows:
-        print("\nMilliseconds to trace and to compile a level of a nest, by the number of levels.\n")
-        print(table(("program", "what", *[f"{n} levels" for n in LEVELS], "power"), rows))
     print("", *grown, sep="\n")
-    return 1 if any("known" not in line for line in grown) else 0
+    return 1 if grown else 0
 
 
-def _too_fast(name: str, exponent: float, bound: float = BOUND) -> list[str]:
-    if exponent <= bound:
-        return []
-    reason = f" (known: {KNOWN[name]})" if name in KNOWN else ""
-    return [f"{name} grows with the power {exponent:.2f}, more than {bound}{reason}"]
-
-
-# --- loops --------------------------------------------------------------------------------------------------
+def _too_fast(name: str, exponent: float) -> list[str]:
+    return [] if exponent <= BOUND else [f"{name} grows with the power {exponent:.2f}, more than {BOUND}"]
 
 
 def looped() -> Iterator[Looped]:
@@ -252,130 +190,3 @@ def cost_of_a_step(program: Looped, repeats: int) -> tuple[list[float], float]:
 
 def _power(times: list[float], sizes: list[int]) -> float:
     return math.log(times[-1] / times[-2]) / math.log(sizes[-1] / sizes[-2])
-
-
-# --- programs without loops ---------------------------------------------------------------------------------
-
-
-def branches(x: Any, *, np: Any, lax: Any, ops: int) -> Any:
-    """Branches one after the other."""
-    for k in range(ops // 5):
-        x = lax.cond(x[0] > k / ops, lambda x: np.sin(x) * 1.1, lambda x, k=k: x + k, x)
-    return np.sum(x)
-
-
-def elements(x: Any, *, np: Any, ops: int) -> Any:
-    """An array that is written element by element, without a loop."""
-    for k in range(ops // 5):
-        x = x.at[k % 40 + 1].set(np.sin(x[k % 40]) + x[k % 30])
-    return np.sum(x)
-
-
-_ROW = (np.random.default_rng(0).normal(size=100),)
-_MATRICES = (
-    np.random.default_rng(0).normal(size=(32, 24)),
-    np.random.default_rng(1).normal(size=(24, 24)) / 5,
-)
-
-#: Functions with a parameter `ops`, and their arguments.
-UNROLLED: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
-    ("elementwise chain", elementwise, _ROW),
-    ("mixed", mixed, _MATRICES),
-    ("unrolled", unrolled, _ROW),
-    ("branches", branches, _ROW),
-    ("elements", elements, _ROW),
-]
-
-
-# --- nests of loops and branches ----------------------------------------------------------------------------
-
-Nest = Callable[[Any, Any, Any, int], Call]
-
-
-def loop_with_branch(np: Any, lax: Any, inner: Call, n: int) -> Call:
-    """A loop whose step is a branch."""
-
-    def step(x: Any, _: Any) -> tuple[Any, None]:
-        return lax.cond(x[0] > n, lambda x: x * n, inner, x) + 0.1, None
-
-    return lambda x: lax.scan(step, x, None, length=2)[0]
-
-
-def loop_that_writes(np: Any, lax: Any, inner: Call, n: int) -> Call:
-    """A loop that writes an element, or runs the nest inside."""
-
-    def step(i: Any, x: Any) -> Any:
-        return lax.cond(x[i] > n, lambda x: x.at[i].set(np.sin(x[i]) * x[i - 1]), inner, x)
-
-    return lambda x: lax.fori_loop(1, 5, step, x)
-
-
-def while_with_branch(np: Any, lax: Any, inner: Call, n: int) -> Call:
-    """A loop that runs while a condition holds, whose step is a branch."""
-
-    def step(c: Any) -> Any:
-        return c[0] + 1, lax.cond(c[1][0] > n, lambda x: x * n, inner, c[1]) + 0.1
-
-    return lambda x: lax.while_loop(lambda c: c[0] < 2, step, (0, x))[1]
-
-
-#: A level each.
-NESTS: list[tuple[str, Nest]] = [
-    ("branch in a loop", loop_with_branch),
-    ("branch in a loop that writes", loop_that_writes),
-    ("branch in a while loop", while_with_branch),
-]
-
-
-def _nest(level: Nest, own: Any, levels: int) -> Call:
-    """The sum of a nest of so many levels."""
-    f: Call = lambda x: own.numpy.sin(x) * 1.1  # noqa: E731
-    for n in range(1, levels + 1):
-        f = level(own.numpy, own.lax, f, n)
-    return lambda x: own.numpy.sum(f(x))
-
-
-# --- tracing and compiling ----------------------------------------------------------------------------------
-
-
-def _unrolled(f: Callable[..., Any], own: Any, ops: int) -> Call:
-    return own.bind(f, ops=ops)
-
-
-def cost_by_size(
-    make: Callable[[Any, int], Call],
-    data: tuple[Any, ...],
-    kind: str,
-    sizes: tuple[int, ...],
-    repeats: int,
-) -> dict[str, tuple[list[float], float]]:
-    """For tracing and for compiling: microseconds for each operation or level, and the power of the growth.
-
-    `make` makes a program of a size, for a backend.
-    """
-    found: dict[str, list[float]] = {"trace": [], "compile": []}
-    for size in sizes:
-        samples = [cold(partial(_of_size, make, size), data, kind) for _ in range(repeats)]
-        for times, column in zip(found.values(), zip(*samples, strict=True), strict=True):
-            times.append(statistics.median(column))
-    return {
-        what: ([1e6 * t / n for t, n in zip(times, sizes, strict=True)], _power(times, list(sizes)))
-        for what, times in found.items()
-    }
-
-
-def _of_size(make: Callable[[Any, int], Call], size: int, own: Any) -> Call:
-    return make(own, size)
-
-
-def cold(make: Callable[[Any], Call], data: tuple[Any, ...], kind: str) -> tuple[float, float]:
-    """Seconds to trace, and to compile, a new function with empty caches."""
-    own = backends.functrans()
-    own.clear()
-    gc.collect()
-    f = {"forward": lambda f: f, "gradient": ft.grad, "Hessian": ft.hessian}[kind](make(own))
-    start = process_time()
-    lowered = ft.jit(f).lower(*data)
-    middle = process_time()
-    lowered.compile()
-    return middle - start, process_time() - middle

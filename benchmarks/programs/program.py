@@ -40,7 +40,10 @@ class Program:
 
 
 def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
-    """The program that computes the value and gradient of the program `f`."""
+    """The program that computes the value and gradient of the program `f`.
+
+    Its attribute `primal` has both arguments.
+    """
     signature = inspect.signature(f)
     passes_api = "api" in signature.parameters
 
@@ -53,5 +56,6 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
     if not passes_api:
         parameters.append(inspect.Parameter("api", inspect.Parameter.KEYWORD_ONLY))
     both.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    both.primal = f, argnums  # type: ignore[attr-defined]
     both.__name__ = both.__qualname__ = f.__name__
     return both
