@@ -159,12 +159,14 @@ class BlockEmitter(IndexEmitter, Protocol):
         reverse: bool = False,
         interruptible: bool = False,
         separate: bool = False,
+        adds: bool = False,
     ) -> AbstractContextManager[Scalar]:
         """A loop whose context value is an int64 index from `start` to `stop` - 1 (downwards if `reverse`).
 
         A loop that the user wrote should be `interruptible`, so that Ctrl-C ends it. The iterations of a `separate` one
         may run in several threads: each writes its own elements of the results, and reads no scratch memory that
-        another one has written.
+        another one has written. Those of a loop that `adds` may add to the same elements of results besides, but read
+        them for nothing else.
         """
         ...
 

@@ -239,7 +239,8 @@ class For:
     An `interruptible` loop checks for signals from time to time, as every `While` does. The iterations of an
     `independent` loop may run in any order or in parallel: none reads or overwrites what another one writes. Those of a
     `separate` loop hand nothing from one to the next either, except elements of folds, but may use the same scratch
-    memory one after the other: `parallel` gives it a `team`, whose threads have separate memory.
+    memory one after the other: `parallel` gives it a `team`, whose threads have separate memory. Those of a loop that
+    `adds` hand on the elements of arrays to which they only add, too, or of which they keep the least or the greatest.
     """
 
     var: Value
@@ -250,6 +251,7 @@ class For:
     interruptible: bool = False
     independent: bool = False
     separate: bool = False
+    adds: bool = False
     team: Team | None = None
 
 

@@ -8,6 +8,9 @@ from typing import assert_never
 
 from . import ir, queries
 
+#: The argument to which a product writes. Other routines may write to any of theirs.
+RESULTS = {"gemm": 11, "gemv": 9}
+
 
 @dataclass(frozen=True, slots=True)
 class Touch:
@@ -42,8 +45,15 @@ def touches_of(statement: ir.Statement) -> tuple[Touch, ...]:
             return (Touch(counters, True, 1),)
         case ir.Copy(target=target, source=source):
             return (Touch(target, True, 0), Touch(source, False, 0))
-        case ir.Call(args=args):
-            return tuple([Touch(a.buffer, True, len(a.buffer.shape)) for a in args if type(a) is ir.Address])
+        case ir.Call(routine=routine, args=args):
+            only = RESULTS.get(routine)
+            return tuple(
+                [
+                    Touch(a.buffer, only in (None, i), len(a.buffer.shape))
+                    for i, a in enumerate(args)
+                    if type(a) is ir.Address
+                ]
+            )
         case ir.HostCall(refs=refs, reads=reads):
             return tuple([Touch(a.buffer, i >= reads, len(a.buffer.shape)) for i, a in enumerate(refs)])
         case ir.Let() | ir.For() | ir.While() | ir.If() | ir.Declare() | ir.Get() | ir.Set() | ir.Fail():

@@ -17,7 +17,7 @@ from ...errors import ArgumentValueError, ShapeError
 from ..axes import check_axes, same_dtype
 from ..indexing.gather_scatter import gather_p
 from ..structure.linear import batched_first, move_axis, shape_of
-from ..structure.shape import iota, lanes, loops, rev_p, slice_along
+from ..structure.shape import iota, lanes, rev_p, slice_along
 from .sort_kernel import before, sort_kernel
 
 
@@ -240,7 +240,7 @@ def _search_kernel(
     (a, v), (out,) = operands, results
     n = a.shape[-1]
     rank = len(a.shape) - 1
-    with loops(k, out.shape) as index:
+    with lanes(k, out.shape) as index:
         x = k.load(v, index)
         # The answer is among the `left` positions from `place` on, or just after them. `left` does not depend on the
         # data, so the halving is unrolled and has no branch: the processor searches for several values at once.

@@ -6,7 +6,7 @@ The moves are linear. Reshape, transpose and broadcast, which every family uses,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -57,23 +57,23 @@ def jointly_linear_jvp(prim: Rule, operands: int | None = None) -> Rule:
 
 
 @contextmanager
-def loops(k: BlockEmitter, extents: Sequence[int]) -> Iterator[list[Any]]:
+def loops(
+    k: BlockEmitter, extents: Sequence[int], *, separate: bool = False, adds: bool = False
+) -> Iterator[list[Any]]:
     """Open a loop nest over all extents; the context value is the list of indices."""
     if not extents:
         yield []
         return
-    with k.loop(extents[0]) as i, loops(k, extents[1:]) as inner:
+    with (
+        k.loop(extents[0], separate=separate, adds=adds) as i,
+        loops(k, extents[1:], separate=separate, adds=adds) as inner,
+    ):
         yield [i, *inner]
 
 
-@contextmanager
-def lanes(k: BlockEmitter, extents: Sequence[int]) -> Iterator[list[Any]]:
+def lanes(k: BlockEmitter, extents: Sequence[int]) -> AbstractContextManager[list[Any]]:
     """The same for batch axes: lanes are `separate`, and may run in several threads."""
-    if not extents:
-        yield []
-        return
-    with k.loop(extents[0], separate=True) as i, lanes(k, extents[1:]) as inner:
-        yield [i, *inner]
+    return loops(k, extents, separate=True)
 
 
 # --- concatenate --------------------------------------------------------------------------------------------

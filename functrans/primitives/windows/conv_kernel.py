@@ -340,7 +340,7 @@ def _by_windows(
     with k.loop(plan.g) as g:
         with loops(k, sums.shape) as index:
             k.store(sums, index, zero)
-        with k.loop(plan.i) as i:
+        with k.loop(plan.i, adds=not k.in_order) as i:
             source.write_examples(k, padded, g, i)
             with k.loop(-(-rows // some)) as tile:
                 first = tile * some

@@ -44,7 +44,8 @@ def total(X):
 
 def kernel_of(f, *shapes):
     args = [ft.ShapeDtypeStruct(shape, "f8") for shape in shapes]
-    (step,) = lower(ft.jit(f).lower(*args).jaxpr, Options()).steps
+    with ft.config.patch(num_threads=1):
+        (step,) = lower(ft.jit(f).lower(*args).jaxpr, Options()).steps
     return step.kernel
 
 

@@ -45,6 +45,11 @@ def combine(
     return b.binary("or" if fold == "any" else "and", acc, x)
 
 
+def is_in_any_order(fold: str, dtype: np.dtype, reassoc: bool) -> bool:
+    """Whether a fold may combine elements in any order."""
+    return fold in _OPERATIONS and (reassoc or fold != "sum" or dtype.kind not in "fc")
+
+
 #: Sums in single precision are computed in double: in single, the sum of ten million equal numbers has three digits.
 _WIDE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
 
@@ -59,7 +64,7 @@ class Accumulator:
         self.reassoc = reassoc
         self.wide = _WIDE.get(dtype, dtype) if fold == "sum" else dtype
         size = block_size(fold, self.wide, reassoc) if self.wide is dtype else 0
-        any_order = fold in _OPERATIONS and (reassoc or fold != "sum" or self.wide.kind not in "fc")
+        any_order = is_in_any_order(fold, self.wide, reassoc)
         self.variable = b.local(b.const(neutral(fold, self.wide), self.wide), size, fold if any_order else "")
 
     def take(self, x: ScalarHandle) -> None:

@@ -17,7 +17,7 @@ from .. import ir
 from ..handles import Known, Memory, Place, ScalarHandle, TapeMemory, View, memory_key
 from .aliasing import Schedule, home, verify_reads
 from .elements import Index, NestBuilder, NestOperand, ValueElements
-from .folds import Accumulator, accumulate, neutral
+from .folds import Accumulator, accumulate, is_in_any_order, neutral
 from .fuse import Loop
 from .materialize import Root, fold_of
 from .read_patterns import LONG, MOST, SHORT, interior, streamed_from
@@ -120,6 +120,7 @@ class Nests(ValueElements):
             views = any(isinstance(self.buffers.get(home(self.shared, r.var)), View) for r in item.members)
             independent = not views and self.fusion.is_independent(item, len(at))
             separate = all(self._is_separate(root, len(at)) for root in item.members)
+            adds = all(self._is_separate(root, len(at)) or self._adds(root) for root in item.members)
             for first, end in _pieces(item, len(at)):
                 # The few iterations at an end count from zero, so that LLVM knows their number.
                 outer = end - first < item.extent // 2
@@ -130,6 +131,7 @@ class Nests(ValueElements):
                     interruptible=long,
                     independent=independent and not outer,
                     separate=separate and not outer,
+                    adds=adds and not outer,
                 ) as i:
                     inside = [*at, i + shift if shift else i]
                     self.body(item.body, inside, rounds * item.extent, watched or long)
@@ -140,6 +142,12 @@ class Nests(ValueElements):
     def _is_separate(self, root: Root, depth: int) -> bool:
         """Whether the iterations of a loop inside `depth` others hand nothing of a root on, except in a variable."""
         return root.loops[depth] in root.axes or (root.kind == "fold" and not self._in_memory(root))
+
+    def _adds(self, root: Root) -> bool:
+        """Whether the iterations of a loop only add to elements of a root, in any order."""
+        if root.kind != "fold" or root.eqn is None:
+            return False
+        return is_in_any_order(fold_of(root.eqn), root.var.aval.dtype, self.builder.reassoc)
 
     def _space(self, root: Root, at: Sequence[ScalarHandle]) -> Index:
         """The index into a root's space; zero along loops that are not entered yet."""

@@ -58,6 +58,7 @@ class _Collapse:
         outer.body = inner.body
         outer.interruptible |= inner.interruptible
         outer.independent &= inner.independent
+        outer.adds = (outer.separate or outer.adds) and (inner.separate or inner.adds)
         outer.separate &= inner.separate
 
     def view(self, buffer: ir.BufferDecl, place: int) -> ir.BufferDecl:

@@ -213,7 +213,7 @@ class _Loop:
                 continue
             assert a.add is not None
             load, dtype = self.statements[a.first], e.buffer.dtype
-            var, old, total, sum_, new = ir.LocalVar(dtype), *(ir.Value(dtype) for _ in range(4))
+            var, old, total, sum_, new = ir.LocalVar(dtype, fold="sum"), *(ir.Value(dtype) for _ in range(4))
             term = a.add.args[a.add.args[0] is load.value]
             first.append(ir.Declare(var, ir.Const(0.0, dtype)))
             sums[a.add] = [
@@ -230,7 +230,9 @@ class _Loop:
             ]
         kept = [t for s in self.statements if s not in gone for t in sums.get(s, [s])]
         loop = self.loop
-        inner = ir.For(loop.var, start, stop, ir.StatementList(kept), loop.reverse, loop.interruptible)
+        inner = ir.For(
+            loop.var, start, stop, ir.StatementList(kept), loop.reverse, loop.interruptible, adds=loop.adds
+        )
         return _unless_empty(inner, [*first, inner, *last])
 
 

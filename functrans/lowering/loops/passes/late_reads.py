@@ -194,7 +194,7 @@ class _LateReads:
             if any(found.values()):
                 if loop.reverse:
                     raise LoopIRError(f"{loop} overwrites elements in the wrong order")
-                loop.independent = loop.separate = False
+                loop.independent = loop.separate = loop.adds = False
             self.replace(loop, store, found, variables)
         before = self.declarations(*group[0], variables)
         return [*before, *[loop for loop, _ in group]]

@@ -14,8 +14,8 @@
 * Only a loop whose iterations are *separate* is divided (`ir.For`). The outermost ones are, if they do enough work.
 * Scratch that each iteration uses again gets a row for each thread, or lives on its stack. What it holds before the
   loop (the zeros around a padded image) is copied.
-* A fold has a variable for each chunk. The results are combined in order, so that a sum depends on the number of
-  threads, but on nothing else: not on which thread took which chunk.
+* A fold has a variable for each chunk, or a copy of the array to which it adds. The results are combined in order, so
+  that a sum depends on the number of threads, but on nothing else: not on which thread took which chunk.
 * The numbers of chunks and threads are parameters of the kernel, whose text is the same for every number above one.
 
 Extents are known here, so whether a loop is worth dividing is decided now: a kernel without such a loop is what it
@@ -25,7 +25,7 @@ would be for one thread.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from math import prod
 from typing import Any
 
@@ -33,9 +33,9 @@ from ....core.dtypes import real_dtype
 from ....passes.scalar_functions import COSTS
 from ...blas import can_set_threads, has_own_products
 from .. import ir, queries
-from ..arithmetic import make_const
-from ..from_jaxpr.folds import combination, neutral
 from ..touches import touches, touches_of
+from .chunk_rows import copied, with_rows
+from .partial_sums import PartialSums, folds_in_memory
 from .plan import fits_on_stack
 from .split_functions import all_defined, passes, uses
 
@@ -52,6 +52,8 @@ TILE = {"rows": 8, "columns": 16}
 #: Chunks per thread: of equal work; of unequal work, where a thread would wait for the
 #: other; of a matrix product, which packs its operands for each.
 EVEN, UNEVEN, IN_PRODUCT = 4, 16, 2
+#: Elements of which each chunk has a copy are at most its work divided by this: each is set to zero, and added at the end.
+LITTLE = 32
 #: Innermost loops are cut at multiples of this, so that vectors start where they would in one piece.
 UNIT = 64
 #: The assumed number of iterations of a loop whose number is unknown.
@@ -149,6 +151,8 @@ class _Division:
                 continue
             for inner in queries.bodies_of(s):
                 self.body(inner)
+                if type(s) is ir.For and any(map(queries.is_shared, queries.walk(inner))):
+                    s.independent = False  # its iterations share the results of chunks
             statements.append(s)
         body.statements = statements
 
@@ -171,7 +175,7 @@ class _Division:
     def is_worth(self, loop: ir.For) -> bool:
         """Whether a loop's iterations are separate, and enough work."""
         n = queries.rounds(loop, 0)
-        if not loop.separate or n < self.threads:
+        if not (loop.separate or loop.adds) or n < self.threads:
             return False
         return n * work_of(loop.body) >= (LEAST_CHUNK if _is_uneven(loop) else LEAST)
 
@@ -189,18 +193,35 @@ class _Division:
                 return False
             if type(x) is ir.Value and not passes(real_dtype(x.dtype)):
                 return False
+        return self.added(loop) is not None
+
+    def added(self, loop: ir.For) -> dict[str, str] | None:
+        """The storages to whose elements several iterations add, each with its fold; None if that cannot be divided.
+
+        Each chunk has a copy of them, and these must be little beside its work.
+        """
         private = self.private(loop)
-        moving = _depending(loop)
-        for s in queries.walk(loop.body):
-            for touch in () if type(s) is ir.Mark else touches_of(s):
-                if (
-                    touch.writes
-                    and touch.buffer.role != "in"
-                    and touch.buffer.place not in private
-                    and not _moves(s, touch.buffer, moving)
-                ):
-                    return False
-        return True
+        moving = _depending(loop) if loop.separate else {loop.var}
+        fixed = {
+            touch.buffer.place
+            for s in queries.walk(loop.body)
+            for touch in (() if type(s) is ir.Mark else touches_of(s))
+            if touch.writes
+            and touch.buffer.role != "in"
+            and touch.buffer.place not in private
+            and not _moves(s, touch.buffer, moving)
+        }
+        if not fixed:
+            return {}
+        if not loop.adds or self.elements_of(fixed) * self.threads * LITTLE > queries.rounds(
+            loop, 0
+        ) * work_of(loop.body):
+            return None
+        return folds_in_memory(loop, fixed)
+
+    def elements_of(self, places: Collection[str]) -> int:
+        """The elements of some storages."""
+        return sum({b.place: b.size for b in self.kernel.buffers if b.place in places}.values())
 
     def private(self, loop: ir.For) -> set[str]:
         """The scratch storages that iterations use one after the other."""
@@ -220,8 +241,9 @@ class _Division:
         """The statements in place of a loop."""
         _without_marks(loop.body)
         team = ir.Team(ir.Value(ir.INT64), ir.Extent(self.threads, outlined=True), _is_uneven(loop))
+        added = self.added(loop) or {}
+        n, chunks, unit = self.shares(loop, added)
         rows = self.deal(loop, team.worker)
-        n, chunks, unit = self.shares(loop)
         units = -(-n // unit)
         number = ir.Value(ir.INT64)
         bounds, ends = _bounds(number, n, chunks, unit)
@@ -230,10 +252,12 @@ class _Division:
             bounds += [ir.Let(x, "add", (y, loop.start)) for x, y in zip(ends, counted)]
         loop.start, loop.stop = ends
         self.trips[loop] = -(-units // chunks) * unit
-        before, after, combined = self.folds(loop, number, chunks)
-        body = ir.StatementList([*bounds, *rows, *before, loop, *after])
+        sums = PartialSums(loop, number, chunks, self.declare)
+        sums.variables(dict.fromkeys(x for x in _outside(loop) if type(x) is ir.LocalVar))
+        sums.elements(list(self.kernel.buffers), added)
+        body = ir.StatementList([*bounds, *rows, *sums.before, loop, *sums.after])
         stop = ir.Extent(chunks, outlined=True)
-        return [ir.For(number, ir.Extent(0), stop, body, team=team), *combined]
+        return [ir.For(number, ir.Extent(0), stop, body, team=team), *sums.combined]
 
     def product(self, call: ir.Call, axis: str) -> ir.For:
         """A matrix product in chunks of rows or columns of its result; BLAS sees the transpose."""
@@ -255,42 +279,16 @@ class _Division:
         team = ir.Team(ir.Value(ir.INT64), ir.Extent(self.threads, outlined=True), uneven=False)
         return ir.For(number, ir.Extent(0), ir.Extent(chunks, outlined=True), body, team=team)
 
-    def shares(self, loop: ir.For) -> tuple[int, int, int]:
+    def shares(self, loop: ir.For, added: Collection[str]) -> tuple[int, int, int]:
         """The number of iterations and of chunks, and the unit of the bounds of chunks."""
         n = queries.rounds(loop, 0)
         if _is_uneven(loop):
             return n, min(UNEVEN * self.threads, n), 1
-        chunks = min(max(min(EVEN * self.threads, n * work_of(loop.body) // LEAST_CHUNK), self.threads), n)
+        work = n * work_of(loop.body)
+        most = min(EVEN * self.threads, work // LEAST_CHUNK, work // max(LITTLE * self.elements_of(added), 1))
+        chunks = min(max(most, self.threads), n)
         innermost = not any(type(s) is ir.For for s in queries.walk(loop.body))
         return n, chunks, UNIT if innermost and n >= UNIT * chunks else 1
-
-    def folds(
-        self, loop: ir.For, number: ir.Value, chunks: int
-    ) -> tuple[list[ir.Statement], list[ir.Statement], list[ir.Statement]]:
-        """The variables of a chunk before its loop, their results after it, and the combination of these."""
-        before: list[ir.Statement] = []
-        after: list[ir.Statement] = []
-        combined: list[ir.Statement] = []
-        again = ir.Value(ir.INT64)
-        for var in dict.fromkeys(x for x in _outside(loop) if type(x) is ir.LocalVar):
-            own = ir.LocalVar(var.dtype, var.block, var.fold)
-            for s in queries.walk(loop.body):
-                if isinstance(s, ir.Get | ir.Set) and s.var is var:
-                    s.var = own
-            partial = self.declare("partial", var.dtype, (chunks,))
-            result, part, old, new = (ir.Value(var.dtype) for _ in range(4))
-            before.append(ir.Declare(own, make_const(neutral(var.fold, var.dtype), var.dtype)))
-            after += [ir.Get(result, own), ir.Store(partial, (number,), result)]
-            combined += [
-                ir.Load(part, partial, (again,)),
-                ir.Get(old, var),
-                ir.Let(new, combination(var.fold), (old, part)),
-                ir.Set(var, new),
-            ]
-        if combined:
-            body = ir.StatementList(combined)
-            combined = [ir.For(again, ir.Extent(0), ir.Extent(chunks, outlined=True), body)]
-        return before, after, combined
 
     def declare(
         self, name: str, dtype: Any, shape: tuple[int, ...], storage: str | None = None
@@ -325,10 +323,10 @@ class _Division:
             shape = (self.threads, *b.shape)
             rows[b] = self.declare(f"{b.name}_rows", b.dtype, shape, storages.get(b.place))
             if not alone and b.place not in storages:
-                copies += _copied(ir.Copy(b, b), {}, rows, worker)
+                copies += copied(ir.Copy(b, b), {}, rows, worker)
             storages.setdefault(b.place, rows[b].place)
         if rows:
-            _with_rows(loop.body, rows, worker)
+            with_rows(loop.body, rows, worker)
         return copies
 
 
@@ -379,11 +377,11 @@ def _outside(loop: ir.For) -> Iterator[Any]:
 
 
 def _depending(loop: ir.For) -> set[Any]:
-    """The values that differ between iterations, through arithmetic and the bounds of inner loops."""
+    """The values that differ between iterations, through arithmetic, elements and the bounds of inner loops."""
     moving = {loop.var}
     for s in queries.walk(loop.body):
         if not moving.isdisjoint(x for x in queries.operands_of(s) if type(x) is ir.Value):
-            if type(s) is ir.Let:
+            if type(s) in (ir.Let, ir.Load):
                 moving.add(s.value)
             elif type(s) is ir.For:
                 moving.add(s.var)
@@ -411,47 +409,3 @@ def _dealt(loop: ir.For, places: set[str]) -> set[str]:
             inner = () if at is None else (at, *touch.buffer.shape[at:])
             axes.setdefault(touch.buffer.place, set()).add(inner)
     return {place for place in places if len(axes[place]) == 1 and axes[place] != {()}}
-
-
-def _with_rows(body: ir.StatementList, rows: dict[ir.BufferDecl, ir.BufferDecl], worker: ir.Value) -> None:
-    """Address the row of a thread in each access to some buffers."""
-    statements: list[ir.Statement] = []
-    for s in body.statements:
-        for inner in queries.bodies_of(s):
-            _with_rows(inner, rows, worker)
-        if isinstance(s, ir.Load | ir.Store) and s.buffer in rows:
-            s.buffer, s.index = rows[s.buffer], (worker, *s.index)
-        elif type(s) is ir.Copy and (s.target in rows or s.source in rows):
-            if s.target.place != s.source.place:
-                statements += _copied(s, rows, rows, worker)
-            continue
-        elif type(s) is ir.Call:
-            args: list[Any] = []
-            for a in s.args:
-                if type(a) is ir.Address and a.buffer in rows:
-                    row, place = ir.Value(ir.INT64), ir.Value(ir.INT64)
-                    statements.append(ir.Let(row, "mul", (worker, ir.Extent(a.buffer.size))))
-                    statements.append(ir.Let(place, "add", (row, a.offset)))
-                    a = ir.Address(rows[a.buffer], place)
-                args.append(a)
-            s.args = tuple(args)
-        statements.append(s)
-    body.statements = statements
-
-
-def _copied(
-    s: ir.Copy,
-    sources: dict[ir.BufferDecl, ir.BufferDecl],
-    targets: dict[ir.BufferDecl, ir.BufferDecl],
-    worker: ir.Value,
-) -> list[Any]:
-    """The loops that copy a buffer, or a thread's row of one."""
-    index = tuple([ir.Value(ir.INT64) for _ in s.target.shape])
-    element = ir.Value(s.source.dtype)
-
-    source, target = sources.get(s.source, s.source), targets.get(s.target, s.target)
-    at = [(worker, *index) if b.dealt else index for b in (source, target)]
-    statements: list[Any] = [ir.Load(element, source, at[0]), ir.Store(target, at[1], element)]
-    for i, n in zip(reversed(index), reversed(s.target.shape)):
-        statements = [ir.For(i, ir.Extent(0), ir.Extent(n), ir.StatementList(statements))]
-    return statements

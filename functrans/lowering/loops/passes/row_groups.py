@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .. import ir, queries
 from ..touches import touches_of
 from .collapse import adjacent_uses
-from .row_calls import RowCall, row_call
+from .row_calls import RowCall
 
 #: Statements that a loop over rows does not have.
 _NEVER = (ir.HostCall, ir.Reserve, ir.While, ir.Call, ir.Copy)
@@ -123,10 +123,8 @@ def uses_of(statement: ir.Statement) -> Dependences:
     """What a statement uses, with those inside."""
     uses = Dependences()
     for s in queries.walk(ir.StatementList([statement])):
-        product = row_call(s)
         for touch in touches_of(s):
-            only_read = product is not None and touch.buffer is not product.target
-            (uses.written if touch.writes and not only_read else uses.read).add(touch.buffer.place)
+            (uses.written if touch.writes else uses.read).add(touch.buffer.place)
         match s:
             case ir.Let(value=value) | ir.Load(value=value) | ir.For(var=value):
                 uses.written.add(value)

@@ -1,0 +1,164 @@
+"""What the chunks of a divided loop add up: variables, and elements of arrays.
+
+Each chunk has its own, which begin with the neutral element and are combined in the order of the chunks::
+
+                                          for c in 0..chunks team:
+    for i in 0..n:                            partial[c] = 0
+        s[k[i]] = s[k[i]] + t[i]    ──▶       for i in units*c/chunks .. units*(c+1)/chunks:
+                                                  partial[c,k[i]] = partial[c,k[i]] + t[i]
+                                          for c in 0..chunks:
+                                              s[:] = s[:] + partial[c,:]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import ir, queries
+from ..arithmetic import make_const
+from ..from_jaxpr.folds import combination, neutral
+from ..touches import RESULTS, touches_of
+from .chunk_rows import nest, with_rows
+
+#: The folds by the operations that combine two results.
+_FOLDS = {combination(fold): fold for fold in ("sum", "max", "min", "any", "all")}
+
+#: Declares memory with a row for each chunk: its name, dtype and shape, and the storage that it shares.
+Declare = Callable[[str, Any, tuple[int, ...], str | None], ir.BufferDecl]
+
+
+def folds_in_memory(loop: ir.For, places: Collection[str]) -> dict[str, str] | None:
+    """How a loop combines what some storages hold with something else.
+
+    Parameters
+    ----------
+    loop : For
+    places : collection of str
+        Storages.
+
+    Returns
+    -------
+    dict of str to str or None
+        The fold of each storage. None if the loop uses one of them in any other way, or in two.
+    """
+    statements = list(queries.walk(loop.body))
+    uses = Counter(x for s in statements for x in queries.operands_of(s) if type(x) is ir.Value)
+    loads = {s.value: s for s in statements if type(s) is ir.Load}
+    lets = {s.value: s for s in statements if type(s) is ir.Let}
+    found: dict[str, str] = {}
+    combined: set[ir.Statement] = set()
+    for s in statements:
+        if _adds_product(s):
+            target = s.args[RESULTS[s.routine]].buffer.place
+            others = {touch.buffer.place for touch in touches_of(s) if not touch.writes}
+            if target in places and found.setdefault(target, "sum") == "sum" and others.isdisjoint(places):
+                combined.add(s)
+        if type(s) is not ir.Store or s.buffer.place not in places:
+            continue
+        let = lets.get(s.x)
+        fold = None if let is None else _FOLDS.get(let.op)
+        load = next(
+            (loads[x] for x in (let.args if let else ()) if x in loads and _is_same(loads[x], s)), None
+        )
+        if fold is None or load is None or uses[load.value] != 1 or uses[s.x] != 1:
+            return None
+        if found.setdefault(s.buffer.place, fold) != fold:
+            return None
+        combined.add(load)
+    for s in statements:
+        if type(s) in (ir.Store, ir.Mark) or s in combined:
+            continue
+        if any(touch.buffer.place in places for touch in touches_of(s)):
+            return None
+    return found
+
+
+def _adds_product(s: ir.Statement) -> bool:
+    """Whether a statement adds a product to what an array holds: BLAS's ``beta``, before the result, is 1."""
+    return (
+        type(s) is ir.Call
+        and s.routine in RESULTS
+        and getattr(s.args[RESULTS[s.routine] - 1], "value", 0) == 1
+    )
+
+
+def _is_same(load: ir.Load, store: ir.Store) -> bool:
+    return (load.buffer, load.index, load.part) == (store.buffer, store.index, store.part)
+
+
+@dataclass
+class PartialSums:
+    """What the chunks of a loop add up, and the statements for that.
+
+    Attributes
+    ----------
+    before, after : list
+        Statements of a chunk before and after its loop.
+    combined : list
+        Statements after all chunks.
+    """
+
+    loop: ir.For
+    number: ir.Value
+    chunks: int
+    declare: Declare
+    before: list[ir.Statement] = field(default_factory=list)
+    after: list[ir.Statement] = field(default_factory=list)
+    combined: list[ir.Statement] = field(default_factory=list)
+
+    def variables(self, variables: Iterable[ir.LocalVar]) -> None:
+        """Give each chunk its own variables."""
+        again, combined = ir.Value(ir.INT64), []
+        for var in variables:
+            own = ir.LocalVar(var.dtype, var.block, var.fold)
+            for s in queries.walk(self.loop.body):
+                if isinstance(s, ir.Get | ir.Set) and s.var is var:
+                    s.var = own
+            partial = self.declare("partial", var.dtype, (self.chunks,), None)
+            result, part, old, new = (ir.Value(var.dtype) for _ in range(4))
+            self.before.append(ir.Declare(own, make_const(neutral(var.fold, var.dtype), var.dtype)))
+            self.after += [ir.Get(result, own), ir.Store(partial, (self.number,), result)]
+            combined += [
+                ir.Load(part, partial, (again,)),
+                ir.Get(old, var),
+                ir.Let(new, combination(var.fold), (old, part)),
+                ir.Set(var, new),
+            ]
+        if combined:
+            self.combined.append(self.of_chunks(again, combined))
+
+    def elements(self, decls: Iterable[ir.BufferDecl], folds: dict[str, str]) -> None:
+        """Give each chunk its own elements of arrays."""
+        rows: dict[ir.BufferDecl, ir.BufferDecl] = {}
+        storages: dict[str, str] = {}
+        for b in decls:
+            if b.place in folds:
+                shape = (self.chunks, *b.shape)
+                rows[b] = self.declare("partial", b.dtype, shape, storages.get(b.place))
+                if b.place not in storages:
+                    storages[b.place] = rows[b].place
+                    self.whole(b, rows[b], folds[b.place])
+        with_rows(self.loop.body, rows, self.number)
+
+    def whole(self, b: ir.BufferDecl, partial: ir.BufferDecl, fold: str) -> None:
+        """The start and the combination of all elements of an array."""
+        zero = make_const(neutral(fold, b.dtype), b.dtype)
+        index = tuple([ir.Value(ir.INT64) for _ in b.shape])
+        self.before += nest(index, b.shape, [ir.Store(partial, (self.number, *index), zero)])
+        again, part, old, new = ir.Value(ir.INT64), *(ir.Value(b.dtype) for _ in range(3))
+        index = tuple([ir.Value(ir.INT64) for _ in b.shape])
+        body: list[ir.Statement] = [
+            ir.Load(part, partial, (again, *index)),
+            ir.Load(old, b, index),
+            ir.Let(new, combination(fold), (old, part)),
+            ir.Store(b, index, new),
+        ]
+        self.combined.append(self.of_chunks(again, nest(index, b.shape, body)))
+
+    def of_chunks(self, number: ir.Value, body: list[ir.Statement]) -> ir.For:
+        """A loop over all chunks, in their order."""
+        stop = ir.Extent(self.chunks, outlined=True)
+        return ir.For(number, ir.Extent(0), stop, ir.StatementList(body))
