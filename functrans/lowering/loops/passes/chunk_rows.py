@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import lcm, prod
 from typing import Any
 
 from .. import ir, queries
+
+#: The bytes of a cache line. Two threads that write to the same one are slower than one thread.
+LINE = 64
+
+
+def shapes_of_rows(count: int, decls: Sequence[ir.BufferDecl]) -> list[tuple[int, ...]]:
+    """The shapes of memory with a row for each of so many threads or chunks, at least a cache line apart.
+
+    Parameters
+    ----------
+    count : int
+    decls : sequence of BufferDecl
+        The declarations of one storage.
+    """
+    inner = [max(prod(b.shape[1:]), 1) for b in decls]
+    unit = lcm(*inner)
+    gap = -(-LINE // (unit * decls[0].dtype.itemsize)) * unit
+    if any(not b.shape for b in decls):
+        return [(count, *b.shape) for b in decls]
+    return [(count, b.shape[0] + gap // n, *b.shape[1:]) for b, n in zip(decls, inner)]
 
 
 def with_rows(body: ir.StatementList, rows: dict[ir.BufferDecl, ir.BufferDecl], worker: ir.Value) -> None:
@@ -24,7 +46,8 @@ def with_rows(body: ir.StatementList, rows: dict[ir.BufferDecl, ir.BufferDecl], 
             for a in s.args:
                 if type(a) is ir.Address and a.buffer in rows:
                     row, place = ir.Value(ir.INT64), ir.Value(ir.INT64)
-                    statements.append(ir.Let(row, "mul", (worker, ir.Extent(a.buffer.size))))
+                    step = prod(rows[a.buffer].shape[1:])
+                    statements.append(ir.Let(row, "mul", (worker, ir.Extent(step))))
                     statements.append(ir.Let(place, "add", (row, a.offset)))
                     a = ir.Address(rows[a.buffer], place)
                 args.append(a)

@@ -34,7 +34,7 @@ from ....passes.scalar_functions import COSTS
 from ...blas import can_set_threads, has_own_products
 from .. import ir, queries
 from ..touches import touches, touches_of
-from .chunk_rows import copied, with_rows
+from .chunk_rows import copied, shapes_of_rows, with_rows
 from .partial_sums import PartialSums, folds_in_memory
 from .plan import fits_on_stack
 from .split_functions import all_defined, passes, uses
@@ -52,7 +52,7 @@ TILE = {"rows": 8, "columns": 16}
 #: Chunks per thread: of equal work; of unequal work, where a thread would wait for the
 #: other; of a matrix product, which packs its operands for each.
 EVEN, UNEVEN, IN_PRODUCT = 4, 16, 2
-#: Elements of which each chunk has a copy are at most its work divided by this: each is set to zero, and added at the end.
+#: Elements of which each chunk has a copy: at most its work divided by this. Each is set to zero, and added at the end.
 LITTLE = 32
 #: Innermost loops are cut at multiples of this, so that vectors start where they would in one piece.
 UNIT = 64
@@ -311,20 +311,22 @@ class _Division:
         """
         places = self.private(loop)
         inside = Counter(t.buffer.place for t in touches(loop.body))
-        decls = [b for b in self.kernel.buffers if b.place in places]
-        times = Counter(b.place for b in decls)
+        views: dict[str, list[ir.BufferDecl]] = {}
+        for b in self.kernel.buffers:
+            if b.place in places:
+                views.setdefault(b.place, []).append(b)
         rows: dict[ir.BufferDecl, ir.BufferDecl] = {}
-        storages: dict[str, str] = {}
         copies: list[ir.Statement] = []
-        for b in decls:
-            alone = inside[b.place] == self.users[b.place]
-            if alone and times[b.place] == 1 and fits_on_stack(b, self.specialize_below):
+        for place, decls in views.items():
+            alone = inside[place] == self.users[place]
+            if alone and len(decls) == 1 and fits_on_stack(decls[0], self.specialize_below):
                 continue
-            shape = (self.threads, *b.shape)
-            rows[b] = self.declare(f"{b.name}_rows", b.dtype, shape, storages.get(b.place))
-            if not alone and b.place not in storages:
-                copies += copied(ir.Copy(b, b), {}, rows, worker)
-            storages.setdefault(b.place, rows[b].place)
+            storage = None
+            for b, shape in zip(decls, shapes_of_rows(self.threads, decls)):
+                rows[b] = self.declare(f"{b.name}_rows", b.dtype, shape, storage)
+                storage = rows[b].place
+            if not alone:
+                copies += copied(ir.Copy(decls[0], decls[0]), {}, rows, worker)
         if rows:
             with_rows(loop.body, rows, worker)
         return copies

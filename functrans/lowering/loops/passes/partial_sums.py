@@ -13,7 +13,7 @@ Each chunk has its own, which begin with the neutral element and are combined in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from .. import ir, queries
 from ..arithmetic import make_const
 from ..from_jaxpr.folds import combination, neutral
 from ..touches import RESULTS, touches_of
-from .chunk_rows import nest, with_rows
+from .chunk_rows import nest, shapes_of_rows, with_rows
 
 #: The folds by the operations that combine two results.
 _FOLDS = {combination(fold): fold for fold in ("sum", "max", "min", "any", "all")}
@@ -130,17 +130,16 @@ class PartialSums:
         if combined:
             self.combined.append(self.of_chunks(again, combined))
 
-    def elements(self, decls: Iterable[ir.BufferDecl], folds: dict[str, str]) -> None:
+    def elements(self, decls: Sequence[ir.BufferDecl], folds: dict[str, str]) -> None:
         """Give each chunk its own elements of arrays."""
         rows: dict[ir.BufferDecl, ir.BufferDecl] = {}
-        storages: dict[str, str] = {}
-        for b in decls:
-            if b.place in folds:
-                shape = (self.chunks, *b.shape)
-                rows[b] = self.declare("partial", b.dtype, shape, storages.get(b.place))
-                if b.place not in storages:
-                    storages[b.place] = rows[b].place
-                    self.whole(b, rows[b], folds[b.place])
+        for place, fold in folds.items():
+            views = [b for b in decls if b.place == place]
+            storage = None
+            for b, shape in zip(views, shapes_of_rows(self.chunks, views)):
+                rows[b] = self.declare("partial", b.dtype, shape, storage)
+                storage = rows[b].place
+            self.whole(views[0], rows[views[0]], fold)
         with_rows(self.loop.body, rows, self.number)
 
     def whole(self, b: ir.BufferDecl, partial: ir.BufferDecl, fold: str) -> None:

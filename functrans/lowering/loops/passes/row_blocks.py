@@ -139,15 +139,14 @@ class _RowBlocks:
     def finished(self, run: _Run) -> list[ir.Statement]:
         """The statements of a run: in blocks if that is worth it."""
         group = run.group
-        alone = group.members[0] if len(group.members) == 1 else None
-        if group.shared < LEAST and not (isinstance(alone, RowCall) and is_streamed(alone)):
+        if group.shared < LEAST and not any(isinstance(m, RowCall) and is_streamed(m) for m in group.members):
             return run.statements
         size = min(max(BYTES // (sum(group.bytes.values()) // group.rows), FEWEST), MOST)
         size -= size % TOGETHER
         if group.rows < BLOCKS * max(size, self.panels):
             return run.statements
-        if self.panels > 1 and any(self.is_scratch(p) and not self.is_part(p, group) for p in group.written):
-            return run.statements  # each thread would have a copy of it
+        if self.panels > 1 and any(self.is_copied(p, group) for p in group.written):
+            return run.statements
         members = group.members
         last = max(i for i, m in enumerate(members) if type(m) is not ir.Mark) + 1
         marks = [m for m in members[last:] if type(m) is ir.Mark]
@@ -222,6 +221,11 @@ class _RowBlocks:
     def is_scratch(self, place: str) -> bool:
         """Whether a storage is temporary memory."""
         return all(x.role == "scratch" and not x.dealt for x in self.kernel.buffers if x.place == place)
+
+    def is_copied(self, place: str, group: RowGroup) -> bool:
+        """Whether each thread would have a copy of a storage: no other statement uses it, and blocks need all of it."""
+        alone = self.users[place] == group.uses(place)
+        return alone and self.is_scratch(place) and not self.is_part(place, group)
 
     def is_part(self, place: str, group: RowGroup) -> bool:
         """Whether only a group uses a storage, each row its part: so memory for one block is enough."""

@@ -214,8 +214,10 @@ class RowGroup:
 
     def touches(self, place: str) -> int:
         """How often statements touch a storage, of which they only use the parts of their rows; else 0."""
-        if place not in self.steps or place in self._whole:
-            return 0
+        return 0 if place not in self.steps or place in self._whole else self.uses(place)
+
+    def uses(self, place: str) -> int:
+        """How often statements touch a storage."""
         members = [m for m in self.members if not isinstance(m, ir.Mark)]
         return sum(part.buffer.place == place for m in members for part in parts_of(m))
 

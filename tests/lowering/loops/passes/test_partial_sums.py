@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.lowering.loops import ir
 from functrans.lowering.loops.passes import parallel
+from functrans.lowering.loops.passes.chunk_rows import shapes_of_rows
 from functrans.lowering.loops.show import show
 from functrans.lowering.run.executable import compile_jaxpr
 
@@ -193,3 +195,27 @@ def test_any_shape_in_the_python_form(shape, axis, fold, dtype, threads, also):
         np.testing.assert_allclose(
             a, b, rtol=1e-5 if dtype == "f4" else 1e-12, atol=1e-4 if dtype == "f4" else 1e-12
         )
+
+
+@pytest.mark.parametrize(
+    ("shapes", "dtype", "rows"),
+    [
+        ([(10, 16)], "f8", [(4, 11, 16)]),
+        ([(3,)], "f8", [(4, 11)]),
+        ([(3, 2)], "f4", [(4, 11, 2)]),
+        ([(10, 16), (160,)], "f8", [(4, 11, 16), (4, 176)]),
+        ([(6, 4), (4, 6)], "f8", [(4, 9, 4), (4, 6, 6)]),
+        ([(0, 3)], "f8", [(4, 3, 3)]),
+        ([()], "f8", [(4,)]),
+    ],
+)
+def test_rows_of_threads_share_no_cache_line(shapes, dtype, rows):
+    decls = [
+        ir.BufferDecl(f"b{i}", np.dtype(dtype), shape, "scratch", "b0") for i, shape in enumerate(shapes)
+    ]
+    found = shapes_of_rows(4, decls)
+    assert found == rows
+    if shapes != [()]:
+        used, whole = np.prod(shapes[0]), {int(np.prod(row[1:])) for row in found}
+        assert len(whole) == 1
+        assert (whole.pop() - used) * np.dtype(dtype).itemsize >= 64
