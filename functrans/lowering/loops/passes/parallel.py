@@ -383,7 +383,7 @@ def _depending(loop: ir.For) -> set[Any]:
     moving = {loop.var}
     for s in queries.walk(loop.body):
         if not moving.isdisjoint(x for x in queries.operands_of(s) if type(x) is ir.Value):
-            if type(s) in (ir.Let, ir.Load):
+            if isinstance(s, ir.Let | ir.Load):
                 moving.add(s.value)
             elif type(s) is ir.For:
                 moving.add(s.var)

@@ -44,49 +44,57 @@ def folds_in_memory(loop: ir.For, places: Collection[str]) -> dict[str, str] | N
     dict of str to str or None
         The fold of each storage. None if the loop uses one of them in any other way, or in two.
     """
-    statements = list(queries.walk(loop.body))
-    uses = Counter(x for s in statements for x in queries.operands_of(s) if type(x) is ir.Value)
-    loads = {s.value: s for s in statements if type(s) is ir.Load}
-    lets = {s.value: s for s in statements if type(s) is ir.Let}
+    adders = _Adders(loop)
     found: dict[str, str] = {}
     combined: set[ir.Statement] = set()
-    for s in statements:
-        if _adds_product(s):
-            target = s.args[RESULTS[s.routine]].buffer.place
-            others = {touch.buffer.place for touch in touches_of(s) if not touch.writes}
-            if target in places and found.setdefault(target, "sum") == "sum" and others.isdisjoint(places):
-                combined.add(s)
-        if type(s) is not ir.Store or s.buffer.place not in places:
+    for s in adders.statements:
+        product = _product_added_to(s)
+        if product is not None and product.place in places:
+            fold: str | None = "sum"
+            combined.add(s)
+        elif isinstance(s, ir.Store) and s.buffer.place in places:
+            product, (fold, load) = s.buffer, adders.of(s)
+            combined.update((s, load) if load else ())
+        else:
             continue
-        let = lets.get(s.x)
-        fold = None if let is None else _FOLDS.get(let.op)
-        load = next(
-            (loads[x] for x in (let.args if let else ()) if x in loads and _is_same(loads[x], s)), None
-        )
-        if fold is None or load is None or uses[load.value] != 1 or uses[s.x] != 1:
+        if fold is None or found.setdefault(product.place, fold) != fold:
             return None
-        if found.setdefault(s.buffer.place, fold) != fold:
-            return None
-        combined.add(load)
-    for s in statements:
-        if type(s) in (ir.Store, ir.Mark) or s in combined:
-            continue
-        if any(touch.buffer.place in places for touch in touches_of(s)):
-            return None
+    for s in adders.statements:
+        added = _product_added_to(s) if s in combined else None
+        for touch in () if isinstance(s, ir.Mark) else touches_of(s):
+            if touch.buffer.place in places and (s not in combined or (added and touch.buffer is not added)):
+                return None
     return found
 
 
-def _adds_product(s: ir.Statement) -> bool:
-    """Whether a statement adds a product to what an array holds: BLAS's ``beta``, before the result, is 1."""
-    return (
-        type(s) is ir.Call
-        and s.routine in RESULTS
-        and getattr(s.args[RESULTS[s.routine] - 1], "value", 0) == 1
-    )
+class _Adders:
+    """The statements of a loop, and which stores combine an element with something."""
+
+    def __init__(self, loop: ir.For):
+        self.statements = list(queries.walk(loop.body))
+        self.uses: Counter[Any] = Counter(x for s in self.statements for x in queries.operands_of(s))
+        self.loads: dict[Any, ir.Load] = {s.value: s for s in self.statements if isinstance(s, ir.Load)}
+        self.lets: dict[Any, ir.Let] = {s.value: s for s in self.statements if isinstance(s, ir.Let)}
+
+    def of(self, store: ir.Store) -> tuple[str | None, ir.Load | None]:
+        """The fold, and the load of the element; None if it stores something else, or either is used again."""
+        let = self.lets.get(store.x)
+        for x in () if let is None or self.uses[store.x] != 1 else let.args:
+            load = self.loads.get(x)
+            same = load and (load.buffer, load.index, load.part) == (store.buffer, store.index, store.part)
+            if let and load and same and self.uses[x] == 1:
+                return _FOLDS.get(let.op), load
+        return None, None
 
 
-def _is_same(load: ir.Load, store: ir.Store) -> bool:
-    return (load.buffer, load.index, load.part) == (store.buffer, store.index, store.part)
+def _product_added_to(s: ir.Statement) -> ir.BufferDecl | None:
+    """The array to whose elements a statement adds a product: BLAS's ``beta``, before the result, is 1."""
+    if not isinstance(s, ir.Call) or s.routine not in RESULTS:
+        return None
+    place = RESULTS[s.routine]
+    target, scale = s.args[place], s.args[place - 1]
+    adds = isinstance(target, ir.Address) and isinstance(scale, ir.Const) and scale.value == 1
+    return target.buffer if adds else None
 
 
 @dataclass
@@ -111,7 +119,8 @@ class PartialSums:
 
     def variables(self, variables: Iterable[ir.LocalVar]) -> None:
         """Give each chunk its own variables."""
-        again, combined = ir.Value(ir.INT64), []
+        again = ir.Value(ir.INT64)
+        combined: list[ir.Statement] = []
         for var in variables:
             own = ir.LocalVar(var.dtype, var.block, var.fold)
             for s in queries.walk(self.loop.body):
