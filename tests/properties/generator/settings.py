@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import functrans as ft
+from functrans.control.bodies import building
 from functrans.control.residuals import read_back
-from functrans.lowering.loops.passes import parallel, split_functions
+from functrans.lowering.loops.passes import parallel, row_blocks, row_calls, split_functions
 from functrans.runtime.passes import PASSES
 
 from .choices import Choices, drawn_by
@@ -21,10 +22,19 @@ class Setting(NamedTuple):
     limits: tuple[str, ...] = ()
 
 
-#: Attributes of modules: short loops are divided among threads, kernels of two loops are in parts, a loop always reads
-#: its residuals back from the last array.
+#: Attributes of modules: short loops are divided among threads, small matrices are read block by block of rows, kernels
+#: of two loops are in parts, a loop always reads its residuals back from the last array.
 LIMITS = {
-    "short chunks": [(parallel, "LEAST", 64), (parallel, "LEAST_CHUNK", 8)],
+    "short chunks": [(parallel, "LEAST", 64), (parallel, "LEAST_CHUNK", 8), (parallel, "LITTLE", 0)],
+    "blocks of rows": [
+        (row_calls, "STREAMED", 0),
+        (row_calls, "LONG", 0),
+        (row_blocks, "LEAST", 0),
+        (row_blocks, "BYTES", 64),
+        (row_blocks, "FEWEST", 4),
+        (row_blocks, "BLOCKS", 1),
+        (building, "LARGE", 0),
+    ],
     "parts": [(split_functions, "FEWEST", 2)],
     "read back": [(read_back, "SHARES", {"once": 0.0, "in a loop": 0.0})],
 }
