@@ -112,6 +112,25 @@ def disagreement(result: Any, reference: Any) -> float:
     return worst
 
 
+def checked(
+    makers: Mapping[str, Callable[[], Callable[[], Any]]], reference: Any, tolerance: float
+) -> tuple[dict[str, Callable[[], Any]], list[str]]:
+    """The calls of contestants, and what went wrong: exceptions, in whose place there is no call, and differences."""
+    calls: dict[str, Callable[[], Any]] = {}
+    faults: list[str] = []
+    for name, make in makers.items():
+        try:
+            call = make()
+            difference = disagreement(call(), reference)
+        except Exception as error:  # one contestant's failure must not hide the others' times
+            faults.append(f"{name} failed: {type(error).__name__}: {error}")
+            continue
+        if difference > tolerance:
+            faults.append(f"{name} differs from the hand-written result by {difference:.1e} (relative)")
+        calls[name] = call
+    return calls, faults
+
+
 def shapes(arguments: Any) -> str:
     """Dtypes and shapes of the arguments of a workload, such as ``float64 (3, 4), int64 (7,)``."""
     return ", ".join(f"{a.dtype} {a.shape}" for a in leaves(arguments))

@@ -6,11 +6,12 @@ import argparse
 import gc
 import statistics
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 from .. import backends
-from ..measure import alternate, disagreement, number, ratio, shapes, table
+from ..measure import alternate, checked, number, ratio, shapes, table
 from ..workloads.loops import LOOP_WORKLOADS, LoopWorkload
 from ..workloads.loops_handwritten import LOOPS_BY_HAND
 from . import array_tables
@@ -46,21 +47,15 @@ def main(options: argparse.Namespace) -> int:
 def measure(workload: LoopWorkload, repeats: int) -> tuple[dict[str, float], dict[str, float], list[str]]:
     """Median seconds of a call and of a first call of each contestant, and what went wrong."""
     by_hand, arguments = LOOPS_BY_HAND[workload.name], workload.arguments()
-    calls: dict[str, Callable[[], Any]] = {"Numba by hand": lambda: by_hand(*arguments)}
-    reference, first, faults = calls["Numba by hand"](), {}, []
-    for backend in (backends.functrans(), backends.jax()):
-        try:
-            first[backend.name] = statistics.median(cold(workload, backend)[1] for _ in range(3))
-            call, _ = cold(workload, backend)
-            difference = disagreement(call(), reference)
-        except Exception as error:  # one contestant's failure must not hide the others' times
-            faults.append(f"{backend.name} failed: {type(error).__name__}: {error}")
-            continue
-        if difference > workload.tolerance:
-            faults.append(
-                f"{backend.name} differs from the hand-written result by {difference:.1e} (relative)"
-            )
-        calls[backend.name] = call
+    first: dict[str, float] = {}
+
+    def make(backend: backends.Backend) -> Callable[[], Any]:
+        first[backend.name] = statistics.median(cold(workload, backend)[1] for _ in range(3))
+        return cold(workload, backend)[0]
+
+    makers = {backend.name: partial(make, backend) for backend in (backends.functrans(), backends.jax())}
+    calls, faults = checked(makers, by_hand(*arguments), workload.tolerance)
+    calls["Numba by hand"] = lambda: by_hand(*arguments)
     return alternate(calls, repeats), first, faults
 
 

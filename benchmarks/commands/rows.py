@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from .. import backends
-from ..measure import disagreement, number, ratio, rounds, shapes, table
+from ..measure import checked, number, ratio, rounds, shapes, table
+from ..workloads import rows_handwritten, rows_numpy
 from ..workloads.rows import ROW_PROGRAMS, RowProgram
-from ..workloads.rows_handwritten import BY_HAND, read
-from ..workloads.rows_numpy import IN_NUMPY
 
 _CONTESTANTS = ("functrans", "JAX", "NumPy", "by hand", "reading")
 _SECONDS = 8.0
@@ -45,28 +44,18 @@ def main(options: argparse.Namespace) -> int:
 
 def measure(program: RowProgram, count: int, repeats: int) -> tuple[dict[str, float], list[str]]:
     """Median seconds of each contestant, and what went wrong: exceptions, results that differ."""
-    faults, arguments = [], program.arguments(count)
-    by_hand, in_numpy = BY_HAND[program.name], IN_NUMPY[program.name]
-    calls: dict[str, Callable[[], Any]] = {"by hand": lambda: by_hand(*arguments)}
-    reference = calls["by hand"]()
-    others = {
+    arguments = program.arguments(count)
+    by_hand, in_numpy = (getattr(module, program.by_hand) for module in (rows_handwritten, rows_numpy))
+    makers: dict[str, Callable[[], Callable[[], Any]]] = {
         "functrans": lambda: _compiled(program, backends.functrans(), arguments),
         "JAX": lambda: _compiled(program, backends.jax(), arguments),
         "NumPy": lambda: lambda: in_numpy(*arguments),
     }
-    for name, make in others.items():
-        try:
-            call = make()
-            difference = disagreement(call(), reference)
-        except Exception as error:  # one contestant's failure must not hide the others' times
-            faults.append(f"{name} failed: {type(error).__name__}: {error}")
-            continue
-        if difference > program.tolerance:
-            faults.append(f"{name} differs from the hand-written result by {difference:.1e} (relative)")
-        calls[name] = call
+    calls, faults = checked(makers, by_hand(*arguments), program.tolerance)
+    calls["by hand"] = lambda: by_hand(*arguments)
     if program.matrix is not None:
         matrix = arguments[program.matrix]
-        calls["reading"] = lambda: read(matrix)
+        calls["reading"] = lambda: rows_handwritten.read(matrix)
     times = rounds(calls, repeats, limit=_SECONDS)
     for backend in (backends.functrans(), backends.jax()):
         backend.clear()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .. import backends
-from ..measure import alternate, disagreement, number, ratio, shapes, table
+from ..measure import alternate, checked, number, ratio, shapes, table
 from ..workloads.handwritten import HANDWRITTEN
 from ..workloads.typical import WORKLOADS, Workload
 
@@ -39,21 +40,14 @@ def main(options: argparse.Namespace) -> int:
 
 def measure(workload: Workload, repeats: int) -> tuple[dict[str, float], list[str]]:
     """Median seconds of each contestant, and what went wrong: exceptions, results that differ."""
-    faults, calls = [], {"Numba by hand": _handwritten(workload)}
-    reference = calls["Numba by hand"]()
-    for backend in (backends.functrans(), backends.jax()):
-        for order in ("t(jit)", "jit(t)"):
-            name = f"{backend.name} {order}"
-            try:
-                call = _transformed(workload, backend, order)
-                difference = disagreement(call(), reference)
-            except Exception as error:  # one contestant's failure must not hide the others' times
-                faults.append(f"{name} failed: {type(error).__name__}: {error}")
-                continue
-            if difference > workload.tolerance:
-                faults.append(f"{name} differs from the hand-written result by {difference:.1e} (relative)")
-            calls[name] = call
-    return alternate(calls, repeats), faults
+    by_hand = _handwritten(workload)
+    makers = {
+        f"{backend.name} {order}": partial(_transformed, workload, backend, order)
+        for backend in (backends.functrans(), backends.jax())
+        for order in ("t(jit)", "jit(t)")
+    }
+    calls, faults = checked(makers, by_hand(), workload.tolerance)
+    return alternate({"Numba by hand": by_hand, **calls}, repeats), faults
 
 
 def _handwritten(workload: Workload) -> Callable[[], Any]:

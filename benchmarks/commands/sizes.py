@@ -1,6 +1,6 @@
 """What tracing, lowering, compiling and calling a program cost by its size, and memory: the powers of the growth.
 
-Each program is measured in a process of its own, so that memory is its own. `docs/scripts/generate_growth_chart.py`
+Each program is measured in a process of its own, so that memory is its own. `docs/scripts/generate_growth.py`
 draws the tables.
 """
 

@@ -30,6 +30,11 @@ class RowProgram:
     sizes: tuple[int, ...] = SIZES
     tolerance: float = 1e-9
 
+    @property
+    def by_hand(self) -> str:
+        """The name of the same with derivatives worked out, in `rows_numpy` and `rows_handwritten`."""
+        return self.f.__name__ + ("_hessian" if self.transform == "hessian" else "")
+
     def arguments(self, rows: int) -> tuple[Any, ...]:
         """Fresh data of this many rows, the same at each call."""
         return self.data(numpy.random.default_rng(0), rows)

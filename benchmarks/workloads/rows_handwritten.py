@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numba.extending import get_cython_function_address
@@ -297,19 +295,3 @@ def attention(q, k, v):
         d_q[start : start + block] = np.dot(d_weights, k) * scale
         d_k += np.dot(d_weights.T, queries)
     return total / (2 * n * columns), (d_q, d_k, d_v)
-
-
-BY_HAND: dict[str, Callable[..., Any]] = {
-    "linear regression": linear,
-    "logistic regression": logistic,
-    "Poisson regression": poisson,
-    "Cox regression": cox,
-    "softmax regression, ten classes": softmax,
-    "ridge, ten conjugate gradients": ridge,
-    "Hessian of logistic regression": logistic_hessian,
-    "k-means": k_means,
-    "Gaussian mixture": mixture,
-    "kernel sums, 64 centres": kernel_sums,
-    "attention, 64 columns": attention,
-}
-"""The contestant of each program of `rows.ROW_PROGRAMS`, by its name."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from scipy.special import expit
 
@@ -121,19 +118,3 @@ def attention(q, k, v):
     d_scores -= np.sum(d_out * out, axis=1, keepdims=True)
     d_scores *= weights
     return np.sum(out * out) / (2 * out.size), (scale * (d_scores @ k), scale * (d_scores.T @ q), d_v)
-
-
-IN_NUMPY: dict[str, Callable[..., Any]] = {
-    "linear regression": linear,
-    "logistic regression": logistic,
-    "Poisson regression": poisson,
-    "Cox regression": cox,
-    "softmax regression, ten classes": softmax,
-    "ridge, ten conjugate gradients": ridge,
-    "Hessian of logistic regression": logistic_hessian,
-    "k-means": k_means,
-    "Gaussian mixture": mixture,
-    "kernel sums, 64 centres": kernel_sums,
-    "attention, 64 columns": attention,
-}
-"""The contestant of each program of `rows.ROW_PROGRAMS`, by its name."""

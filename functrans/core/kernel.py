@@ -27,6 +27,9 @@ import numpy as np
 from .aval import Aval
 from .values import ArrayLike, Params
 
+#: The bytes of a cache line. Two threads that write to the same one are slower than one thread.
+CACHE_LINE = 64
+
 
 class Scalar(Protocol):
     """A scalar in a kernel: combine it with Python's operators, compare it to get booleans.

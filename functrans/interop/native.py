@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numba
@@ -19,7 +18,7 @@ from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ..lax.control_flow.loops import map as map_rows
 from ..lowering.host.host_calls import note_native
 from ..primitives.structure.linear import batched_first
-from ..runtime.context import Living, LivingValues
+from ..runtime.context import Living, LivingValues, cached_property
 from ..runtime.private.numba_names import from_dtype, types
 from .calls.typed_ir import typed_function
 from .native_code import EntryCode, compiled_entry

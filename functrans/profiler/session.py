@@ -11,7 +11,7 @@ from ..core import ArgumentError, ArgumentValueError, user_source
 from ..core.values import PyTree
 from ..errors import ProfileError
 from ..runtime.config import set_timed
-from ..runtime.context import F, new_rlock
+from ..runtime.context import F, cached_property, new_rlock
 from ..runtime.unusual import unusual
 from .flame import flame_graph
 from .lines import Lines, LineTimes
@@ -118,7 +118,7 @@ class Profile:
             raise ProfileError("profile: nothing was recorded. Open it, `with functrans.profile() as p:`")
         return self._lines
 
-    @functools.cached_property
+    @cached_property
     def _lines(self) -> Lines:
         lines = Lines()
         for part in self._parts:

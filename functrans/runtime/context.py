@@ -257,6 +257,15 @@ def new_rlock() -> Any:
     return lock
 
 
+class cached_property(functools.cached_property[T]):
+    """Python's, whose lock a fork opens, too; before 3.12, all objects of a class share one."""
+
+    def __init__(self, func: Callable[[Any], T]):
+        super().__init__(func)
+        if hasattr(self, "lock"):
+            _locks.add(self.lock)
+
+
 def _open_all() -> None:
     for lock in _locks:
         # The forking thread continues in the child, and releases the locks that it holds.

@@ -12,11 +12,11 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from functools import cached_property
 from types import FunctionType
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 from ..errors import NumbaTranslationError, PicklingError
+from .context import cached_property
 from .tracebacks import boundary
 
 _Object = TypeVar("_Object", bound="Portable")

@@ -7,7 +7,7 @@ the difference of two close numbers. So `h` can be 1e-20, and the error is that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..core.ir import Atom, Eqn, Jaxpr, has_subjaxprs, subjaxprs
 from ..custom.custom_call import custom_call_p
 from ..frontend.structs import ShapeDtypeStruct
 from ..primitives import ops
+from ..runtime.context import cached_property
 from .finite_difference import directional_derivative
 
 #: Primitives whose values are analytic functions of their complex operands, but for poles.

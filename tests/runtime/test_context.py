@@ -1,7 +1,11 @@
-"""Tables that objects leave when they die: without Python code, in which an interrupt would be lost."""
+"""Tables that objects leave when they die, without Python code that an interrupt would leave; locks and forks."""
 
 import ast
 import gc
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,3 +86,61 @@ def test_the_key_of_options_is_hashed_by_c():
     key = Options(without=frozenset({"a"})).key
     assert {type(x) for x in key} <= {bool, str, frozenset}
     assert Options(specialize_below=3).key == Options().key != Options(strict=True).key
+
+
+IN_A_CHILD = """
+import os, signal, threading
+from functrans.runtime.context import cached_property, new_lock, new_rlock
+
+entered, done = threading.Event(), threading.Event()
+
+class Owner:
+    first = True
+
+    @cached_property
+    def value(self):
+        if self.first:
+            Owner.first = False
+            entered.set()
+            done.wait()
+        return 3
+
+locks = [new_lock(), new_rlock()]
+
+def hold():
+    with locks[0], locks[1]:
+        Owner().value
+
+thread = threading.Thread(target=hold)
+thread.start()
+entered.wait()
+child = os.fork()
+if not child:
+    signal.alarm(20)  # ends a child that waits for ever
+    with locks[0], locks[1]:
+        os._exit(Owner().value)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+done.set()
+thread.join()
+assert code == 3, code
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_does_not_wait_for_what_a_thread_of_its_parent_held():
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", IN_A_CHILD]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_package_has_no_other_cached_property():
+    """That of `functools` has a lock before Python 3.12, which stays closed in a child."""
+    files = Path(ft.__file__).parent.rglob("*.py")
+    found = {
+        f.name
+        for f in files
+        if re.search(
+            r"@functools\.cached_property|from functools import.*cached_property", f.read_text("utf-8")
+        )
+    }
+    assert found == set()

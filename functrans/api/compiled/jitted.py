@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property, partial
+from functools import partial
 from types import MethodType
 from typing import Any
 
@@ -29,7 +29,7 @@ from ...frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, 
 from ...frontend.pytree.nodes import kind_of
 from ...passes.toolkit import eliminate_dead_code, lift_tracers
 from ...runtime.config import config, option_values, program_key, trace_key
-from ...runtime.context import run_with
+from ...runtime.context import cached_property, run_with
 from ...runtime.module_getattr import lazy_import
 from ...runtime.portable import in_words
 from ...runtime.tracebacks import show_users_frames

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ...core.values import ArrayLike, Value
 from ...errors import ArgumentError, ArgumentValueError
 from ...frontend.arguments import name_of
 from ...passes.masks import Mask
+from ...runtime.context import cached_property
 from ...transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
 from ..call import call_primitive, executable, with_numbers
 from .partitioner import Joint, partition, partitioned

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Any
 
+from ...runtime.context import cached_property
 from ...runtime.private.numba_names import ir, types
 from ..numba_parts import NumbaType, Statement
 

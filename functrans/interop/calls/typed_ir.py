@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from numba import config as numba_config
 
 from ...errors import NumbaTranslationError
-from ...runtime.context import Living
+from ...runtime.context import Living, cached_property
 from ...runtime.private.numba_names import (
     AnalysisPass,
     CompilerBase,

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from itertools import takewhile
 from typing import Any
 from uuid import uuid4
@@ -19,6 +18,7 @@ from uuid import uuid4
 from ...core import ArgumentError
 from ...core.values import Params, PyTree
 from ...frontend.arguments import name_of
+from ...runtime.context import cached_property
 from ...runtime.libraries import numba
 from ...runtime.private.numba_names import (
     AttributeTemplate,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from ... import errors
@@ -27,6 +26,7 @@ from ...frontend.pytree import PyTree
 from ...passes.masks import perturbed, with_zeros
 from ...primitives.elementwise.arithmetic import neg_p, sub_p
 from ...primitives.structure.linear import instantiate
+from ...runtime.context import cached_property
 from ...runtime.module_getattr import lazy_import
 from ...transforms import jvp as forward
 from ...transforms.linearize import LinearTracer, TangentTrace

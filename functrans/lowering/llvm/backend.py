@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...runtime.context import cached_property
 from ...runtime.libraries import llvmlite, numba
 from ...runtime.passes import LLVM_PASSES
 from ..backend import Options, Run, UnsupportedKernelError

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...runtime.context import cached_property
 from ...runtime.guards import WORD
 from ...runtime.passes import VECTOR_MATHS
 from ..backend import Options

@@ -5,13 +5,12 @@ The first of `BACKENDS` is tested on a small kernel once per process; if it fail
 
 from __future__ import annotations
 
-import functools
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
-from ...runtime.context import new_lock
+from ...runtime.context import cached_property, new_lock
 from ..backend import DEFAULT_OPTIONS, Backend, Code, Options, Run, UnsupportedKernelError
 from ..llvm.backend import LLVM
 from ..loops import ir
@@ -58,7 +57,7 @@ class CompiledKernel:
         """The kernel's LLVM text; empty for other backends."""
         return self.code.llvm
 
-    @functools.cached_property
+    @cached_property
     def python_source(self) -> str:
         """The readable Python form."""
         return emit_python(self.kernel)

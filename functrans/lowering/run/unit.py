@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
+from ...runtime.context import cached_property
 from ..host.host_calls import HostEquation
 from ..lower import LoweredKernel
 from ..python.emit import emit_python
@@ -18,7 +18,7 @@ class KernelUnit(LoweredKernel):
 
     code: CompiledKernel
 
-    @functools.cached_property
+    @cached_property
     def counters(self) -> Counters | None:
         """What it counts, if it is timed."""
         return None if self.sites is None else Counters(self.kernel.name, self.sites)

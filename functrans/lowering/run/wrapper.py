@@ -309,15 +309,8 @@ class _Writer:
         if unit.counters is not None:
             counters, put_back = self._counters(unit, unit.counters)
             bound = bound if unit.route == "llvm" else unit.counters.timed(bound)
-        numbers = {p: i for i, p in enumerate(unit.scratch)}
-        places = [
-            f"s{{}}[{numbers[p]}]"
-            if p in numbers
-            else counters
-            if p == COUNTERS
-            else self.array(*unit.interface[p])
-            for p in unit.kernel.storages
-        ]
+        own = {COUNTERS: counters, **{p: f"s{{}}[{i}]" for i, p in enumerate(unit.scratch)}}
+        places = [own[p] if p in own else self.array(*unit.interface[p]) for p in unit.kernel.storages]
         self.constant("calls", unit.calls)  # to keep them alive
         if self.plain_numbers:
             run = self.constant("run", self._number_call(unit))

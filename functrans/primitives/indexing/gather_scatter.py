@@ -22,7 +22,7 @@ from ...core import Workload
 from ...core.aval import Aval, Zero, aval_of
 from ...core.dtypes import INT64
 from ...core.ir import Atom, Eqn
-from ...core.kernel import Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Pointwise
+from ...core.kernel import CACHE_LINE, Block, BlockEmitter, Buffer, Indexed, IndexEmitter, Pointwise
 from ...core.primitive import Linear, Primitive
 from ...core.values import ArrayLike, Index, Param, Tangent, Value
 from ...errors import ShapeError
@@ -179,10 +179,6 @@ def scatter_rewind(eqn: Eqn, operand: int, result: int, after: Atom) -> Back | N
     return Back([log, eqn], variables([old, *indices]), [back], back.outvars[0])
 
 
-#: The bytes of a cache line.
-LINE = 64
-
-
 def scatter_kernel(combination: Primitive | None) -> Block:
     """Return the kernel, which combines each element with its update; with None the update replaces it."""
     rule = None if combination is None else combination.kernel
@@ -202,9 +198,8 @@ def scatter_kernel(combination: Primitive | None) -> Block:
         k.copy(out, x)
         common = indices[0].shape
         adds = combination is add_p and not (k.in_order and out.dtype.kind in "fc")
-        # Threads that write to the same cache lines are slower than one.
         rows = prod(index_shapes.rest_of(x.shape, axes)) * out.dtype.itemsize
-        with loops(k, common, separate=unique_indices and rows >= LINE, adds=adds) as at:
+        with loops(k, common, separate=unique_indices and rows >= CACHE_LINE, adds=adds) as at:
             place: list[Any] = [None] * len(x.shape)
             valid = None
             for d, array in zip(axes, indices):

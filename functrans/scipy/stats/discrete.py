@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...core.values import ArrayLike, Value
+from ...runtime.context import cached_property
 from .derived import complete, every, where
 
 Formula = Callable[..., Any]

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from math import lcm, prod
 from typing import Any
 
+from ....core.kernel import CACHE_LINE
 from .. import ir, queries
-
-#: The bytes of a cache line. Two threads that write to the same one are slower than one thread.
-LINE = 64
 
 
 def shapes_of_rows(count: int, decls: Sequence[ir.BufferDecl]) -> list[tuple[int, ...]]:
@@ -23,7 +21,7 @@ def shapes_of_rows(count: int, decls: Sequence[ir.BufferDecl]) -> list[tuple[int
     """
     inner = [max(prod(b.shape[1:]), 1) for b in decls]
     unit = lcm(*inner)
-    gap = -(-LINE // (unit * decls[0].dtype.itemsize)) * unit
+    gap = -(-CACHE_LINE // (unit * decls[0].dtype.itemsize)) * unit
     if any(not b.shape for b in decls):
         return [(count, *b.shape) for b in decls]
     return [(count, b.shape[0] + gap // n, *b.shape[1:]) for b, n in zip(decls, inner)]

@@ -106,6 +106,11 @@ def work_of(body: ir.StatementList, weight: int = 1) -> int:
     return total
 
 
+def _work(loop: ir.For) -> int:
+    """The work of all iterations of a loop, if their number is known."""
+    return queries.rounds(loop, 0) * work_of(loop.body)
+
+
 def _without_marks(body: ir.StatementList) -> None:
     """Remove the marks of a body: threads would share the counters."""
     body.statements = [s for s in body.statements if type(s) is not ir.Mark]
@@ -143,8 +148,9 @@ class _Division:
         for number, s in enumerate(body.statements):
             if body is self.kernel.body:
                 self.number = number
-            if type(s) is ir.For and self.is_worth(s) and self.is_possible(s):
-                statements += self.divided(s)
+            possible = type(s) is ir.For and self.is_worth(s) and self.is_possible(s)
+            if possible and (added := self.added(s)) is not None:
+                statements += self.divided(s, added)
                 continue
             if type(s) is ir.Call and (axis := _divisible(s, self.threads)) is not None:
                 statements.append(self.product(s, axis))
@@ -177,10 +183,10 @@ class _Division:
         n = queries.rounds(loop, 0)
         if not (loop.separate or loop.adds) or n < self.threads:
             return False
-        return n * work_of(loop.body) >= (LEAST_CHUNK if _is_uneven(loop) else LEAST)
+        return _work(loop) >= (LEAST_CHUNK if _is_uneven(loop) else LEAST)
 
     def is_possible(self, loop: ir.For) -> bool:
-        """Whether the body can be a function, and threads have separate memory where iterations share it."""
+        """Whether the body can be a function."""
         for s in queries.walk(loop.body):
             if type(s) in (ir.HostCall, ir.Reserve):
                 return False
@@ -193,12 +199,13 @@ class _Division:
                 return False
             if type(x) is ir.Value and not passes(real_dtype(x.dtype)):
                 return False
-        return self.added(loop) is not None
+        return True
 
     def added(self, loop: ir.For) -> dict[str, str] | None:
-        """The storages to whose elements several iterations add, each with its fold; None if that cannot be divided.
+        """The storages to whose elements several iterations add, each with its fold.
 
-        Each chunk has a copy of them, and these must be little beside its work.
+        Each chunk has a copy of them. None if these would be much beside its work, or if threads would need separate
+        memory for anything else.
         """
         private = self.private(loop)
         moving = _depending(loop) if loop.separate else {loop.var}
@@ -213,9 +220,7 @@ class _Division:
         }
         if not fixed:
             return {}
-        if not loop.adds or self.elements_of(fixed) * self.threads * LITTLE > queries.rounds(
-            loop, 0
-        ) * work_of(loop.body):
+        if not loop.adds or self.elements_of(fixed) * self.threads * LITTLE > _work(loop):
             return None
         return folds_in_memory(loop, fixed)
 
@@ -237,11 +242,10 @@ class _Division:
 
     # --- how ------------------------------------------------------------------------------------------------
 
-    def divided(self, loop: ir.For) -> list[ir.Statement]:
-        """The statements in place of a loop."""
+    def divided(self, loop: ir.For, added: dict[str, str]) -> list[ir.Statement]:
+        """The statements in place of a loop, of whose chunks each has a copy of some storages."""
         _without_marks(loop.body)
         team = ir.Team(ir.Value(ir.INT64), ir.Extent(self.threads, outlined=True), _is_uneven(loop))
-        added = self.added(loop) or {}
         n, chunks, unit = self.shares(loop, added)
         rows = self.deal(loop, team.worker)
         units = -(-n // unit)
@@ -281,14 +285,12 @@ class _Division:
 
     def shares(self, loop: ir.For, added: Collection[str]) -> tuple[int, int, int]:
         """The number of iterations and of chunks, and the unit of the bounds of chunks."""
-        n = queries.rounds(loop, 0)
-        if _is_uneven(loop):
-            return n, min(UNEVEN * self.threads, n), 1
-        work = n * work_of(loop.body)
-        most = min(EVEN * self.threads, work // LEAST_CHUNK, work // max(LITTLE * self.elements_of(added), 1))
+        n, work, uneven = queries.rounds(loop, 0), _work(loop), _is_uneven(loop)
+        most = UNEVEN * self.threads if uneven else min(EVEN * self.threads, work // LEAST_CHUNK)
+        most = min(most, work // max(LITTLE * self.elements_of(added), 1))
         chunks = min(max(most, self.threads), n)
         innermost = not any(type(s) is ir.For for s in queries.walk(loop.body))
-        return n, chunks, UNIT if innermost and n >= UNIT * chunks else 1
+        return n, chunks, UNIT if innermost and not uneven and n >= UNIT * chunks else 1
 
     def declare(
         self, name: str, dtype: Any, shape: tuple[int, ...], storage: str | None = None
