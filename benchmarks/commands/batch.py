@@ -57,7 +57,7 @@ def measure(
         jitted[b.name] = b.api.jit(b.api.value_and_grad(bound) if order.startswith("jit") else bound)
         calls[b.name] = jitted[b.name] if order.startswith("jit") else b.api.value_and_grad(jitted[b.name])
     times: dict[str, list[float]] = {b.name: [] for b in contestants}
-    faults, before = [], None
+    faults, counts = [], []
     for n in _SIZES:
         results = {}
         for b in contestants:
@@ -65,10 +65,10 @@ def measure(
             start = perf_counter()
             results[b.name] = b.wait(calls[b.name](*own))
             times[b.name].append(1e3 * (perf_counter() - start))
-        before = before or jitted["functrans"].cache_info()
+        counts.append(jitted["functrans"].cache_info())
         if not (difference := disagreement(results["functrans"], results["JAX"])) < 1e-9:
             faults.append(f"batch size {n}: functrans and JAX differ by {difference:.1e}")
-    after = jitted["functrans"].cache_info()
+    before, after = counts[0], counts[-1]
     traces, compiles = after.traces - before.traces, after.compiles - before.compiles
     if compiles:
         faults.append(f"{compiles} kernels compiled for further batch sizes")

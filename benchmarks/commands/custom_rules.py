@@ -169,7 +169,7 @@ EAGER: dict[str, tuple[Callable[..., Any], Callable[..., Any], Softplus]] = {
     "autograd, plain": (autograd.grad, autograd.numpy.sum, _autograd_plain),
     "autograd, primitive": (autograd.grad, autograd.numpy.sum, _autograd_softplus),
 }
-ARGUMENTS = {"float64": numpy.float64(0.3), "float64 (10,)": numpy.linspace(0.0, 1.0, 10)}
+ARGUMENTS: dict[str, Any] = {"float64": numpy.float64(0.3), "float64 (10,)": numpy.linspace(0.0, 1.0, 10)}
 
 
 # --- the command -------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def _compiled(
     for form, softplus in FORMS.items():
         g = transformed(f, softplus)
         compiled = ft.jit(g)
-        calls[form] = lambda compiled=compiled: compiled(*own)  # type: ignore[misc]
+        calls[form] = lambda compiled=compiled: compiled(*own)
         difference = disagreement(calls[form](), calls["plain"]())
         if not difference < 1e-12:
             faults.append(f"{name}, {form}: differs from the plain function by {difference:.1e}")
@@ -222,8 +222,8 @@ def _uncompiled(repeats: int, faults: list[str]) -> list[list[str]]:
         gradients: dict[str, Callable[[], object]] = {}
         for name, (grad, total, softplus) in EAGER.items():
             gradient = grad(softplus if argument == "float64" else lambda x, t=total, s=softplus: t(s(x)))
-            calls[name] = lambda s=softplus, x=x: s(x)  # type: ignore[misc]
-            gradients[name] = lambda g=gradient, x=x: g(x)  # type: ignore[misc]
+            calls[name] = lambda s=softplus, x=x: s(x)
+            gradients[name] = lambda g=gradient, x=x: g(x)
             for result, known in (
                 (calls[name](), plain(x)),
                 (gradients[name](), 1.0 / (1.0 + numpy.exp(-x))),

@@ -140,11 +140,11 @@ def main(options: argparse.Namespace) -> int:
 
 def _methods(x: Any, repeats: int) -> None:
     """Print the cost of checking whether an instance has changed, next to a function that captures the same arrays."""
-    functrans, rows = backends.functrans(), []
+    own, rows = backends.functrans(), []
     for count in (1, 3, 8):
-        networks = {"Array": Network(count, functrans.asarray), "ndarray": Network(count, numpy.array)}
-        calls = {who: partial(functrans.jit(n.apply), x) for who, n in networks.items()}
-        captured = functrans.jit(lambda x, apply=networks["Array"].apply: apply(x))
+        networks = {"Array": Network(count, own.asarray), "ndarray": Network(count, numpy.array)}
+        calls = {who: partial(own.api.jit(n.apply), x) for who, n in networks.items()}
+        captured = own.api.jit(lambda x, apply=networks["Array"].apply: apply(x))
         calls["function"] = partial(captured, x)
         times = {who: 1e6 * t for who, t in alternate(calls, repeats).items()}
         rows.append([f"{count} layers", *[number(times[who]) for who in ("function", "Array", "ndarray")]])
@@ -154,15 +154,15 @@ def _methods(x: Any, repeats: int) -> None:
 
 def _signatures(x: Any, repeats: int) -> None:
     """Print what a call costs when the function was called with many other shapes before."""
-    functrans, calls = backends.functrans(), {}
-    own = functrans.asarray(x)
+    functrans = backends.functrans()
+    own, other = functrans.asarray(x), functrans.asarray(numpy.zeros(12))
+    calls: dict[str, Callable[[], Any]] = {}
     for count in (1, 10, 200):
-        compiled = functrans.jit(lambda x: x * 2.0 + 1.0)
+        compiled = functrans.api.jit(lambda x: x * 2.0 + 1.0)
         for n in range(count):
             compiled(numpy.zeros(n + 11))
         compiled(own)
         calls[str(count)] = partial(compiled, own)
-        other = functrans.asarray(numpy.zeros(12))
         calls[f"{count}, alternating"] = lambda f=compiled, a=own, b=other: (f(a), f(b))
     times = {who: 1e6 * t for who, t in alternate(calls, repeats).items()}
     rows = [[who, number(t / (2 if "alternating" in who else 1))] for who, t in times.items()]

@@ -52,11 +52,12 @@ def steps(mesh: Mesh, x: np.ndarray) -> dict[str, Step]:
     )
     found = {"copies, shard_map": _descending(ft.grad(mean), params, x)}
     groups = [(i,) for i in range(DEPTH)]
-    for name, options in {
+    variants: dict[str, dict[str, Any]] = {
         "fully_shard": {},
         "fully_shard, prefetch=0": {"prefetch": 0},
         "fully_shard, no reshard": {"reshard_after_forward": False},
-    }.items():
+    }
+    for name, options in variants.items():
         model = fully_shard(loss, mesh, groups=groups, **options)
         found[name] = _descending(ft.grad(model), model.init(params), x)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 from functools import partial
 from time import thread_time
 from typing import Any
@@ -28,7 +29,8 @@ def main(options: argparse.Namespace) -> int:
     rows, faults = [], []
     for what, x in (("float", 0.3), ("float64 (10,)", numpy.linspace(0, 1, 10))):
         for ops in (100, 1000):
-            calls, results = {}, {}
+            calls: dict[str, Callable[[], Any]] = {}
+            results = {}
             for backend in contestants:
                 gradient = backend.api.grad(backend.bind(chain, ops=ops))
                 argument = x if isinstance(x, float) else backend.asarray(x)

@@ -83,7 +83,8 @@ def looped() -> Iterator[Looped]:
     yield from _numbered("Lorenz, RK4", lorenz, "Lorenz, RK4, 100k steps", (1,))
     yield from _numbered("Lorenz as array, RK4", lorenz_array, "Lorenz as array, RK4, 100k steps", (1,))
     yield from _numbered("logistic map", logistic_map, "logistic map, 20k iterations", (0, 1))
-    for program in (*LOOP_WORKLOADS, *PROGRAMS):
+    programs: tuple[LoopWorkload | Program, ...] = (*LOOP_WORKLOADS, *PROGRAMS)
+    for program in programs:
         if program.rows:
             yield _of_rows(program)
 

@@ -34,8 +34,8 @@ def functions(program: Any) -> tuple[Function, Function | None, Any]:
         f = own.bind(program.f)
         inner = f if program.transform == "value_and_grad" else None
         return getattr(ft, program.transform)(f, program.argnums), inner, program.argnums
-    f, argnums = getattr(program.f, "primal", (None, None))
-    return own.bind(program.f), None if f is None else own.bind(f), argnums
+    primal, argnums = getattr(program.f, "primal", (None, None))
+    return own.bind(program.f), None if primal is None else own.bind(primal), argnums
 
 
 def measure(name: str) -> dict[str, float]:

@@ -91,10 +91,10 @@ def _programs() -> Iterator[tuple[str, _Maker, tuple[Any, ...]]]:
     own = backends.functrans()
     for w in WORKLOADS:
         yield w.name, lambda w=w: getattr(own.api, w.transform)(own.bind(w.f), w.argnums), w.arguments()
-    for w in LOOP_WORKLOADS:
-        yield w.name, lambda w=w: own.bind(w.f), w.arguments()
-    for w in ARRAY_LOOPS:
-        yield w.name, lambda w=w: own.api.value_and_grad(loss_of(w, own), w.argnums), w.arguments()
+    for loop in LOOP_WORKLOADS:
+        yield loop.name, lambda w=loop: own.bind(w.f), loop.arguments()
+    for rows in ARRAY_LOOPS:
+        yield rows.name, lambda w=rows: own.api.value_and_grad(loss_of(w, own), w.argnums), rows.arguments()
 
 
 def _without_each(

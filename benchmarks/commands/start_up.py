@@ -82,9 +82,9 @@ def print_imports(times: dict[str, dict[str, float]]) -> None:
 def print_first_compiles(times: dict[str, dict[str, float]]) -> None:
     """Print what the first compiled function of a process costs, and the next one."""
     contestants = [times["functrans"], times[_LATER], times["jax"]]
-    steps = [(step, *(t[step] for t in contestants)) for step in _STEPS]
-    steps.insert(2, ("import and first compile", *(t["import"] + t["first compile"] for t in contestants)))
-    rows = [[step, *map(number, (a, b, c)), ratio(a, c), ratio(b, c)] for step, a, b, c in steps]
+    steps = [(step, [t[step] for t in contestants]) for step in _STEPS]
+    steps.insert(2, ("import and first compile", [t["import"] + t["first compile"] for t in contestants]))
+    rows = [[step, *map(number, (a, b, c)), ratio(a, c), ratio(b, c)] for step, (a, b, c) in steps]
     print(
         "Median milliseconds of processor time in a new process, of programs that no process compiled before."
     )
