@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from numpy import float16
 
-from . import (  # they also register NumPy's functions and SciPy's ufuncs for traced values
-    errors,
-    numpy,
-    scipy,
-)
+from .runtime.context import imports as _imports
+
+with _imports():
+    # They also register NumPy's functions and SciPy's ufuncs for traced values.
+    from . import errors, numpy, scipy
 from .api.callback import io_callback, pure_callback
 from .api.checkpoint import checkpoint, checkpoint_name, remat
 from .api.compiled.jit import clear_caches, disable_jit, jit

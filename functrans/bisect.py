@@ -13,9 +13,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from .runtime.passes import PASSES, Pass
+from .runtime.records import dataclass
 
 __all__ = ("main",)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from .frontend.checked import checked
 from .frontend.pytree import PyTree, PyTreeDef, tree_flatten_with_path
 from .frontend.pytree.nodes import keystr
 from .runtime.module_getattr import module_attributes as _module_attributes
+from .runtime.records import dataclass
 
 __all__ = ["ravel_pytree"]
 __getattr__, __dir__ = _module_attributes("functrans.flatten_util", globals())

@@ -12,7 +12,6 @@ import operator
 import types
 import typing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from .. import errors
 from ..core import Tracer, dtype_kind
 from ..core.values import ArrayLike, Value
 from ..runtime.context import pass_on
+from ..runtime.records import dataclass
 
 _NO_VALUE = getattr(np, "_NoValue", None)
 _LARGEST = 2**63 - 1

@@ -14,7 +14,6 @@ from __future__ import annotations
 import difflib
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from ..core.dtypes import FLOAT32, FLOAT64, canonical, is_float, promote
 from ..core.operators import operators
 from ..core.values import DTypeLike
 from ..errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
+from ..runtime.records import dataclass
 
 #: What becomes of an operation's real floating-point operands.
 POLICIES = ("low", "wide", "promote", "none")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HookError
+from ..runtime.records import dataclass
 
 if TYPE_CHECKING:
     from .primitive_record import PrimitiveRecord

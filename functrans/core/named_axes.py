@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ..runtime.records import dataclass
 from .trace import Trace, current_trace, eval_trace
 
 

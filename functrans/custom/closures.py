@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -40,6 +39,7 @@ from ..frontend.tree_spec import TreeSpec, same_kind
 from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.arithmetic import convert
 from ..runtime.libraries import package_of
+from ..runtime.records import dataclass
 from ..transforms.stage import stage
 from ..transforms.substituted import Capture, SubstitutedTrace
 

@@ -7,7 +7,7 @@ the two functions exchanged.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .. import errors
@@ -20,6 +20,7 @@ from ..frontend.pytree.nodes import KeyPath, keystr
 from ..frontend.tree_spec import TreeSpec
 from ..passes.masks import perturbed
 from ..primitives.structure.linear import added, instantiate
+from ..runtime.records import dataclass
 from ..transforms import jvp as forward
 from .custom_call import bind_rule
 from .returned import GRADIENT, DerivativeCheck

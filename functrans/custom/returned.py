@@ -8,7 +8,6 @@ each argument or output, where what is not an array has no derivative.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NoReturn
 
@@ -36,6 +35,7 @@ from ..primitives.reductions.reduce import reduce_and_p
 from ..primitives.structure.linear import instantiate, unbroadcast
 from ..runtime.config import config
 from ..runtime.failures import Failure
+from ..runtime.records import dataclass
 
 
 def sum_to_shape(x: PyTree, aval: Aval) -> Value:

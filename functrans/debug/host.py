@@ -5,7 +5,6 @@ from __future__ import annotations
 import string
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -20,6 +19,7 @@ from ..errors import ArgumentError, FormatError, FunctransError
 from ..errors.source import is_internal
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_leaves
+from ..runtime.records import dataclass
 
 
 @checked

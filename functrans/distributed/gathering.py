@@ -10,7 +10,6 @@ A checkpoint never stores what `gather_p` returns: it collects it again, in the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from ..core import INT64, Aval, Effect, Primitive, Zero
 from ..core.named_axes import MeshAxes
 from ..core.values import Param, PyTree
 from ..primitives.structure.linear import instantiate, move_axis, shape_of
+from ..runtime.records import dataclass
 from .communicator import Communicator
 from .shards import rows_each
 from .states import MOST_EVENTS, FSDPState

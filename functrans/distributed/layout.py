@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from ..core.values import PyTree
 from ..errors import ArgumentError, ShardingError
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from ..frontend.pytree.nodes import keystr
+from ..runtime.records import dataclass
 from .gathering import CommContext, Group, Ways
 from .shards import rows, rows_each
 from .states import FSDPState

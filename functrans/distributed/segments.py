@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..core import Var
 from ..core.ir import Eqn, Jaxpr, Literal
+from ..runtime.records import dataclass
 from .gathering import Group
 
 

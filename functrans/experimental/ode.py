@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -41,6 +40,7 @@ from ..lax.equations.solution import SolutionSpec
 from ..passes.toolkit import lift_tracers
 from ..primitives import ops
 from ..runtime.module_getattr import module_attributes as _module_attributes
+from ..runtime.records import dataclass
 from ..scipy.solvers.callbacks import is_differentiable
 from ..scipy.solvers.flows import OdeSystem, TangentOde
 from ..transforms.linearize import linearize

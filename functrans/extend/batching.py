@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..arrays.array import wrap
 from ..numpy import broadcast_to, moveaxis
 from ..runtime.module_getattr import module_attributes as _module_attributes
+from ..runtime.records import dataclass
 from ..transforms.batch import BatchTracer
 from .primitive import ExtendedPrimitive
 from .registries import Registry, primitive_example

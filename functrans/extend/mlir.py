@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ..arrays.array import wrap
 from ..runtime.module_getattr import module_attributes as _module_attributes
+from ..runtime.records import dataclass
 from .primitive import ExtendedPrimitive
 from .registries import primitive_example
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -20,6 +19,7 @@ from ..lowering.host.host_calls import note_native
 from ..primitives.structure.linear import batched_first
 from ..runtime.context import Living, LivingValues, cached_property
 from ..runtime.private.numba_names import from_dtype, types
+from ..runtime.records import dataclass
 from .calls.typed_ir import typed_function
 from .native_code import EntryCode, compiled_entry
 from .numba_parts import Dispatcher

@@ -7,7 +7,6 @@ Numba has made for the types of the arguments by its address, so that nothing of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from ..errors import ArgumentValueError
 from ..frontend.pytree import PyTreeDef
 from ..runtime.context import Living
 from ..runtime.private.numba_names import callconv, cgutils, from_dtype, global_compiler_lock, types
+from ..runtime.records import dataclass
 from .emitter import ArrayEmitter, word
 from .jitted.arguments import result_leaves
 from .numba_parts import Dispatcher, LLVMBuilder, NumbaType, TargetContext

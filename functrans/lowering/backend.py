@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from ..runtime.passes import Pass
+from ..runtime.records import dataclass
 from .loops import ir
 
 #: Where code comes from; see `Code`.

@@ -16,9 +16,10 @@ import stat
 import struct
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
+
+from ..runtime.records import dataclass
 
 _MAGIC = b"functrn2"
 #: Magic number, uses and their complement, checksum of the rest, length of the key. The uses are updated in place, so

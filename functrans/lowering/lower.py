@@ -5,11 +5,11 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..runtime.config import config
 from ..runtime.passes import BLOCKS, COLLAPSING, ROW_BLOCKS, TEAMS
+from ..runtime.records import dataclass
 from .backend import Options
 from .host.host_calls import HostEquation, with_host_calls
 from .jaxpr.partition import HostStep, KernelStep, ViewStep, partition

@@ -8,10 +8,10 @@ import platform
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 
 from ..errors import ConfigError
 from ..runtime.libraries import llvm
+from ..runtime.records import dataclass
 
 #: The levels of each architecture: the features that each adds to the one before, as far as they matter to kernels.
 #: Every processor has the first. Those of x86-64 are from its psABI; all Apple processors of macOS have ARM's last.

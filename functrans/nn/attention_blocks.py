@@ -14,7 +14,6 @@ Everything is in blocks here, with one row of `q`, `k`, `v` for each pair of an 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,7 @@ from .. import numpy as fnp
 from ..core.kernel import BlockEmitter, IndexEmitter, ScalarEmitter
 from ..core.values import ArrayLike, Value
 from ..custom.function import Function
+from ..runtime.records import dataclass
 
 
 @dataclass(frozen=True)

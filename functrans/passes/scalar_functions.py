@@ -7,11 +7,10 @@ which serves all kinds of kernels, or in `llvm.maths.own_maths` for native kerne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..core.dtypes import real_dtype
+from ..runtime.records import dataclass
 
 #: The cost of a call of a maths library, in additions.
 CALL = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from ..core import Source
 from ..lowering.loops.from_jaxpr.sites import Share, TimedSite
 from ..lowering.run.timing import KernelCounts
+from ..runtime.records import dataclass
 from .recorder import Thread
 
 #: The kinds of time, in the order of the table, with their headings.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -27,6 +26,7 @@ from ..core.values import ArrayLike, DTypeLike, Param, PyTree, ShapeLike, Value
 from ..errors import ArgumentError, ArgumentValueError, DtypeError, FunctransError, ShapeError
 from ..primitives import ops
 from ..primitives.ops import finish, operand, positive_shape
+from ..runtime.records import dataclass
 
 U32 = np.dtype(np.uint32)
 U64 = np.dtype(np.uint64)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ..core.jax_dtypes import default_float
 from ..core.values import PyTree, ShapeLike, Value
 from ..frontend.checked import checked
 from ..frontend.docstrings import with_sections
+from ..runtime.records import dataclass
 from .arguments import (
     DtypeOf,
     cast,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors.source import Place
+from .records import dataclass
 
 #: The categories of checks: `check` and its like; NaN in a result; division by zero; indices out of bounds.
 CATEGORIES = ("user", "nan", "div", "index")

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import NoAttributeError
-from .context import loading
+from .context import imports
 
 
 def nearest_names(name: str, known: Any, n: int = 3) -> list[str]:
@@ -150,7 +150,7 @@ class _LazyModule(ModuleType):
     """See `lazy_import`."""
 
     def __getattr__(self, name: str) -> Any:
-        with loading:
+        with imports():
             return self._load(name)
 
     def _load(self, name: str) -> Any:

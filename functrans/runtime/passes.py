@@ -9,7 +9,9 @@ To add a pass, add its record here, and test ``config.runs(RECORD)`` where it be
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from .records import dataclass
 
 #: The stages: what a pass reads and writes.
 STAGES = {

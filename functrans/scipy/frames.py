@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, shape_of
 from ..runtime.libraries import scipy
+from ..runtime.records import dataclass
 
 
 @dataclass(frozen=True)

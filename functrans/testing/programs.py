@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from .. import numpy as fnp
 from ..errors import ArgumentValueError
 from ..frontend.arguments import name_of
 from ..frontend.checked import checked
+from ..runtime.records import dataclass
 from .strategies import needed
 
 

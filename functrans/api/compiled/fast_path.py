@@ -8,7 +8,6 @@ are `Runner` objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ...core import PYTHON_SCALARS, WEAK_KEYS, BackwardState, dtype_kind, is_too
 from ...core.values import PyTree, Value
 from ...frontend.pytree import LEAF, PyTreeDef, tree_structure, tree_unflatten
 from ...frontend.pytree.generated import leaf_reader
+from ...runtime.records import dataclass
 
 #: From so many leaves on, the fast call is generated only at a call so late that the program seems to be used often:
 #: it takes as long as it saves in a hundred calls.

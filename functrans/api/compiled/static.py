@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from ...core import ArgumentError, ArgumentValueError, FunctransError, Jaxpr, StaticArgumentError, aval_of
@@ -12,6 +11,7 @@ from ...frontend.arguments import argument_name, name_of
 from ...frontend.binding import Binder, listed
 from ...frontend.pytree import PyTree, PyTreeDef
 from ...frontend.tree_spec import TreeSpec
+from ...runtime.records import dataclass
 
 
 @dataclass(frozen=True)

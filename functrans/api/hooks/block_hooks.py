@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...control.hooks.hook_calls import Hook
@@ -18,6 +17,7 @@ from ...errors.source import Source
 from ...frontend.arguments import name_of
 from ...frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
 from ...frontend.tree_spec import derivative_leaves
+from ...runtime.records import dataclass
 
 
 def new_args(args: tuple[Any, ...], new: Any) -> tuple[Any, ...]:

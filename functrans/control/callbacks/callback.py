@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from types import MethodType
 from typing import Any, NoReturn
@@ -47,6 +46,7 @@ from ...frontend.pytree.nodes import keystr
 from ...frontend.tree_spec import Mismatch, TreeSpec
 from ...primitives.operands import plain
 from ...primitives.structure.linear import batched_first, move_axis
+from ...runtime.records import dataclass
 from ..bodies.cache import UserCode, lasting
 
 SEQUENTIAL = ("sequential", "sequential_unrolled")

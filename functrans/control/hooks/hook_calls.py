@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,6 +22,7 @@ from ...frontend.arguments import value_of
 from ...primitives.elementwise.arithmetic import convert, convert_element_type_p
 from ...primitives.structure.linear import batched_first, move_axis
 from ...runtime.context import run_with
+from ...runtime.records import dataclass
 from ...transforms.batch import batch
 from ...transforms.substituted import Capture, SubstitutedTrace
 from ..bodies.cache import UserCode, lasting

@@ -9,7 +9,7 @@ in; see `traced_hooks`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from ...core.trace import eval_trace, tracing
 from ...core.values import Param, PyTree, Tangent, Value
 from ...passes.masks import Mask, chosen, perturbed, scatter, with_zeros
 from ...primitives.structure.linear import batched_first, instantiate, zeros
+from ...runtime.records import dataclass
 from ...transforms.batch import batch
 from ...transforms.jvp import jvp
 from ...transforms.linearize import linearize

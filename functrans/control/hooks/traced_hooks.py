@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from ...errors import BackwardStateError, ConcretizationTypeError
 from ...passes.toolkit import inline, map_subjaxprs
 from ...runtime.config import Config, config
 from ...runtime.context import new_lock
+from ...runtime.records import dataclass
 from ...transforms.stage import stage
 from ..bodies.cache import compared
 from .hook_calls import HookCall

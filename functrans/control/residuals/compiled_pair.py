@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ...errors import ArgumentError, ArgumentValueError
 from ...frontend.arguments import name_of
 from ...passes.masks import Mask
 from ...runtime.context import cached_property
+from ...runtime.records import dataclass
 from ...transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr
 from ..call import call_primitive, executable, with_numbers
 from .partitioner import Joint, partition, partitioned

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from types import ModuleType
 from typing import Any
@@ -27,6 +27,7 @@ from ...runtime.private.numba_names import (
     signature_of,
     types,
 )
+from ...runtime.records import dataclass
 from ...scipy import special
 from ..numba_parts import Expression, Signature
 from .flow import END, RESULT, VIEWS

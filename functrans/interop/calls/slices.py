@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from ... import numpy as fnp
 from ...core.values import PyTree
 from ...runtime.private.numba_names import ir
+from ...runtime.records import dataclass
 from ..numba_parts import Expression
 from .translator import Translator
 from .values import ArrayView, LengthUnknown, Span, cast, is_known, is_number, is_slice, read, written

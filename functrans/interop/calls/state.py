@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from ...runtime.private.numba_names import as_dtype, types
+from ...runtime.records import dataclass
 from ..numba_parts import NumbaType
 from .typed_ir import TypedFunction
 from .values import ArrayView, Counted, Storage, is_known, is_number, read, strong, whole

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ...primitives import ops
 from ...primitives.checks import check_p
 from ...runtime.failures import Failure
 from ...runtime.private.numba_names import from_dtype, types
+from ...runtime.records import dataclass
 from ..numba_parts import Dispatcher, TargetContext
 from .machine import Machine
 from .state import STATUS, Flag, flag_value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from numba import config as numba_config
@@ -21,6 +20,7 @@ from ...runtime.private.numba_names import (
     register_pass,
     typed_passes,
 )
+from ...runtime.records import dataclass
 from ..numba_parts import Dispatcher
 from .flow import ControlFlow
 

@@ -8,7 +8,7 @@ writes go to the storage, so that all views of it see them. Tuples are Python tu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ... import numpy as fnp
 from ...core import Tracer
 from ...primitives import ops
 from ...runtime.context import run_quietly
+from ...runtime.records import dataclass
 
 INDEX = np.dtype(np.int64)
 

@@ -11,7 +11,7 @@ loop they cannot be; it then receives the transposed Jacobian.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ... import errors
@@ -28,6 +28,7 @@ from ...primitives.elementwise.arithmetic import neg_p, sub_p
 from ...primitives.structure.linear import instantiate
 from ...runtime.context import cached_property
 from ...runtime.module_getattr import lazy_import
+from ...runtime.records import dataclass
 from ...transforms import jvp as forward
 from ...transforms.linearize import LinearTracer, TangentTrace
 from ...transforms.linearize_jaxpr import LinearizedJaxpr, linearize_jaxpr

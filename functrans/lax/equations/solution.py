@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from ...frontend.pytree.nodes import keystr
 from ...frontend.tree_spec import Accepts, TreeSpec, real_for_real
 from ...passes.toolkit import lift_constants
 from ...primitives.operands import strong
+from ...runtime.records import dataclass
 from ...transforms.stage import stage
 
 Solver = Callable[[Callable[[PyTree], PyTree], PyTree], PyTree]

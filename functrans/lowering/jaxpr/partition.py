@@ -16,7 +16,6 @@ a view (`ViewStep`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -38,6 +37,7 @@ from ...core import (
 )
 from ...passes.toolkit import extract, variables_read
 from ...primitives.structure.linear import reshape_p
+from ...runtime.records import dataclass
 
 
 @dataclass(eq=False)

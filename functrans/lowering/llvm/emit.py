@@ -8,7 +8,6 @@ its vector width).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from ...core.dtypes import FLOAT64
 from ...core.values import ArrayLike
 from ...runtime.passes import PARTS
+from ...runtime.records import dataclass
 from ..backend import DEFAULT_OPTIONS, Options
 from ..loops import ir, queries
 from ..loops.check import verified

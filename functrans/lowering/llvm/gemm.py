@@ -17,9 +17,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...runtime.context import new_lock
+from ...runtime.records import dataclass
 from ..blas import GET_THREADS, address, thread_function
 from ..processor import processor
 from .objects import LoadedCode, compile_object, load_object

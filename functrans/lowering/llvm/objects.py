@@ -12,12 +12,12 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...runtime.context import new_lock
 from ...runtime.libraries import llvm
 from ...runtime.private.llvmlite_names import free_passes
+from ...runtime.records import dataclass
 from ..processor import Processor
 from ..undisturbed import Disposal
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from ...passes.scalar_functions import COMPARISONS, result_dtype
 from ...runtime.config import config
 from ...runtime.context import run_quietly
 from ...runtime.passes import RANGES
+from ...runtime.records import dataclass
 from . import ir
 from .handles import Known, ScalarHandle
 from .ir import BOOL, INT64

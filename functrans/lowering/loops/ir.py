@@ -25,12 +25,13 @@ contiguous; accesses have multi-indices until emission. Booleans take one byte i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ...passes.scalar_functions import FUNCTIONS
+from ...runtime.records import dataclass
 
 BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)

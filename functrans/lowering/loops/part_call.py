@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...runtime.records import dataclass
 from . import ir
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import assert_never
 
+from ...runtime.records import dataclass
 from . import ir, queries
 
 #: The argument to which a product writes. Other routines may write to any of theirs.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from ...core.dtypes import is_low
 from ...runtime.context import run_quietly
 from ...runtime.libraries import numba
+from ...runtime.records import dataclass
 from ..backend import Options, Origin, Run, UnsupportedKernelError
 from ..loops import ir, queries
 from . import runtime

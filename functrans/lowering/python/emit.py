@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import keyword
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...runtime.records import dataclass
 from ..loops import ir, queries
 from ..loops.ir import INT64
 from .runtime import NAMES

@@ -6,11 +6,11 @@ The first of `BACKENDS` is tested on a small kernel once per process; if it fail
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 
 from ...runtime.context import cached_property, new_lock
+from ...runtime.records import dataclass
 from ..backend import DEFAULT_OPTIONS, Backend, Code, Options, Run, UnsupportedKernelError
 from ..llvm.backend import LLVM
 from ..loops import ir

@@ -7,7 +7,6 @@ kernel that never calls Python by their address.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from ...core import Atom, TapeAval, Var
 from ...core import Literal as LiteralAtom
 from ...core.backward_state import StateAval
+from ...runtime.records import dataclass
 from .executable import Executable, KernelUnit
 from .wrapper import tidy
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...runtime.context import cached_property
+from ...runtime.records import dataclass
 from ..host.host_calls import HostEquation
 from ..lower import LoweredKernel
 from ..python.emit import emit_python

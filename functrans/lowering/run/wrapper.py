@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,7 @@ from ...core.values import ArrayLike
 from ...frontend.pytree import PyTreeDef
 from ...frontend.pytree.generated import tree_expression
 from ...runtime.context import run_with
+from ...runtime.records import dataclass
 from ...runtime.unusual import unusual
 from ..backend import Run
 from ..host.debug_nans import any_fault

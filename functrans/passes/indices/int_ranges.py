@@ -12,7 +12,7 @@ until the ranges of its carry no longer change.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from ...core.dtypes import memory_dtype
 from ...core.ir import Atom, Eqn, Jaxpr, Literal
 from ...core.kernel import Block, Pointwise, Reshape
 from ...core.values import ArrayLike
+from ...runtime.records import dataclass
 from ..costs import CountedScalar, CountingEmitter
 from ..scalar_functions import COMPARISONS, result_dtype
 

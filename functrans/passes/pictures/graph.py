@@ -6,8 +6,10 @@ A graph is independent of programs. `layout` gives each box its place; `svg` and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
+
+from ...runtime.records import dataclass
 
 #: The width of a letter, as a part of the font's size: the font is monospaced, so that no font has to be measured.
 LETTER = 0.602

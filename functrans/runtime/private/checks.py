@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 from ...errors import UnsupportedLibraryError
+from ..records import dataclass
 
 
 @dataclass(frozen=True)

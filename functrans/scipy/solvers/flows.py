@@ -14,7 +14,6 @@ backward in time, which is unstable wherever the equation is stable.) Both syste
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from ...numpy.shaping.reshaping import broadcast_to
 from ...passes.masks import scatter
 from ...primitives import ops
 from ...runtime.libraries import scipy
+from ...runtime.records import dataclass
 from ...transforms.jvp import jvp
 from ...transforms.linearize import linearize
 from ...transforms.transpose import backward

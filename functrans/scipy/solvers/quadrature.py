@@ -11,7 +11,7 @@ whose last term is another integral: of one number in forward mode, of as many a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from ...custom.function import Function
 from ...frontend.structs import ShapeDtypeStruct, struct_of
 from ...passes.masks import scatter
 from ...runtime.libraries import scipy
+from ...runtime.records import dataclass
 from ..patched import unpatched
 from .callbacks import Callback, as_array, is_differentiable, pulled, pushed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ...lax.equations.solution import SolutionSpec
 from ...numpy.dispatch import array_operand
 from ...ops import segment_sum
 from ...primitives.ops import shape_of
+from ...runtime.records import dataclass
 
 
 def matvec_of(matrix: ArrayLike, where: str) -> Callable[[Any], Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...core.values import ArrayLike, Value
 from ...runtime.context import cached_property
+from ...runtime.records import dataclass
 from .derived import complete, every, where
 
 Formula = Callable[..., Any]

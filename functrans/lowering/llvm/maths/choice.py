@@ -16,12 +16,12 @@ Strict kernels use only 4.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 import numpy as np
 
 from ....passes import scalar_functions
 from ....runtime.libraries import llvm
+from ....runtime.records import dataclass
 from ...blas import C_PREFIX
 from ...processor import Processor
 from ..ops import llvm_type

@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ....passes import scalar_functions
 from ....primitives.special.formulas import FORMULAS
+from ....runtime.records import dataclass
 from ...blas import symbol
 from . import hyperbolic, inline_maths, inverse_erf, powers, trigonometry
 from .expr import Expr, FunctionText
@@ -54,8 +55,11 @@ class Target:
     convention: str = ""
 
 
+_USUAL = Target()
+
+
 @functools.cache
-def definition_of(name: str, t: str, kind: str, target: Target = Target()) -> FunctionDefinition:
+def definition_of(name: str, t: str, kind: str, target: Target = _USUAL) -> FunctionDefinition:
     """The definition of a function of LLVM type `t`; `kind` distinguishes signed from unsigned integers."""
     if t == "float" and name in SINGLE:
         return _define_text(name, SINGLE[name], "float", "f32", target)

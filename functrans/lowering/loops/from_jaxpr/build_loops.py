@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 
 from ....core.ir import Jaxpr, Var, variable_name
 from ....core.tape import TapeAval
 from ....passes.indices.int_ranges import Facts
+from ....runtime.records import dataclass
 from ...host.host_calls import HostEquation, with_host_calls
 from ...jaxpr.partition import with_distinct_outputs
 from .. import ir

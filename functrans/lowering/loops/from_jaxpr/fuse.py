@@ -8,11 +8,12 @@ row by row (maximum, exponentials, sum, division), and stores one row of exponen
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ....core.ir import Var
 from ....runtime.config import config
 from ....runtime.passes import FUSION
+from ....runtime.records import dataclass
 from .materialize import LARGEST, MOST_ARRAYS, Root, Roots
 
 

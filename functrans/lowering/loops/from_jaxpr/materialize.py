@@ -9,12 +9,13 @@ All others are inlined into the roots that read them.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from ....core import Atom, Block, Eqn, Indexed, Literal, Reduction, Reshape, Var
 from ....core.dtypes import is_inexact
 from ....primitives.elementwise.identities import barrier_p
+from ....runtime.records import dataclass
 from ...jaxpr.reshapes import reshape_inlines
 from .order import Ordered
 from .read_patterns import IndexMap, split, streamed_from, through

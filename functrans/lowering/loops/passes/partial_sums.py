@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from ....runtime.records import dataclass
 from .. import ir, queries
 from ..arithmetic import make_const
 from ..from_jaxpr.folds import combination, neutral

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heappop, heappush
 
 from ....runtime.config import config
 from ....runtime.passes import SCRATCH
+from ....runtime.records import dataclass
 from .. import ir, queries
 from ..check import verify_plan
 from ..touches import touches, touches_of

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ....runtime.records import dataclass
 from .. import ir, queries
 from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle

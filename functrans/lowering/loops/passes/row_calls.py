@@ -7,9 +7,9 @@ A product with a long extent is one of two kinds. A *map* has a row of its resul
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ....runtime.records import dataclass
 from .. import ir
 from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle

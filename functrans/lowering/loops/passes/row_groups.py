@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import NamedTuple
 
+from ....runtime.records import dataclass
 from .. import ir, queries
 from ..touches import touches_of
 from .collapse import adjacent_uses
