@@ -19,7 +19,7 @@ HEAVY = {
     "asyncio", "email", "http", "importlib.metadata", "multiprocessing", "sqlite3", "subprocess", "unittest", "xml",
 }  # fmt: skip
 #: How many files of functrans one import may read; raise it only for what the first trace needs.
-MOST_FILES = 289
+MOST_FILES = 290
 
 
 def loaded(program):
@@ -69,6 +69,32 @@ def test_the_first_call_of_a_compiled_function_loads_the_rest():
     modules = loaded("import numpy as np, functrans as ft\nft.jit(lambda x: 2.0 * x)(np.ones(3))")
     assert "llvmlite" in libraries(modules)
     assert "functrans.lowering.run.executable" in modules
+    assert "subprocess" not in modules
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_collector_is_afterwards_as_it_was_before(collects):
+    switch = "gc.enable()" if collects else "gc.disable()"
+    program = f"import gc\n{switch}\nimport functrans as ft\nft.jit(lambda x: 2.0 * x)(1.0)"
+    loaded(f"{program}\nassert gc.isenabled() is {collects}")
+    loaded(f"{program}\nassert gc.get_freeze_count() == 0")
+
+
+def test_what_was_frozen_before_an_import_stays_frozen():
+    loaded(
+        "import gc, numpy\ngc.freeze()\nn = gc.get_freeze_count()\n"
+        "import functrans\nassert n // 2 < gc.get_freeze_count() <= n"
+    )
+
+
+def test_a_failed_import_leaves_the_collector_on():
+    loaded(
+        "import gc\n"
+        "from functrans.runtime.module_getattr import lazy_import\n"
+        "try:\n    lazy_import('functrans.no_such_module').name\n"
+        "except ModuleNotFoundError:\n    assert gc.isenabled()\n"
+        "else:\n    raise AssertionError\n"
+    )
 
 
 @pytest.mark.parametrize(

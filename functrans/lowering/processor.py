@@ -6,11 +6,10 @@ import functools
 import os
 import platform
 import re
-import subprocess
 import sys
 
 from ..errors import ConfigError
-from ..runtime.libraries import llvm
+from ..runtime.libraries import llvm, subprocess
 from ..runtime.records import dataclass
 
 #: The levels of each architecture: the features that each adds to the one before, as far as they matter to kernels.

@@ -292,6 +292,9 @@ def imports() -> Iterator[None]:
             yield
         finally:
             if collects:
+                if not gc.get_freeze_count():
+                    gc.freeze()
+                    gc.unfreeze()  # what is new is old at once, or the next collection would look at all of it
                 gc.enable()
 
 

@@ -15,6 +15,7 @@ llvmlite: Any = lazy_import("llvmlite")
 ml_dtypes: Any = lazy_import("ml_dtypes")
 numba: Any = lazy_import("numba")
 scipy: Any = lazy_import("scipy")
+subprocess: Any = lazy_import("subprocess")
 
 #: On Windows a process has no common table of functions. These have C's, Python's, the system's and the compiler's. C's
 #: stand first: an older C library that some library loaded has a heap of its own.

@@ -7,6 +7,7 @@ the nearest one, and parts load on first use. `lazy_import` returns a stand-in f
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Collection
 from functools import partial
 from importlib import import_module
@@ -14,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import NoAttributeError
-from .context import imports
+from .context import imports, loading
 
 
 def nearest_names(name: str, known: Any, n: int = 3) -> list[str]:
@@ -150,10 +151,13 @@ class _LazyModule(ModuleType):
     """See `lazy_import`."""
 
     def __getattr__(self, name: str) -> Any:
-        with imports():
+        with loading:
             return self._load(name)
 
     def _load(self, name: str) -> Any:
+        if self.__name__ not in sys.modules:
+            with imports():
+                import_module(self.__name__)
         module = import_module(self.__name__)
         try:
             value = getattr(module, name)

@@ -1,0 +1,173 @@
+"""Classes of `runtime.records` are what `dataclasses` makes, but that attributes of frozen ones can be set."""
+
+import ast
+import copy
+import dataclasses
+import pathlib
+import pickle
+from dataclasses import field
+
+import pytest
+
+import functrans
+from functrans.runtime import records
+
+ROOT = pathlib.Path(functrans.__file__).parent
+
+
+def classes(dataclass, **options):
+    """Some classes, made by a decorator."""
+
+    @dataclass(**options)
+    class Empty:
+        pass
+
+    @dataclass(**options)
+    class One:
+        x: int
+
+    @dataclass(**options)
+    class Several:
+        x: int
+        y: float = 2.0
+        z: list = field(default_factory=list, compare=False)
+        w: str = field(default="w", repr=False)
+
+    @dataclass(**options)
+    class Derived(Several):
+        v: int = 0
+
+    @dataclass(**options)
+    class WithMethods:
+        x: int
+
+        def __eq__(self, other):
+            return True
+
+        def __hash__(self):
+            return 7
+
+        def __repr__(self):
+            return "own"
+
+    @dataclass(**options)
+    class WithEquality:
+        x: int
+
+        def __eq__(self, other):
+            return True
+
+    return Empty, One, Several, Derived, WithMethods, WithEquality
+
+
+def objects(made):
+    """Objects of these classes, several of each, with equal ones and attributes that are no numbers."""
+    empty, one, several, derived, with_methods, with_equality = made
+    nan = float("nan")
+    return [
+        *[empty(), empty(), one(1), one(1.0), one(2), one(nan), one(nan), one("x"), one((1, 2)), one([1])],
+        *[several(1), several(1, 2), several(1, 3.0, [4]), several(1, z=[5]), several(1, w="v")],
+        *[derived(1), derived(1, v=1), with_methods(1), with_methods(2), with_equality(1), with_equality(2)],
+    ]
+
+
+def hash_of(x):
+    try:
+        return hash(x)
+    except TypeError as error:
+        return str(error)
+
+
+OPTIONS = [
+    {},
+    {"eq": False},
+    {"frozen": True},
+    {"frozen": True, "eq": False},
+    {"slots": True},
+    {"kw_only": False},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_objects_behave_as_those_of_dataclasses(options):
+    ours, theirs = (objects(classes(d, **options)) for d in (records.dataclass, dataclasses.dataclass))
+    assert [repr(x).partition(".<locals>.")[2] for x in ours] == [
+        repr(x).partition(".<locals>.")[2] for x in theirs
+    ]
+    assert [[a == b for b in ours] for a in ours] == [[a == b for b in theirs] for a in theirs]
+    assert [[a != b for b in ours] for a in ours] == [[a != b for b in theirs] for a in theirs]
+    assert [type(x).__match_args__ for x in ours] == [type(x).__match_args__ for x in theirs]
+    if options.get("eq", True):
+        # Hashes of NaN and of classes without equality are of identity.
+        plain = [i for i, x in enumerate(theirs) if "nan" not in repr(x)]
+        assert [hash_of(ours[i]) for i in plain] == [hash_of(theirs[i]) for i in plain]
+    else:
+        assert [hash_of(x) == hash_of(x) for x in ours] == [True] * len(ours)
+    for x in ours:
+        if type(x).__name__ in ("Several", "Derived"):
+            assert dataclasses.replace(x, x=9).x == 9
+            assert dataclasses.asdict(x)["x"] == 1
+            assert copy.deepcopy(x).w == x.w
+
+
+def test_an_object_that_refers_to_itself_has_a_repr():
+    @records.dataclass
+    class Node:
+        next: object = None
+
+    node = Node()
+    node.next = node
+    assert repr(node).endswith("Node(next=...)")
+
+
+@records.dataclass(frozen=True, slots=True)
+class Slotted:
+    x: int
+    y: tuple = ()
+
+
+def test_slots():
+    x = Slotted(1, (2,))
+    assert pickle.loads(pickle.dumps(x)) == x != Slotted(1)
+    assert not hasattr(x, "__dict__")
+
+
+def test_no_class_without_a_docstring_gets_its_signature():
+    """Which `inspect` takes long to find."""
+
+    @records.dataclass
+    class Undocumented:
+        x: int
+
+    assert Undocumented.__doc__ == "Undocumented"
+
+
+def test_frozen_classes_of_the_package_that_users_hold_stop_who_sets_an_attribute():
+    from functrans.runtime.module_getattr import PUBLIC
+
+    held = set()
+    for name in PUBLIC:
+        module = __import__(name, fromlist=["_"])
+        held |= {x for x in map(vars(module).get, module.__all__) if isinstance(x, type)}
+    held = {x for x in held if dataclasses.is_dataclass(x)}
+    assert len(held) > 10
+    assert [x for x in held if not x.__dataclass_params__.frozen] == []
+
+
+def test_modules_of_the_package_make_their_dataclasses_here():
+    """But for those that users hold, and one below this room."""
+    others = [
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
+        if "dataclass" in [a.name for a in node.names]
+    ]
+    assert sorted({*others} - {"runtime/records.py"}) == sorted(HELD)
+
+
+#: Modules with classes that users hold, and one below this room.
+HELD = [
+    "aot/pair.py", "core/primitive.py", "custom/jax_call.py", "distributed/fully_shard.py", "errors/source.py",
+    "frontend/pytree/nodes.py", "frontend/structs.py", "lax/shapes.py", "testing/domain.py", "testing/domains.py",
+]  # fmt: skip
