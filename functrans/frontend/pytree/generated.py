@@ -1,7 +1,7 @@
 """Python functions generated for one tree structure, which read the leaves ten times as fast as `tree_flatten`.
 
-Tuples, lists, None, dictionaries with string keys and namedtuples are read by the generated code itself. Nodes of other
-types go through the functions with which they were registered. Callers use `tree_flatten` where aux data cannot be
+Tuples, lists, None, dictionaries with string keys, namedtuples and registered dataclasses are read by the generated code
+itself. Nodes of other types go through the functions with which they were registered. Callers use `tree_flatten` where aux data cannot be
 hashed: lists and arrays may change.
 """
 
@@ -96,6 +96,14 @@ def _reading(treedef: PyTreeDef, place: str, tests: list[str], names: dict[str, 
         return []
     cls = _constant(names, treedef._aux if is_namedtuple_kind(kind) else kind.type)
     parts = [f"{place}_{i}" for i in range(len(children))]
+    if kind.fields is not None:
+        data, meta = kind.fields
+        tests.append(f"if type({place}) is not {cls}: return ()")
+        tests += [f"{part} = {place}.{name}" for part, name in zip(parts, data)]
+        for name, aux in zip(meta, treedef._aux):
+            tests.append(f"{place}_aux = {place}.{name}")
+            tests += [f"if not ({test}): return ()" for test in _same(aux, f"{place}_aux", names)]
+        return [leaf for child, part in zip(children, parts) for leaf in _reading(child, part, tests, names)]
     if not _is_written_out(treedef):
         flatten, unpacked = _constant(names, kind.flatten), "".join(f"{part}, " for part in parts)
         tests.append(f"if type({place}) is not {cls}: return ()")
@@ -136,6 +144,11 @@ def _expression(treedef: PyTreeDef, leaves: Iterator[str], names: dict[str, Any]
     if kind is None:
         return next(leaves)
     parts = [_expression(child, leaves, names) for child in treedef.children()]
+    if kind.fields is not None:
+        data, meta = kind.fields
+        given = [f"{name}={_constant(names, aux)}" for name, aux in zip(meta, treedef._aux)]
+        given += [f"{name}={part}" for name, part in zip(data, parts)]
+        return f"{_constant(names, kind.type)}({', '.join(given)})"
     if not _is_written_out(treedef):
         build, aux = _constant(names, kind.unflatten), _constant(names, treedef._aux)
         return f"{build}({aux}, [{', '.join(parts)}])"

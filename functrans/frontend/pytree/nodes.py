@@ -97,6 +97,9 @@ class UnsortableKeysError(Exception):
     """A dictionary whose keys cannot be sorted; becomes a `PytreeError` once the key path is known."""
 
 
+Fields = tuple[tuple[str, ...], tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeKind:
     """How to flatten and rebuild nodes of one type.
@@ -112,6 +115,9 @@ class NodeKind:
         From ``(node, aux, n)`` to the `n` key entries of the children.
     show : callable
         From ``(aux, texts of the children)`` to the text in a printed tree structure.
+    fields : pair of tuples of str, optional
+        The attributes that are the children, and those that are the aux data, if the type is called with all of them
+        as keywords.
     """
 
     type: type
@@ -119,6 +125,7 @@ class NodeKind:
     unflatten: Callable[[Any, Any], Any]
     keys: Callable[[Any, Any, int], Iterable[KeyEntry]]
     show: Callable[[Any, list[str]], str]
+    fields: Fields | None = None
 
 
 def _flat_keys(node: Any, aux: PyTree, n: int) -> Iterable[KeyEntry]:
@@ -296,8 +303,9 @@ def register_kind(
     flatten: Callable[[Any], tuple[Iterable[Any], Any]],
     unflatten: Callable[[Any, Any], Any],
     keys: Callable[[Any, Any, int], Iterable[KeyEntry]] | None = None,
+    fields: Fields | None = None,
 ) -> None:
-    """Make `cls` a node type of pytrees.
+    """Make `cls` a node type of pytrees; see `NodeKind`.
 
     Raises
     ------
@@ -312,9 +320,9 @@ def register_kind(
         )
     if cls in _KINDS:
         raise PytreeError(f"cls={cls.__name__} is a pytree node type already: register each class once")
-    _add_kind(cls, flatten, unflatten, keys)
+    _add_kind(cls, flatten, unflatten, keys, fields)
     with contextlib.suppress(TypeError, AttributeError):  # a class written in C exists in every process
-        setattr(cls, _REGISTRATION, (flatten, unflatten, keys))
+        setattr(cls, _REGISTRATION, (flatten, unflatten, keys, fields))
 
 
 def _arrived(cls: type) -> NodeKind:
@@ -323,10 +331,10 @@ def _arrived(cls: type) -> NodeKind:
     return _KINDS[cls]
 
 
-def _add_kind(cls: type, flatten: Any, unflatten: Any, keys: Any) -> None:
+def _add_kind(cls: type, flatten: Any, unflatten: Any, keys: Any, fields: Fields | None) -> None:
     def unflatten_from_tuple(aux: PyTree, children: Iterable[Value]) -> Any:
         return unflatten(aux, tuple(children))
 
     show = _custom_shower(cls.__name__)
-    _KINDS[cls] = NodeKind(cls, flatten, unflatten_from_tuple, keys or _flat_keys, show)
+    _KINDS[cls] = NodeKind(cls, flatten, unflatten_from_tuple, keys or _flat_keys, show, fields)
     LEAF_TYPES.discard(cls)

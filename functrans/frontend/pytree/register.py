@@ -270,7 +270,7 @@ def _register_fields(cls: type, data: tuple[str, ...], meta: tuple[str, ...]) ->
     def unflatten(aux: tuple, children: Iterable[Any]) -> Any:
         return cls(**dict(zip(names, (*aux, *children))))
 
-    register_kind(cls, flatten, unflatten, lambda node, aux, n: keys)
+    register_kind(cls, flatten, unflatten, lambda node, aux, n: keys, (data, meta))
 
 
 @checked

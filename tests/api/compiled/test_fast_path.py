@@ -160,6 +160,50 @@ def test_generated_functions_agree_with_the_general_ones(name):
         assert read((TREES[name],), call[1]) == read(call[0], {}) == read((), {}) == ()
 
 
+@partial(
+    ft.tree_util.register_dataclass, data_fields=["weights"], meta_fields=["size"], drop_fields=["cached"]
+)
+@dataclasses.dataclass
+class Cached:
+    weights: object
+    size: object = 1
+    cached: object = None
+
+
+class Wide(Layer):
+    """A dataclass that is not registered."""
+
+
+def test_dataclasses_are_read_and_built_without_calls_but_of_the_class():
+    call = (([Layer(X, X[0], 2), Cached(X, 3)],), {})
+    treedef, names = structure(call), {}
+    text = tree_expression(treedef, iter("abc"), names)
+    assert {*filter(callable, names.values())} == {Layer, Cached}, text
+    assert leaf_reader(treedef).__code__.co_names == (
+        *("type", "len", "weights", "bias", "size", "int", "Exception"),
+    )
+
+
+@pytest.mark.parametrize(
+    "other", [Layer(X, X[0], 3), Wide(X, X[0], 2), Cached(X, 2), X, None], ids=lambda x: type(x).__name__
+)
+def test_other_dataclasses_are_no_quick_call(other):
+    call = ((Layer(X, X[0], 2), Cached(X, 3, cached="not read")), {})
+    read = leaf_reader(structure(call))
+    assert len(read(*call)) == 3
+    assert read((other, call[0][1]), {}) == read((call[0][0], other), {}) == ()
+
+
+def test_a_dataclass_that_lost_a_field():
+    f = ft.jit(lambda layer: layer.weights + layer.bias)
+    layer = Layer(X, X[0])
+    for _ in range(3):
+        f(layer)
+    del layer.bias
+    with pytest.raises(AttributeError, match="bias"):
+        f(layer)
+
+
 def test_keywords_and_positions():
     f = ft.jit(lambda x, y=1.0: x - 2 * y)
     for _ in range(3):
