@@ -1,8 +1,8 @@
 """Python functions generated for one tree structure, which read the leaves ten times as fast as `tree_flatten`.
 
-Tuples, lists, None, dictionaries with string keys, namedtuples and registered dataclasses are read by the generated code
-itself. Nodes of other types go through the functions with which they were registered. Callers use `tree_flatten` where aux data cannot be
-hashed: lists and arrays may change.
+Tuples, lists, None, dictionaries with string keys, namedtuples and registered dataclasses are read by the generated
+code itself. Nodes of other types go through the functions with which they were registered. Callers use `tree_flatten`
+where aux data cannot be hashed: lists and arrays may change.
 """
 
 from __future__ import annotations
