@@ -103,7 +103,8 @@ div_p: Primitive = elementwise(
     np.true_divide,
     terms=(
         lambda t, ans, x, y: div_p.bind(t, y),
-        lambda t, ans, x, y: mul_p.bind(t, neg_p.bind(div_p.bind(ans, y))),
+        # Its transpose divides the cotangent by y, as that of the other operand does: a gradient divides once.
+        lambda t, ans, x, y: div_p.bind(mul_p.bind(neg_p.bind(t), ans), y),
     ),
     transposes=(lambda ct, x, y: div_p.bind(ct, y), None),
     taylor=_div_taylor,
