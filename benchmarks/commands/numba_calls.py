@@ -78,6 +78,30 @@ def _chained(slope: Any) -> Callable[[], Any]:
     return lambda: climb(0.3, _CALLS)
 
 
+def each_number() -> Programs:
+    """The derivative of a quotient at each number of an array."""
+    slope = ft.jit(ft.grad(lambda x: x**3 / (1.0 + x * x)))
+
+    @numba.njit
+    def by_hand(x: float) -> float:
+        d = 1.0 + x * x
+        return (3.0 * x * x * d - 2.0 * x**4) / (d * d)
+
+    return _mapped(slope), _mapped(by_hand), _CALLS
+
+
+def _mapped(slope: Any) -> Callable[[], Any]:
+    x, y = np.linspace(-3.0, 3.0, _CALLS), np.empty(_CALLS)
+
+    @numba.njit
+    def run(x: Any, y: Any) -> Any:
+        for i in range(len(x)):
+            y[i] = slope(x[i])
+        return y
+
+    return lambda: run(x, y)
+
+
 def by_cfunc() -> Programs:
     """`scipy.integrate.quad` of a derivative as a C function."""
     slope = ft.jit(ft.grad(lambda x: fnp.exp(-x * x) * fnp.sin(30.0 * x)))
@@ -94,5 +118,6 @@ def by_cfunc() -> Programs:
 CALLS: dict[str, Callable[[], Programs]] = {
     "call: 10 numbers, array out": array_to_array,
     "call: a number": scalar,
+    "call: each number of an array": each_number,
     "`quad` by `cfunc`": by_cfunc,
 }

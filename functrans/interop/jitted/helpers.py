@@ -33,6 +33,8 @@ FIELDS = (
 )  # fmt: skip
 #: The functions, in the order of their addresses in a table.
 HELPERS = ("find", "run", "refuse")
+#: The number of the table's word for the digest of a program that callers have inlined.
+DIGEST = 1 + BUCKETS + len(HELPERS)
 #: The modes: a kernel whose buffers are the arguments and the results, in order; a native program; a call of Python.
 IN_ORDER, NATIVE, PYTHON = range(3)
 

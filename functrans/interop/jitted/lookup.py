@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -21,7 +20,9 @@ from llvmlite import ir
 
 from ...core import ArgumentError
 from ...runtime.private.numba_names import cgutils, serialize
+from ..numba_parts import LLVMBuilder, TargetContext
 from .arguments import CallTypes, types
+from .helpers import DIGEST
 from .lowering import CallEmitter, word
 from .tables import CallTable, guarded, table_of
 
@@ -109,47 +110,88 @@ def known(token: tuple[str, int]) -> Any:
     return _known.get(token)
 
 
-def written_table(table: CallTable) -> Callable[[CallEmitter], Any]:
-    """Instructions for the address of a table."""
-    name = global_name(table.jitted)
+class WrittenTable:
+    """Instructions for the address of a table, and for what is there, at one call of a function.
 
-    def address(emitter: CallEmitter) -> Any:
-        pointer = emitter.context.add_dynamic_addr(
-            emitter.builder, table.address, "the table of a jitted function"
-        )
-        return emitter.builder.ptrtoint(pointer, word(0).type)
+    Parameters
+    ----------
+    context, builder : object
+        Numba's.
+    table : CallTable
+    """
 
-    def asked(emitter: CallEmitter) -> Any:
-        b = emitter.builder
-        call = name, token_of(table), table.arguments.names, table.arguments.types, table.result
-        place = cgutils.add_global_variable(b.module, word(0).type, "functrans.table")
-        place.linkage, place.initializer = "internal", word(0)
+    def __init__(self, context: TargetContext, builder: LLVMBuilder, table: CallTable):
+        self.context, self.builder, self.table = context, builder, table
+        self.name = global_name(table.jitted)
+        if self.name is not None:
+            call = self.name, token_of(table), table.arguments.names, table.arguments.types, table.result
+            self._ask = _asking(context, builder.module, serialize.dumps(call))
+            self._place = cgutils.add_global_variable(builder.module, word(0).type, "functrans.table")
+            self._place.linkage, self._place.initializer = "internal", word(0)
+
+    def address(self, emitter: CallEmitter) -> Any:
+        """The address, as a word; returns with the exception if there is none."""
+        b = self.builder
+        if self.name is None:
+            return self._constant(b)
         found = emitter.stack(1)
-        b.store(b.load_atomic(place, "acquire", 8), found)
+        b.store(b.load_atomic(self._place, "acquire", 8), found)
         with b.if_then(b.icmp_signed("==", b.load(found), word(0)), likely=False):
-            answer = b.call(_asking(emitter, serialize.dumps(call)), [])
+            answer = b.call(self._ask, [])
             emitter.leave_if_raised(answer)
-            b.store_atomic(answer, place, "release", 8)
+            b.store_atomic(answer, self._place, "release", 8)
             b.store(answer, found)
         return b.load(found)
 
-    return address if name is None else asked
+    def digest(self) -> Any:
+        """The digest that the table has now, or had when the function which calls began.
+
+        LLVM may read it before a loop, which can then become one of vectors: what Python drops meanwhile counts from
+        the next call of that function.
+        """
+        function, b = _new_function(self.builder.module, "functrans.digest")
+        words = b.inttoptr(self._address_for_digest(b), word(0).type.as_pointer())
+        b.ret(b.load(b.gep(words, [word(DIGEST)])))
+        return self.builder.call(function, [], attrs=("readnone", "nounwind"))
+
+    def _constant(self, builder: LLVMBuilder) -> Any:
+        pointer = self.context.add_dynamic_addr(builder, self.table.address, "the table of a jitted function")
+        return builder.ptrtoint(pointer, word(0).type)
+
+    def _address_for_digest(self, b: LLVMBuilder) -> Any:
+        """The address; a function returns zero if there is none."""
+        if self.name is None:
+            return self._constant(b)
+        found = cgutils.alloca_once(b, word(0).type)
+        b.store(b.load_atomic(self._place, "acquire", 8), found)
+        with b.if_then(b.icmp_signed("==", b.load(found), word(0)), likely=False):
+            answer = b.call(self._ask, [])
+            with b.if_then(b.icmp_signed("<=", answer, word(0))):
+                b.ret(word(0))
+            b.store_atomic(answer, self._place, "release", 8)
+            b.store(answer, found)
+        return b.load(found)
 
 
-def _asking(emitter: CallEmitter, call: bytes) -> Any:
-    """The function without arguments that asks `table_at` for the table of a pickled call."""
-    module, i64 = emitter.builder.module, word(0).type
-    function = ir.Function(module, ir.FunctionType(i64, []), module.get_unique_name("functrans.ask"))
+def _new_function(module: Any, name: str) -> tuple[Any, Any]:
+    """A function without arguments that returns a word, and a builder at its beginning."""
+    function = ir.Function(module, ir.FunctionType(word(0).type, []), module.get_unique_name(name))
     function.linkage = "internal"
     function.attributes.add("noinline")
-    b = ir.IRBuilder(function.append_basic_block())
-    pyapi = emitter.context.get_python_api(b)
+    return function, ir.IRBuilder(function.append_basic_block())
+
+
+def _asking(context: TargetContext, module: Any, call: bytes) -> Any:
+    """The function without arguments that asks `table_at` for the table of a pickled call."""
+    i64 = word(0).type
+    function, b = _new_function(module, "functrans.ask")
+    pyapi = context.get_python_api(b)
     result = cgutils.alloca_once_value(b, word(0))
     data = cgutils.global_constant(
         b, "functrans.call", cgutils.create_constant_array(ir.IntType(8), bytearray(call))
     )
     gil = pyapi.gil_ensure()
-    found = pyapi.import_module(emitter.context.insert_const_string(module, _THIS))
+    found = pyapi.import_module(context.insert_const_string(module, _THIS))
     with b.if_then(cgutils.is_not_null(b, found)):
         words = [pyapi.long_from_longlong(w) for w in (b.ptrtoint(data, i64), word(len(call)))]
         answer = pyapi.call_method(found, "table_at", words)

@@ -18,6 +18,9 @@ from typing import Any
 from llvmlite import ir
 
 from ...lowering.llvm.c.native_call import ARRAY_DATA, TUPLE_ITEMS
+from ...lowering.llvm.emit import LLVMKernel
+from ...lowering.run.native import InlinedProgram
+from ...runtime.libraries import llvm
 from ...runtime.private.numba_names import callconv, cgutils
 from ..emitter import ArrayEmitter, word
 from ..numba_parts import LLVMBuilder, NumbaType, TargetContext
@@ -25,8 +28,93 @@ from .arguments import CallTypes, result_leaves, types
 from .errors import PICKLED
 from .helpers import BUCKETS, FIELDS, HELPERS, IN_ORDER
 
-_I64, _I32, _I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+_I64, _I32, _I8, _F64 = ir.IntType(64), ir.IntType(32), ir.IntType(8), ir.DoubleType()
 _BYTES, _WORDS = _I8.as_pointer(), _I64.as_pointer()
+
+
+class InlinedCall(ArrayEmitter):
+    """Writes a call of a short program of numbers: its instructions, and a call for when it is another.
+
+    Numba and LLVM see them where they stand, so a loop of calls may become one of vectors.
+
+    Parameters
+    ----------
+    context, builder : object
+        Numba's.
+    arguments : CallTypes
+    result : Numba type
+    program : InlinedProgram
+    """
+
+    def __init__(
+        self,
+        context: TargetContext,
+        builder: LLVMBuilder,
+        arguments: CallTypes,
+        result: Any,
+        program: InlinedProgram,
+    ):
+        super().__init__(context, builder)
+        self.arguments, self.result, self.program = arguments, result, program
+
+    def emit(self, values: Sequence[Any], digest: Any, otherwise: Callable[[], Any]) -> Any:
+        """Write the program, and the call that `otherwise` writes, for another `digest`; returns the result's value."""
+        b = self.builder
+        place = cgutils.alloca_once(b, self.context.get_value_type(self.result))
+        same = b.icmp_signed("==", digest, word(self.program.digest))
+        with b.if_else(same, likely=True) as (inlined, called):
+            with inlined:
+                b.store(self.inlined(values), place)
+            with called:
+                b.store(otherwise(), place)
+        return b.load(place)
+
+    def inlined(self, values: Sequence[Any]) -> Any:
+        """The program's result."""
+        b, places, made = self.builder, [], []
+        for leaf in self.arguments.leaves:
+            places.append(self.number(leaf.type))
+            value = self.part(values[leaf.path[0]], leaf.path[1:])
+            self.context.pack_value(b, leaf.type, value, places[-1])
+        for typ, _ in result_leaves(self.result):
+            places.append(self.number(typ))
+            made.append(partial(self.context.unpack_value, b, typ, places[-1]))
+        numbers = [*map(word, self.program.ints), *(ir.Constant(_F64, x) for x in self.program.floats)]
+        given = [*(b.bitcast(p, _BYTES) for p in places), *numbers]
+        function = cgutils.get_or_insert_function(
+            b.module, ir.FunctionType(_I64, [x.type for x in given]), self.program.code.entry
+        )
+        self.context.add_linking_libs([_library(self.context, self.program.code)])
+        b.call(function, given)
+        return collect(self.context, b, self.result, iter(made))
+
+    def number(self, typ: NumbaType) -> Any:
+        """Memory for a number, which no other call takes the address of."""
+        return cgutils.alloca_once(self.builder, self.context.get_data_type(typ))
+
+
+_libraries: dict[str, Any] = {}
+
+
+def _library(context: TargetContext, code: LLVMKernel) -> Any:
+    """A function as a library of Numba's, to be linked with callers."""
+    library = _libraries.get(code.entry)
+    if library is None:
+        library = context.codegen().create_library(code.entry)
+        module = llvm.parse_assembly(f"{library.create_ir_module(code.entry)}\n{code.text}")
+        library.add_llvm_module(module)
+        library.finalize()
+        _libraries[code.entry] = library
+    return library
+
+
+def collect(context: TargetContext, builder: LLVMBuilder, typ: NumbaType, leaves: Any) -> Any:
+    """The value of a result from those of its leaves."""
+    if isinstance(typ, types.NoneType):
+        return context.get_dummy_value()
+    if isinstance(typ, types.BaseTuple):
+        return context.make_tuple(builder, typ, [collect(context, builder, t, leaves) for t in typ.types])
+    return next(leaves)()
 
 
 class CallEmitter(ArrayEmitter):
@@ -253,7 +341,7 @@ class ResultEmitter(CallEmitter):
         self.allocate()
         self.run()
         self.free_temporary()
-        return self.collect(self.result, iter(self.made))
+        return collect(self.context, self.builder, self.result, iter(self.made))
 
     def allocate(self) -> None:
         """Allocate the results; `made` reads them after the call."""
@@ -270,12 +358,3 @@ class ResultEmitter(CallEmitter):
                 place = cgutils.alloca_once(self.builder, self.context.get_data_type(typ))
                 self.store(place, self.data, self.count + j)
                 self.made.append(partial(self.context.unpack_value, self.builder, typ, place))
-
-    def collect(self, typ: NumbaType, leaves: Any) -> Any:
-        """The value of a result from those of its leaves."""
-        if isinstance(typ, types.NoneType):
-            return self.context.get_dummy_value()
-        if isinstance(typ, types.BaseTuple):
-            parts = [self.collect(t, leaves) for t in typ.types]
-            return self.context.make_tuple(self.builder, typ, parts)
-        return next(leaves)()

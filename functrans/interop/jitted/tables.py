@@ -1,7 +1,8 @@
 """The programs of a jitted function for the sizes that native code meets, and the calls by which it asks for them.
 
 A *table* belongs to a jitted function and the types of a call. Its words are the *entry* that was used last, then the
-heads of `BUCKETS` lists of entries, then the addresses of the functions of `jitted_helpers`. An entry is for one
+heads of `BUCKETS` lists of entries, then the addresses of the functions of `jitted_helpers`, then the digest of the
+program that callers may have inlined, if it has no sizes and is short (zero if not). An entry is for one
 combination of sizes, and is never changed once it is in a list: threads search without a lock. Tables and entries live
 as long as the process, because machine code holds their addresses.
 
@@ -22,8 +23,15 @@ from ...core import ArgumentError, ShapeError, current_trace, eval_trace, new_rl
 from ...frontend.arguments import name_of
 from ...frontend.pytree import tree_flatten
 from ...lowering.run.executable import compile_jaxpr
-from ...lowering.run.native import ALIGNMENT, BufferPlace, NativeProgram, native_program
-from .arguments import CallTypes, memory, result_leaves, result_type
+from ...lowering.run.native import (
+    ALIGNMENT,
+    BufferPlace,
+    InlinedProgram,
+    NativeProgram,
+    inlined_program,
+    native_program,
+)
+from .arguments import CallTypes, memory, result_leaves, result_type, types
 from .errors import hold
 from .helpers import BUCKETS, FIELDS, HELPERS, IN_ORDER, MULTIPLIER, NATIVE, PYTHON, helper, publisher
 
@@ -107,7 +115,7 @@ class CallTable:
         self.arguments = arguments
         self.result = result
         helpers = [helper(name).address for name in HELPERS]
-        self._words = np.array([0, *[0] * BUCKETS, *helpers], np.int64)
+        self._words = np.array([0, *[0] * BUCKETS, *helpers, 0], np.int64)
         self.address: int = self._words.ctypes.data
         self._entries: dict[tuple[int, ...], SizedEntry] = {}
         self._by_address: dict[int, tuple[SizedEntry, tuple[int, ...], list[Any]]] = {}
@@ -119,7 +127,26 @@ class CallTable:
         """Forget the entries; they stay in memory, because a thread may be running one."""
         with self._lock:
             self._entries.clear()
-            self._words[: 1 + BUCKETS] = 0
+            self._words[: 1 + BUCKETS] = self._words[-1] = 0
+
+    def inlined(self) -> InlinedProgram | None:
+        """The program for callers to inline, as long as the table has its digest."""
+        if any(leaf.is_array for leaf in self.arguments.leaves) or any(
+            not isinstance(typ, types.Float | types.Integer | types.Boolean)
+            for typ, _ in result_leaves(self.result)
+        ):
+            return None
+        with self._lock:
+            return run_with(current_trace, eval_trace, self._traced_inlined)
+
+    def _traced_inlined(self) -> InlinedProgram | None:
+        args, kwargs = self.arguments.structs(self._shapes(()))
+        return self._inlined(self.jitted.traced(*args, **kwargs)[0])
+
+    def _inlined(self, traced: Any) -> InlinedProgram | None:
+        program = inlined_program(compile_jaxpr(traced.jaxpr)) if self._is_native(traced) else None
+        self._words[-1] = 0 if program is None else program.digest
+        return program
 
     def lookup(self, sizes: tuple[int, ...]) -> int:
         """The address of the entry for these sizes, compiled if it is new."""
@@ -147,17 +174,17 @@ class CallTable:
                 "its __pycache__); if the result's type depends on sizes, return arrays of one rank and dtype"
             )
         out_sizes = tuple([n for a in outs for n in a.shape])
-        entry = SizedEntry(sizes, out_sizes, self._native(traced), (len(self.arguments.leaves), len(outs)))
+        program = native_program(compile_jaxpr(traced.jaxpr).compile()) if self._is_native(traced) else None
+        entry = SizedEntry(sizes, out_sizes, program, (len(self.arguments.leaves), len(outs)))
+        if not sizes:
+            self._inlined(traced)
         self._by_address[entry.address] = entry, sizes, list(outs)
         return entry
 
-    def _native(self, traced: Any) -> NativeProgram | None:
+    def _is_native(self, traced: Any) -> bool:
         dtypes = [leaf.dtype for leaf in self.arguments.leaves]
-        if not traced.is_pure or self.jitted.is_watched:
-            return None
-        if [v.dtype for v in traced.jaxpr.in_avals] != dtypes:
-            return None
-        return native_program(compile_jaxpr(traced.jaxpr).compile())
+        pure = traced.is_pure and not self.jitted.is_watched
+        return pure and [v.dtype for v in traced.jaxpr.in_avals] == dtypes
 
     def _shapes(self, sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         rest = iter(sizes)

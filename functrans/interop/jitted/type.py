@@ -31,8 +31,8 @@ from ...runtime.private.numba_names import (
 from ..numba_parts import LLVMBuilder, Signature, TargetContext
 from .arguments import CallTypes, TypesError, result_type, types
 from .into import IntoEmitter, check_memory
-from .lookup import GlobalName, global_name, known, lost_type, token_of, written_table
-from .lowering import ResultEmitter
+from .lookup import GlobalName, WrittenTable, global_name, known, lost_type, token_of
+from .lowering import InlinedCall, ResultEmitter
 from .retries import note_failure
 from .tables import table_of
 
@@ -157,7 +157,17 @@ class Forms:
 
         def generate(context: TargetContext, builder: LLVMBuilder, signature: Signature, args: Any) -> Any:
             table = table_of(self.jitted, arguments, result)
-            return emitter(context, builder, arguments, result, written_table(table)).emit(args, *memory)
+            written = WrittenTable(context, builder, table)
+
+            def call() -> Any:
+                return emitter(context, builder, arguments, result, written.address).emit(args, *memory)
+
+            program = None if self.into else table.inlined()
+            if program is None:
+                return call()
+            return InlinedCall(context, builder, arguments, result, program).emit(
+                args, written.digest(), call
+            )
 
         returned = types.none if self.into else result
         return returned(*memory, *arguments.types), generate

@@ -8,6 +8,7 @@ its vector width).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -15,15 +16,17 @@ import numpy as np
 
 from ...core.dtypes import FLOAT64
 from ...core.values import ArrayLike
-from ...runtime.passes import PARTS
+from ...runtime.passes import PARTS, VECTOR_MATHS
 from ...runtime.records import dataclass
 from ..backend import DEFAULT_OPTIONS, Options
+from ..blas import C_PREFIX
 from ..loops import ir, queries
 from ..loops.check import verified
 from ..loops.passes.split_complex import has_complex, split_complex
 from ..loops.passes.split_functions import PartCall, split
 from .c.native_call import ARRAY_DATA, TUPLE_ITEMS
 from .function import KernelFunction
+from .maths.choice import LIBM
 from .statements import Statements
 
 
@@ -62,6 +65,35 @@ def emit_llvm(kernel: ir.Kernel, options: Options = DEFAULT_OPTIONS) -> LLVMKern
     name = f"{_NAME}_{blake2b(text.encode(), digest_size=16).hexdigest()}"
     symbols = frozenset(writer.symbols | writer.math_routines.symbols)
     return LLVMKernel(text.replace(f"@{_NAME}", f"@{name}"), name, symbols)
+
+
+#: A kernel of up to this many statements may be a part of its caller.
+_FEW = 200
+
+
+def emit_inlined(kernel: ir.Kernel, options: Options) -> LLVMKernel | None:
+    """The module of a kernel's body alone, for code that inlines it; None if that is long, or has more than arithmetic.
+
+    The body's parameters are the addresses of the storages, the integers and the floating-point numbers. It always
+    returns zero. It calls no functions but those of the C library with numbers, by their own names, as LLVM knows them:
+    code around it becomes what it would be if the same arithmetic had been written there.
+    """
+    statements = list(queries.walk(kernel.body))
+    if options.checked or options.timed or len(statements) > _FEW or has_complex(kernel):
+        return None
+    if any(type(s) not in (ir.Let, ir.Load, ir.Store) for s in statements):
+        return None
+    if any(b.role == "stack" for b in kernel.buffers):
+        return None
+    writer = _Module(kernel, _NAME, replace(options, without=options.without | {VECTOR_MATHS.name}))
+    first, *rest = writer.function()
+    if writer.symbols or not writer.math_routines.symbols <= {f"{C_PREFIX}{name}" for name in LIBM.values()}:
+        return None
+    first = first.replace("define internal ", "define ").replace(" noinline ", " alwaysinline ")
+    text = "\n".join([*writer.math_routines.declarations(), *writer.functions, first, *rest])
+    text = text.replace(f"@{C_PREFIX}", "@")
+    name = f"{_NAME}_{blake2b(text.encode(), digest_size=16).hexdigest()}"
+    return LLVMKernel(text.replace(f"@{_NAME}", f"@{name}"), f"{name}.body", frozenset())
 
 
 class _Module(Statements):

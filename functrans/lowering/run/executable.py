@@ -87,6 +87,9 @@ class Executable:
         The same as calling the object, slightly faster after the first call (read it again then).
     kernels : list of KernelUnit
         The compiled kernels; reading them compiles if necessary.
+    lowered : list
+        The kernels before they are compiled, host calls and views, in the order of execution.
+    options : Options
     debug_nans : bool
         Whether each call looks for NaNs, or infinities, in the results.
     overwrites_last : bool
@@ -103,7 +106,7 @@ class Executable:
     def __init__(self, jaxpr: Jaxpr, donated: tuple[int, ...] = (), cpu: str = "native", timed: bool = False):
         # Not the jaxpr itself: it keeps this object, and a cycle would keep its arrays alive.
         self._stats = jaxpr.stats
-        self._options = Options(
+        self.options = Options(
             config.strict,
             config.backend,
             config.checked,
@@ -114,11 +117,11 @@ class Executable:
         )
         self._donated = donated
         # Locating the origin of a NaN or an infinity needs the inputs.
-        program = recorded("lower", lower, jaxpr, self._options, () if looks_for_faults() else donated)
+        program = recorded("lower", lower, jaxpr, self.options, () if looks_for_faults() else donated)
         self.simplified = program.jaxpr
         self.overwrites_last = not any(s.updates for s in program.steps[:-1] if isinstance(s, LoweredKernel))
         self.debug_nans = looks_for_faults()
-        self._lowered = program.steps
+        self.lowered = program.steps
         self._steps: list[Step] | None = None
         self._lock = new_lock()
 
@@ -135,7 +138,7 @@ class Executable:
         with awaited(self._lock):
             if self._steps is None:
                 start = time.perf_counter()
-                steps = [self._compiled(s) if isinstance(s, LoweredKernel) else s for s in self._lowered]
+                steps = [self._compiled(s) if isinstance(s, LoweredKernel) else s for s in self.lowered]
                 call = self._wrapper(steps)
                 if config.log_compiles:
                     types = ", ".join(map(str, self.simplified.in_avals))
@@ -162,7 +165,7 @@ class Executable:
             tree `out_tree` of `Array`, or of `WeakArray` where `weak` is set. None where there is no such way.
         """
         self.compile()
-        if self.debug_nans or self._options.backend == "python":
+        if self.debug_nans or self.options.backend == "python":
             return None
         if any(
             isinstance(v.aval, TapeAval | StateAval)
@@ -175,7 +178,7 @@ class Executable:
         return match, self._wrapper(self.steps, Public(tuple(map(type, leaves)), out_tree, tuple(weak)))
 
     def _compiled(self, lowered: LoweredKernel) -> KernelUnit:
-        code, origin = recorded(_kind_of, kernels.get, lowered.kernel, self._options)
+        code, origin = recorded(_kind_of, kernels.get, lowered.kernel, self.options)
         if self._stats is not None:
             self._stats.count_kernel(code.route, origin)
         return KernelUnit(**vars(lowered), code=code)
@@ -199,12 +202,12 @@ class Executable:
 
     def as_text(self, dialect: str = "python") -> str:
         """The kernels and host calls in a form of `texts`."""
-        return text_of(self.simplified, self._lowered, self._options, dialect)
+        return text_of(self.simplified, self.lowered, self.options, dialect)
 
     def kernel_numbers(self) -> dict[Eqn, int]:
         """The number of the kernel that computes each equation of the simplified program; -1 for a host call."""
-        numbers = dict.fromkeys([step.eqn for step in self._lowered if isinstance(step, HostStep)], -1)
-        kernels = [step for step in self._lowered if isinstance(step, LoweredKernel)]
+        numbers = dict.fromkeys([step.eqn for step in self.lowered if isinstance(step, HostStep)], -1)
+        kernels = [step for step in self.lowered if isinstance(step, LoweredKernel)]
         return numbers | {e: i for i, step in enumerate(kernels) for e in step.eqns}
 
     def memory_analysis(self) -> MemoryAnalysis:
@@ -213,7 +216,7 @@ class Executable:
 
     def bytes_accessed(self) -> int:
         """The bytes that steps read and write, each array of a step once."""
-        return bytes_accessed(self._lowered)
+        return bytes_accessed(self.lowered)
 
 
 #: The most forms of one program in the cache; beyond it, all are dropped.

@@ -7,6 +7,7 @@ kernel that never calls Python by their address.
 from __future__ import annotations
 
 import struct
+from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,7 +15,11 @@ import numpy as np
 from ...core import Atom, TapeAval, Var
 from ...core import Literal as LiteralAtom
 from ...core.backward_state import StateAval
+from ...runtime.context import cached_property
 from ...runtime.records import dataclass
+from ..llvm.emit import LLVMKernel, emit_inlined
+from ..lower import LoweredKernel
+from .compile import best_backend
 from .executable import Executable, KernelUnit
 from .wrapper import tidy
 
@@ -80,6 +85,44 @@ def native_program(exe: Executable) -> NativeProgram | None:
     units = exe.steps
     kernels = [u for u in units if isinstance(u, KernelUnit) and u.route == "llvm" and not u.calls_python]
     return _Places(exe).program(kernels) if len(units) == len(kernels) <= 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class InlinedProgram:
+    """A program that is a piece of straight-line code.
+
+    Attributes
+    ----------
+    code : LLVMKernel
+        A function of the addresses of the arguments, those of the results, and `ints` and `floats`.
+    ints, floats : tuples
+    """
+
+    code: LLVMKernel
+    ints: tuple[int, ...]
+    floats: tuple[float, ...]
+
+    @cached_property
+    def digest(self) -> int:
+        """A word that is the same for equal programs alone, and positive."""
+        data = repr((self.code.entry, self.ints, [x.hex() for x in self.floats])).encode()
+        return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") >> 1 | 1
+
+
+def inlined_program(exe: Executable) -> InlinedProgram | None:
+    """The text of a program of numbers for code that calls it, if it is short; nothing is compiled."""
+    if type(exe) is not Executable or exe.debug_nans or len(exe.lowered) != 1:
+        return None
+    kernel, jaxpr = exe.lowered[0], exe.simplified
+    if not isinstance(kernel, LoweredKernel) or kernel.scratch:
+        return None
+    if exe.options.backend != "llvm" or best_backend().name != "llvm":
+        return None
+    variables = [kernel.interface[storage][0] for storage in kernel.kernel.storages]
+    if variables != [*jaxpr.invars, *jaxpr.outvars]:
+        return None
+    code = emit_inlined(kernel.kernel, exe.options)
+    return None if code is None else InlinedProgram(code, kernel.ints, kernel.floats)
 
 
 class _Places:

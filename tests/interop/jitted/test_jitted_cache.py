@@ -82,6 +82,8 @@ def test_another_process_calls_its_own_function(tmp_path):
     (tmp_path / "model.py").write_text(MODEL.replace("x**2", "x**3"))  # an edit that Numba does not see
     slopes = "[0.0, 3.0, 12.0]"
     assert run(tmp_path) == [f"{slopes} {slopes} None {slopes}", "2.0 3.0", "[1, 1, 1, 1]"]
+    (tmp_path / "model.py").write_text(MODEL.replace("2.0 * x", "5.0 * x"))  # of a program that was inlined
+    assert run(tmp_path)[1:] == ["5.0 3.0", "[1, 1, 1, 1]"]
     (tmp_path / "model.py").write_text(MODEL.replace("ft.grad(f)", "f"))
     error = run(tmp_path)
     assert "ArgumentError: jit of f returns float64" in error
