@@ -72,6 +72,11 @@ def solves(a: Any, b: Any, *, np: Any, api: Any) -> Any:
     return api.vmap(np.linalg.solve)(a, b)
 
 
+def growth(x: Any, *, np: Any) -> Any:
+    """The product of all factors."""
+    return np.prod(x)
+
+
 def column_sums(a: Any, *, np: Any) -> Any:
     """Sums along the leading axis."""
     return np.sum(a, axis=0)
@@ -249,6 +254,7 @@ def workloads() -> dict[str, tuple[Callable[..., Any], Callable[..., Any] | None
             _column_sums,
             (long[:3_000_000].reshape(10_000, 300),),
         ),
+        "product of 1e6 numbers": (growth, None, (1 + 1e-3 * x,)),
         "3e6 numbers, summed by index in 100": (segment_sums, None, (long, rng.integers(0, 100, 3_000_000))),
         "searchsorted, 200,000 in 10,000": (lookups, _lookups, (np.sort(x[:10_000]), x[:200_000])),
         "1000 rows of 1000, sorted": (sorted_rows, _sorted_rows, (x.reshape(1000, 1000),)),

@@ -40,6 +40,7 @@ from ..structure.linear import (
     transpose_p,
 )
 from ..structure.shape import concatenate_p, loops, slice_along
+from .long_product import long_product
 
 
 def _abstract(name: str, kinds: str, out: np.dtype | None = None, identity: bool = True) -> Rule:
@@ -168,8 +169,9 @@ reduce_prod_p: Primitive = Primitive(
     jvp=_prod_jvp,
     batch=reduction_batch(lambda: reduce_prod_p),
     kernel=Reduction("prod"),
-    simplify=reduction_simplify,
+    simplify=lambda rw, eqn: reduction_simplify(rw, eqn) or long_product(rw, eqn),
 )
+
 
 # --- max and min --------------------------------------------------------------------------------------------
 
