@@ -85,8 +85,8 @@ def _write_chunk(k: BlockEmitter, x: Buffer, products: Buffer, start: Scalar, le
             low.set(k.where(size < low.get(), size, low.get()))
             high.set(k.where(high.get() < size, size, high.get()))
     for number, values in enumerate(parts):
-        for i, value in enumerate(values):
-            k.store(products, [number + i * _PARTS], value.get())
+        for place, value in enumerate(values):
+            k.store(products, [number + place * _PARTS], value.get())
 
 
 long_prod_p = Primitive(
