@@ -15,13 +15,17 @@ its own results, so that these do not depend on which thread ran what.
 
 Statements come together if a row needs nothing of other rows that they compute (`row_groups`). Those between them move
 before the blocks, or after them.
+
+Products of two long matrices, as in attention, come together for the sake of temporary matrices with a long row for
+each row: the scores ``q @ k.T`` and what becomes of them. No more than a block of these is ever in memory.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 from ....runtime.records import dataclass
 from .. import ir, queries
@@ -29,8 +33,8 @@ from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle
 from ..touches import touches
 from .parallel import EVEN
-from .row_calls import TOGETHER, RowBlock, RowCall, in_shape, is_streamed, row_call, write_product
-from .row_groups import Dependences, Member, RowGroup, RowLoop, axis_of, row_loop, uses_of
+from .row_calls import TOGETHER, RowBlock, RowCall, in_shape, is_streamed, row_calls, write_product
+from .row_groups import Dependences, Member, RowGroup, RowLoop, axis_of, row_loops, uses_of
 
 #: Python or a pool would see what is moved past them.
 _FIXED = (ir.HostCall, ir.Reserve)
@@ -38,6 +42,12 @@ _FIXED = (ir.HostCall, ir.Reserve)
 BYTES, FEWEST, MOST, BLOCKS = 192 << 10, 32, 2048, 4
 #: The least bytes that several statements must share.
 LEAST = 1 << 20
+#: The same where rows are long, of products that BLAS computes for a whole block: it packs the other operand for each.
+BYTES_WIDE, FEWEST_WIDE, MOST_WIDE = 16 << 20, 128, 256
+#: The least bytes of long rows that are then not kept. Smaller ones stay in the cache anyway.
+LEAST_WIDE = 8 << 20
+#: A run ends after so many statements of which none joins the group.
+FAR = 64
 
 
 def block_rows(kernel: ir.Kernel, threads: int) -> dict[ir.For, int]:
@@ -65,6 +75,8 @@ class _Run:
 
     Attributes
     ----------
+    wide : collection of str
+        The storages of long rows for which the group is made: other statements join only if they need its rows.
     statements : list
         All of them, in their order.
     before, after : list
@@ -72,37 +84,67 @@ class _Run:
     """
 
     group: RowGroup
+    wide: Collection[str]
     statements: list[ir.Statement] = field(default_factory=list)
     before: list[ir.Statement] = field(default_factory=list)
     after: list[ir.Statement] = field(default_factory=list)
     _uses: Dependences = field(default_factory=Dependences)
     _uses_after: Dependences = field(default_factory=Dependences)
+    _lengths: tuple[int, ...] = (0, 0, 0, 0)
 
-    def takes(self, s: ir.Statement, member: Member | None) -> bool:
-        """Add the next statement, which may be a member, if that is possible."""
+    def takes(self, s: ir.Statement, members: Sequence[Member]) -> bool:
+        """Add the next statement, which may be one of the members, if that is possible."""
         if any(isinstance(t, _FIXED) for t in queries.walk(ir.StatementList([s]))):
             return False
+        joined = False
         if type(s) is ir.Mark:
             if s.place != "next":
                 return False
             self.group.members.append(s)
         elif type(s) is ir.Copy and s.target.place == s.source.place:
             pass  # it does nothing
-        elif member is None:
+        else:
             uses = uses_of(s)
-            if self._uses.conflicts(uses) or self._uses_after.conflicts(uses):
+            joined = not self._uses_after.conflicts(uses) and self.joins(members)
+            if joined:
+                self._uses.add(uses)
+            elif members and not self.wide:
+                return False
+            elif self._uses.conflicts(uses) or self._uses_after.conflicts(uses):
                 self._uses_after.add(uses)
                 self.after.append(s)
             else:
                 self.before.append(s)
-        else:
-            uses = uses_of(s)
-            other = member.rows != self.group.rows or self._uses_after.conflicts(uses)
-            if other or not self.group.takes(member):
-                return False
-            self._uses.add(uses)
         self.statements.append(s)
+        if joined:
+            self._lengths = tuple([len(part) for part in self._parts])
         return True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the group is empty, or has long ended."""
+        length = self._lengths[0]
+        return length == 0 or len(self.statements) - length > FAR
+
+    def joins(self, members: Sequence[Member]) -> bool:
+        """Add one of the members to the group if that is possible."""
+        group = self.group
+        possible = [m for m in members if m.rows == group.rows]
+        if self.wide:
+            possible = sorted(
+                [m for m in possible if group.needs(m, self.wide)], key=group.agrees, reverse=True
+            )
+        return any(group.takes(m) for m in possible)
+
+    def ended(self) -> _Run:
+        """The run up to the group's last statement."""
+        for part, length in zip(self._parts, self._lengths):
+            del part[length:]
+        return self
+
+    @property
+    def _parts(self) -> tuple[list[Any], ...]:
+        return self.statements, self.before, self.after, self.group.members
 
 
 class _RowBlocks:
@@ -111,6 +153,7 @@ class _RowBlocks:
         self.panels = EVEN * threads if threads > 1 else 1
         self.trips: dict[ir.For, int] = {}
         self.users = Counter(t.buffer.place for t in touches(kernel.body))
+        self.alone = {place: n for place, n in self.users.items() if self.is_scratch(place)}
         #: Whether inputs are overwritten: then nothing may move past a failure, after which they are read again.
         self.updates = any(b.role == "update" for b in kernel.buffers)
 
@@ -119,40 +162,75 @@ class _RowBlocks:
         for s in body.statements:
             for inner in queries.bodies_of(s):
                 self.body(inner)
-        products = {id(s): p for s in body.statements if (p := row_call(s))}
-        numbers = {p.rows for p in products.values()}
-        if not numbers or (self.updates and queries.may_fail(body)):
+        products = {id(s): found for s in body.statements if (found := row_calls(s))}
+        if not products or (self.updates and queries.may_fail(body)):
             return
-        new: list[ir.Statement] = []
-        run: _Run | None = None
-        for s in body.statements:
-            member = products.get(id(s)) or row_loop(s, numbers)
-            if run is not None and run.takes(s, member):
-                continue
-            if run is not None:
-                new += self.finished(run)
-            run = None if member is None else _Run(RowGroup(member.rows, in_order=self.panels == 1))
-            if run is None or not run.takes(s, member):
-                run = None
-                new.append(s)
-        body.statements = new if run is None else [*new, *self.finished(run)]
+        wide = {p.wide.place for found in products.values() for p in found if p.wide is not None}
+        if wide:
+            body.statements = self.grouped(body.statements, products, wide)
+        narrow = {i: [p for p in found if p.wide is None] for i, found in products.items()}
+        body.statements = self.grouped(body.statements, narrow, ())
 
-    def finished(self, run: _Run) -> list[ir.Statement]:
-        """The statements of a run: in blocks if that is worth it."""
-        group = run.group
-        if group.shared < LEAST and not any(isinstance(m, RowCall) and is_streamed(m) for m in group.members):
-            return run.statements
-        size = min(max(BYTES // (sum(group.bytes.values()) // group.rows), FEWEST), MOST)
+    def grouped(
+        self,
+        statements: Sequence[ir.Statement],
+        products: Mapping[int, Sequence[RowCall]],
+        wide: Collection[str],
+    ) -> list[ir.Statement]:
+        """Statements with groups in blocks, for the sake of storages of long rows if there are any."""
+        numbers = {p.rows for found in products.values() for p in found}
+        members: list[Sequence[Member]] = [products.get(id(s)) or row_loops(s, numbers) for s in statements]
+        new: list[ir.Statement] = []
+        i = 0
+        while i < len(statements):
+            runs = [self.run(first, i, statements, members, wide) for first in members[i]]
+            run = max(runs, key=lambda run: self.gain(run.group, wide), default=None)
+            if run is None or not run.statements:
+                new.append(statements[i])
+                i += 1
+            elif (size := self.size(run.group, wide)) is not None:
+                new += [*run.before, *self.blocks(run.group, size), *run.after]
+                i += len(run.statements)
+            else:  # another group of long rows may start with the next statement
+                passed = 1 if wide else len(run.statements)
+                new += run.statements[:passed]
+                i += passed
+        return new
+
+    def run(
+        self,
+        first: Member,
+        start: int,
+        statements: Sequence[ir.Statement],
+        members: Sequence[Sequence[Member]],
+        wide: Collection[str],
+    ) -> _Run:
+        """The run that starts with the statement of this number as this member."""
+        run = _Run(RowGroup(first.rows, self.panels == 1, self.alone), wide)
+        for i in range(start, len(statements)):
+            if not run.takes(statements[i], [first] if i == start else members[i]) or run.is_over:
+                break
+        return run.ended()
+
+    def gain(self, group: RowGroup, wide: Collection[str]) -> int:
+        """The bytes that several statements share; of long rows, those that no other statement needs."""
+        if not wide:
+            return group.shared
+        return sum(n for place, n in group.bytes.items() if place in wide and self.is_part(place, group))
+
+    def size(self, group: RowGroup, wide: Collection[str]) -> int | None:
+        """The rows of a block; None if it is not worth it."""
+        streamed = not wide and any(isinstance(m, RowCall) and is_streamed(m) for m in group.members)
+        if self.gain(group, wide) < (LEAST_WIDE if wide else LEAST) and not streamed:
+            return None
+        least, most, total = (FEWEST_WIDE, MOST_WIDE, BYTES_WIDE) if wide else (FEWEST, MOST, BYTES)
+        size = min(max(total // (sum(group.bytes.values()) // group.rows), least), most)
         size -= size % TOGETHER
         if group.rows < BLOCKS * max(size, self.panels):
-            return run.statements
+            return None
         if self.panels > 1 and any(self.is_copied(p, group) for p in group.written):
-            return run.statements
-        members = group.members
-        last = max(i for i, m in enumerate(members) if type(m) is not ir.Mark) + 1
-        marks = [m for m in members[last:] if type(m) is ir.Mark]
-        del members[last:]
-        return [*run.before, *self.blocks(group, size), *marks, *run.after]
+            return None
+        return size
 
     # --- writing ----------------------------------------------------------------------------------------------
 

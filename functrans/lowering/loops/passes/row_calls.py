@@ -1,12 +1,13 @@
 """BLAS's products with tall matrices: which of their extents counts rows, and the same product for some rows.
 
 A product with a long extent is one of two kinds. A *map* has a row of its result for each row of an operand
-(``X @ w``); a *fold* adds up something of each row (``r @ X``).
+(``X @ w``); a *fold* adds up something of each row (``r @ X``). Where two extents are long, as those of the scores
+``q @ k.T``, either may count rows: what shares rows with the product decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ....runtime.records import dataclass
@@ -18,6 +19,11 @@ from ..handles import Memory, ScalarHandle
 LARGEST = 64 * 64
 #: A vector besides the tall matrix has at most as many elements: it stays in the cache from row to row.
 LONGEST = 2048
+#: A *wide* product has two long extents, and a third up to this one: BLAS packs the other operand again for each block,
+#: of which the rows are about as many.
+NARROW = 256
+#: Rows of a wide product are at least as many.
+MANY = 256
 #: Rows that a product of ours takes at a time, so that they share what is read of the vector.
 TOGETHER = 4
 #: A matrix of so many bytes comes from memory, at least in part, and is read faster in one stream than in several: rows
@@ -40,6 +46,8 @@ class RowCall(NamedTuple):
         The argument that is the result.
     scale : int
         The argument by which BLAS multiplies what the result holds before.
+    wide : BufferDecl, optional
+        The temporary memory of the longest rows, if others are not short.
     """
 
     call: ir.Call
@@ -47,6 +55,7 @@ class RowCall(NamedTuple):
     moving: dict[int, int]
     result: int
     scale: int
+    wide: ir.BufferDecl | None = None
 
     @property
     def rows(self) -> int:
@@ -69,46 +78,54 @@ class RowCall(NamedTuple):
         return self.call.args[self.result].buffer
 
 
-def row_call(s: ir.Statement) -> RowCall | None:
-    """A product with one extent that is longer than the others, and these small; else None."""
+def row_calls(s: ir.Statement) -> list[RowCall]:
+    """The ways in which a product uses rows; first that with an extent longer than the others, and these small."""
     if type(s) is not ir.Call or s.routine not in ("gemv", "gemm"):
-        return None
+        return []
     numbers = [a for a in s.args if not isinstance(a, str | ir.Address)]
     if not all(isinstance(a, ir.Extent | ir.Const) for a in numbers):
-        return None
+        return []
     if any(a.offset != ir.Extent(0) for a in s.args if type(a) is ir.Address):
-        return None
+        return []
     found = _gemv(s) if s.routine == "gemv" else _gemm(s)
-    if found is None or (found.folds and s.args[found.scale].value != 0.0):
-        return None
-    return found
+    usable = [p for p in found if not (p.folds and s.args[p.scale].value != 0.0)]
+    return sorted(usable, key=lambda p: p.wide is not None)
 
 
-def _gemv(s: ir.Call) -> RowCall | None:
+def _gemv(s: ir.Call) -> Iterator[RowCall]:
     # trans, m, n, alpha, a, lda, x, incx, beta, y, incy; `a` is an m times n matrix, column by column
     turned, m, n = s.args[0] != "N", s.args[1].value, s.args[2].value
-    step = {4: 1 if m > n else s.args[5].value}
-    if min(m, n) > LONGEST or m == n:
-        return None
-    is_map = (m > n) != turned
-    vector = 9 if is_map else 6
-    step[vector] = s.args[vector + 1].value
-    return RowCall(s, 1 if m > n else 2, step, 9, 8)
+    for extent, rows, columns in ((1, m, n), (2, n, m)):
+        vector = 9 if (extent == 1) != turned else 6
+        step = {4: 1 if extent == 1 else s.args[5].value, vector: s.args[vector + 1].value}
+        if rows > columns and columns <= LONGEST:
+            yield RowCall(s, extent, step, 9, 8)
+        elif rows >= MANY and s.args[4].buffer.role == "scratch":
+            yield RowCall(s, extent, step, 9, 8, s.args[4].buffer)
 
 
-def _gemm(s: ir.Call) -> RowCall | None:
+def _gemm(s: ir.Call) -> Iterator[RowCall]:
     # transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc; column by column
     a_turned, b_turned = s.args[0] != "N", s.args[1] != "N"
     m, n, k = extents = [a.value for a in s.args[2:5]]
     lda, ldb, ldc = (s.args[i].value for i in (7, 9, 12))
+    # For each extent, the arguments that have it, with the other extents of these.
+    steps = (
+        {6: lda if a_turned else 1, 11: 1},
+        {8: 1 if b_turned else ldb, 11: ldc},
+        {6: 1 if a_turned else lda, 8: ldb if b_turned else 1},
+    )
+    lengths = ({6: k, 11: n}, {8: k, 11: m}, {6: m, 8: n})
     longest = max(extents)
-    if extents.count(longest) > 1 or m * n * k > LARGEST * longest:
-        return None
-    if longest == m:
-        return RowCall(s, 2, {6: lda if a_turned else 1, 11: 1}, 11, 10)
-    if longest == n:
-        return RowCall(s, 3, {8: 1 if b_turned else ldb, 11: ldc}, 11, 10)
-    return RowCall(s, 4, {6: 1 if a_turned else lda, 8: ldb if b_turned else 1}, 11, 10)
+    small = extents.count(longest) == 1 and m * n * k <= LARGEST * longest
+    for i, (rows, moving, columns) in enumerate(zip(extents, steps, lengths)):
+        if small and rows == longest:
+            yield RowCall(s, 2 + i, moving, 11, 10)
+            continue
+        widest = max(columns, key=lambda arg: columns[arg])
+        buffer = s.args[widest].buffer
+        if rows >= MANY and min(columns.values()) <= NARROW and buffer.role == "scratch":
+            yield RowCall(s, 2 + i, moving, 11, 10, buffer)
 
 
 @dataclass(frozen=True)

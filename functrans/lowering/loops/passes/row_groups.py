@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from math import prod
 from typing import NamedTuple
@@ -50,22 +50,24 @@ class RowPart(NamedTuple):
     moves: bool
 
 
-def row_loop(s: ir.Statement, numbers: Collection[int]) -> RowLoop | None:
-    """A nest with a loop over one of these numbers of rows, if it can be divided into blocks."""
+def row_loops(s: ir.Statement, numbers: Collection[int]) -> list[RowLoop]:
+    """The loops of a nest over one of these numbers of rows that can be divided into blocks, outer ones first."""
+    found: list[RowLoop] = []
     if type(s) is not ir.For or any(isinstance(t, _NEVER) for t in queries.walk(s.body)):
-        return None
+        return found
     loop = s
     while (
         loop.start == ir.Extent(0) and not loop.reverse and loop.team is None and type(loop.stop) is ir.Extent
     ):
         inner = loop.body.statements[0] if len(loop.body.statements) == 1 else None
         if loop.stop.value in numbers:
-            merged = loop is s and type(inner) is ir.For and _is_short(loop, inner)
-            return None if merged else RowLoop(s, loop, loop.stop.value)
+            if loop is s and type(inner) is ir.For and _is_short(loop, inner):
+                break
+            found.append(RowLoop(s, loop, loop.stop.value))
         if type(inner) is not ir.For:
             break
         loop = inner
-    return None
+    return found
 
 
 def _is_short(loop: ir.For, inner: ir.For) -> bool:
@@ -150,6 +152,8 @@ class RowGroup:
     rows : int
     in_order : bool
         Whether one block runs after the other.
+    users : mapping of str to int
+        How often the kernel's statements touch each storage of temporary memory.
     members : list
         Loops, products, and marks between them.
     steps : dict of str to int
@@ -160,6 +164,7 @@ class RowGroup:
 
     rows: int
     in_order: bool
+    users: Mapping[str, int]
     members: list[Member | ir.Mark] = field(default_factory=list)
     steps: dict[str, int] = field(default_factory=dict)
     bytes: dict[str, int] = field(default_factory=dict)
@@ -168,13 +173,26 @@ class RowGroup:
     _written: set[str] = field(default_factory=set)
     _variables: set[ir.LocalVar] = field(default_factory=set)
 
+    def agrees(self, member: Member) -> int:
+        """The bytes of what a statement has by rows as those in the group do."""
+        parts = {p.buffer.place: p for p in parts_of(member)}
+        return sum(self.bytes.get(place, 0) for place, p in parts.items() if self.steps.get(place) == p.step)
+
+    def needs(self, member: Member, wide: Collection[str]) -> bool:
+        """Whether a statement has rows of what the group computes, or of one of these storages."""
+        return any(
+            p.step and (p.buffer.place in self._written or p.buffer.place in wide) for p in parts_of(member)
+        )
+
     def takes(self, member: Member) -> bool:
         """Add a statement if that is possible."""
         steps, whole, written = dict(self.steps), set(self._whole), set(self._written)
         sizes: dict[str, int] = {}
+        scratch = self._scratch(member)
         for part in parts_of(member):
             place = part.buffer.place
-            if part.writes and not part.step and not (self._may_add(member) and place not in self._times):
+            fixed = part.writes and not part.step and place not in scratch
+            if fixed and not (self._may_add(member) and place not in self._times):
                 return False
             if part.step:
                 if steps.setdefault(place, part.step) != part.step:
@@ -200,6 +218,13 @@ class RowGroup:
     def _may_add(self, member: Member) -> bool:
         """Whether a statement may add up rows in memory that only it uses: its rows run in their order then."""
         return isinstance(member, RowCall) or (self.in_order and member.nest is member.loop)
+
+    def _scratch(self, member: Member) -> set[str]:
+        """The temporary storages that nothing but a loop uses, which hands nothing from one row to the next."""
+        if isinstance(member, RowCall) or not member.loop.separate or member.nest is not member.loop:
+            return set()
+        inside = Counter(p.buffer.place for p in parts_of(member) if p.buffer.role == "scratch")
+        return {place for place, n in inside.items() if n == self.users.get(place)}
 
     @property
     def shared(self) -> int:
