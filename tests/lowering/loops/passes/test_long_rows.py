@@ -4,6 +4,8 @@ from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
@@ -214,3 +216,74 @@ def test_memory_grows_as_the_rows(monkeypatch, threads):
     small, large = peak(4096), peak(16384)
     assert large < 5 * small
     assert large < 16384**2 * 8 / 7
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("map"), st.integers(0, 2)),
+        st.tuples(st.just("divide by sums"), st.integers(0, 1)),
+        st.tuples(st.just("subtract most"), st.integers(0, 1)),
+        st.tuples(st.just("add"), st.integers(0, 3)),
+        st.tuples(st.just("pairs"), st.integers(0, 3)),
+        st.tuples(st.just("use"), st.integers(0, 3)),
+        st.tuples(st.just("turn"), st.just(0)),
+    ),
+    min_size=2,
+    max_size=9,
+)
+
+
+def program(steps):
+    """Matrices of all pairs, what becomes of them, and products with them."""
+
+    def f(np_, q, k, v, y):
+        pairs, out = [q @ k.T * 0.2], [q, k]
+        for kind, which in steps:
+            last = pairs[-1]
+            if kind == "map":
+                pairs.append((np_.tanh(last), last * 0.5 + 0.1, np_.exp(-last * last))[which])
+            elif kind == "divide by sums":
+                pairs.append(last / (1.0 + np_.sum(last * last, axis=which, keepdims=True)))
+            elif kind == "subtract most":
+                pairs.append(last - np_.max(last, axis=which, keepdims=True))
+            elif kind == "add":
+                pairs.append(last + pairs[which % len(pairs)])
+            elif kind == "pairs":
+                pairs.append(last * (out[-1] @ out[which % len(out)].T) * 0.1)
+            elif kind == "use":
+                out.append(
+                    (last @ v, last.T @ v, last @ y[:, None] * v, (y @ last)[:, None] + v)[which] * 0.1
+                )
+            else:
+                pairs.append(last.T)
+        return out[-1], np_.sum(pairs[-1]), np_.sum(pairs[-1] * pairs[0], axis=1)
+
+    return f
+
+
+def compare(steps, threads, seed):
+    q, k, v = data(53, 53, 4, seed=seed)
+    v, y = v[:, :4].copy(), v[:, 4].copy()
+    f = program(steps)
+    with ft.config.patch(num_threads=threads):
+        found = ft.jit(partial(f, fnp))(q, k, v, y)
+        g = ft.jit(ft.grad(lambda *a: sum(map(fnp.sum, f(fnp, *a))), argnums=(0, 1, 2)))(q, k, v, y)
+    for a, b in zip(found, f(np, q, k, v, y), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10 * np.max(np.abs(b), initial=1.0))
+    with ft.config.patch(without={"row_blocks"}):
+        expected = ft.jit(ft.grad(lambda *a: sum(map(fnp.sum, f(fnp, *a))), argnums=(0, 1, 2)))(q, k, v, y)
+    for a, b in zip(g, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10 * np.max(np.abs(b), initial=1.0))
+
+
+@settings(max_examples=10, deadline=None)
+@given(STEPS, st.sampled_from([1, 2]), st.integers(0, 3))
+def test_random_programs(steps, threads, seed):
+    compare(steps, threads, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(STEPS, st.sampled_from([1, 2]), st.integers(0, 3))
+def test_many_random_programs(steps, threads, seed):
+    compare(steps, threads, seed)
