@@ -222,6 +222,11 @@ class FunctionText:
             result = self.fma(result, x, c)
         return result
 
+    def polynomial_in_halves(self, x: Expr, square: Expr, coefficients: Sequence[float]) -> Expr:
+        """``c[0] + c[1] x + ...``, even and odd powers apart: as many operations, half of them wait for one another."""
+        odd = self.polynomial(square, coefficients[1::2])
+        return self.fma(odd, x, self.polynomial(square, coefficients[::2]))
+
     def product(self, a: Expr, b: Expr) -> tuple[Expr, Expr]:
         """The rounded product of doubles, and its error; exact unless a part overflows or is denormal."""
         p = a * b

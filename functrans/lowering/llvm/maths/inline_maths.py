@@ -16,9 +16,8 @@ from .expr import Expr, FunctionText
 LOG2E = 1.4426950408889634
 #: log 2 in two parts; the first ends in 20 zero bits, so that its product with an exponent is exact.
 LN2_HIGH, LN2_LOW = 0.6931471804855391, 7.440617110012397e-11
-#: Adding it to a double puts the nearest integer into the low bits.
+#: Adding it to a double puts the nearest integer into the low bits, where 12 zeros and more are above it.
 MAGIC = 1.5 * 2.0**52
-MAGIC_BITS = 0x4338000000000000
 
 #: (exp(r) - 1 - r) / r**2 for abs(r) <= log(2) / 2.
 EXP = (
@@ -49,30 +48,41 @@ ERFC = (
 
 
 def reduce(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
-    """The integer k (as bits of an integer) and exp(r) - 1 with x = k log 2 + r."""
+    """An integer whose low 12 bits are those of k, and exp(r) - 1, with x = k log 2 + r."""
     shifted = f.fma(x, LOG2E, MAGIC)
     k = shifted - MAGIC
     r = f.fma(k, -LN2_LOW, f.fma(k, -LN2_HIGH, x))
-    return f.bits(shifted) - MAGIC_BITS, f.fma(r * r, f.polynomial(r, EXP), r)
+    return f.bits(shifted), exp_less_one(f, r)
+
+
+def exp_less_one(f: FunctionText, r: Expr) -> Expr:
+    """exp(r) - 1 for abs(r) <= log(2) / 2."""
+    square = r * r
+    return f.fma(square, f.polynomial_in_halves(r, square, EXP), r)
 
 
 def power_of_two(f: FunctionText, k: Expr) -> Expr:
-    """2**k for integers between -1022 and 1023."""
+    """2**k for the integer between -1022 and 1023 with the low 12 bits of `k`."""
     return f.from_bits((k + 1023) << 52)
 
 
-def scaled(f: FunctionText, p: Expr, k: Expr, tiny: Expr) -> Expr:
-    """2**k p for integers from -1140 to 1024; `tiny` holds if k is below -1000."""
-    scale = power_of_two(f, f.select(tiny, k + 127, k - 1))
-    return (p + p) * scale * f.select(tiny, 2.0**-128, 1.0)
+def halves(f: FunctionText, k: Expr) -> tuple[Expr, Expr]:
+    """Two powers of two whose product is 2**k, for integers from -1140 to 1024 as in `reduce`."""
+    half = f.shift_right(k, 1)
+    return power_of_two(f, half), power_of_two(f, k - half)
+
+
+def scaled(f: FunctionText, p: Expr, k: Expr) -> Expr:
+    """2**k (1 + p) for integers as in `halves`; the second product rounds only where the result is denormal."""
+    half, other = halves(f, k)
+    return f.fma(half, p, half) * other
 
 
 def exp(f: FunctionText, x: Expr) -> Expr:
     """The exponential."""
-    x = f.select(x > 710.0, 710.0, f.select(x < -746.0, -746.0, x))
-    k, p = reduce(f, x)
-    p = p + 1.0
-    return scaled(f, p, k, x < -700.0)
+    x = f.select(x < -746.0, -746.0, x)
+    k, p = reduce(f, f.select(x > 710.0, 710.0, x))
+    return scaled(f, p, k)
 
 
 def expm1(f: FunctionText, x: Expr) -> Expr:

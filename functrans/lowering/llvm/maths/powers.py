@@ -12,7 +12,8 @@ from .inline_maths import (
     LN2_LOW,
     LOG2E,
     MAGIC,
-    MAGIC_BITS,
+    exp_less_one,
+    halves,
     log_edges,
     log_parts,
     log_reduced,
@@ -53,8 +54,7 @@ def exp2(f: FunctionText, x: Expr) -> Expr:
     x = f.select(x > 1024.0, 1024.0, f.select(x < -1080.0, -1080.0, x))
     shifted = x + MAGIC
     r = (x - (shifted - MAGIC)) * math.log(2.0)
-    p = f.fma(r * r, f.polynomial(r, EXP), r) + 1.0
-    return scaled(f, p, f.bits(shifted) - MAGIC_BITS, x < -1000.0)
+    return scaled(f, exp_less_one(f, r), f.bits(shifted))
 
 
 def _log_of_fraction(f: FunctionText, m: Expr) -> Expr:
@@ -95,7 +95,7 @@ def cbrt(f: FunctionText, x: Expr) -> Expr:
     r2 = r * r
     c = m * r2
     c = f.fma(f.fma(-(c * c), c, m), r2 * (1 / 3), c)
-    root = c * power_of_two(f, f.bits(shifted) - MAGIC_BITS)
+    root = c * power_of_two(f, f.bits(shifted))
     return f.select((y > 0.0) & (y < math.inf), f.intrinsic("copysign", root, x), x)
 
 
@@ -145,8 +145,10 @@ def _power_of_positive(f: FunctionText, x: Expr, y: Expr) -> Expr:
     k = shifted - MAGIC
     t, t_low = _sum(f.fma(k, -LN2_HIGH, e), f.fma(k, -LN2_LOW, e_low))
     u, u_low = _sum(f.number(1.0), t)
-    p = u + (u_low + f.fma(t * t, f.polynomial(t, EXP), t_low))
-    return scaled(f, p, f.bits(shifted) - MAGIC_BITS, e < -700.0)
+    square = t * t
+    p = u + (u_low + f.fma(square, f.polynomial_in_halves(t, square, EXP), t_low))
+    half, other = halves(f, f.bits(shifted))
+    return p * half * other
 
 
 def _is_integer(y: Expr) -> Expr:
@@ -186,7 +188,7 @@ def _exp2_of_float(f: FunctionText, x: Expr) -> Expr:
     x = f.select(x > 200.0, 200.0, f.select(x < -200.0, -200.0, x))
     shifted = x + MAGIC
     p = f.polynomial(x - (shifted - MAGIC), _EXP2_OF_FLOATS)
-    return p * power_of_two(f, f.bits(shifted) - MAGIC_BITS)
+    return p * power_of_two(f, f.bits(shifted))
 
 
 def _power_of_floats(f: FunctionText, x: Expr, y: Expr) -> Expr:
