@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 from .module_getattr import lazy_import
 
+ducc0: Any = lazy_import("ducc0")
 jax: Any = lazy_import("jax")
 llvm: Any = lazy_import("llvmlite.binding")
 llvmlite: Any = lazy_import("llvmlite")
@@ -20,6 +22,12 @@ subprocess: Any = lazy_import("subprocess")
 #: On Windows a process has no common table of functions. These have C's, Python's, the system's and the compiler's. C's
 #: stand first: an older C library that some library loaded has a heap of its own.
 _ON_WINDOWS = ("ucrtbase", "kernel32", "ntdll")
+
+
+@functools.cache
+def has_ducc0() -> bool:
+    """Whether ducc0, which the extra ``fft`` installs, is there."""
+    return find_spec("ducc0") is not None
 
 
 def package_of(kind: type) -> str:
