@@ -7,7 +7,7 @@ number is still passed to the user's function as a weak value, and returned as o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..arrays.autocast import made
 from ..arrays.ref import Ref
@@ -34,6 +34,7 @@ from ..passes.masks import split
 from ..passes.toolkit import lift_constants
 from ..primitives.elementwise.arithmetic import weakly
 from ..primitives.operands import strong
+from ..runtime.records import NamedTuple
 from ..transforms.stage import Uses, attach_to, stage
 
 

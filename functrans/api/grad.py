@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from ..primitives.elementwise.arithmetic import weakly
 from ..primitives.structure.linear import instantiate
 from ..runtime.config import config
 from ..runtime.portable import Transformed
+from ..runtime.records import NamedTuple
 from ..transforms.linearize import linearize
 from ..transforms.transpose import backward
 from .compiled.jitted import Jitted

@@ -15,7 +15,7 @@ import difflib
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ..core.dtypes import FLOAT32, FLOAT64, canonical, is_float, promote
 from ..core.operators import operators
 from ..core.values import DTypeLike
 from ..errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
-from ..runtime.records import dataclass
+from ..runtime.records import NamedTuple, dataclass
 
 #: What becomes of an operation's real floating-point operands.
 POLICIES = ("low", "wide", "promote", "none")

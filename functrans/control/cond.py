@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core import (
     Atom,
@@ -44,6 +44,7 @@ from ..passes.toolkit import lift_constants, live_equations, narrowed, substitut
 from ..primitives.elementwise.arithmetic import eq_p
 from ..primitives.structure.linear import instantiate
 from ..runtime.module_getattr import lazy_import
+from ..runtime.records import NamedTuple
 from ..transforms.batch import batch_jaxpr, mentions_axis
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_jaxpr

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ..errors import (
 )
 from ..errors.source import Place
 from ..runtime.context import pass_on
+from ..runtime.records import NamedTuple
 from ..runtime.unusual import unusual
 from .jax_dtypes import join, narrowed, promotes_as_jax
 from .low_precision import FLOAT16, FLOAT32, LOW, as_dtype, bfloat16, is_bfloat16, is_low, loop_dtypes

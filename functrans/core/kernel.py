@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..runtime.records import dataclass
+from ..runtime.records import NamedTuple, dataclass
 from .aval import Aval
 from .values import ArrayLike, Params
 

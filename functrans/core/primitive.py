@@ -66,10 +66,11 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from ..errors import NoRuleError
 from ..errors.source import Source
+from ..runtime.records import NamedTuple
 from .aval import PYTHON_NUMBERS, Aval
 from .kernel import KernelRule
 from .low_precision import LOW, run_in_float32

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from ..frontend.tree_spec import TreeSpec, same_kind
 from ..passes.toolkit import lift_tracers
 from ..primitives.elementwise.arithmetic import convert
 from ..runtime.libraries import package_of
-from ..runtime.records import dataclass
+from ..runtime.records import NamedTuple, dataclass
 from ..transforms.stage import stage
 from ..transforms.substituted import Capture, SubstitutedTrace
 

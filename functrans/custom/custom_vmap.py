@@ -9,7 +9,7 @@ all differentiate what the rule computes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.operands import strong
 from ..primitives.reductions.reduce import reduce_sum_p
 from ..primitives.structure.linear import batched_first, instantiate
+from ..runtime.records import NamedTuple
 from ..runtime.tracebacks import boundary
 from ..transforms import jvp as forward
 from ..transforms.linearize import linearize

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ..arrays.donation import Donation, modified
 from ..core import Consumer, FunctionContractError, Source, Tracer, aval_of, consume, user_source, warn_user
 from ..core.values import PyTree, Value
 from ..runtime.config import config
+from ..runtime.records import NamedTuple
 from ..transforms.linearize import Entry, TangentTrace
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..frontend.pytree.nodes import KeyPath, keystr
 from ..passes.masks import chosen, perturbed, scatter
 from ..primitives.structure.linear import instantiate
 from ..runtime.context import pass_on
+from ..runtime.records import NamedTuple
 from ..transforms.stage import stage
 from .closures import Apart, StandInTracer
 from .context import Phase

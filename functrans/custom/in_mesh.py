@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..control.ranks.rank_trace import RankTrace
 from ..control.ranks.varying import Axes, axes_of_value
@@ -20,6 +20,7 @@ from ..core.trace import current_trace, tracing
 from ..core.values import PyTree
 from ..errors import UnexpectedTracerError
 from ..runtime.context import run_with
+from ..runtime.records import NamedTuple
 from ..transforms.stage import stage
 from .rule import Again, CustomRule, Dims, Forward, Mask, Pushed, Values, lowered
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from ..frontend.pytree.nodes import KeyPath, SequenceKey, keystr
 from ..frontend.tree_spec import TreeSpec
 from ..primitives.structure.linear import added, instantiate, zeros
 from ..runtime.context import cached_property
+from ..runtime.records import NamedTuple
 from .closures import Sealed, Staged, may_capture
 from .returned import GRADIENT, TANGENT, DerivativeCheck, exact, output_place
 from .rule import Again, CustomRule, Forward, Mask, Pushed, UserFunction, Values

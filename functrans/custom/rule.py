@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ..errors.source import replayed
 from ..primitives.elementwise.arithmetic import mul_p
 from ..primitives.reductions.reduce import reduce_sum_p
 from ..primitives.structure.linear import batched_first, move_axis
+from ..runtime.records import NamedTuple
 from ..transforms.batch import BatchTrace
 from ..transforms.substituted import Capture
 from .closures import StandInTrace

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ..frontend.arguments import given, name_of
 from ..frontend.checked import checked
 from ..frontend.partition import Outputs, is_array, own_value
 from ..frontend.pytree import PyTreeDef, tree_flatten, tree_unflatten
+from ..runtime.records import NamedTuple
 from .closures import StandInTracer
 from .context import SAVED_AS_IS, Context, Phase, Record, new_context
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pickle
 import traceback
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..api.progress import default_bar
 from ..arrays.arguments import shown
 from ..core import ArgumentError
 from ..errors import CollectiveError
 from ..frontend.arguments import check_function, name_of
+from ..runtime.records import NamedTuple
 from .communicator import Communicator
 from .mesh import Mesh
 

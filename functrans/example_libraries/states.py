@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import numpy as fnp
 from ..arrays.arguments import shown
@@ -14,6 +14,7 @@ from ..errors import ArgumentError, PytreeError
 from ..frontend.arguments import name_of
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten, tree_unflatten
+from ..runtime.records import NamedTuple
 from ..tree_util import register_pytree_node
 
 

@@ -8,13 +8,14 @@ the ends of a step, a polynomial of degree 4 gives the solution.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .. import lax
 from .. import numpy as fnp
 from ..core.values import ArrayLike, PyTree
+from ..runtime.records import NamedTuple
 
 Slope = Callable[[Any, Any], Any]
 

@@ -7,12 +7,13 @@ functrans have arrays alone: to bind such a primitive raises.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from ..core import Aval as AbstractValue
 from ..core import Zero
 from ..errors import NoRuleError
 from ..runtime.module_getattr import module_attributes as _module_attributes
+from ..runtime.records import NamedTuple
 from .ad import instantiate_zeros, is_undefined_primal
 
 __all__ = [

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..api.flags import ensure_compile_time_eval
 from ..arrays.array import unwrap, wrap
 from ..core import Aval, Jaxpr, Tracer, aval_of
 from ..runtime.module_getattr import module_attributes as _module_attributes
+from ..runtime.records import NamedTuple
 from ..transforms.stage import stage
 from .linear_util import WrappedFun
 

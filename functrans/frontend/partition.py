@@ -7,7 +7,7 @@ is, and has no derivative.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..arrays.array import Array, read_only_copy, unwrap
 from ..core import PytreeError, Tracer
 from ..core.values import ArrayLike, PyTree, Value
 from ..passes.masks import chosen
+from ..runtime.records import NamedTuple
 from .arguments import value_of
 from .pytree import LEAF, PyTreeDef, leaf_path, tree_flatten, tree_structure, tree_unflatten
 from .pytree.nodes import KeyPath, keystr

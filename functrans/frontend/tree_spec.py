@@ -7,11 +7,12 @@ first mismatch, and describes it: which function, which argument, which error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..core import Aval, PytreeError, is_complex
+from ..runtime.records import NamedTuple
 from . import pytree
 from .pytree.nodes import KeyPath, keystr
 

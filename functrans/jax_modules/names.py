@@ -7,7 +7,9 @@ further names. Where JAX's libraries use what is private in JAX (``jax._src``), 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from ..runtime.records import NamedTuple
 
 #: The version of JAX whose names these are.
 VERSION = "0.10.2"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..errors import ArgumentError
 from ..extend.primitive import ExtendedPrimitive
 from ..frontend.pytree import tree_map
 from ..frontend.pytree.nodes import is_node_type
+from ..runtime.records import NamedTuple
 
 F = Callable[..., Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ..frontend.checked import checked
 from ..frontend.pytree import tree_flatten, tree_unflatten
 from ..primitives import ops
 from ..primitives.ops import dtype_of, finish, one_axis, operand, shape_of
+from ..runtime.records import NamedTuple
 
 __all__ = ["axis_index", "axis_size", "pbroadcast", "pmax", "pmean", "pmin", "psum"]
 

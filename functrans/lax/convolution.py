@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, aval_of, canonical
@@ -12,6 +12,7 @@ from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import as_shape, dtype_of, finish, shape_of
+from ..runtime.records import NamedTuple
 from .windows import given_padding, of_rank, padding_in_words
 
 __all__ = [

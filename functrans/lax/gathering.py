@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..arrays.array import Array
 from ..core import ArgumentError, ArgumentValueError, DtypeError, ShapeError, aval_of
@@ -12,6 +12,7 @@ from ..frontend.checked import checked
 from ..numpy.dispatch import array_operand
 from ..primitives import ops
 from ..primitives.ops import GatherScatterMode, as_shape, finish, many_axes, shape_of
+from ..runtime.records import NamedTuple
 from .elementwise import operands
 
 __all__ = [

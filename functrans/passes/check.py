@@ -6,7 +6,7 @@ It runs between passes if ``config.verify`` is set (as in the tests), and is off
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ..core.values import ArrayLike
 from ..errors import FunctransError, JaxprTypeError
 from ..runtime.config import config
 from ..runtime.context import Living
+from ..runtime.records import NamedTuple
 
 #: Those that passed: passes hand on most bodies of loops and branches as they are.
 _valid: Living[None] = Living()

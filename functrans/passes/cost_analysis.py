@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core.ir import Eqn, Jaxpr, Var, subjaxprs
 from ..core.primitive import Effect
 from ..errors import JaxprError
+from ..runtime.records import NamedTuple
 from ..runtime.tracebacks import boundary
 from .costs import work
 

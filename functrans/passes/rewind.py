@@ -13,9 +13,9 @@ The log of a loop or a branch is what its body logs: rows, or results of the bra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..core.ir import Atom, Eqn, Jaxpr, Var
+from ..runtime.records import NamedTuple
 
 
 class Back(NamedTuple):

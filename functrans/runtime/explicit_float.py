@@ -18,9 +18,10 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from types import CodeType, FrameType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors.source import Source, is_installed, is_internal
+from .records import NamedTuple
 
 _NUMBERS = (float, int, complex)
 

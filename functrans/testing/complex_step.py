@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ..custom.custom_call import custom_call_p
 from ..frontend.structs import ShapeDtypeStruct
 from ..primitives import ops
 from ..runtime.context import cached_property
+from ..runtime.records import NamedTuple
 from .finite_difference import directional_derivative
 
 #: Primitives whose values are analytic functions of their complex operands, but for poles.

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..core.dtypes import INT64
 from ..core.values import Value
+from ..runtime.records import NamedTuple
 
 MARGIN = 1e-2
 """Distance of samples from the points to avoid."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..core import is_inexact
 from ..core.jax_dtypes import narrowed
 from ..runtime.context import quietly
+from ..runtime.records import NamedTuple
 
 
 class LawViolation(AssertionError):

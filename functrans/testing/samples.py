@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from ..core import dtype_kind, finfo, is_float, is_inexact
+from ..runtime.records import NamedTuple
 from .domain import Case, Domain, Interval
 
 

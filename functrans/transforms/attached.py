@@ -15,12 +15,13 @@ the tape of an eager derivative, or the equations of a jaxpr.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core import Attachment, HookError
 from ..core.ir import Var
 from ..core.primitive import Linear
 from ..core.values import Param
+from ..runtime.records import NamedTuple
 
 Lanes = tuple[tuple[int, tuple[int | None, ...]], ...]
 

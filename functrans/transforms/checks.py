@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from ..primitives.reductions.reduce import argmax_p, reduce_and_p
 from ..primitives.structure.linear import add_p, flat, reshape_p, shape_of, zeros
 from ..runtime.context import run_with
 from ..runtime.failures import Failure
+from ..runtime.records import NamedTuple
 from .held import HeldTracer
 from .stage import stage
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ..passes.toolkit import backward_slice
 from ..primitives.elementwise.arithmetic import mul_p, sub_p
 from ..primitives.elementwise.identities import name_p
 from ..primitives.structure.linear import add_p, shape_of
+from ..runtime.records import NamedTuple
 from .attached import Insertion
 from .jvp import JVPTrace, JVPTracer
 from .tape_sources import LocatedTape, locates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..core.ir import Atom, Eqn, Jaxpr, Literal, Var
 from ..core.primitive import Linear
 from ..core.trace import Tracer, current_trace, tracing
 from ..passes.check import verified
+from ..runtime.records import NamedTuple
 from .linearize import Entry, linearize
 from .stage import StagedTracer, StageTrace
 from .tape_sources import source_of

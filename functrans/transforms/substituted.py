@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..core.primitive import Primitive
 from ..core.trace import Trace, Tracer
 from ..core.values import Params, Value
+from ..runtime.records import NamedTuple
 
 _NOT_CAPTURED = (None, None)
 

@@ -5,6 +5,7 @@ import copy
 import dataclasses
 import pathlib
 import pickle
+import typing
 from dataclasses import field
 
 import pytest
@@ -139,6 +140,53 @@ def test_no_class_without_a_docstring_gets_its_signature():
     assert Undocumented.__doc__ == "Undocumented"
 
 
+class Ours(records.NamedTuple):
+    """A class with a docstring."""
+
+    x: int
+    y: "list[NoSuchName]" = 2  # noqa: F821
+    z: tuple = ()
+
+    @property
+    def total(self):
+        return self.x + self.y
+
+    def __repr__(self):
+        return f"Ours({self.x})"
+
+
+class Theirs(typing.NamedTuple):
+    """A class with a docstring."""
+
+    x: int
+    y: "list[NoSuchName]" = 2  # noqa: F821
+    z: tuple = ()
+
+    @property
+    def total(self):
+        return self.x + self.y
+
+    def __repr__(self):
+        return f"Ours({self.x})"
+
+
+def test_named_tuples_are_those_of_typing():
+    for make in (lambda c: c(1), lambda c: c(1, z=(3,)), lambda c: c(x=1, y=5)._replace(x=7)):
+        ours, theirs = make(Ours), make(Theirs)
+        assert ours == theirs
+        assert (repr(ours), hash(ours), ours.total) == (repr(theirs), hash(theirs), theirs.total)
+        assert ours._asdict() == theirs._asdict()
+        assert pickle.loads(pickle.dumps(ours)) == ours
+    for name in ("__doc__", "__module__", "_fields", "_field_defaults", "__match_args__"):
+        assert getattr(Ours, name) == getattr(Theirs, name)
+    assert list(Ours.__annotations__) == list(Theirs.__annotations__)
+    assert (Ours.__name__, Ours.__qualname__, Ours.__bases__) == ("Ours", "Ours", (tuple,))
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        Ours()
+    with pytest.raises(AttributeError):
+        Ours(1).x = 2
+
+
 def test_frozen_classes_of_the_package_that_users_hold_stop_who_sets_an_attribute():
     from functrans.runtime.module_getattr import PUBLIC
 
@@ -151,20 +199,22 @@ def test_frozen_classes_of_the_package_that_users_hold_stop_who_sets_an_attribut
     assert [x for x in held if not x.__dataclass_params__.frozen] == []
 
 
-def test_modules_of_the_package_make_their_dataclasses_here():
-    """But for those that users hold, and one below this room."""
-    others = [
+@pytest.mark.parametrize(("module", "name"), [("dataclasses", "dataclass"), ("typing", "NamedTuple")])
+def test_modules_of_the_package_make_their_records_here(module, name):
+    """But for dataclasses that users hold, and those below this room."""
+    others = {
         path.relative_to(ROOT).as_posix()
         for path in ROOT.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
-        if "dataclass" in [a.name for a in node.names]
-    ]
-    assert sorted({*others} - {"runtime/records.py"}) == sorted(HELD)
+        if isinstance(node, ast.ImportFrom) and node.module == module
+        if name in [a.name for a in node.names]
+    }
+    others = {path for path in others if not path.startswith("errors/")} - {"runtime/records.py"}
+    assert sorted(others) == (sorted(HELD) if name == "dataclass" else [])
 
 
-#: Modules with classes that users hold, and one below this room.
+#: Modules with classes that users hold.
 HELD = [
-    "aot/pair.py", "core/primitive.py", "custom/jax_call.py", "distributed/fully_shard.py", "errors/source.py",
+    "aot/pair.py", "core/primitive.py", "custom/jax_call.py", "distributed/fully_shard.py",
     "frontend/pytree/nodes.py", "frontend/structs.py", "lax/shapes.py", "testing/domain.py", "testing/domains.py",
 ]  # fmt: skip

@@ -7,12 +7,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from types import MethodType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from ...core.aval import Aval
 from ...core.values import PyTree
 from ...runtime.config import config
 from ...runtime.context import Living, new_lock, new_rlock
+from ...runtime.records import NamedTuple
 from ...runtime.unusual import awaited
 from .fast_path import NO_CALL, FastCall, Runner
 from .lowered import Traced

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...arrays.array import wrap
 from ...control.call import call_p
@@ -15,6 +15,7 @@ from ...frontend.pytree import PyTreeDef, tree_unflatten
 from ...frontend.pytree.nodes import keystr
 from ...frontend.structs import struct_of
 from ...runtime.module_getattr import lazy_import
+from ...runtime.records import NamedTuple
 from ...transforms.stage import Uses, attached
 from ..refs import put_back
 from .donation import donating, with_arrays

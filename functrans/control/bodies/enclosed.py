@@ -7,9 +7,10 @@ bodies of loops and branches: they become further such operands.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core import Eqn, Jaxpr
+from ...runtime.records import NamedTuple
 from ..cond import cond_p
 from ..scan import scan_p
 from ..while_loop import while_p

@@ -7,7 +7,7 @@ body. `scan` and `while_loop` are built from these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.ir import Jaxpr, Var
 from ...core.named_axes import axis_key
@@ -18,6 +18,7 @@ from ...primitives.elementwise.arithmetic import select_p
 from ...primitives.structure.linear import reshape_p, shape_of
 from ...primitives.tape import sum_primitive
 from ...runtime.module_getattr import lazy_import
+from ...runtime.records import NamedTuple
 from ...transforms.batch import batch_jaxpr
 from ...transforms.jvp import jvp_jaxpr
 from ...transforms.linearize_jaxpr import linearize_jaxpr

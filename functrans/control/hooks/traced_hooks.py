@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ...errors import BackwardStateError, ConcretizationTypeError
 from ...passes.toolkit import inline, map_subjaxprs
 from ...runtime.config import Config, config
 from ...runtime.context import new_lock
-from ...runtime.records import dataclass
+from ...runtime.records import NamedTuple, dataclass
 from ...transforms.stage import stage
 from ..bodies.cache import compared
 from .hook_calls import HookCall

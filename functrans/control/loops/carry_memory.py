@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core import INT64, Atom, Block, BlockEmitter, Buffer, Jaxpr, Pointwise, Reshape, TapeAval
+from ...runtime.records import NamedTuple
 from ...transforms.transpose import LARGE
 
 

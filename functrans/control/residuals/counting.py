@@ -7,7 +7,6 @@ so what it says of such a number holds in the derivative too, where it bounds in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from ...passes.indices.int_ranges import FAR, LARGEST_STEP, UNKNOWN, Facts, Rang
 from ...primitives.elementwise.arithmetic import convert_element_type_p, max_p, min_p, mul_p, sub_p
 from ...primitives.structure.linear import add_p, reshape_p
 from ...primitives.structure.shape import iota_p, slice_p
+from ...runtime.records import NamedTuple
 from ...transforms.stage import StagedTracer
 from ..bodies.building import JaxprBuilder
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.aval import Aval
 from ...core.dtypes import INT64
@@ -20,6 +20,7 @@ from ...passes.masks import Mask, chosen, scatter, split
 from ...passes.toolkit import lift_constants, substitute, variables_read
 from ...runtime.config import config
 from ...runtime.passes import COUNTING, READ_BACK
+from ...runtime.records import NamedTuple
 from ...transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_body
 from ..bodies.building import JaxprBuilder, invariant_part
 from . import counting, overwritten, partitioner, read_back, rewinding

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from ...passes.indices.index_sums import Sum, Turn, is_index, known_sum, passed_
 from ...passes.masks import split
 from ...primitives.indexing.gather_scatter import gather_p, scatter_p
 from ...primitives.structure.dynamic import dynamic_update_slice_p
+from ...runtime.records import NamedTuple
 from .counting import first_of_consecutive
 
 

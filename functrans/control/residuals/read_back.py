@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.aval import Zero
 from ...core.ir import Atom, Eqn, Jaxpr, Var
@@ -25,6 +25,7 @@ from ...core.values import Param, Tangent, Value
 from ...passes.check import verified
 from ...passes.toolkit import forward_slice, inline, new_equation, substitute
 from ...primitives.indexing.gather_scatter import gather_p
+from ...runtime.records import NamedTuple
 from ...transforms.linearize_jaxpr import LinearizedJaxpr
 from .overwritten import (
     ElementAccess,

@@ -14,7 +14,7 @@ The loop of the transpose reads these rows one by one, so the compiler makes one
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.aval import Aval
 from ...core.ir import Atom, Eqn, Jaxpr, Var
@@ -27,6 +27,7 @@ from ...passes.rewind import Back, Rewound, rewound, variables
 from ...passes.toolkit import backward_slice, new_equation, variables_read
 from ...runtime.config import config
 from ...runtime.passes import REWINDING
+from ...runtime.records import NamedTuple
 from ...transforms.transpose import is_large
 from ..bodies.building import JaxprBuilder
 

@@ -13,13 +13,14 @@ import os
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from llvmlite import ir
 
 from ...core import ArgumentError
 from ...runtime.private.numba_names import cgutils, serialize
+from ...runtime.records import NamedTuple
 from ..numba_parts import LLVMBuilder, TargetContext
 from .arguments import CallTypes, types
 from .helpers import DIGEST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ...frontend.pytree.nodes import keystr
 from ...numpy.elementwise.selection import where
 from ...primitives.operands import stack
 from ...runtime.config import config
+from ...runtime.records import NamedTuple
 from .branching import cond
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from math import prod
 from operator import mul
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ...passes.toolkit import live_equations, new_equation, substitute
 from ...primitives.elementwise.arithmetic import mul_p, sub_p
 from ...primitives.structure.linear import add_p, reshape_p
 from ...primitives.structure.shape import iota_p, slice_p
+from ...runtime.records import NamedTuple
 
 
 def with_counters(eqns: list[Eqn], outvars: list[Atom]) -> tuple[list[Eqn], list[Atom]]:

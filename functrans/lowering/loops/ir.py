@@ -26,12 +26,12 @@ contiguous; accesses have multi-indices until emission. Booleans take one byte i
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from ...passes.scalar_functions import FUNCTIONS
-from ...runtime.records import dataclass
+from ...runtime.records import NamedTuple, dataclass
 
 BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core import Jaxpr, Var
+from ...runtime.records import NamedTuple
 from ..jaxpr.partition import HostStep, ViewStep
 from ..lower import LoweredKernel
 from .unit import KernelUnit

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ...core import Atom, TapeAval, Var
 from ...core import Literal as LiteralAtom
 from ...core.backward_state import StateAval
 from ...runtime.context import cached_property
-from ...runtime.records import dataclass
+from ...runtime.records import NamedTuple, dataclass
 from ..llvm.emit import LLVMKernel, emit_inlined
 from ..lower import LoweredKernel
 from .compile import best_backend

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple
 
 import numpy as np
 
 from ...runtime.context import Living
+from ...runtime.records import NamedTuple
 from ...runtime.unusual import unusual
 from ..backend import Run
 from ..llvm.timing import EVENT, EVENTS, MIX, SHIFT, THREADS, clock

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ...core.values import ArrayLike, AxisLike, Value
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, finish, many_axes, operand, shape_of, strong
 from ...runtime.config import config
+from ...runtime.records import NamedTuple
 from ..dispatch import implements
 
 

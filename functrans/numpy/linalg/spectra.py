@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ...errors import ArgumentValueError
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, shape_of
 from ...runtime.config import config
+from ...runtime.records import NamedTuple
 from ..dispatch import implements
 from .norms import inexact
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ...core.values import ArrayLike, Value
 from ...primitives import ops
 from ...primitives.ops import finish, operand, shape_of, strong
 from ...runtime.config import config
+from ...runtime.records import NamedTuple
 from ..dispatch import implements, owned
 from .norms import all_inexact, inexact
 

@@ -6,7 +6,7 @@ The shapes of most of these results depend on values; see `nonzero` for what tha
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ...core import BOOL, INT64, ArgumentValueError, concrete, is_inexact
 from ...core.values import ArrayLike, Value
 from ...primitives import ops
 from ...primitives.ops import common, dtype_of, finish, operand, shape_of
+from ...runtime.records import NamedTuple
 from ..dispatch import along, array_operand, implements
 from ..indexing.nonzero import filled, need_size, size_of, true_places
 from .sorting import places

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ...core.jax_dtypes import default_float
 from ...core.values import ArrayLike, AxisLike, Index, Value
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, dtype_of, finish, literal, refuse_out, shape_of
+from ...runtime.records import NamedTuple
 from ..dispatch import NO_VALUE, array_operand, given, implements
 
 

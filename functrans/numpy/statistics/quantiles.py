@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ...errors import ArgumentError, ArgumentValueError, DtypeError, IndexOutOfB
 from ...primitives import ops
 from ...primitives.ops import axes_or_all, finish, literal, many_axes, operand, refuse_out, strong
 from ...primitives.structure.linear import dtype_of, shape_of
+from ...runtime.records import NamedTuple
 from ..dispatch import NO_VALUE, array_operand, implements
 from .medians import axes_last, count_numbers, lanes_of, last_element, pick, sorted_lanes, spread_lead
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ...core.dtypes import memory_dtype
 from ...core.ir import Atom, Eqn, Jaxpr, Literal
 from ...core.kernel import Block, Pointwise, Reshape
 from ...core.values import ArrayLike
-from ...runtime.records import dataclass
+from ...runtime.records import NamedTuple, dataclass
 from ..costs import CountedScalar, CountingEmitter
 from ..scalar_functions import COMPARISONS, result_dtype
 

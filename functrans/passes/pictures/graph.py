@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import NamedTuple
 
-from ...runtime.records import dataclass
+from ...runtime.records import NamedTuple, dataclass
 
 #: The width of a letter, as a part of the font's size: the font is monospaced, so that no font has to be measured.
 LETTER = 0.602

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
 
 from ...core.ir import Eqn, Jaxpr, subjaxprs
+from ...runtime.records import NamedTuple
 
 #: A program of so many equations, those of bodies included, is drawn as it is.
 READABLE = 200

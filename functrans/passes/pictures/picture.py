@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ...core.ir import Eqn, Jaxpr
 from ...errors import ArgumentValueError, JaxprError
+from ...runtime.records import NamedTuple
 from .dot import write_dot
 from .graph import Graph
 from .groups import count

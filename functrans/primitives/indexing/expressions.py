@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ... import errors
 from ...arrays.array import unwrap
 from ...core import INT64, Tracer, because, is_abstract, operators
 from ...core.values import ArrayLike, Index, Value
+from ...runtime.records import NamedTuple
 from ..axes import broadcast_shapes
 from ..elementwise.arithmetic import mul_p
 from ..structure.linear import add_p, broadcast_to, reshape_p, shape_of, transpose_p

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ...arrays.protocols import is_jax_array
 from ...arrays.traced_parts import has_tracer, holds_tracers
 from ...core import INT64, Tracer, dtype_kind
 from ...core.values import ArrayLike, Index, Value
+from ...runtime.records import NamedTuple
 from ..elementwise.arithmetic import convert
 from ..structure.linear import reshape_p, shape_of
 from ..structure.shape import concatenate_p

@@ -8,12 +8,13 @@ indexed axis, of the shape ``batch + extents`` of the windows. Axes of which win
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...core import INT64, IndexOutOfBoundsError
 from ...core.values import ArrayLike, Value
+from ...runtime.records import NamedTuple
 from ..elementwise.arithmetic import clamp_p, convert, ge_p, le_p, lt_p, select_p
 from ..elementwise.bits import and_p
 from ..structure.linear import add_p, broadcast_in_dim_p, reshape_p, shape_of, transpose_p

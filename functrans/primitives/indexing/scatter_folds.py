@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ...core.primitive import Primitive
 from ...core.trace import Tracer, eval_trace, tracing
 from ...core.values import ArrayLike, Param, Params, Tangent, Value
 from ...errors import ShapeError
+from ...runtime.records import NamedTuple
 from ..elementwise.arithmetic import (
     Pair,
     convert_element_type_p,

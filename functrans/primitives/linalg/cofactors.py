@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...core import INT32, INT64, Aval, Block, BlockEmitter, Buffer, Primitive, Zero, quietly, real_dtype
 from ...core.values import ArrayLike, Tangent, Value
+from ...runtime.records import NamedTuple
 from ..elementwise.arithmetic import (
     convert_element_type_p,
     eq_p,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ...core.dtypes import INT32, real_dtype
 from ...core.kernel import Block, BlockEmitter, Buffer, Local, Scalar
 from ...core.primitive import Primitive
 from ...core.values import ArrayLike, Param, Tangent, Value
+from ...runtime.records import NamedTuple
 from ..elementwise.arithmetic import mul_p, sub_p
 from ..structure.linear import add_p, batched_first, dtype_of, shape_of
 from ..structure.shape import concatenate_p, lanes, slice_p

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from ...core import (
 )
 from ...core.values import ArrayLike, Param, Tangent, Value
 from ...passes.rewriter import Rewriter
+from ...runtime.records import NamedTuple
 from ..axes import check_axes, same_dtype
 from ..families import mul_p, of_product
 from ..structure.linear import add_p, broadcast_in_dim_p, reshape_p, shape_of, transpose_p

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core import is_inexact
 from ...core.kernel import BlockEmitter, Buffer, Scalar
 from ...core.values import Value
+from ...runtime.records import NamedTuple
 from ..structure.shape import lanes, loops
 
 Axes = tuple[int, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ...core import ShapeError, Tracer, aval_of, canonical, operators, promote
 from ...core.trace import key_of
 from ...core.values import ArrayLike, AxisLike, DTypeLike, Param, Value
 from ...runtime.module_getattr import lazy_import
+from ...runtime.records import NamedTuple
 from ..axes import broadcast_shapes, one_axis
 from ..elementwise.arithmetic import mul_p
 from ..elementwise.composed import conjugate

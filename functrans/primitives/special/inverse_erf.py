@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...core import quietly
 from ...core.values import Value
+from ...runtime.records import NamedTuple
 from ..elementwise.arithmetic import mul_p
 from ..elementwise.exp_log import exp_p, integer_pow_p
 from ..families import elementwise, literal

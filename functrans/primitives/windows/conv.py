@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ...core import ArgumentValueError, Aval, Block, Linear, Primitive, ShapeError, Workload, Zero
 from ...core.values import ArrayLike, Param, Tangent, Value
+from ...runtime.records import NamedTuple
 from ..axes import same_dtype
 from ..families import of_product
 from ..structure.linear import add_p, move_axis, reshape_p, shape_of, transpose_p

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core import is_inexact
 from ...core.kernel import BlockEmitter, Buffer, Scalar
 from ...core.values import ArrayLike
+from ...runtime.records import NamedTuple
 from ..structure.shape import lanes, loops
 from .window_geometry import Padding, covered, fill, place
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -31,6 +31,7 @@ from ...core import (
 )
 from ...core.values import ArrayLike, Param, Tangent, Value
 from ...errors import ArgumentValueError, DtypeError
+from ...runtime.records import NamedTuple
 from ..elementwise.arithmetic import Pair, dual_product, max_p, min_p, mul_p, sub_p
 from ..indexing.gather_scatter import gather_p
 from ..structure.linear import Rule, dtype_of, flat, linear_jvp, move_axis, shape_of, zeros

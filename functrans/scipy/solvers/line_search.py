@@ -7,11 +7,12 @@ rounding only, slopes decide: W. W. Hager & H. Zhang, SIAM J. Optim. 16, 170-192
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ... import lax
 from ... import numpy as fnp
 from ...core.values import ArrayLike, Value
+from ...runtime.records import NamedTuple
 
 _DECREASE, _CURVATURE = 1e-4, 0.9
 _NOISE = 16  # rounding errors of a value, in units of the last place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ...frontend.arguments import name_of
 from ...frontend.checked import checked
 from ...numpy.linalg import solve
 from ...passes.toolkit import lift_tracers
+from ...runtime.records import NamedTuple
 from ...transforms.stage import stage
 from .drivers import METHODS, Minimization
 from .quasi_newton import CONVERGED, Full, Limited, minimized

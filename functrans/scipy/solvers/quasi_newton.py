@@ -6,7 +6,7 @@ J. Nocedal & S. J. Wright: Numerical Optimization, 2nd ed. 2006, algorithms 6.1 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ... import numpy as fnp
 from ...core import finfo
 from ...core.values import ArrayLike, Value
 from ...frontend.pytree import tree_map
+from ...runtime.records import NamedTuple
 from .line_search import Point, line_search
 
 CONVERGED, TOO_MANY, NO_STEP = 0, 1, 3

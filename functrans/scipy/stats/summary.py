@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops
 from ...primitives.ops import dtype_of, finish, shape_of
+from ...runtime.records import NamedTuple
 
 __all__ = ["kurtosis", "mode", "rankdata", "sem", "skew", "zscore"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from ....core import Along, Jaxpr, Var
 from ....runtime.config import config
 from ....runtime.passes import LATE_READS, SHARING
+from ....runtime.records import NamedTuple
 from .. import ir
 from ..check import LoopIRError
 from ..handles import Place, storages_of

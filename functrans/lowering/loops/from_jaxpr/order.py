@@ -10,13 +10,13 @@ which value overwrites which, from what is read in the end.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
 
 import numpy as np
 
 from ....core import Atom, Aval, Block, Eqn, Jaxpr, Literal, Pointwise, Reduction, Reshape, TapeAval, Var
 from ....runtime.config import config
 from ....runtime.passes import READS_FIRST
+from ....runtime.records import NamedTuple
 from .read_patterns import Accesses, IndexMap, accesses, lag, streamed_from, through
 
 #: For each input whose memory may become an output's, the outputs that may have it.

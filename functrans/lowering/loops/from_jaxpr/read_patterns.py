@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ....core import Along, Aval, Block, Eqn, Indexed, Pointwise, Reduction, Res
 from ....passes.costs import CountedScalar, CountingEmitter, count_indexed, element_cost
 from ....runtime.config import config
 from ....runtime.passes import INTERIOR
+from ....runtime.records import NamedTuple
 from ...jaxpr.reshapes import reshape_groups
 
 #: Nests that meet conditions along more axes have no interior.

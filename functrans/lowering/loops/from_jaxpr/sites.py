@@ -22,13 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
-from typing import NamedTuple
 
 from ....core import Atom, Eqn, Jaxpr, Literal, Source, TapeAval, Var
 from ....core.backward_state import StateAval
 from ....core.ir import subjaxprs
 from ....passes.costs import cost
-from ....runtime.records import dataclass
+from ....runtime.records import NamedTuple, dataclass
 from ...host.host_calls import HostEquation, host_p, silent_p
 from .fuse import Loop
 from .materialize import Root, Roots

@@ -16,12 +16,13 @@ then, before, in and after that iteration::
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ....runtime.config import config
 from ....runtime.passes import HAND_ON, HOLDING
+from ....runtime.records import NamedTuple
 from .. import ir, queries
 from ..offsets import Offsets
 from .hand_on import hand_on

@@ -8,9 +8,9 @@ A product with a long extent is one of two kinds. A *map* has a row of its resul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from ....runtime.records import dataclass
+from ....runtime.records import NamedTuple, dataclass
 from .. import ir
 from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from math import prod
-from typing import NamedTuple
 
-from ....runtime.records import dataclass
+from ....runtime.records import NamedTuple, dataclass
 from .. import ir, queries
 from ..touches import touches_of
 from .collapse import adjacent_uses
