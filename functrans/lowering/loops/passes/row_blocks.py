@@ -32,7 +32,7 @@ from .. import ir, queries
 from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle
 from ..touches import touches
-from .parallel import EVEN
+from .parallel import EVEN, IN_PRODUCT
 from .row_calls import TOGETHER, RowBlock, RowCall, in_shape, is_streamed, row_calls, write_product
 from .row_groups import Dependences, Member, RowGroup, RowLoop, axis_of, row_loops, uses_of
 
@@ -43,9 +43,10 @@ BYTES, FEWEST, MOST, BLOCKS = 192 << 10, 32, 2048, 4
 #: The least bytes that several statements must share.
 LEAST = 1 << 20
 #: The same where rows are long, of products that BLAS computes for a whole block: it packs the other operand for each.
+#: The blocks of all threads share the bytes, and the last level of the cache.
 BYTES_WIDE, FEWEST_WIDE, MOST_WIDE = 16 << 20, 128, 256
-#: The least bytes of long rows that are then not kept. Smaller ones stay in the cache anyway.
-LEAST_WIDE = 8 << 20
+#: The least bytes of long rows that are then not kept. Fewer stay in the cache anyway.
+LEAST_WIDE = 24 << 20
 #: A run ends after so many statements of which none joins the group.
 FAR = 64
 
@@ -150,7 +151,8 @@ class _Run:
 class _RowBlocks:
     def __init__(self, kernel: ir.Kernel, threads: int):
         self.kernel = kernel
-        self.panels = EVEN * threads if threads > 1 else 1
+        self.threads = threads
+        self.panels = 1
         self.trips: dict[ir.For, int] = {}
         self.users = Counter(t.buffer.place for t in touches(kernel.body))
         self.alone = {place: n for place, n in self.users.items() if self.is_scratch(place)}
@@ -178,6 +180,8 @@ class _RowBlocks:
         wide: Collection[str],
     ) -> list[ir.Statement]:
         """Statements with groups in blocks, for the sake of storages of long rows if there are any."""
+        if self.threads > 1:
+            self.panels = (IN_PRODUCT if wide else EVEN) * self.threads
         numbers = {p.rows for found in products.values() for p in found}
         members: list[Sequence[Member]] = [products.get(id(s)) or row_loops(s, numbers) for s in statements]
         new: list[ir.Statement] = []
@@ -223,7 +227,10 @@ class _RowBlocks:
         streamed = not wide and any(isinstance(m, RowCall) and is_streamed(m) for m in group.members)
         if self.gain(group, wide) < (LEAST_WIDE if wide else LEAST) and not streamed:
             return None
-        least, most, total = (FEWEST_WIDE, MOST_WIDE, BYTES_WIDE) if wide else (FEWEST, MOST, BYTES)
+        least, most, total = FEWEST, MOST, BYTES
+        if wide:
+            least, total = FEWEST_WIDE, BYTES_WIDE // self.threads
+            most = max(min(MOST_WIDE, group.rows // (2 * self.panels)), least)
         size = min(max(total // (sum(group.bytes.values()) // group.rows), least), most)
         size -= size % TOGETHER
         if group.rows < BLOCKS * max(size, self.panels):
