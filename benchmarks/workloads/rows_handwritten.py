@@ -267,7 +267,7 @@ def kernel_sums(parameters, x, centres, y):
 def attention(q, k, v):
     """A block of queries at a time: its weights, and then what they pass on to the three gradients."""
     n, columns = q.shape
-    scale, block = 1 / math.sqrt(columns), 32
+    scale, block = 1 / math.sqrt(columns), 128
     d_q, d_k, d_v = np.empty_like(q), np.zeros_like(k), np.zeros_like(v)
     total, turned_k, turned_v = 0.0, k.T, v.T
     for start in range(0, n, block):
