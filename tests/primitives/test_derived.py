@@ -9,7 +9,7 @@ from functrans import primitives
 from functrans.core.primitive import Primitive
 from functrans.primitives import random, tape
 from functrans.primitives.linalg import condensed
-from functrans.primitives.reductions import reduce
+from functrans.primitives.reductions import long_product, reduce
 from functrans.primitives.structure import linear, shape
 
 ENTRIES = sorted(Path(__file__).parent.rglob("test_derived_*.py"))
@@ -17,7 +17,7 @@ ENTRIES = sorted(Path(__file__).parent.rglob("test_derived_*.py"))
 #: Only loops make their operands: tested with these, in tests/control.
 OF_TAPES = {linear.empty_tape_p, tape.add_tapes_p}
 #: Other forms of a primitive, which only its `simplify` rule makes: tested in tests/lowering/jaxpr.
-FORMS = {shape.window_p, reduce.place_p}
+FORMS = {shape.window_p, reduce.place_p, long_product.long_prod_p}
 
 
 #: A sample, whose derivative is not that of its value: tested in tests/random.
