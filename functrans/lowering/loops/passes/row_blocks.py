@@ -155,7 +155,8 @@ class _RowBlocks:
         self.panels = 1
         self.trips: dict[ir.For, int] = {}
         self.users = Counter(t.buffer.place for t in touches(kernel.body))
-        self.alone = {place: n for place, n in self.users.items() if self.is_scratch(place)}
+        lasting = {x.place for x in kernel.buffers if x.role != "scratch" or x.dealt}
+        self.alone = {place: n for place, n in self.users.items() if place not in lasting}
         #: Whether inputs are overwritten: then nothing may move past a failure, after which they are read again.
         self.updates = any(b.role == "update" for b in kernel.buffers)
 
