@@ -182,9 +182,10 @@ TAPES = {
     "a number times an array": (lambda x, y: C * fnp.sum(x), 1, ["reduce_sum", "mul"]),
     "a number times the array": (lambda x, y: fnp.sum(x) * x, 1, ["reduce_sum", "mul", "mul", "add"]),
     "a choice": (lambda x, y: fnp.where(x > 0, x, y), 2, ["select"]),
-    "a quotient": (lambda x, y: x / y, 2, ["div", "mul", "add"]),
+    # Not a product with a coefficient: transposed, both operands' cotangents begin with the same division.
+    "a quotient": (lambda x, y: x / y, 2, ["div", "neg", "mul", "div", "add"]),
     "by a constant": (lambda x, y: x / y, 1, ["div"]),
-    "of a constant": (lambda x, y: C / x, 1, ["mul"]),
+    "of a constant": (lambda x, y: C / x, 1, ["neg", "mul", "div"]),
     "a stopped gradient": (lambda x, y: lax.stop_gradient(x), 1, []),
 }
 #: The tangent of the result is that of the operand; a hook on the result needs a variable of its own.
