@@ -44,7 +44,7 @@ from .bodies.transforms import batched_body, carried_masks, carry_mask, chosen_l
 from .call import effects_of_bodies
 from .loops.scan_lanes import no_common_tape
 from .loops.vectorized_while import in_step
-from .loops.while_kernel import carry_places, kernel
+from .loops.while_kernel import carry_places, kernel, narrow
 from .scan import over_lanes, push, scan_p
 
 checking = lazy_import("functrans.control.bodies.checked")
@@ -386,5 +386,6 @@ while_p: Primitive = Primitive(
     kernel=Block(kernel, reuse=carry_places, over_lanes=in_step, ranges=of_while),
     effects=effects_of_bodies,
     multiple_results=True,
+    narrow=narrow,
     vary=lambda axes, params: varying.of_while(axes, **params),
 )

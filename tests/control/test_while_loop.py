@@ -10,6 +10,7 @@ from functrans.core import Literal
 from functrans.core.ir import subjaxprs
 from functrans.core.tape import TapeAval
 from functrans.errors import FunctransError, NoRuleError
+from functrans.lowering.jaxpr.simplify import simplify
 from functrans.transforms.linearize import linearize
 
 
@@ -98,6 +99,68 @@ def test_forward_mode_writes_no_tape():
     x = np.ones(3)
     assert not has_tapes(lambda x: ft.jvp(shrink, (x,), (x,)), x)
     assert has_tapes(ft.grad(lambda x: fnp.sum(shrink(x))), x)
+
+
+def compiled_loops(f, *args):
+    return [e for e in equations(simplify(ft.make_jaxpr(f)(*args))) if e.primitive.name == "while"]
+
+
+def test_a_tape_that_nothing_reads_is_not_written():
+    """That of a solver whose result counts as a constant, also under vmap and inside another loop."""
+
+    def f(x):
+        return fnp.sum(lax.stop_gradient(shrink(x)) * x)
+
+    def outer(x):
+        return lax.fori_loop(0, 3, lambda i, s: s + f(s * x), x)
+
+    x = np.linspace(0.5, 1.5, 3)
+    for g in (ft.grad(f), ft.vmap(ft.grad(f)), ft.grad(lambda x: fnp.sum(outer(x)))):
+        loops = compiled_loops(g, x)
+        assert loops
+        assert not any(isinstance(v.aval, TapeAval) for e in loops for v in e.outvars)
+    np.testing.assert_allclose(ft.jit(ft.grad(f))(x), shrink(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [0, 1, 6])
+def test_carries_that_nothing_reads_are_not_computed(n):
+    """Those that the condition, the results or other such carries read are."""
+
+    def f(x, y, n):
+        def body(c):
+            i, steer, read, unread, of_unread = c
+            return i + 1, steer + y[0], read * x + i, unread + of_unread @ y, fnp.sin(of_unread)
+
+        start = (0, fnp.float64(0), x, 1.0, y)
+        return lax.while_loop(lambda c: (c[0] < n) & (c[1] < 4.5), body, start)
+
+    x, y = np.array([0.5, 2.0]), np.ones(2)
+    (loop,) = compiled_loops(lambda *args: f(*args)[2], x, y, n)
+    assert [v.aval.shape for v in loop.outvars] == [(), (), (2,), ()]
+    (loop,) = compiled_loops(lambda *args: f(*args)[0], x, y, n)
+    assert [v.aval.shape for v in loop.outvars] == [(), (), ()]
+    (loop,) = compiled_loops(lambda *args: f(*args)[3], x, y, n)
+    assert [v.aval.shape for v in loop.outvars] == [(), (), (), (2,), ()]
+    steps = min(n, 5)
+    expected = x
+    for i in range(steps):
+        expected = expected * x + i
+    for wrap in (ft.jit, lambda g: ft.jit(ft.vmap(g, (0, None, None)))):
+        points = x if wrap is ft.jit else np.stack([x, x])
+        found = wrap(lambda *args: f(*args)[2])(points, y, n)
+        np.testing.assert_allclose(found, np.broadcast_to(expected, points.shape))
+        assert np.all(wrap(lambda *args: f(*args)[0])(points, y, n) == steps)
+
+
+def test_a_loop_of_which_nothing_is_read_keeps_its_effects():
+    seen = []
+
+    def body(c):
+        ft.debug.callback(seen.append, c[0])
+        return c[0] + 1, c[1] * 2
+
+    ft.jit(lambda x: lax.while_loop(lambda c: c[0] < 3, body, (0, x))[0])(np.ones(2))
+    assert list(map(int, seen)) == [0, 1, 2]
 
 
 def test_linear_bodies_keep_nothing():

@@ -245,7 +245,8 @@ def partly_read(x, y):
     ends = lax.scan(lambda c, r: ((c[0] * r[0], c[1] + r[1]), r[0]), (x[0], x[1]), (x, y))[0][0]
     unread = lax.scan(lambda c, r: (c + r[0] * y[1], c), 0.1, (x, y))
     last = lax.fori_loop(0, 5, lambda i, s: (s[0] + x[i], s[1] * s[1], s[2]), (0.1, y, x))
-    return rows, ends, unread, last[0], last[2]
+    least = lax.while_loop(lambda s: s[0] < y[1], lambda s: (s[0] + x[0], s[1] * y, s[2] + x), (0.1, y, x))[2]
+    return rows, ends, unread, last[0], last[2], least
 
 
 def counting_loops(x, n):

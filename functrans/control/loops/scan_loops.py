@@ -167,27 +167,38 @@ def narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
     wanted = tuple([v in needed for v in eqn.outvars])
     if not any(wanted):  # it is there for its effects
         return None
-    kept, read = body.derive(("read", wanted, num_consts), lambda: _read(body, wanted, num_consts, num_carry))
+    kept, read = read_in_body(body, wanted, num_consts, num_carry)
     if all(kept) and all(read):
         return None
 
-    def build() -> Jaxpr:
-        outvars = chosen(body.outvars, kept)
-        eqns = live_equations(body.eqns, outvars, partial(narrowed, strict=True))
-        return body.replace(invars=chosen(body.invars, read), eqns=eqns, outvars=outvars)
-
     head, operands = head_of(eqn.invars, params["length"])
     consts, carry, _ = split(read, num_consts, num_carry)
-    smaller = body.derive(("narrow", kept, read), build)
+    smaller = smaller_body(body, kept, read)
     params = params | {"jaxpr": smaller, "num_consts": sum(consts), "num_carry": sum(carry)}
     return eqn.replace(
         invars=[*head, *chosen(operands, read)], outvars=chosen(eqn.outvars, kept), params=params
     )
 
 
-def _read(body: Jaxpr, wanted: Mask, num_consts: int, num_carry: int) -> tuple[Mask, Mask]:
-    """Which outputs of a body to compute if those in `wanted` are read after the loop, and which inputs that reads."""
+def smaller_body(body: Jaxpr, kept: Mask, read: Mask) -> Jaxpr:
+    """The body of a loop from the inputs in `read` to the outputs in `kept`."""
 
+    def build() -> Jaxpr:
+        outvars = chosen(body.outvars, kept)
+        eqns = live_equations(body.eqns, outvars, partial(narrowed, strict=True))
+        return body.replace(invars=chosen(body.invars, read), eqns=eqns, outvars=outvars)
+
+    return body.derive(("narrow", kept, read), build)
+
+
+def read_in_body(body: Jaxpr, wanted: Mask, num_consts: int, num_carry: int) -> tuple[Mask, Mask]:
+    """Which outputs of a body to compute if those in `wanted` are read besides by it, and which inputs that reads."""
+    return body.derive(
+        ("read", wanted, num_consts), lambda: _read_in_body(body, wanted, num_consts, num_carry)
+    )
+
+
+def _read_in_body(body: Jaxpr, wanted: Mask, num_consts: int, num_carry: int) -> tuple[Mask, Mask]:
     def inputs(kept: Sequence[bool]) -> list[bool]:
         outvars = chosen(body.outvars, (*kept, *wanted[num_carry:]))
         used = variables_read(live_equations(body.eqns, outvars, partial(narrowed, strict=True)), outvars)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,14 +12,15 @@ from ...core import INT64, Atom, BlockEmitter, Buffer, Eqn, Jaxpr, Pointwise, Va
 from ...core.values import Param, PyTree
 from ...passes.indices.carry_ranges import claimed, in_while, known, numbers_of, step_of
 from ...passes.indices.int_ranges import HIGHEST, narrowed
-from ...passes.masks import split
-from ...passes.toolkit import backward_slice, live_equations
+from ...passes.masks import chosen, split
+from ...passes.toolkit import backward_slice, live_equations, variables_read
 from ...primitives.elementwise.arithmetic import ge_p, gt_p, le_p, lt_p
 from ...primitives.elementwise.bits import and_p
 from ...runtime.config import config
 from ...runtime.passes import COUNTED_LOOPS
 from ..bodies.building import JaxprBuilder
 from .carry_memory import Carries, in_place
+from .scan_loops import read_in_body, smaller_body
 
 BOOL = np.dtype(bool)
 
@@ -90,6 +91,39 @@ def kernel(
     for tape, start in zip(tapes, starts):
         k.end_tape(tape, start, n)
     carries.finish()
+
+
+def narrow(eqn: Eqn, needed: Collection[Atom], strict: bool) -> Eqn | None:
+    """Drop the tapes and carries that neither the condition nor anything else reads, and constants not read."""
+    cond, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+    num_cond, num_consts = eqn.params["num_cond"], eqn.params["num_consts"]
+    num_carry = len(cond.invars) - num_cond
+    wanted = [v in needed for v in eqn.outvars]
+    if not any(wanted):  # it is there for its effects
+        return None
+    outs, _, tapes = split(wanted, num_carry, 1)
+    live = live_equations(cond.eqns, cond.outvars)
+    tested = variables_read(live, cond.outvars)
+    of_cond, of_carry = split([v in tested for v in cond.invars], num_cond)
+    steering = (*[w or t for w, t in zip(outs, of_carry)], *tapes)
+    kept, read = read_in_body(body, steering, num_consts, num_carry)
+    if all(kept) and all(read) and all(of_cond):
+        return None
+    carried, consts = kept[:num_carry], read[:num_consts]
+
+    def smaller_test() -> Jaxpr:
+        return cond.replace(invars=chosen(cond.invars, (*of_cond, *carried)), eqns=live)
+
+    params = eqn.params | {
+        "cond_jaxpr": cond.derive(("narrow", carried), smaller_test),
+        "body_jaxpr": smaller_body(body, kept, read),
+        "num_cond": sum(of_cond),
+        "num_consts": sum(consts),
+    }
+    results = (*carried, True, *kept[num_carry:])
+    return eqn.replace(
+        invars=chosen(eqn.invars, (*of_cond, *read)), outvars=chosen(eqn.outvars, results), params=params
+    )
 
 
 def _bounds(
