@@ -17,7 +17,9 @@ Statements come together if a row needs nothing of other rows that they compute 
 before the blocks, or after them.
 
 Products of two long matrices, as in attention, come together for the sake of temporary matrices with a long row for
-each row: the scores ``q @ k.T`` and what becomes of them. No more than a block of these is ever in memory.
+each row: the scores ``q @ k.T`` and what becomes of them. No more than a block of these is ever in memory. Where there
+are several of each, as in the heads of attention, loops over the heads become one loop first: each has its matrices,
+for which one place in memory is enough.
 """
 
 from __future__ import annotations
@@ -28,13 +30,23 @@ from dataclasses import field
 from typing import Any
 
 from ....runtime.records import dataclass
-from .. import ir, queries
+from .. import ir, mapping, queries
 from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle
 from ..touches import touches
 from .parallel import EVEN, IN_PRODUCT
-from .row_calls import TOGETHER, RowBlock, RowCall, in_shape, is_streamed, row_calls, write_product
-from .row_groups import Dependences, Member, RowGroup, RowLoop, axis_of, row_loops, uses_of
+from .places import Places
+from .row_calls import (
+    START,
+    TOGETHER,
+    RowBlock,
+    RowCall,
+    is_streamed,
+    memory_of_sum,
+    row_calls,
+    write_product,
+)
+from .row_groups import Dependences, Member, RowGroup, RowLoop, axis_of, lane_loops, row_loops, uses_of
 
 #: Python or a pool would see what is moved past them.
 _FIXED = (ir.HostCall, ir.Reserve)
@@ -47,6 +59,8 @@ LEAST = 1 << 20
 BYTES_WIDE, FEWEST_WIDE, MOST_WIDE = 16 << 20, 128, 256
 #: The least bytes of long rows that are then not kept. Fewer stay in the cache anyway.
 LEAST_WIDE = 24 << 20
+#: The least bytes of what a head does not keep: calls of products, and shorter loops, cost little beside it.
+LEAST_HEAD = 64 << 10
 #: A run ends after so many statements of which none joins the group.
 FAR = 64
 
@@ -157,16 +171,23 @@ class _RowBlocks:
         self.users = Counter(t.buffer.place for t in touches(kernel.body))
         lasting = {x.place for x in kernel.buffers if x.role != "scratch" or x.dealt}
         self.alone = {place: n for place, n in self.users.items() if place not in lasting}
+        self.places = Places(kernel.body)
         #: Whether inputs are overwritten: then nothing may move past a failure, after which they are read again.
         self.updates = any(b.role == "update" for b in kernel.buffers)
 
     def body(self, body: ir.StatementList) -> None:
         """Run groups of a block of statements, and of those inside, by rows."""
+        fixed = self.updates and queries.may_fail(body)
+        heads = {id(s): found for s in body.statements if (found := lane_loops(s, self.places))}
+        if heads and not fixed:
+            loops = [s for s in body.statements if id(s) in heads]
+            own = {t.buffer.place for t in touches(ir.StatementList(loops))}
+            body.statements = self.grouped(body.statements, heads, own, heads=True)
         for s in body.statements:
             for inner in queries.bodies_of(s):
                 self.body(inner)
-        products = {id(s): found for s in body.statements if (found := row_calls(s))}
-        if not products or (self.updates and queries.may_fail(body)):
+        products = {id(s): found for s in body.statements if (found := row_calls(s, self.places))}
+        if not products or fixed:
             return
         wide = {p.wide.place for found in products.values() for p in found if p.wide is not None}
         if wide:
@@ -177,14 +198,20 @@ class _RowBlocks:
     def grouped(
         self,
         statements: Sequence[ir.Statement],
-        products: Mapping[int, Sequence[RowCall]],
+        products: Mapping[int, Sequence[Member]],
         wide: Collection[str],
+        heads: bool = False,
     ) -> list[ir.Statement]:
-        """Statements with groups in blocks, for the sake of storages of long rows if there are any."""
+        """Statements with groups in blocks, for the sake of storages of long rows if there are any.
+
+        If the products are in loops over `heads`, a group becomes one such loop.
+        """
         if self.threads > 1:
-            self.panels = (IN_PRODUCT if wide else EVEN) * self.threads
+            self.panels = 1 if heads else (IN_PRODUCT if wide else EVEN) * self.threads
         numbers = {p.rows for found in products.values() for p in found}
         members: list[Sequence[Member]] = [products.get(id(s)) or row_loops(s, numbers) for s in statements]
+        if heads:
+            members = [[m for m in found if m.nest is m.loop] for found in members]
         new: list[ir.Statement] = []
         i = 0
         while i < len(statements):
@@ -193,7 +220,10 @@ class _RowBlocks:
             if run is None or not run.statements:
                 new.append(statements[i])
                 i += 1
-            elif (size := self.size(run.group, wide)) is not None:
+            elif heads and self.is_worth(run.group, wide):
+                new += [*run.before, *self.loop_over_heads(run.group), *run.after]
+                i += len(run.statements)
+            elif not heads and (size := self.size(run.group, wide)) is not None:
                 new += [*run.before, *self.blocks(run.group, size), *run.after]
                 i += len(run.statements)
             else:  # another group of long rows may start with the next statement
@@ -223,6 +253,11 @@ class _RowBlocks:
             return group.shared
         return sum(n for place, n in group.bytes.items() if place in wide and self.is_part(place, group))
 
+    def is_worth(self, group: RowGroup, wide: Collection[str]) -> bool:
+        """Whether to have one loop over heads."""
+        gain = self.gain(group, wide)
+        return gain >= max(LEAST_WIDE, LEAST_HEAD * group.rows)
+
     def size(self, group: RowGroup, wide: Collection[str]) -> int | None:
         """The rows of a block; None if it is not worth it."""
         streamed = not wide and any(isinstance(m, RowCall) and is_streamed(m) for m in group.members)
@@ -242,13 +277,31 @@ class _RowBlocks:
 
     # --- writing ----------------------------------------------------------------------------------------------
 
+    def loop_over_heads(self, group: RowGroup) -> list[ir.Statement]:
+        """A group of loops over heads as one loop."""
+        b = StatementBuilder(self.kernel.name, self.kernel.buffers)
+        parts = self.parts(b, group, 1)
+        loops = [m.loop for m in group.members if isinstance(m, RowLoop)]
+        separate = all(loop.separate for loop in loops)
+        adds = all(loop.separate or loop.adds for loop in loops)
+        with b.loop(group.rows, interruptible=True, separate=separate, adds=adds) as head:
+            for m in group.members:
+                if isinstance(m, RowLoop):
+                    own = _OfHead(m.loop, head.operand, parts, self.places).body(m.loop.body)
+                    for s in own.statements:
+                        b.append(s)
+                elif isinstance(m, ir.Mark):
+                    b.append(m)
+        self.places.note(ir.StatementList(b.statements))
+        return b.statements
+
     def blocks(self, group: RowGroup, size: int) -> list[ir.Statement]:
         """A group in blocks of rows."""
         b = StatementBuilder(self.kernel.name, self.kernel.buffers)
         number = -(-group.rows // size)
         parts = self.parts(b, group, size)
         totals = [
-            in_shape(b, m.target, (m.target.size,)) if isinstance(m, RowCall) and m.folds else None
+            memory_of_sum(b, m) if isinstance(m, RowCall) and m.folds else None
             for m in group.members
         ]
         if self.panels == 1:
@@ -330,8 +383,56 @@ class _RowBlocks:
                 axis = axis_of(x, group.rows, group.steps[x.place])
                 shape = tuple([size if d == axis else n for d, n in enumerate(x.shape)])
                 parts[x] = b.buffer(f"{x.name}_rows", x.dtype, shape, "scratch", storages.get(x.place))
-                storages.setdefault(x.place, parts[x].place)
+                own = storages.setdefault(x.place, parts[x].place)
+                self.users[own], self.alone[own] = self.users[x.place], self.users[x.place]
         return parts
+
+
+class _OfHead(mapping.Mapping):
+    """The statements of a loop over heads for one of them; buffers in `parts` have room for one."""
+
+    def __init__(
+        self, loop: ir.For, head: ir.Operand, parts: Mapping[ir.BufferDecl, ir.BufferDecl], places: Places
+    ):
+        self.loop, self.parts, self.places = loop, parts, places
+        self.f = lambda x: head if x is loop.var else x
+        used = [t.buffer for t in touches(loop.body)]
+        self.buffers = {id(x): parts.get(x, x) for x in used}
+        self.offsets: dict[ir.Operand, ir.Operand] = {}
+
+    def body(self, body: ir.StatementList) -> ir.StatementList:
+        new: list[ir.Statement] = []
+        for s in body.statements:
+            if type(s) is ir.Call:
+                for a in s.args:
+                    if type(a) is ir.Address and a.buffer in self.parts:
+                        new += self.within(a.offset)
+            new.append(self.statement(s))
+        return ir.StatementList(new)
+
+    def within(self, offset: ir.Operand) -> list[ir.Statement]:
+        """Compute an offset in the part of the head."""
+        total: ir.Operand = START
+        new: list[ir.Statement] = []
+        for v, n in self.places.terms(offset).items():
+            if v is None or n == 0 or v is self.loop.var:
+                continue
+            new.append(ir.Let(ir.Value(ir.INT64), "mul", (v, ir.Extent(n))))
+            if total != START:
+                new.append(ir.Let(ir.Value(ir.INT64), "add", (total, new[-1].value)))
+            total = new[-1].value
+        self.offsets[offset] = total
+        return new
+
+    def argument(self, a: Any) -> Any:
+        if type(a) is ir.Address and a.buffer in self.parts:
+            return ir.Address(self.parts[a.buffer], self.offsets[a.offset])
+        return super().argument(a)
+
+    def statement(self, s: ir.Statement) -> ir.Statement:
+        if isinstance(s, ir.Load | ir.Store) and s.buffer in self.parts:
+            s.index = tuple([START if x is self.loop.var else x for x in s.index])
+        return super().statement(s)
 
 
 def _restrict(member: RowLoop, rows: RowBlock) -> None:

@@ -14,6 +14,10 @@ from ....runtime.records import NamedTuple, dataclass
 from .. import ir
 from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle
+from .places import Places, extents_of
+
+#: The offset of the first element.
+START = ir.Extent(0)
 
 #: Matrices besides the tall one have at most as many elements: with larger ones a product computes more than it reads.
 LARGEST = 64 * 64
@@ -73,23 +77,43 @@ class RowCall(NamedTuple):
         return {self.call.args[i].buffer.place for i in self.moving if i != self.result}
 
     @property
+    def inside(self) -> set[str]:
+        """The memory of which it has a part that does not begin at the start."""
+        return {a.buffer.place for a in self.call.args if type(a) is ir.Address and a.offset != START}
+
+    @property
     def target(self) -> ir.BufferDecl:
         """The memory of the result."""
         return self.call.args[self.result].buffer
 
 
-def row_calls(s: ir.Statement) -> list[RowCall]:
+def row_calls(s: ir.Statement, places: Places) -> list[RowCall]:
     """The ways in which a product uses rows; first that with an extent longer than the others, and these small."""
     if type(s) is not ir.Call or s.routine not in ("gemv", "gemm"):
         return []
     numbers = [a for a in s.args if not isinstance(a, str | ir.Address)]
     if not all(isinstance(a, ir.Extent | ir.Const) for a in numbers):
         return []
-    if any(a.offset != ir.Extent(0) for a in s.args if type(a) is ir.Address):
-        return []
     found = _gemv(s) if s.routine == "gemv" else _gemm(s)
     usable = [p for p in found if not (p.folds and s.args[p.scale].value != 0.0)]
+    usable = [p for p in usable if all(_is_placed(p, i, places) for i, a in enumerate(s.args) if type(a) is ir.Address)]
     return sorted(usable, key=lambda p: p.wide is not None)
+
+
+def _is_placed(product: RowCall, arg: int, places: Places) -> bool:
+    """Whether rows of an argument are those of its buffer, which has room for a sum at the argument's place."""
+    call = product.call
+    offset, step = call.args[arg].offset, product.moving.get(arg)
+    if offset == START:
+        return True
+    inner, outer, distance = extents_of(call, arg)
+    if step is not None:
+        return places.in_rows(offset, inner if step == distance else 1, product.rows, step, None)
+    if arg != product.result:
+        return True
+    size = inner * outer
+    numbers = [call.args[arg].buffer.size, *places.terms(offset).values()]
+    return distance == inner and all(n % size == 0 for n in numbers)
 
 
 def _gemv(s: ir.Call) -> Iterator[RowCall]:
@@ -162,14 +186,26 @@ def in_shape(b: StatementBuilder, buffer: ir.BufferDecl, shape: tuple[int, ...])
     return b.buffer(buffer.name, buffer.dtype, shape, buffer.role, buffer.place)
 
 
+def memory_of_sum(b: StatementBuilder, product: RowCall) -> Memory:
+    """Where a fold adds up, as an axis of elements."""
+    address = product.call.args[product.result]
+    if address.offset == START:
+        return in_shape(b, address.buffer, (address.buffer.size,))
+    inner, outer, _ = extents_of(product.call, product.result)
+    size = inner * outer
+    parts = in_shape(b, address.buffer, (address.buffer.size // size, size))
+    return b.row(parts, b.binary("idiv", ScalarHandle(b, address.offset), b.extent(size)))
+
+
 def _write_call(b: StatementBuilder, product: RowCall, rows: RowBlock, target: Memory | None) -> None:
     """The call of BLAS."""
     args: list[Any] = []
     for i, a in enumerate(product.call.args):
         if type(a) is ir.Address:
             part = rows.parts.get(a.buffer)
-            skipped = rows.start * product.moving[i] if i in product.moving and part is None else 0
-            args.append((part or a.buffer, skipped))
+            skipped = rows.start * product.moving[i] if i in product.moving and part is None else b.extent(0)
+            offset = skipped if a.offset == START else skipped + ScalarHandle(b, a.offset)
+            args.append((part or a.buffer, offset))
         else:
             args.append(a if isinstance(a, str) else ScalarHandle(b, a))
     for i, step in product.moving.items():
@@ -187,7 +223,7 @@ def _write_call(b: StatementBuilder, product: RowCall, rows: RowBlock, target: M
 def _columns(product: RowCall) -> int | None:
     """The length of a row; None if the matrix is not row by row in memory, or a vector has gaps."""
     args = product.call.args
-    if product.call.routine != "gemv" or product.call.letter not in ("s", "d"):
+    if product.call.routine != "gemv" or product.call.letter not in ("s", "d") or product.inside:
         return None
     columns: int = args[3 - product.extent].value
     matrix, vector, result = (args[i].buffer.size for i in (4, 6, 9))

@@ -9,8 +9,9 @@ from math import prod
 
 from ....runtime.records import NamedTuple, dataclass
 from .. import ir, queries
-from ..touches import touches_of
+from ..touches import RESULTS, touches_of
 from .collapse import adjacent_uses
+from .places import Places, extents_of
 from .row_calls import RowCall
 
 #: Statements that a loop over rows does not have.
@@ -20,11 +21,15 @@ SHORT_AXIS = 8
 
 
 class RowLoop(NamedTuple):
-    """A nest of loops of which one, that is not inside of several statements, runs over the rows."""
+    """A nest of loops of which one, that is not inside of several statements, runs over the rows.
+
+    Loops over products know their places.
+    """
 
     nest: ir.For
     loop: ir.For
     rows: int
+    places: Places | None = None
 
 
 Member = RowLoop | RowCall
@@ -69,6 +74,20 @@ def row_loops(s: ir.Statement, numbers: Collection[int]) -> list[RowLoop]:
     return found
 
 
+def lane_loops(s: ir.Statement, places: Places) -> list[RowLoop]:
+    """A loop over products, each with matrices of its own, such as those of the heads of attention."""
+    if type(s) is not ir.For or not s.separate or s.reverse or s.team is not None or s.start != ir.Extent(0):
+        return []
+    inside = list(queries.walk(s.body))
+    calls = [t for t in inside if type(t) is ir.Call]
+    if type(s.stop) is not ir.Extent or s.stop.value < 2 or not calls:
+        return []
+    others = any(isinstance(t, _NEVER) for t in inside if type(t) is not ir.Call)
+    if others or not all(call.routine in RESULTS for call in calls):
+        return []
+    return [RowLoop(s, s, s.stop.value, places)]
+
+
 def _is_short(loop: ir.For, inner: ir.For) -> bool:
     m = queries.rounds(inner, SHORT_AXIS)
     return m < SHORT_AXIS and adjacent_uses(inner.body, loop.var, inner.var, m) is not None
@@ -93,10 +112,25 @@ def parts_of(member: Member) -> Iterator[RowPart]:
     var = member.loop.var
     for s in queries.walk(member.nest.body):
         if isinstance(s, ir.Load | ir.Store):
-            places = [d for d, x in enumerate(s.index) if x is var]
-            in_rows = len(places) == 1 and s.buffer.shape[places[0]] == rows
-            step = prod(s.buffer.shape[places[0] + 1 :]) if in_rows else 0
+            axes = [d for d, x in enumerate(s.index) if x is var]
+            in_rows = len(axes) == 1 and s.buffer.shape[axes[0]] == rows
+            step = prod(s.buffer.shape[axes[0] + 1 :]) if in_rows else 0
             yield RowPart(s.buffer, step, type(s) is ir.Store, in_rows)
+        elif type(s) is ir.Call and member.places is not None:
+            yield from _parts_of_call(s, member.places, var, rows)
+
+
+def _parts_of_call(call: ir.Call, places: Places, var: ir.Value, rows: int) -> Iterator[RowPart]:
+    """How a product in a loop uses storages."""
+    for i, a in enumerate(call.args):
+        if type(a) is ir.Address:
+            step = places.terms(a.offset).get(var, 0)
+            inner, outer, distance = extents_of(call, i)
+            in_rows = step > 0 and axis_of(a.buffer, rows, step) is not None
+            if in_rows:
+                width = inner if distance % (rows * step) == 0 else inner + distance * (outer - 1)
+                in_rows = places.in_rows(a.offset, width, rows, step, var)
+            yield RowPart(a.buffer, step if in_rows else 0, i == RESULTS[call.routine], step != 0)
 
 
 @dataclass(eq=False)
@@ -169,6 +203,7 @@ class RowGroup:
     bytes: dict[str, int] = field(default_factory=dict)
     _times: Counter[str] = field(default_factory=Counter)
     _whole: set[str] = field(default_factory=set)
+    _inside: set[str] = field(default_factory=set)  # of which a product has a part that does not begin at the start
     _written: set[str] = field(default_factory=set)
     _variables: set[ir.LocalVar] = field(default_factory=set)
 
@@ -208,6 +243,8 @@ class RowGroup:
         if not all(var.fold for var in variables) or not self._variables.isdisjoint(variables):
             return False
         self.members.append(member)
+        if isinstance(member, RowCall):
+            self._inside |= member.inside
         self.steps, self._whole, self._written = steps, whole, written
         self._variables |= variables
         self._times.update(sizes.keys())
@@ -239,7 +276,8 @@ class RowGroup:
 
     def touches(self, place: str) -> int:
         """How often statements touch a storage, of which they only use the parts of their rows; else 0."""
-        return 0 if place not in self.steps or place in self._whole else self.uses(place)
+        apart = place in self.steps and place not in self._whole and place not in self._inside
+        return self.uses(place) if apart else 0
 
     def uses(self, place: str) -> int:
         """How often statements touch a storage."""
