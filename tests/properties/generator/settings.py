@@ -37,6 +37,7 @@ LIMITS = {
         (row_blocks, "LEAST_WIDE", 1),
         (row_blocks, "FEWEST_WIDE", 4),
         (row_blocks, "MOST_WIDE", 4),
+        (row_blocks, "LEAST_HEAD", 1),
         (building, "LARGE", 0),
     ],
     "parts": [(split_functions, "FEWEST", 2)],

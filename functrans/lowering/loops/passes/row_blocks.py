@@ -46,7 +46,7 @@ from .row_calls import (
     row_calls,
     write_product,
 )
-from .row_groups import Dependences, Member, RowGroup, RowLoop, axis_of, lane_loops, row_loops, uses_of
+from .row_groups import Dependences, Member, RowGroup, RowLoop, axis_of, head_loops, row_loops, uses_of
 
 #: Python or a pool would see what is moved past them.
 _FIXED = (ir.HostCall, ir.Reserve)
@@ -178,7 +178,7 @@ class _RowBlocks:
     def body(self, body: ir.StatementList) -> None:
         """Run groups of a block of statements, and of those inside, by rows."""
         fixed = self.updates and queries.may_fail(body)
-        heads = {id(s): found for s in body.statements if (found := lane_loops(s, self.places))}
+        heads = {id(s): found for s in body.statements if (found := head_loops(s, self.places))}
         if heads and not fixed:
             loops = [s for s in body.statements if id(s) in heads]
             own = {t.buffer.place for t in touches(ir.StatementList(loops))}
@@ -209,9 +209,9 @@ class _RowBlocks:
         if self.threads > 1:
             self.panels = 1 if heads else (IN_PRODUCT if wide else EVEN) * self.threads
         numbers = {p.rows for found in products.values() for p in found}
-        members: list[Sequence[Member]] = [products.get(id(s)) or row_loops(s, numbers) for s in statements]
-        if heads:
-            members = [[m for m in found if m.nest is m.loop] for found in members]
+        members: list[Sequence[Member]] = [
+            products.get(id(s)) or row_loops(s, numbers, heads) for s in statements
+        ]
         new: list[ir.Statement] = []
         i = 0
         while i < len(statements):
@@ -300,10 +300,7 @@ class _RowBlocks:
         b = StatementBuilder(self.kernel.name, self.kernel.buffers)
         number = -(-group.rows // size)
         parts = self.parts(b, group, size)
-        totals = [
-            memory_of_sum(b, m) if isinstance(m, RowCall) and m.folds else None
-            for m in group.members
-        ]
+        totals = [memory_of_sum(b, m) if isinstance(m, RowCall) and m.folds else None for m in group.members]
         if self.panels == 1:
             last = ScalarHandle(b, ir.Extent(number, outlined=True))
             self.write(b, group, parts, totals, (b.extent(0), last), size)

@@ -96,7 +96,11 @@ def row_calls(s: ir.Statement, places: Places) -> list[RowCall]:
         return []
     found = _gemv(s) if s.routine == "gemv" else _gemm(s)
     usable = [p for p in found if not (p.folds and s.args[p.scale].value != 0.0)]
-    usable = [p for p in usable if all(_is_placed(p, i, places) for i, a in enumerate(s.args) if type(a) is ir.Address)]
+    usable = [
+        p
+        for p in usable
+        if all(_is_placed(p, i, places) for i, a in enumerate(s.args) if type(a) is ir.Address)
+    ]
     return sorted(usable, key=lambda p: p.wide is not None)
 
 

@@ -54,8 +54,11 @@ class RowPart(NamedTuple):
     moves: bool
 
 
-def row_loops(s: ir.Statement, numbers: Collection[int]) -> list[RowLoop]:
-    """The loops of a nest over one of these numbers of rows that can be divided into blocks, outer ones first."""
+def row_loops(s: ir.Statement, numbers: Collection[int], heads: bool = False) -> list[RowLoop]:
+    """The loops of a nest over one of these numbers of rows that can be divided into blocks, outer ones first.
+
+    Of a loop over `heads` the iterations need not be many: that is the outermost one alone.
+    """
     found: list[RowLoop] = []
     if type(s) is not ir.For or any(isinstance(t, _NEVER) for t in queries.walk(s.body)):
         return found
@@ -65,16 +68,16 @@ def row_loops(s: ir.Statement, numbers: Collection[int]) -> list[RowLoop]:
     ):
         inner = loop.body.statements[0] if len(loop.body.statements) == 1 else None
         if loop.stop.value in numbers:
-            if loop is s and type(inner) is ir.For and _is_short(loop, inner):
+            if not heads and loop is s and type(inner) is ir.For and _is_short(loop, inner):
                 break
             found.append(RowLoop(s, loop, loop.stop.value))
-        if type(inner) is not ir.For:
+        if heads or type(inner) is not ir.For:
             break
         loop = inner
     return found
 
 
-def lane_loops(s: ir.Statement, places: Places) -> list[RowLoop]:
+def head_loops(s: ir.Statement, places: Places) -> list[RowLoop]:
     """A loop over products, each with matrices of its own, such as those of the heads of attention."""
     if type(s) is not ir.For or not s.separate or s.reverse or s.team is not None or s.start != ir.Extent(0):
         return []
@@ -203,7 +206,9 @@ class RowGroup:
     bytes: dict[str, int] = field(default_factory=dict)
     _times: Counter[str] = field(default_factory=Counter)
     _whole: set[str] = field(default_factory=set)
-    _inside: set[str] = field(default_factory=set)  # of which a product has a part that does not begin at the start
+    _inside: set[str] = field(
+        default_factory=set
+    )  # of which a product has a part that does not begin at the start
     _written: set[str] = field(default_factory=set)
     _variables: set[ir.LocalVar] = field(default_factory=set)
 

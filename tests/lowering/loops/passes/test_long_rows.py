@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pair_programs import STEPS, data, kernel, program, square
 
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.lowering.loops import ir, queries
 from functrans.lowering.loops.passes import row_blocks, row_calls
-from functrans.lowering.run.executable import KernelUnit, compile_jaxpr
 from functrans.scipy.special import softmax
 
 
@@ -23,20 +23,6 @@ def _small(monkeypatch):
     monkeypatch.setattr(row_blocks, "LEAST_WIDE", 1)
     monkeypatch.setattr(row_blocks, "FEWEST_WIDE", 8)
     monkeypatch.setattr(row_blocks, "MOST_WIDE", 12)
-
-
-def data(rows=131, columns=97, width=7, dtype=float, seed=0):
-    rng = np.random.default_rng(seed)
-    shapes = [(rows, width), (columns, width), (columns, width + 2)]
-    return [rng.normal(size=shape).astype(dtype) for shape in shapes]
-
-
-def kernel(f, *args, threads=1):
-    """The only kernel of a function, before its numbers become parameters."""
-    with ft.config.patch(num_threads=threads):
-        executable = compile_jaxpr(ft.jit(f).lower(*args).jaxpr)
-    (unit,) = [s for s in executable.steps if isinstance(s, KernelUnit)]
-    return unit
 
 
 def products(f, *args, threads=1):
@@ -70,10 +56,6 @@ def with_columns(q, k, v):
 def causal(q, k, v):
     i, j = fnp.arange(q.shape[0])[:, None], fnp.arange(k.shape[0])
     return softmax(fnp.where(j <= i, q @ k.T / 3.0, -fnp.inf), axis=1) @ v
-
-
-def square(f):
-    return lambda *args: fnp.sum(f(*args) ** 2) / 2
 
 
 SHAPES = [(131, 97), (97, 131), (101, 101)]
@@ -216,49 +198,6 @@ def test_memory_grows_as_the_rows(monkeypatch, threads):
     small, large = peak(4096), peak(16384)
     assert large < 5 * small
     assert large < 16384**2 * 8 / 7
-
-
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("map"), st.integers(0, 2)),
-        st.tuples(st.just("divide by sums"), st.integers(0, 1)),
-        st.tuples(st.just("subtract most"), st.integers(0, 1)),
-        st.tuples(st.just("add"), st.integers(0, 3)),
-        st.tuples(st.just("pairs"), st.integers(0, 3)),
-        st.tuples(st.just("use"), st.integers(0, 3)),
-        st.tuples(st.just("turn"), st.just(0)),
-    ),
-    min_size=2,
-    max_size=9,
-)
-
-
-def program(steps):
-    """Matrices of all pairs, what becomes of them, and products with them."""
-
-    def f(np_, q, k, v, y):
-        pairs, out = [q @ k.T * 0.2], [q, k]
-        for kind, which in steps:
-            last = pairs[-1]
-            if kind == "map":
-                pairs.append((np_.tanh(last), last * 0.5 + 0.1, np_.exp(-last * last))[which])
-            elif kind == "divide by sums":
-                pairs.append(last / (1.0 + np_.sum(last * last, axis=which, keepdims=True)))
-            elif kind == "subtract most":
-                pairs.append(last - np_.max(last, axis=which, keepdims=True))
-            elif kind == "add":
-                pairs.append(last + pairs[which % len(pairs)])
-            elif kind == "pairs":
-                pairs.append(last * (out[-1] @ out[which % len(out)].T) * 0.1)
-            elif kind == "use":
-                out.append(
-                    (last @ v, last.T @ v, last @ y[:, None] * v, (y @ last)[:, None] + v)[which] * 0.1
-                )
-            else:
-                pairs.append(last.T)
-        return out[-1], np_.sum(pairs[-1]), np_.sum(pairs[-1] * pairs[0], axis=1)
-
-    return f
 
 
 def compare(steps, threads, seed):
