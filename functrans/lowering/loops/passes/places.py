@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .. import ir, queries
 
+#: The offset of the first element.
+START = ir.Extent(0)
 #: A sum of multiples of operands; None stands for one.
 Terms = dict[ir.Operand | None, int]
 

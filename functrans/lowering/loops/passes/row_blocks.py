@@ -30,14 +30,14 @@ from dataclasses import field
 from typing import Any
 
 from ....runtime.records import dataclass
-from .. import ir, mapping, queries
+from .. import ir, queries
 from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle
 from ..touches import touches
+from . import heads
 from .parallel import EVEN, IN_PRODUCT
 from .places import Places
 from .row_calls import (
-    START,
     TOGETHER,
     RowBlock,
     RowCall,
@@ -59,8 +59,9 @@ LEAST = 1 << 20
 BYTES_WIDE, FEWEST_WIDE, MOST_WIDE = 16 << 20, 128, 256
 #: The least bytes of long rows that are then not kept. Fewer stay in the cache anyway.
 LEAST_WIDE = 24 << 20
-#: The least bytes of what a head does not keep: calls of products, and shorter loops, cost little beside it.
-LEAST_HEAD = 64 << 10
+#: The least bytes that a head does not keep; those of all heads are at least `LEAST`. From 1 MB and 32 kB on,
+#: attention, chains of products, and covariances of batches, take 0.5 to 0.95 of the time.
+LEAST_HEAD = 16 << 10
 #: A run ends after so many statements of which none joins the group.
 FAR = 64
 
@@ -178,15 +179,15 @@ class _RowBlocks:
     def body(self, body: ir.StatementList) -> None:
         """Run groups of a block of statements, and of those inside, by rows."""
         fixed = self.updates and queries.may_fail(body)
-        heads = {id(s): found for s in body.statements if (found := head_loops(s, self.places))}
-        if heads and not fixed:
-            loops = [s for s in body.statements if id(s) in heads]
-            own = {t.buffer.place for t in touches(ir.StatementList(loops))}
-            body.statements = self.grouped(body.statements, heads, own, heads=True)
+        loops = {id(s): found for s in body.statements if (found := head_loops(s, self.places))}
+        if loops and not fixed:
+            inside = ir.StatementList([s for s in body.statements if id(s) in loops])
+            own = {t.buffer.place for t in touches(inside)}
+            body.statements = self.grouped(body.statements, loops, own, of_heads=True)
         for s in body.statements:
             for inner in queries.bodies_of(s):
                 self.body(inner)
-        products = {id(s): found for s in body.statements if (found := row_calls(s, self.places))}
+        products = {id(s): calls for s in body.statements if (calls := row_calls(s, self.places))}
         if not products or fixed:
             return
         wide = {p.wide.place for found in products.values() for p in found if p.wide is not None}
@@ -200,17 +201,17 @@ class _RowBlocks:
         statements: Sequence[ir.Statement],
         products: Mapping[int, Sequence[Member]],
         wide: Collection[str],
-        heads: bool = False,
+        of_heads: bool = False,
     ) -> list[ir.Statement]:
         """Statements with groups in blocks, for the sake of storages of long rows if there are any.
 
-        If the products are in loops over `heads`, a group becomes one such loop.
+        If the products are in loops `of_heads`, a group becomes one such loop.
         """
         if self.threads > 1:
-            self.panels = 1 if heads else (IN_PRODUCT if wide else EVEN) * self.threads
+            self.panels = 1 if of_heads else (IN_PRODUCT if wide else EVEN) * self.threads
         numbers = {p.rows for found in products.values() for p in found}
         members: list[Sequence[Member]] = [
-            products.get(id(s)) or row_loops(s, numbers, heads) for s in statements
+            products.get(id(s)) or row_loops(s, numbers, of_heads) for s in statements
         ]
         new: list[ir.Statement] = []
         i = 0
@@ -220,10 +221,10 @@ class _RowBlocks:
             if run is None or not run.statements:
                 new.append(statements[i])
                 i += 1
-            elif heads and self.is_worth(run.group, wide):
+            elif of_heads and self.is_worth(run.group, wide):
                 new += [*run.before, *self.loop_over_heads(run.group), *run.after]
                 i += len(run.statements)
-            elif not heads and (size := self.size(run.group, wide)) is not None:
+            elif not of_heads and (size := self.size(run.group, wide)) is not None:
                 new += [*run.before, *self.blocks(run.group, size), *run.after]
                 i += len(run.statements)
             else:  # another group of long rows may start with the next statement
@@ -255,8 +256,7 @@ class _RowBlocks:
 
     def is_worth(self, group: RowGroup, wide: Collection[str]) -> bool:
         """Whether to have one loop over heads."""
-        gain = self.gain(group, wide)
-        return gain >= max(LEAST_WIDE, LEAST_HEAD * group.rows)
+        return self.gain(group, wide) >= max(LEAST, LEAST_HEAD * group.rows)
 
     def size(self, group: RowGroup, wide: Collection[str]) -> int | None:
         """The rows of a block; None if it is not worth it."""
@@ -280,18 +280,7 @@ class _RowBlocks:
     def loop_over_heads(self, group: RowGroup) -> list[ir.Statement]:
         """A group of loops over heads as one loop."""
         b = StatementBuilder(self.kernel.name, self.kernel.buffers)
-        parts = self.parts(b, group, 1)
-        loops = [m.loop for m in group.members if isinstance(m, RowLoop)]
-        separate = all(loop.separate for loop in loops)
-        adds = all(loop.separate or loop.adds for loop in loops)
-        with b.loop(group.rows, interruptible=True, separate=separate, adds=adds) as head:
-            for m in group.members:
-                if isinstance(m, RowLoop):
-                    own = _OfHead(m.loop, head.operand, parts, self.places).body(m.loop.body)
-                    for s in own.statements:
-                        b.append(s)
-                elif isinstance(m, ir.Mark):
-                    b.append(m)
+        heads.write_loop(b, group, self.parts(b, group, 1), self.places)
         self.places.note(ir.StatementList(b.statements))
         return b.statements
 
@@ -383,53 +372,6 @@ class _RowBlocks:
                 own = storages.setdefault(x.place, parts[x].place)
                 self.users[own], self.alone[own] = self.users[x.place], self.users[x.place]
         return parts
-
-
-class _OfHead(mapping.Mapping):
-    """The statements of a loop over heads for one of them; buffers in `parts` have room for one."""
-
-    def __init__(
-        self, loop: ir.For, head: ir.Operand, parts: Mapping[ir.BufferDecl, ir.BufferDecl], places: Places
-    ):
-        self.loop, self.parts, self.places = loop, parts, places
-        self.f = lambda x: head if x is loop.var else x
-        used = [t.buffer for t in touches(loop.body)]
-        self.buffers = {id(x): parts.get(x, x) for x in used}
-        self.offsets: dict[ir.Operand, ir.Operand] = {}
-
-    def body(self, body: ir.StatementList) -> ir.StatementList:
-        new: list[ir.Statement] = []
-        for s in body.statements:
-            if type(s) is ir.Call:
-                for a in s.args:
-                    if type(a) is ir.Address and a.buffer in self.parts:
-                        new += self.within(a.offset)
-            new.append(self.statement(s))
-        return ir.StatementList(new)
-
-    def within(self, offset: ir.Operand) -> list[ir.Statement]:
-        """Compute an offset in the part of the head."""
-        total: ir.Operand = START
-        new: list[ir.Statement] = []
-        for v, n in self.places.terms(offset).items():
-            if v is None or n == 0 or v is self.loop.var:
-                continue
-            new.append(ir.Let(ir.Value(ir.INT64), "mul", (v, ir.Extent(n))))
-            if total != START:
-                new.append(ir.Let(ir.Value(ir.INT64), "add", (total, new[-1].value)))
-            total = new[-1].value
-        self.offsets[offset] = total
-        return new
-
-    def argument(self, a: Any) -> Any:
-        if type(a) is ir.Address and a.buffer in self.parts:
-            return ir.Address(self.parts[a.buffer], self.offsets[a.offset])
-        return super().argument(a)
-
-    def statement(self, s: ir.Statement) -> ir.Statement:
-        if isinstance(s, ir.Load | ir.Store) and s.buffer in self.parts:
-            s.index = tuple([START if x is self.loop.var else x for x in s.index])
-        return super().statement(s)
 
 
 def _restrict(member: RowLoop, rows: RowBlock) -> None:

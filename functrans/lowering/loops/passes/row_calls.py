@@ -14,10 +14,7 @@ from ....runtime.records import NamedTuple, dataclass
 from .. import ir
 from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle
-from .places import Places, extents_of
-
-#: The offset of the first element.
-START = ir.Extent(0)
+from .places import START, Places, extents_of
 
 #: Matrices besides the tall one have at most as many elements: with larger ones a product computes more than it reads.
 LARGEST = 64 * 64

@@ -54,10 +54,10 @@ class RowPart(NamedTuple):
     moves: bool
 
 
-def row_loops(s: ir.Statement, numbers: Collection[int], heads: bool = False) -> list[RowLoop]:
+def row_loops(s: ir.Statement, numbers: Collection[int], of_heads: bool = False) -> list[RowLoop]:
     """The loops of a nest over one of these numbers of rows that can be divided into blocks, outer ones first.
 
-    Of a loop over `heads` the iterations need not be many: that is the outermost one alone.
+    Loops `of_heads` may have few iterations; these are the outermost ones alone.
     """
     found: list[RowLoop] = []
     if type(s) is not ir.For or any(isinstance(t, _NEVER) for t in queries.walk(s.body)):
@@ -68,10 +68,10 @@ def row_loops(s: ir.Statement, numbers: Collection[int], heads: bool = False) ->
     ):
         inner = loop.body.statements[0] if len(loop.body.statements) == 1 else None
         if loop.stop.value in numbers:
-            if not heads and loop is s and type(inner) is ir.For and _is_short(loop, inner):
+            if not of_heads and loop is s and type(inner) is ir.For and _is_short(loop, inner):
                 break
             found.append(RowLoop(s, loop, loop.stop.value))
-        if heads or type(inner) is not ir.For:
+        if of_heads or type(inner) is not ir.For:
             break
         loop = inner
     return found

@@ -21,7 +21,13 @@ def _small(monkeypatch):
     """Heads and blocks of a few rows."""
     monkeypatch.setattr(row_calls, "MANY", 40)
     monkeypatch.setattr(row_calls, "LARGEST", 8)
-    for name, value in {"LEAST_WIDE": 1, "LEAST_HEAD": 1, "FEWEST_WIDE": 8, "MOST_WIDE": 12}.items():
+    for name, value in {
+        "LEAST": 1,
+        "LEAST_WIDE": 1,
+        "LEAST_HEAD": 1,
+        "FEWEST_WIDE": 8,
+        "MOST_WIDE": 12,
+    }.items():
         monkeypatch.setattr(row_blocks, name, value)
 
 
