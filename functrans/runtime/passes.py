@@ -244,7 +244,7 @@ ROW_BLOCKS = Pass(
     "row_blocks",
     "loops",
     "Run products with a tall matrix, and the loops over its rows, block by block of its rows, so that it is read from "
-    "memory once; the scores of attention are never in memory as a whole.",
+    "memory once; of batches of products, and of the scores of attention, no more than a part is in memory.",
     "lowering.loops.passes.row_blocks",
     "Loops over adjacent axes are not merged yet.",
     exact=False,
