@@ -5,6 +5,8 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
+import functrans.scipy.fft as scipy_fft
+from functrans import lax
 from functrans.primitives import fft
 
 CASES = [
@@ -54,3 +56,29 @@ def test_ducc0_runs_where_it_is_installed(monkeypatch):
     fnp.fft.irfft2(fnp.fft.rfft2(x))
     fnp.fft.ifft2(fnp.fft.fft2(x + 1j))
     assert calls == ["r2c", "c2r", "c2c", "c2c"]
+
+
+@pytest.mark.parametrize("backend", ["llvm", "python"])
+@pytest.mark.parametrize(
+    ("name", "shape", "kind"), [*CASES, ("dct", (4, 6), float), ("idstn", (3, 5), complex)]
+)
+@pytest.mark.parametrize("by_ducc0", [True, False])
+def test_in_loops_results_are_in_the_memory_of_the_kernel(name, shape, kind, by_ducc0, backend, monkeypatch):
+    """Those of each iteration, and an operand that the loop carries is not overwritten by its transform."""
+    if by_ducc0:
+        pytest.importorskip("ducc0")
+    monkeypatch.setattr(fft, "has_ducc0", lambda: by_ducc0)
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=shape) + (1j * rng.normal(size=shape) if kind is complex else 0)
+    f = getattr(fnp.fft if hasattr(fnp.fft, name) else scipy_fft, name)
+
+    def loop(x):
+        return lax.scan(lambda c, _: (c * 0.5 + 1.0, (f(c), c)), x, None, length=3)
+
+    with ft.config.patch(backend=backend):
+        last, (transforms, carries) = ft.jit(loop)(x)
+    for row, carry in zip(transforms, carries, strict=True):
+        np.testing.assert_array_equal(carry, x)
+        np.testing.assert_array_equal(row, f(x))
+        x = x * 0.5 + 1.0
+    np.testing.assert_array_equal(last, x)
