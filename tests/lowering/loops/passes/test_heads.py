@@ -251,7 +251,7 @@ def test_random_programs(steps, axes, heads, threads):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(STEPS, AXES, st.sampled_from([2, 3, 5]), st.sampled_from([1, 2]))
 def test_many_random_programs(steps, axes, heads, threads):
     compare(steps, axes, heads, threads)
