@@ -116,6 +116,13 @@ def attention(q, k, v, *, np, special):
     return np.mean(out * out) / 2
 
 
+def attention_heads(q, k, v, *, np, special):
+    """The same for several heads, the first axis."""
+    weights = special.softmax(q @ np.swapaxes(k, 1, 2) / q.shape[2] ** 0.5, axis=2)
+    out = weights @ v
+    return np.mean(out * out) / 2
+
+
 def _regression(answer):
     def data(rng, rows):
         x = rng.standard_normal((rows, FEATURES))
@@ -185,5 +192,13 @@ ROW_PROGRAMS = (
         matrix=None,
         argnums=(0, 1, 2),
         sizes=(2048, 8192),
+    ),
+    RowProgram(
+        "attention, 8 heads",
+        attention_heads,
+        lambda rng, rows: tuple(rng.normal(size=(8, rows, 64)) for _ in range(3)),
+        matrix=None,
+        argnums=(0, 1, 2),
+        sizes=(256, 2048),
     ),
 )

@@ -295,3 +295,16 @@ def attention(q, k, v):
         d_q[start : start + block] = np.dot(d_weights, k) * scale
         d_k += np.dot(d_weights.T, queries)
     return total / (2 * n * columns), (d_q, d_k, d_v)
+
+
+@fast
+def attention_heads(q, k, v):
+    """One head after the other."""
+    heads = q.shape[0]
+    d_q, d_k, d_v = np.empty_like(q), np.empty_like(k), np.empty_like(v)
+    total = 0.0
+    for h in range(heads):
+        part, (of_q, of_k, of_v) = attention(q[h], k[h], v[h])
+        total += part / heads
+        d_q[h], d_k[h], d_v[h] = of_q / heads, of_k / heads, of_v / heads
+    return total, (d_q, d_k, d_v)

@@ -118,3 +118,8 @@ def attention(q, k, v):
     d_scores -= np.sum(d_out * out, axis=1, keepdims=True)
     d_scores *= weights
     return np.sum(out * out) / (2 * out.size), (scale * (d_scores @ k), scale * (d_scores.T @ q), d_v)
+
+
+def attention_heads(q, k, v):
+    parts, gradients = zip(*[attention(*of_head) for of_head in zip(q, k, v)])
+    return np.mean(parts), tuple(np.stack(g) / len(q) for g in zip(*gradients))
