@@ -3,10 +3,10 @@
 .. code-block:: text
 
     for h in 0..heads:                        for h in 0..heads:
-        s[h] = q[h] @ k[h].T                      s[0] = q[h] @ k[h].T
+        s[h] = q[h] @ k[h].T                      s = q[h] @ k[h].T
     for h in 0..heads:             ──▶            for i, j:
-        for i, j:                                     w[0,i,j] = f(s[0,i,j])
-            w[h,i,j] = f(s[h,i,j])                out[h] = w[0] @ v[h]
+        for i, j:                                     w[i,j] = f(s[i,j])
+            w[h,i,j] = f(s[h,i,j])                out[h] = w @ v[h]
     for h in 0..heads:
         out[h] = w[h] @ v[h]
 
@@ -77,7 +77,7 @@ class _OfHead(mapping.Mapping):
             if v is None or v is self.loop.var or n == 0:
                 continue
             term, following = ir.Value(ir.INT64), ir.Value(ir.INT64)
-            # The part has one head for all of them on an axis, so what lies before it has shrunk.
+            # The part has no axis of heads, so what lies before that has shrunk.
             new.append(ir.Let(term, "mul", (v, ir.Extent(n if n % of_all else n // self.group.rows))))
             if total == START:
                 total = term
@@ -95,5 +95,5 @@ class _OfHead(mapping.Mapping):
     def statement(self, s: ir.Statement) -> ir.Statement:
         """One statement."""
         if isinstance(s, ir.Load | ir.Store) and s.buffer in self.parts:
-            s.index = tuple([START if x is self.loop.var else x for x in s.index])
+            s.index = tuple([x for x in s.index if x is not self.loop.var])
         return super().statement(s)

@@ -280,7 +280,7 @@ class _RowBlocks:
     def loop_over_heads(self, group: RowGroup) -> list[ir.Statement]:
         """A group of loops over heads as one loop."""
         b = StatementBuilder(self.kernel.name, self.kernel.buffers)
-        heads.write_loop(b, group, self.parts(b, group, 1), self.places)
+        heads.write_loop(b, group, self.parts(b, group, None), self.places)
         self.places.note(ir.StatementList(b.statements))
         return b.statements
 
@@ -360,14 +360,17 @@ class _RowBlocks:
         decls = [x for x in self.kernel.buffers if x.place == place]
         return all(axis_of(x, group.rows, group.steps[place]) is not None for x in decls)
 
-    def parts(self, b: StatementBuilder, group: RowGroup, size: int) -> dict[ir.BufferDecl, ir.BufferDecl]:
-        """Memory for one block, by the declarations of what only the group uses."""
+    def parts(
+        self, b: StatementBuilder, group: RowGroup, size: int | None
+    ) -> dict[ir.BufferDecl, ir.BufferDecl]:
+        """Memory for one block, or for one row without its axis, by the declarations of what only the group uses."""
         parts: dict[ir.BufferDecl, ir.BufferDecl] = {}
         storages: dict[str, str] = {}
         for x in list(self.kernel.buffers):
             if self.is_part(x.place, group):
                 axis = axis_of(x, group.rows, group.steps[x.place])
-                shape = tuple([size if d == axis else n for d, n in enumerate(x.shape)])
+                lengths = [size if d == axis else n for d, n in enumerate(x.shape)]
+                shape = tuple([n for n in lengths if n is not None])
                 parts[x] = b.buffer(f"{x.name}_rows", x.dtype, shape, "scratch", storages.get(x.place))
                 own = storages.setdefault(x.place, parts[x].place)
                 self.users[own], self.alone[own] = self.users[x.place], self.users[x.place]
