@@ -22,12 +22,12 @@ from typing import Any
 from .. import ir, mapping
 from ..builder import StatementBuilder
 from ..touches import touches
-from .places import START, Places
+from .places import START, MatrixPlaces
 from .row_groups import RowGroup, RowLoop
 
 
 def write_loop(
-    b: StatementBuilder, group: RowGroup, parts: Mapping[ir.BufferDecl, ir.BufferDecl], places: Places
+    b: StatementBuilder, group: RowGroup, parts: Mapping[ir.BufferDecl, ir.BufferDecl], places: MatrixPlaces
 ) -> None:
     """Write the loops of a group as one; `parts` has the memory for one head, by the declarations that it replaces."""
     loops = [m.loop for m in group.members if isinstance(m, RowLoop)]
@@ -51,7 +51,7 @@ class _OfHead(mapping.Mapping):
         head: ir.Operand,
         group: RowGroup,
         parts: Mapping[ir.BufferDecl, ir.BufferDecl],
-        places: Places,
+        places: MatrixPlaces,
     ):
         self.loop, self.group, self.parts, self.places = loop, group, parts, places
         self.f = lambda x: head if x is loop.var else x

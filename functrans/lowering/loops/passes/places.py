@@ -10,7 +10,7 @@ START = ir.Extent(0)
 Terms = dict[ir.Operand | None, int]
 
 
-class Places:
+class MatrixPlaces:
     """The offsets of a kernel's matrices; it must not be outlined yet."""
 
     def __init__(self, body: ir.StatementList):

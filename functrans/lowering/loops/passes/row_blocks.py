@@ -36,7 +36,7 @@ from ..handles import Memory, ScalarHandle
 from ..touches import touches
 from . import heads
 from .parallel import EVEN, IN_PRODUCT
-from .places import Places
+from .places import MatrixPlaces
 from .row_calls import (
     TOGETHER,
     RowBlock,
@@ -172,7 +172,7 @@ class _RowBlocks:
         self.users = Counter(t.buffer.place for t in touches(kernel.body))
         lasting = {x.place for x in kernel.buffers if x.role != "scratch" or x.dealt}
         self.alone = {place: n for place, n in self.users.items() if place not in lasting}
-        self.places = Places(kernel.body)
+        self.places = MatrixPlaces(kernel.body)
         #: Whether inputs are overwritten: then nothing may move past a failure, after which they are read again.
         self.updates = any(b.role == "update" for b in kernel.buffers)
 

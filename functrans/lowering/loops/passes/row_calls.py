@@ -14,7 +14,7 @@ from ....runtime.records import NamedTuple, dataclass
 from .. import ir
 from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle
-from .places import START, Places, extents_of
+from .places import START, MatrixPlaces, extents_of
 
 #: Matrices besides the tall one have at most as many elements: with larger ones a product computes more than it reads.
 LARGEST = 64 * 64
@@ -84,7 +84,7 @@ class RowCall(NamedTuple):
         return self.call.args[self.result].buffer
 
 
-def row_calls(s: ir.Statement, places: Places) -> list[RowCall]:
+def row_calls(s: ir.Statement, places: MatrixPlaces) -> list[RowCall]:
     """The ways in which a product uses rows; first that with an extent longer than the others, and these small."""
     if type(s) is not ir.Call or s.routine not in ("gemv", "gemm"):
         return []
@@ -101,7 +101,7 @@ def row_calls(s: ir.Statement, places: Places) -> list[RowCall]:
     return sorted(usable, key=lambda p: p.wide is not None)
 
 
-def _is_placed(product: RowCall, arg: int, places: Places) -> bool:
+def _is_placed(product: RowCall, arg: int, places: MatrixPlaces) -> bool:
     """Whether rows of an argument are those of its buffer, which has room for a sum at the argument's place."""
     call = product.call
     offset, step = call.args[arg].offset, product.moving.get(arg)

@@ -11,7 +11,7 @@ from ....runtime.records import NamedTuple, dataclass
 from .. import ir, queries
 from ..touches import RESULTS, touches_of
 from .collapse import adjacent_uses
-from .places import Places, extents_of
+from .places import MatrixPlaces, extents_of
 from .row_calls import RowCall
 
 #: Statements that a loop over rows does not have.
@@ -29,7 +29,7 @@ class RowLoop(NamedTuple):
     nest: ir.For
     loop: ir.For
     rows: int
-    places: Places | None = None
+    places: MatrixPlaces | None = None
 
 
 Member = RowLoop | RowCall
@@ -77,7 +77,7 @@ def row_loops(s: ir.Statement, numbers: Collection[int], of_heads: bool = False)
     return found
 
 
-def head_loops(s: ir.Statement, places: Places) -> list[RowLoop]:
+def head_loops(s: ir.Statement, places: MatrixPlaces) -> list[RowLoop]:
     """A loop over products, each with matrices of its own, such as those of the heads of attention."""
     if type(s) is not ir.For or not s.separate or s.reverse or s.team is not None or s.start != ir.Extent(0):
         return []
@@ -123,7 +123,7 @@ def parts_of(member: Member) -> Iterator[RowPart]:
             yield from _parts_of_call(s, member.places, var, rows)
 
 
-def _parts_of_call(call: ir.Call, places: Places, var: ir.Value, rows: int) -> Iterator[RowPart]:
+def _parts_of_call(call: ir.Call, places: MatrixPlaces, var: ir.Value, rows: int) -> Iterator[RowPart]:
     """How a product in a loop uses storages."""
     for i, a in enumerate(call.args):
         if type(a) is ir.Address:
