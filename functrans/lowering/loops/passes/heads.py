@@ -22,7 +22,7 @@ from typing import Any
 from .. import ir, mapping
 from ..builder import StatementBuilder
 from ..touches import touches
-from .places import START, MatrixPlaces
+from .places import START, MatrixPlaces, extents_of
 from .row_groups import RowGroup, RowLoop
 
 
@@ -43,7 +43,10 @@ def write_loop(
 
 
 class _OfHead(mapping.Mapping):
-    """The statements of a loop over heads, for one of them."""
+    """The statements of a loop over heads, for one of them.
+
+    A part has no axis of heads: the distances of elements on the axes before that have shrunk.
+    """
 
     def __init__(
         self,
@@ -70,15 +73,13 @@ class _OfHead(mapping.Mapping):
 
     def within(self, a: ir.Address, new: list[ir.Statement]) -> ir.Operand:
         """The offset of a matrix in the part of the head, computed by new statements."""
-        of_all = self.group.rows * self.group.steps[a.buffer.place]
         terms = self.places.terms(a.offset)
         total: ir.Operand = ir.Extent(terms.get(None, 0))
         for v, n in terms.items():
             if v is None or v is self.loop.var or n == 0:
                 continue
             term, following = ir.Value(ir.INT64), ir.Value(ir.INT64)
-            # The part has no axis of heads, so what lies before that has shrunk.
-            new.append(ir.Let(term, "mul", (v, ir.Extent(n if n % of_all else n // self.group.rows))))
+            new.append(ir.Let(term, "mul", (v, ir.Extent(self.shrunk(n, a)))))
             if total == START:
                 total = term
             else:
@@ -96,4 +97,16 @@ class _OfHead(mapping.Mapping):
         """One statement."""
         if isinstance(s, ir.Load | ir.Store) and s.buffer in self.parts:
             s.index = tuple([x for x in s.index if x is not self.loop.var])
+        elif type(s) is ir.Call:
+            args = list(s.args)
+            for i, a in enumerate(args):
+                if type(a) is ir.Address and a.buffer in self.parts:
+                    _, outer, distance = extents_of(s, i)
+                    args[i + 1] = ir.Extent(self.shrunk(distance, a) if outer > 1 else distance)
+            s.args = tuple(args)
         return super().statement(s)
+
+    def shrunk(self, n: int, a: ir.Address) -> int:
+        """The distance of two elements in the part, where they were so many elements apart."""
+        of_all = self.group.rows * self.group.steps[a.buffer.place]
+        return n // self.group.rows if n % of_all == 0 else n

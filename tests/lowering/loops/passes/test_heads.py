@@ -12,7 +12,11 @@ import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
 from functrans.lowering.loops import ir, queries
+from functrans.lowering.loops.builder import StatementBuilder
+from functrans.lowering.loops.check import verify
 from functrans.lowering.loops.passes import row_blocks, row_calls
+from functrans.lowering.python.emit import emit_python
+from functrans.lowering.python.runtime import python_function
 from functrans.scipy.special import softmax
 
 
@@ -255,3 +259,56 @@ def test_random_programs(steps, axes, heads, threads):
 @given(STEPS, AXES, st.sampled_from([2, 3, 5]), st.sampled_from([1, 2]))
 def test_many_random_programs(steps, axes, heads, threads):
     compare(steps, axes, heads, threads)
+
+
+H, S, D, E = 3, 20, 4, 5
+
+
+def products_of_heads(shape, place, step, distance):
+    """A kernel that puts ``x[h] @ w[h]`` into scratch memory of a `shape`, adds one, and multiplies by ``u[h]``.
+
+    `place` gives the index of an element; heads are `step` elements apart, rows `distance`.
+    """
+    b, f8 = StatementBuilder("k"), np.dtype("f8")
+    x, w = b.buffer("x", f8, (H, S, D), "in"), b.buffer("w", f8, (H, D, E), "in")
+    u, g = b.buffer("u", f8, (H, E, D), "in"), b.buffer("g", f8, (H, S, D), "out")
+    z = b.buffer("z", f8, shape, "scratch")
+    product = ("gemm", "N", "N")
+    with b.loop(H, separate=True) as h:
+        b.extern(
+            *product, E, S, D, 1.0, (w, h * (D * E)), E, (x, h * (S * D)), D, 0.0, (z, h * step), distance
+        )
+    with b.loop(H, separate=True) as h, b.loop(S) as i, b.loop(E) as j:
+        b.store(z, place(h, i, j), b.load(z, place(h, i, j)) + 1.0)
+    with b.loop(H, separate=True) as h:
+        b.extern(
+            *product, D, S, E, 1.0, (u, h * (E * D)), D, (z, h * step), distance, 0.0, (g, h * (S * D)), D
+        )
+    return b.finish()
+
+
+@pytest.mark.parametrize(
+    ("shape", "place", "step", "distance", "part"),
+    [
+        ((H, S, E), lambda h, i, j: (h, i, j), S * E, E, (S, E)),
+        ((S, H, E), lambda h, i, j: (i, h, j), E, H * E, (S, E)),
+        ((H, S, H, E), lambda h, i, j: (h, i, 0, j), S * H * E, H * E, (S, H, E)),
+        ((2, H, S, E), lambda h, i, j: (0, h, i, j), S * E, E, (2, S, E)),
+        ((S, E * H), lambda h, i, j: (i, h * E + j), E, E * H, None),
+        ((H, S, E + 2), lambda h, i, j: (h, i, j), S * (E + 2), E + 2, (S, E + 2)),
+    ],
+    ids=["in a row", "rows of heads", "of more", "one of two", "one axis for both", "with a gap"],
+)
+def test_the_memory_of_one_head_keeps_the_order_of_its_elements(shape, place, step, distance, part):
+    """Where heads are an axis between others, elements are nearer to each other in the memory of one."""
+    kernel = products_of_heads(shape, place, step, distance)
+    row_blocks.block_rows(kernel, 1)
+    verify(kernel)
+    assert [y.shape for y in kernel.buffers if y.name.endswith("_rows")] == ([] if part is None else [part])
+    rng = np.random.default_rng(15)
+    memory = {y.name: rng.normal(size=y.shape) for y in kernel.buffers if y.role == "in"}
+    memory |= {y.name: np.full(y.shape, np.nan) for y in kernel.buffers if y.role != "in"}
+    buffers = [y for y in kernel.buffers if y.role not in ("stack", "tape")]
+    assert python_function(kernel, emit_python(kernel))(*[memory[y.name] for y in buffers]) == 0
+    x, w, u = (memory[name] for name in "xwu")
+    np.testing.assert_allclose(memory["g"], (x @ w + 1.0) @ u, rtol=1e-12)
