@@ -4,7 +4,7 @@ With ``w = exp(-2 pi i / n)`` along each axis: ``fft`` is ``y_k = sum_j x_j w^(j
 ``n//2 + 1`` outputs for a real `x`, ``ifft`` and ``irfft`` are the inverses. As in NumPy, `norm` says which direction
 carries the factor ``1/n`` (or that both carry its square root). It has no kernel rule: SciPy's pocketfft runs
 between kernels, or its successor ducc0 where that is installed, which takes half to nine tenths of the time (Reinecke,
-https://gitlab.mpcdf.mpg.de/mtr/ducc). In loops it writes to the kernel's memory.
+https://gitlab.mpcdf.mpg.de/mtr/ducc), and writes to memory that is there, in loops to the kernel's.
 
 The cosine and sine transforms of types 1 to 4, `dct`, have the matrices of SciPy (Makhoul, IEEE Trans. ASSP 28, 1980).
 With `orthogonalize`, types 1 and 4 are symmetric, and types 2 and 3 are transposes of each other. Without, the terms at
@@ -64,22 +64,22 @@ def _abstract(x: Aval, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, 
 
 
 def _impl(x: Value, *, kind: str, axes: tuple[int, ...], lengths: tuple[int, ...], norm: str) -> np.ndarray:
-    if _has_ducc0_for(x, kind):
+    if _is_for_ducc0(x):
         return _by_ducc0(x, kind, axes, lengths, norm)
     # SciPy's, not NumPy's: as exact, and up to four times as fast in single precision.
     return getattr(scipy.fft, f"{kind}n")(x, s=lengths, axes=axes, norm=norm, workers=_workers(x))
 
 
-def _into(arrays: Sequence[np.ndarray], outs: Sequence[np.ndarray], *, kind: str, **params: Param) -> None:
+def _into(arrays: Sequence[np.ndarray], outs: Sequence[np.ndarray], **params: Any) -> None:
     (x,), (out,) = arrays, outs
-    if _has_ducc0_for(x, kind):
-        _by_ducc0(x, kind, **params, out=out)
+    if _is_for_ducc0(x):
+        _by_ducc0(x, **params, out=out)
     else:
-        np.copyto(out, _impl(x, kind=kind, **params))
+        np.copyto(out, _impl(x, **params))
 
 
-def _has_ducc0_for(x: Value, kind: str) -> bool:
-    return has_ducc0() and x.dtype.char in ("FD" if kind in ("fft", "ifft") else "fdFD") and x.size > 0
+def _is_for_ducc0(x: Value) -> bool:
+    return has_ducc0() and x.dtype.char in "fdFD" and x.size > 0
 
 
 def _by_ducc0(
@@ -167,7 +167,7 @@ fft_p: Primitive = Primitive(
     linear=True,
     transpose=_transpose,
     batch=_batch,
-    into=_into,
+    into=_into if has_ducc0() else None,
     cost=lambda x, *, kind, axes, lengths, **params: _work(x, axes, lengths, kind in ("rfft", "irfft")),
 )
 
@@ -204,10 +204,6 @@ def _dct_impl(x: Value, *, kind: str, **params: Param) -> np.ndarray:
         out.real, out.imag = transform(x.real, **params), transform(x.imag, **params)
         return out
     return np.asarray(transform(x, **params))
-
-
-def _dct_into(arrays: Sequence[np.ndarray], outs: Sequence[np.ndarray], **params: Any) -> None:
-    np.copyto(outs[0], _dct_impl(arrays[0], **params))
 
 
 def _weighted(x: Value, kind: str, type: int, axes: tuple[int, ...], factor: float) -> Value:
@@ -249,6 +245,5 @@ dct_p: Primitive = Primitive(
     linear=True,
     transpose=_dct_transpose,
     batch=_dct_batch,
-    into=_dct_into,
     cost=lambda x, *, axes, **params: _work(x, axes, [x.shape[d] for d in axes], True),
 )
