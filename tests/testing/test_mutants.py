@@ -1,4 +1,4 @@
-"""Wrong rules are caught: quickly one of each kind, slowly all. Right ones raise no alarm."""
+"""Wrong rules are caught: quickly one of each kind, slowly one of each in each operation. Right ones raise no alarm."""
 
 import sys
 from pathlib import Path
@@ -11,6 +11,14 @@ import mutants
 
 ALL = list(mutants.mutants())
 QUICK = {m.kind: m for m in reversed(ALL) if m.operation in ("sin", "add") and m.form != "custom_jvp"}
+
+
+def in_turn(all_mutants):
+    """Each kind in each operation, in one of the forms in which there is one: they take turns."""
+    forms = {}
+    for m in all_mutants:
+        forms.setdefault((m.operation, m.kind), []).append(m)
+    return [of[i % len(of)] for i, of in enumerate(forms.values())]
 
 
 def test_there_are_twelve_kinds_in_sixty_operations_and_four_forms():
@@ -26,8 +34,8 @@ def test_one_of_each_kind_is_caught(mutant):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mutant", ALL, ids=lambda m: m.id)
-def test_all_are_caught(mutant):
+@pytest.mark.parametrize("mutant", in_turn(ALL), ids=lambda m: m.id)
+def test_each_kind_is_caught_in_each_operation(mutant):
     assert mutants.caught(mutant) is not None
 
 
