@@ -10,6 +10,7 @@ import scipy.fft
 import functrans as ft
 import functrans.numpy as fnp
 from functrans import lax
+from functrans.runtime.libraries import has_ducc0
 
 N = 40_000
 X = np.ones(N)
@@ -55,10 +56,11 @@ def smoothed(x):
 @pytest.mark.parametrize("f", [sorted_twice, between, smoothed])
 def test_temporary_memory_is_what_tracemalloc_sees(f):
     with ft.config.patch(checked=False, num_threads=1):
+        fnp.fft.fft(X)  # imports the library that transforms
         compiled = ft.jit(f).lower(X).compile()
         expected = compiled.memory_analysis().temp_size_in_bytes
         assert expected >= X.nbytes
-        on_host = seen(scipy.fft.fftn, X) if f is between else 0
+        on_host = seen(scipy.fft.fftn, X) if f is between and not has_ducc0() else 0
         assert seen(compiled, X) == pytest.approx(expected + on_host, rel=0.05, abs=20_000)
 
 
