@@ -206,9 +206,7 @@ class RowGroup:
     bytes: dict[str, int] = field(default_factory=dict)
     _times: Counter[str] = field(default_factory=Counter)
     _whole: set[str] = field(default_factory=set)
-    _inside: set[str] = field(
-        default_factory=set
-    )  # of which a product has a part that does not begin at the start
+    _inside: set[str] = field(default_factory=set)  # as `RowCall.inside`
     _written: set[str] = field(default_factory=set)
     _variables: set[ir.LocalVar] = field(default_factory=set)
 

@@ -49,7 +49,7 @@ def attention(np_, q, k, v):
 
 
 def loops_with_products(f, *args, threads=1):
-    """How many statements outside of others have products inside, and the elements of scratch memory that is used."""
+    """How many of the outermost loops have products inside."""
     body = kernel(f, *args, threads=threads).kernel.body
     return sum(
         any(type(t) is ir.Call for t in queries.walk(inner))
@@ -178,6 +178,22 @@ def test_what_is_shared_by_heads(threads):
         (3, (1, 0, 46)),
     ):
         np.testing.assert_allclose(g[i][at], numeric(i, at), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 45])
+@pytest.mark.parametrize(("columns", "width"), [(0, 3), (1, 1), (41, 0), (41, 1)])
+def test_empty_matrices_and_single_rows(rows, columns, width):
+    """Of length 0 or 1 along each axis, of heads along an axis or in `lax.map`."""
+    q, k, v = np.ones((3, rows, width)), np.full((3, columns, width), 0.5), np.full((3, columns, 2), 0.25)
+
+    def f(np_, q, k, v):
+        return np_.tanh(q @ np_.swapaxes(k, -1, -2)) @ v
+
+    expected = f(np, q, k, v)
+    np.testing.assert_allclose(ft.jit(partial(f, fnp))(q, k, v), expected)
+    np.testing.assert_allclose(ft.jit(lambda *x: lax.map(lambda a: f(fnp, *a), x))(q, k, v), expected)
+    _, _, of_v = ft.jit(ft.grad(lambda *x: fnp.sum(f(fnp, *x)), argnums=(0, 1, 2)))(q, k, v)
+    np.testing.assert_allclose(of_v, np.full(v.shape, rows * np.tanh(0.5 * width)))
 
 
 def test_what_a_later_head_reads_of_an_earlier_one():
