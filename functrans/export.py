@@ -18,7 +18,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from hashlib import blake2b
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,22 +27,32 @@ from .api.compiled.jit import jit
 from .api.compiled.jitted import Jitted
 from .api.compiled.lowered import Compiled, Traced
 from .api.encoding import decode_jaxpr, decode_tree, encode_jaxpr, encode_tree
+from .api.filed_programs import decode_program, encode_program, key_text
 from .core import Jaxpr, current_trace, eval_trace, has_subjaxprs, run_with, subjaxprs
 from .errors import ArgumentValueError, ExportError, FunctransError
 from .frontend.arguments import check_function, path_of
 from .frontend.pytree import tree_structure, tree_unflatten
-from .lowering.jaxpr.simplify import inlined
+from .lowering.blas import MissingRoutineError
+from .lowering.llvm.c.native_call import layout_is_known, note_code
 from .lowering.llvm.objects import ObjectCode
-from .lowering.llvm.store import fingerprint, shipped
+from .lowering.llvm.store import fingerprint, key_of, shipped
 from .lowering.processor import ALL_LEVELS, LEVELS, host, processor
-from .lowering.run.executable import Executable
+from .lowering.run.filed import FiledExecutable
+from .lowering.undisturbed import undisturbed
 from .passes.check import check_jaxpr
 from .runtime.config import config
+from .runtime.module_getattr import lazy_import
 from .runtime.module_getattr import module_attributes as _module_attributes
+from .runtime.private.python_names import blake2b
 
+backend = lazy_import("functrans.lowering.llvm.backend")
+executable = lazy_import("functrans.lowering.run.executable")
+simplify = lazy_import("functrans.lowering.jaxpr.simplify")
 __all__ = ("Exported", "load", "save")
 
 _MAGIC = b"functrans export\n"
+#: A number of threads for which a program is lowered otherwise than for one, if the number makes a difference.
+_MANY = 64
 #: Magic, checksum of the rest, length of the description.
 _HEAD = struct.Struct(f"<{len(_MAGIC)}s32sQ")
 
@@ -133,12 +143,14 @@ def save(path: Any, fun: Callable[..., Any], *examples: Any, cpu: str = "native"
     if traced.captured or traced.hooks:
         what = "uses values of an enclosing transformation" if traced.captured else "registers hooks"
         raise ExportError(f"export.save: {traced.jaxpr.name} {what}, which a file cannot hold")
-    jaxpr = inlined(traced.jaxpr).replace()
+    jaxpr = simplify.inlined(traced.jaxpr).replace()
     jaxpr.stats = None
     encoded = encode_jaxpr(jaxpr)
     codes: dict[str, ObjectCode] = {}
     with config.patch(backend="llvm", disable_jit=False, debug_nans=False, debug_infs=False):
-        run_with(shipped, codes, lambda: Executable(jaxpr, cpu=cpu).compile())
+        program, threads = run_with(shipped, codes, undisturbed, _compiled, jaxpr, cpu)
+        if program is not None:
+            codes[_key(cpu, encoded, threads)] = ObjectCode("", (), json.dumps(program).encode())
     images = b"".join(code.image for code in codes.values())
     description = {
         "version": _version(),
@@ -213,14 +225,53 @@ def load(path: Any) -> Exported:
             if tree_structure(tree_unflatten(tree, leaves)) != tree:
                 raise ValueError(f"{tree} is no structure of {len(leaves)} leaves")
         with config.patch(backend="llvm"):
-            ready = Executable(jaxpr, cpu=cpu)
+            ready = run_with(shipped, codes, _ready, jaxpr, description["jaxpr"], cpu, codes)
     except _UNFIT as error:
         _damaged(name, f"what it describes cannot be built here ({type(error).__name__}: {error})")
     if misfit:
         warnings.warn(f"{name}: {misfit}; its kernels are compiled here", RuntimeWarning, stacklevel=3)
-    run_with(shipped, codes, ready.compile)
     jaxpr.derive(("executable", False), lambda: ready)
     return Exported(Traced(jaxpr, out_tree, ()), in_tree, cpu, description["differentiable"])
+
+
+def _compiled(jaxpr: Jaxpr, cpu: str) -> tuple[dict[str, Any] | None, int | None]:
+    """Compile a program: how it is lowered, and for how many threads, None for any number.
+
+    The object code is noted, also that of kernels which are in use.
+    """
+    made = executable.Executable(jaxpr, cpu=cpu)
+    native = [unit for unit in made.kernels if unit.route == "llvm"]
+    codes = {unit: backend.kernel_code(unit.kernel, made.options) for unit in native}
+    note_code()
+    with config.patch(num_threads=1 if config.num_threads > 1 else _MANY):
+        other = executable.Executable(jaxpr, cpu=cpu)
+    threads = None if made.is_lowered_as(other) else config.num_threads
+    return encode_program(made.simplified, made.steps, codes, jaxpr.consts), threads
+
+
+def _ready(jaxpr: Jaxpr, encoded: dict[str, Any], cpu: str, codes: dict[str, ObjectCode]) -> Any:
+    """The program, as it was lowered by the writer if it would be lowered like that here."""
+    keys = [_key(cpu, encoded, threads) for threads in (None, config.num_threads)]
+    program = next((codes[key] for key in keys if key in codes), None)
+    again = partial(_lowered, jaxpr.replace(), cpu, codes)
+    if program is not None and layout_is_known():
+        with contextlib.suppress(RuntimeError, MissingRoutineError):
+            found = undisturbed(decode_program, json.loads(program.image), codes, jaxpr.consts)
+            if found is not None:
+                program_here, steps = found
+                return FiledExecutable(program_here, steps, again)
+    return again()
+
+
+def _lowered(jaxpr: Jaxpr, cpu: str, codes: dict[str, ObjectCode]) -> Any:
+    with config.patch(backend="llvm"):
+        made = executable.Executable(jaxpr, cpu=cpu)
+    return run_with(shipped, codes, made.compile)
+
+
+def _key(cpu: str, encoded: dict[str, Any], threads: int | None) -> str:
+    """The key of a program as it is lowered under the options of now."""
+    return key_of(key_text(_version(), encoded, threads), processor(cpu))
 
 
 #: What data that describe no program, or one that this version cannot have written, make fail.

@@ -68,6 +68,7 @@ STAGES = [
     "disk",
     "blas",
     "host",
+    "steps",
     "jaxpr",
     "loops",
     "backend",

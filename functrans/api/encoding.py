@@ -10,12 +10,13 @@ import base64
 import dataclasses
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core import Atom, Aval, Eqn, ExportError, Jaxpr, Literal, Primitive, Var, is_bfloat16
+from ..core.dtypes import KEY
 from ..core.low_precision import as_dtype
 from ..core.values import ShapeLike
 from ..frontend.pytree import LEAF, PyTreeDef
@@ -25,8 +26,8 @@ from ..runtime.libraries import package_of
 _PLAIN = (bool, int, str, type(None))
 
 
-def encode_jaxpr(jaxpr: Jaxpr) -> dict[str, Any]:
-    """A jaxpr as JSON data.
+def encode_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> dict[str, Any]:
+    """A jaxpr as JSON data; of its constants, the number of those that are in `consts`, which the reader has.
 
     Raises
     ------
@@ -34,6 +35,7 @@ def encode_jaxpr(jaxpr: Jaxpr) -> dict[str, Any]:
         If a parameter of an equation is not plain data; the message names the equation and the user's line.
     """
     number: dict[Atom, int] = {}
+    known = {id(c): ["known", i] for i, c in enumerate(consts)}
 
     def define(v: Var) -> list[Any]:
         number[v] = len(number)
@@ -42,8 +44,11 @@ def encode_jaxpr(jaxpr: Jaxpr) -> dict[str, Any]:
     def atom(a: Atom) -> Any:
         return {"v": encode(a.value)} if isinstance(a, Literal) else number[a]
 
+    homes: list[tuple[str, str]] = []
+
     def equation(eqn: Eqn) -> list[Any]:
         try:
+            homes.append((eqn.primitive.name, _home(eqn.primitive)))
             params = {name: encode(value) for name, value in eqn.params.items()}
         except _Unknown as unknown:
             raise ExportError(
@@ -56,14 +61,15 @@ def encode_jaxpr(jaxpr: Jaxpr) -> dict[str, Any]:
     return {
         "name": jaxpr.name,
         "in": [define(v) for v in jaxpr.invars],
-        "consts": [[define(v), encode(np.asarray(c))] for v, c in jaxpr.constants],
+        "consts": [[define(v), known.get(id(c)) or encode(np.asarray(c))] for v, c in jaxpr.constants],
         "eqns": [equation(e) for e in jaxpr.eqns],
         "out": [atom(a) for a in jaxpr.outvars],
+        "primitives": dict(homes),
     }
 
 
-def decode_jaxpr(data: dict[str, Any]) -> Jaxpr:
-    """The jaxpr encoded as JSON data.
+def decode_jaxpr(data: dict[str, Any], consts: Sequence[Any] = ()) -> Jaxpr:
+    """The jaxpr encoded as JSON data, with the `consts` that `encode_jaxpr` had.
 
     Raises
     ------
@@ -82,8 +88,8 @@ def decode_jaxpr(data: dict[str, Any]) -> Jaxpr:
         return variables[_natural(x)]
 
     invars = [define(a) for a in data["in"]]
-    constants = [(define(a), decode(c)) for a, c in data["consts"]]
-    primitives = known_primitives()
+    constants = [(define(a), consts[c[1]] if c[0] == "known" else decode(c)) for a, c in data["consts"]]
+    primitives = {name: _primitive(name, module) for name, module in data["primitives"].items()}
     eqns = []
     for name, operands, params, results in data["eqns"]:
         inputs = [atom(a) for a in operands]
@@ -101,13 +107,45 @@ def decode_jaxpr(data: dict[str, Any]) -> Jaxpr:
 
 def known_primitives() -> dict[str, Primitive]:
     """All primitives of loaded modules by name."""
-    return {
-        value.name: value
-        for name, module in list(sys.modules.items())
-        if name.startswith("functrans.") and module is not None
-        for value in list(vars(module).values())
-        if isinstance(value, Primitive)
-    }
+    return {prim.name: prim for _, prim in _loaded_primitives()}
+
+
+def _loaded_primitives() -> Iterator[tuple[str, Primitive]]:
+    """Each loaded module of functrans with each primitive that it defines or imports."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("functrans.") and module is not None:
+            for value in list(vars(module).values()):
+                if isinstance(value, Primitive):
+                    yield name, value
+
+
+#: The module from which a reader imports each primitive.
+_homes: dict[Primitive, str] = {}
+
+
+def _home(prim: Primitive) -> str:
+    if prim not in _homes:
+        names: dict[Primitive, list[str]] = {}
+        for module, found in _loaded_primitives():
+            names.setdefault(found, []).append(module)
+        _homes.update({found: min(modules, key=_rank) for found, modules in names.items()})
+    if prim not in _homes:
+        raise _Unknown(f"a primitive that functrans does not have ('{prim.name}')")
+    return _homes[prim]
+
+
+def _rank(module: str) -> tuple[int, int]:
+    """The least for the module that loads the fewest others: a definition in a low room, rather than a collection."""
+    room = module.split(".")[1]
+    rooms = ("primitives", "control", "custom")
+    return rooms.index(room) if room in rooms else len(rooms) + (room == "lowering"), -module.count(".")
+
+
+def _primitive(name: str, module: str) -> Primitive:
+    if not module.startswith("functrans."):
+        raise ValueError(f"{module} does not belong to functrans")
+    values = list(vars(importlib.import_module(module)).values())
+    return {value.name: value for value in values if isinstance(value, Primitive)}[name]
 
 
 def _encode_aval(aval: Aval) -> list[Any]:
@@ -120,7 +158,7 @@ def _decode_aval(data: list[Any]) -> Aval:
     shape, dtype, weak = data
     if type(weak) is not bool or not isinstance(dtype, str):
         raise TypeError(f"{data} is no type of an array")
-    return Aval(tuple(map(_natural, shape)), as_dtype(dtype), weak)
+    return Aval(tuple(map(_natural, shape)), _dtype(dtype), weak)
 
 
 def _text(x: Any) -> str:
@@ -219,7 +257,7 @@ def decode(data: Any) -> Any:
 
 _DECODERS: dict[str, Callable[..., Any]] = {
     "number": lambda kind, data: _array("<f8" if kind == "float" else "<c16", (), data).item(),
-    "dtype": as_dtype,
+    "dtype": lambda name: _dtype(name),
     "scalar": lambda dtype, data: _array(dtype, (), data)[()],
     "array": lambda dtype, shape, data: _array(dtype, shape, data),
     "tuple": lambda parts: tuple([decode(p) for p in parts]),
@@ -235,9 +273,17 @@ _DECODERS: dict[str, Callable[..., Any]] = {
 }
 
 
+#: The name of the dtype of keys in files.
+_KEY = "key"
+
+
 def _dtype_name(dtype: np.dtype) -> str:
-    # NumPy's code for bfloat16 only says that it has two bytes.
-    return dtype.name if is_bfloat16(dtype) else dtype.str
+    # NumPy's codes for keys and bfloat16 only say how many bytes they have.
+    return _KEY if dtype == KEY else dtype.name if is_bfloat16(dtype) else dtype.str
+
+
+def _dtype(name: str) -> np.dtype:
+    return KEY if name == _KEY else as_dtype(name)
 
 
 def _bytes(array: np.ndarray) -> str:
@@ -245,7 +291,7 @@ def _bytes(array: np.ndarray) -> str:
 
 
 def _array(dtype: str, shape: ShapeLike, data: str) -> np.ndarray:
-    array = np.frombuffer(base64.b64decode(data), as_dtype(dtype)).reshape(shape)
+    array = np.frombuffer(base64.b64decode(data), _dtype(dtype)).reshape(shape)
     array.flags.writeable = False
     return array
 

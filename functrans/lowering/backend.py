@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from ..runtime.passes import Pass
 from ..runtime.records import dataclass
-from .loops import ir
+
+if TYPE_CHECKING:
+    from .loops import ir
 
 #: Where code comes from; see `Code`.
 Origin = Literal["compiled", "disk", "memory"]

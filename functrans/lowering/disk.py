@@ -16,9 +16,9 @@ import stat
 import struct
 import time
 from collections.abc import Iterator
-from hashlib import blake2b
 from typing import Any
 
+from ..runtime.private.python_names import blake2b
 from ..runtime.records import dataclass
 
 _MAGIC = b"functrn2"

@@ -11,8 +11,8 @@ from ..runtime.config import config
 from ..runtime.passes import BLOCKS, COLLAPSING, ROW_BLOCKS, TEAMS
 from ..runtime.records import dataclass
 from .backend import Options
-from .host.host_calls import HostEquation, with_host_calls
-from .jaxpr.partition import HostStep, KernelStep, ViewStep, partition
+from .host.host_calls import with_host_calls
+from .jaxpr.partition import KernelStep, partition
 from .jaxpr.simplify import simplify
 from .loops import ir, queries
 from .loops.check import verified
@@ -29,13 +29,14 @@ from .loops.passes.plan import plan, scratch_bytes, written_before_failure
 from .loops.passes.row_blocks import block_rows
 from .loops.passes.versions import with_versions
 from .python.runtime import NAMES
+from .steps import HostStep, KernelCall, ViewStep
 
 #: Kernels that access at least this many elements release the GIL.
 LARGE = 20_000
 
 
 @dataclass(eq=False)
-class LoweredKernel:
+class LoweredKernel(KernelCall):
     """A kernel ready for a backend, and the arguments with which this program calls it.
 
     Attributes
@@ -44,18 +45,6 @@ class LoweredKernel:
         Outlined: its text is the same for other shapes and literals.
     ints, floats : tuples
         The numbers that outlining removed from it.
-    outvars : tuple of Atom
-        The values that it computes.
-    interface : dict of str to (Var, int)
-        See `Loops.interface`.
-    updates : dict of Var to Var
-        See `Loops.updates`.
-    scratch : dict of str to int
-        See `scratch_bytes`.
-    calls : tuple of HostEquation
-        The equations that Python evaluates; they must stay alive as long as the kernel runs.
-    large : bool
-        Whether it runs long enough to make releasing the GIL worthwhile.
     eqns : tuple of Eqn
         The equations of the simplified program that it computes.
     sites : Sites or None
@@ -65,12 +54,6 @@ class LoweredKernel:
     kernel: ir.Kernel
     ints: tuple[int, ...]
     floats: tuple[float, ...]
-    outvars: tuple[Atom, ...]
-    interface: dict[str, tuple[Var, int]]
-    updates: dict[Var, Var]
-    scratch: dict[str, int]
-    calls: tuple[HostEquation, ...]
-    large: bool
     eqns: tuple[Eqn, ...]
     sites: Sites | None
 
@@ -113,9 +96,10 @@ def lower(jaxpr: Jaxpr, options: Options, donated: Collection[int] = ()) -> Prog
             continue
         loops = _loops(step, options, _updates(step.jaxpr, free, outputs))
         free.difference_update(step.jaxpr.invars)
-        if any(type(s) is ir.Fail for s in queries.walk(loops.kernel.body)):
+        lowered = _lowered(step, loops, options, jaxpr.name)
+        if lowered.may_fail:
             free.clear()
-        steps.append(_lowered(step, loops, options, jaxpr.name))
+        steps.append(lowered)
     return Program(jaxpr, steps[::-1])
 
 
@@ -169,9 +153,7 @@ def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> Low
     kernel.name = _identifier(name)
     kernel, ints = outline(verified(kernel), options.specialize_below)  # numbers become parameters
     return LoweredKernel(
-        verified(kernel),
-        ints,
-        loops.floats,
+        kernel.storages,
         step.jaxpr.outvars,
         loops.interface,
         loops.updates,
@@ -179,6 +161,10 @@ def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> Low
         loops.calls,
         large=work >= LARGE
         or any(queries.is_long(s) or queries.is_shared(s) for s in queries.walk(kernel.body)),
+        may_fail=any(type(s) is ir.Fail for s in queries.walk(kernel.body)),
+        kernel=verified(kernel),
+        ints=ints,
+        floats=loops.floats,
         eqns=step.jaxpr.eqns,
         sites=loops.sites,
     )

@@ -54,7 +54,8 @@ def module_attributes(
 
     def __getattr__(name: str) -> Any:
         if name in parts:
-            return import_module(f"{module}.{name}")
+            with imports():
+                return import_module(f"{module}.{name}")
         value = None if further is None else further(name)
         if value is not None:
             return value

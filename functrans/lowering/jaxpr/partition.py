@@ -38,6 +38,7 @@ from ...core import (
 from ...passes.toolkit import extract, variables_read
 from ...primitives.structure.linear import reshape_p
 from ...runtime.records import dataclass
+from ..steps import HostStep, ViewStep
 
 
 @dataclass(eq=False)
@@ -45,20 +46,6 @@ class KernelStep:
     """Equations that form one kernel, as a separate jaxpr."""
 
     jaxpr: Jaxpr
-
-
-@dataclass(eq=False)
-class HostStep:
-    """One equation that NumPy evaluates."""
-
-    eqn: Eqn
-
-
-@dataclass(eq=False)
-class ViewStep:
-    """An equation of `reshape_p` whose result shares memory with its operand."""
-
-    eqn: Eqn
 
 
 Step = KernelStep | HostStep | ViewStep

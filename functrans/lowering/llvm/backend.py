@@ -8,7 +8,6 @@ code of the user's is to call a kernel: `NativeCode.entry`.
 from __future__ import annotations
 
 import functools
-import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,17 +15,21 @@ import numpy as np
 
 from ...runtime.context import cached_property
 from ...runtime.libraries import llvmlite, numba
+from ...runtime.module_getattr import lazy_import
 from ...runtime.passes import LLVM_PASSES
 from ..backend import Options, Run, UnsupportedKernelError
 from ..blas import MissingRoutineError
 from ..loops import ir
 from ..loops.show import show
 from ..processor import processor
+from ..steps import packed_numbers
 from .c.native_call import layout_is_known, native_call
-from .emit import emit_llvm
 from .objects import Effort, LoadedCode, ObjectCode, compile_assembly, compile_object
-from .store import Origin, obtain
+from .store import Origin, object_code, obtain
 from .symbols import address_of, load
+
+#: A process that finds its kernels in the cache does without it.
+emit = lazy_import("functrans.lowering.llvm.emit")
 
 
 class LLVM:
@@ -43,8 +46,7 @@ class LLVM:
         if not layout_is_known():
             raise UnsupportedKernelError("arrays have an unknown memory layout")
         cpu = processor(options.cpu)
-        key_text = f"{text or show(kernel)}\nstrict={options.strict} checked={options.checked}"
-        key_text += f" without={sorted(options.without)}" * bool(options.without)
+        key_text = _key_text(kernel, options, text)
         try:
             loaded, origin = obtain(key_text, cpu, kernel.name, lambda: compile_text(kernel, options), load)
         except MissingRoutineError as error:
@@ -52,9 +54,20 @@ class LLVM:
         return NativeCode(kernel, options, loaded, origin)
 
 
+def kernel_code(kernel: ir.Kernel, options: Options) -> tuple[str, ObjectCode]:
+    """The object code of a kernel and its key, from the cache or compiled."""
+    cpu = processor(options.cpu)
+    return object_code(_key_text(kernel, options), cpu, kernel.name, lambda: compile_text(kernel, options))
+
+
+def _key_text(kernel: ir.Kernel, options: Options, text: str = "") -> str:
+    key_text = f"{text or show(kernel)}\nstrict={options.strict} checked={options.checked}"
+    return key_text + f" without={sorted(options.without)}" * bool(options.without)
+
+
 def compile_text(kernel: ir.Kernel, options: Options) -> ObjectCode:
     """The object code of a kernel."""
-    code = emit_llvm(kernel, options)
+    code = emit.emit_llvm(kernel, options)
     for name in code.symbols:
         address_of(name)
     return compile_object(code.text, code.entry, processor(options.cpu), _effort(options))
@@ -62,7 +75,7 @@ def compile_text(kernel: ir.Kernel, options: Options) -> ObjectCode:
 
 def assembly_of(kernel: ir.Kernel, options: Options) -> str:
     """The assembly code of a kernel, as it is compiled."""
-    return compile_assembly(emit_llvm(kernel, options).text, processor(options.cpu), _effort(options))
+    return compile_assembly(emit.emit_llvm(kernel, options).text, processor(options.cpu), _effort(options))
 
 
 def _effort(options: Options) -> Effort:
@@ -94,7 +107,8 @@ class NativeCode:
     @property
     def llvm(self) -> str:
         """See `Code`."""
-        return emit_llvm(self._kernel, self._options).text
+        text: str = emit.emit_llvm(self._kernel, self._options).text
+        return text
 
     @cached_property
     def entry(self) -> Any:
@@ -109,8 +123,7 @@ class NativeCode:
         leaves: Sequence[np.dtype | None] = (),
     ) -> Run:
         """See `Code.bind`. Some arrays may be Python's numbers: those with a dtype in `leaves` (see `native_call`)."""
-        numbers = struct.pack(f"{len(ints)}q{len(floats)}d", *ints, *floats)
-        return native_call(self.address, numbers, nogil, self._loaded, leaves)
+        return native_call(self.address, packed_numbers(ints, floats), nogil, self._loaded, leaves)
 
 
 def _jitted(address: int, keep: LoadedCode) -> Any:

@@ -9,7 +9,6 @@ its vector width).
 from __future__ import annotations
 
 from dataclasses import replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from ...core.dtypes import FLOAT64
 from ...core.values import ArrayLike
 from ...runtime.passes import PARTS, VECTOR_MATHS
+from ...runtime.private.python_names import blake2b
 from ...runtime.records import dataclass
 from ..backend import DEFAULT_OPTIONS, Options
 from ..blas import C_PREFIX

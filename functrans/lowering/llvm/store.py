@@ -16,13 +16,13 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from ...runtime.config import config
 from ...runtime.context import new_lock
 from ...runtime.libraries import llvm, llvmlite
+from ...runtime.private.python_names import blake2b
 from ..backend import Origin
 from ..blas import MissingRoutineError
 from ..disk import Disk, UntrustedDirectoryError
@@ -57,7 +57,7 @@ def obtain(
     make, load : callables
         The functions that compile it and load it.
     """
-    key = blake2b(f"{fingerprint(cpu)}\n{key_text}".encode(), digest_size=24).hexdigest()
+    key = key_of(key_text, cpu)
     noted = shipped.get()
     shipment = {} if noted is None else noted
     origins: tuple[tuple[Origin, Any], ...] = (
@@ -79,11 +79,36 @@ def obtain(
     code = make()
     loaded = load(code)
     shipment[key] = code
+    _keep(key, code, about)
+    return loaded, "compiled"
+
+
+def object_code(
+    key_text: str, cpu: Processor, about: str, make: Callable[[], ObjectCode]
+) -> tuple[str, ObjectCode]:
+    """The object code that `obtain` loads, and its key."""
+    key = key_of(key_text, cpu)
+    noted = shipped.get()
+    shipment = {} if noted is None else noted
+    code = shipment.get(key) or _recent.get(key) or _from_disk(key)
+    if code is None:
+        code = make()
+        _keep(key, code, about)
+    shipment[key] = code
+    return key, code
+
+
+def key_of(key_text: str, cpu: Processor) -> str:
+    """The key of what depends on this text, on the processor and on versions."""
+    return blake2b(f"{fingerprint(cpu)}\n{key_text}".encode(), digest_size=24).hexdigest()
+
+
+def _keep(key: str, code: ObjectCode, about: str) -> None:
+    """Keep object code for others, in this process and on disk."""
     _recent.put(key, code)
     disk = opened_disk()
     if disk is not None:
         disk.put(key, _packed(code, about), config.cache_limit)
-    return loaded, "compiled"
 
 
 #: The object code of an export, by key: sought here first, and what is obtained in the context is noted here.

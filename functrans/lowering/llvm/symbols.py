@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import functools
 import sys
+from collections.abc import Iterable
 
 from ...runtime.libraries import c_address, llvm
 from ..blas import (
@@ -39,6 +40,11 @@ def load(code: ObjectCode) -> LoadedCode:
         If the code cannot be loaded on this machine.
     """
     return load_object(code, {name: address_of(name) for name in code.symbols})
+
+
+def own_products(names: Iterable[str]) -> dict[str, bool]:
+    """Those of the names that are matrix products, and whether functrans's own code computes them here."""
+    return {name: has_own_products(_GEMM[name]) for name in names if name in _GEMM}
 
 
 @functools.cache

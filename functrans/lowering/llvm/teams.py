@@ -6,8 +6,8 @@ from typing import Any
 
 from ..blas import GET_THREADS, SET_THREADS, can_set_threads
 from ..loops import ir, queries
-from ..loops.from_jaxpr.sites import COUNTERS
 from ..loops.passes.split_functions import PartCall, team_call
+from ..steps import COUNTERS
 from .c.pool import RUN
 from .interrupts import NEEDED_BY_POLL_IN_TEAM
 from .timing import note_chunks

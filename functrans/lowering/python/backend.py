@@ -10,11 +10,13 @@ import numpy as np
 from ...core.dtypes import is_low
 from ...runtime.context import run_quietly
 from ...runtime.libraries import numba
+from ...runtime.module_getattr import lazy_import
 from ...runtime.records import dataclass
 from ..backend import Options, Origin, Run, UnsupportedKernelError
 from ..loops import ir, queries
 from . import runtime
-from .emit import emit_python
+
+emit = lazy_import("functrans.lowering.python.emit")
 
 
 class Plain:
@@ -28,7 +30,7 @@ class Plain:
 
     def compile(self, kernel: ir.Kernel, options: Options, text: str = "") -> PythonCode:
         """See `Backend.compile`."""
-        return PythonCode(kernel, runtime.python_function(kernel, emit_python(kernel)))
+        return PythonCode(kernel, runtime.python_function(kernel, emit.emit_python(kernel)))
 
 
 class Njit:
@@ -50,7 +52,7 @@ class Njit:
     def compile(self, kernel: ir.Kernel, options: Options, text: str = "") -> PythonCode:
         """See `Backend.compile`."""
         names = runtime.njit_namespace()
-        exec(compile(emit_python(kernel, explicit=True), f"<kernel {kernel.name}>", "exec"), names)
+        exec(compile(emit.emit_python(kernel, explicit=True), f"<kernel {kernel.name}>", "exec"), names)
         arrays = [
             numba.types.Array(numba.from_dtype(b.dtype), len(b.shape), "C")
             for b in kernel.buffers

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Any
 
 from ...runtime.context import LivingValues, new_lock
+from ...runtime.private.python_names import blake2b
 from ..backend import Options, Origin
 from ..llvm.c import memory
 from ..llvm.objects import libraries

@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 
 from ...runtime.context import cached_property, new_lock
+from ...runtime.module_getattr import lazy_import
 from ...runtime.records import dataclass
 from ..backend import DEFAULT_OPTIONS, Backend, Code, Options, Run, UnsupportedKernelError
 from ..llvm.backend import LLVM
@@ -17,8 +18,9 @@ from ..loops import ir
 from ..loops.builder import StatementBuilder
 from ..processor import processor
 from ..python.backend import Njit, Plain
-from ..python.emit import emit_python
 from .checked import checked
+
+emit = lazy_import("functrans.lowering.python.emit")
 
 #: The best first. The last one supports every kernel on every machine.
 BACKENDS: tuple[Backend, ...] = (LLVM(), Njit(), Plain())
@@ -60,7 +62,8 @@ class CompiledKernel:
     @cached_property
     def python_source(self) -> str:
         """The readable Python form."""
-        return emit_python(self.kernel)
+        source: str = emit.emit_python(self.kernel)
+        return source
 
     def bind(
         self,

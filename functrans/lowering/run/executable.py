@@ -31,23 +31,25 @@ from ...passes.toolkit import eliminate_dead_code
 from ...primitives.checks import check_p
 from ...primitives.tape import tape_is_full
 from ...runtime.config import config
+from ...runtime.module_getattr import lazy_import
 from ...runtime.passes import OF_CODE
 from ...runtime.unusual import awaited, recorded
 from ..backend import Options, Origin
 from ..host.debug_nans import look
 from ..host.explain_failure import call_host, evaluate_on_host, inputs
-from ..jaxpr.partition import HostStep
 from ..jaxpr.simplify import inlined
 from ..llvm.c.native_call import matcher
 from ..loops import ir
+from ..loops.show import show
 from ..lower import LoweredKernel, lower
+from ..steps import HostStep, Step
 from .cache import kernels
 from .compile import CompiledKernel
 from .memory import MemoryAnalysis, bytes_accessed, memory_analysis
-from .texts import text_of
 from .unit import KernelUnit
-from .wrapper import Public, Step, write_wrapper
+from .wrapper import Public, write_wrapper
 
+texts = lazy_import("functrans.lowering.run.texts")
 _log = logging.getLogger("functrans")
 
 
@@ -149,9 +151,9 @@ class Executable:
         return self
 
     def _wrapper(self, steps: Sequence[Step], public: Public | None = None) -> Callable[..., Any]:
-        failed = partial(_failed, self.simplified)
+        on_failure = partial(failed, self.simplified)
         seek = partial(look, self.simplified) if self.debug_nans else None
-        return write_wrapper(self.simplified, steps, failed, seek, self._donated, public)
+        return write_wrapper(self.simplified, steps, on_failure, seek, self._donated, public)
 
     def fast_call(
         self, leaves: Sequence[Any], out_tree: PyTreeDef, weak: Sequence[bool]
@@ -202,13 +204,22 @@ class Executable:
 
     def as_text(self, dialect: str = "python") -> str:
         """The kernels and host calls in a form of `texts`."""
-        return text_of(self.simplified, self.lowered, self.options, dialect)
+        text: str = texts.text_of(self.simplified, self.lowered, self.options, dialect)
+        return text
 
     def kernel_numbers(self) -> dict[Eqn, int]:
         """The number of the kernel that computes each equation of the simplified program; -1 for a host call."""
         numbers = dict.fromkeys([step.eqn for step in self.lowered if isinstance(step, HostStep)], -1)
         kernels = [step for step in self.lowered if isinstance(step, LoweredKernel)]
         return numbers | {e: i for i, step in enumerate(kernels) for e in step.eqns}
+
+    def is_lowered_as(self, other: Executable) -> bool:
+        """Whether the kernels of another one, of the same jaxpr, have the same loops and numbers."""
+        mine, others = (
+            [(show(s.kernel), s.ints, s.scratch, s.large) for s in e.lowered if isinstance(s, LoweredKernel)]
+            for e in (self, other)
+        )
+        return mine == others
 
     def memory_analysis(self) -> MemoryAnalysis:
         """The memory that a call takes."""
@@ -280,7 +291,7 @@ def _kind_of(made: tuple[CompiledKernel, Origin]) -> str:
     return "llvm" if made[1] == "compiled" else "cache"
 
 
-def _failed(
+def failed(
     jaxpr: Jaxpr,
     status: int,
     arrays: tuple[Any, ...],

@@ -7,10 +7,10 @@ from typing import Any
 
 from ...core import Jaxpr, Var
 from ...runtime.records import NamedTuple
-from ..jaxpr.partition import HostStep, ViewStep
 from ..lower import LoweredKernel
+from ..steps import HostStep, Step, ViewStep
 from .unit import KernelUnit
-from .wrapper import POOLED, Step, last_uses, may_fail
+from .wrapper import POOLED, last_uses
 
 
 class MemoryAnalysis(NamedTuple):
@@ -63,7 +63,7 @@ def memory_analysis(jaxpr: Jaxpr, steps: Sequence[Step], donated: Collection[int
 
 def _temporary(jaxpr: Jaxpr, steps: Sequence[Step]) -> int:
     """The most that is allocated at a time, besides results."""
-    failing = [i for i, step in enumerate(steps) if isinstance(step, KernelUnit) and may_fail(step)]
+    failing = [i for i, step in enumerate(steps) if isinstance(step, KernelUnit) and step.may_fail]
     ends = last_uses(jaxpr, steps, max(failing, default=-1))
     owner: dict[Any, Any] = {}  # of a view's memory
     for step in steps:

@@ -6,8 +6,6 @@ kernel that never calls Python by their address.
 
 from __future__ import annotations
 
-import struct
-from hashlib import blake2b
 from typing import Any, Literal
 
 import numpy as np
@@ -16,9 +14,11 @@ from ...core import Atom, TapeAval, Var
 from ...core import Literal as LiteralAtom
 from ...core.backward_state import StateAval
 from ...runtime.context import cached_property
+from ...runtime.private.python_names import blake2b
 from ...runtime.records import NamedTuple, dataclass
 from ..llvm.emit import LLVMKernel, emit_inlined
 from ..lower import LoweredKernel
+from ..steps import packed_numbers
 from .compile import best_backend
 from .executable import Executable, KernelUnit
 from .wrapper import tidy
@@ -149,7 +149,7 @@ class _Places:
         for unit in units:
             code = unit.code.code
             places = [self.place(unit, p) for p in unit.kernel.storages]
-            numbers = struct.pack(f"{len(unit.ints)}q{len(unit.floats)}d", *unit.ints, *unit.floats)
+            numbers = packed_numbers(unit.ints, unit.floats)
             scratch = list(unit.scratch.values())
             address, keep = code.address, (code, unit.calls)  # type: ignore[attr-defined]
             return NativeProgram(address, numbers, places, scratch, self.constants, copies, keep)

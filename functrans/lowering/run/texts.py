@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from ...core import ArgumentValueError, Eqn, Jaxpr, Place, Var, show, subjaxprs
 from ...passes.toolkit import extract
 from ..backend import Options
-from ..jaxpr.partition import HostStep, ViewStep
 from ..llvm.backend import assembly_of
 from ..llvm.emit import emit_llvm
 from ..loops import show as loops
 from ..lower import LoweredKernel
 from ..python.emit import emit_python
+from ..steps import HostStep, ViewStep
 
 #: What begins a comment in each form.
 _COMMENTS = {"jaxpr": "#", "loops": "#", "python": "#", "llvm": ";", "asm": "#"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,16 +25,13 @@ from ..backend import Run
 from ..host.debug_nans import any_fault
 from ..host.explain_failure import call_host, call_host_into, out_of_memory
 from ..host.host_calls import HostEquation
-from ..jaxpr.partition import HostStep, ViewStep
-from ..llvm.backend import NativeCode
 from ..llvm.c.memory import LEAST
 from ..llvm.c.native_call import ARRAYS, MOST_LEAVES, MOST_NUMBERS, NUMBERS, TIDY, result_maker
-from ..loops import ir, queries
-from ..loops.from_jaxpr.sites import COUNTERS
-from .timing import Counters
-from .unit import KernelUnit
+from ..steps import COUNTERS, HostStep, RunnableKernel, Step, ViewStep
 
-Step = KernelUnit | HostStep | ViewStep
+if TYPE_CHECKING:
+    from .timing import Counters
+
 #: Scratch memory of up to this many bytes is kept between calls.
 POOLED = 1 << 27
 #: Arrays of at least this many bytes are freed after their last use.
@@ -101,15 +98,15 @@ def write_wrapper(
     public : Public, optional
         What to return instead of the list, and which inputs need no check.
     """
-    units = [step for step in steps if isinstance(step, KernelUnit)]
+    units = [step for step in steps if isinstance(step, RunnableKernel)]
     native = all(unit.route == "llvm" for unit in units)
     writer = _Writer(jaxpr, public, native, _plain_numbers(jaxpr, steps, public))
-    failing = [i for i, step in enumerate(steps) if isinstance(step, KernelUnit) and may_fail(step)]
+    failing = [i for i, step in enumerate(steps) if isinstance(step, RunnableKernel) and step.may_fail]
     if look is not None or failing:
         writer.note_calls([entry for unit in units for entry in unit.calls])
     ends = last_uses(jaxpr, steps, len(steps) if look is not None else max(failing, default=-1))
     for i, step in enumerate(steps):
-        if isinstance(step, KernelUnit):
+        if isinstance(step, RunnableKernel):
             if len(steps) == 1:
                 writer.make_results(step)
             writer.kernel(step)
@@ -123,11 +120,6 @@ def write_wrapper(
     return writer.function()
 
 
-def may_fail(unit: KernelUnit) -> bool:
-    """Whether a kernel may report failure."""
-    return any(type(s) is ir.Fail for s in queries.walk(unit.kernel.body))
-
-
 def last_uses(jaxpr: Jaxpr, steps: Sequence[Step], failing: int) -> dict[Var, int]:
     """The number of the step that uses an array last, for large arrays that are not returned.
 
@@ -138,7 +130,7 @@ def last_uses(jaxpr: Jaxpr, steps: Sequence[Step], failing: int) -> dict[Var, in
     for i, step in enumerate(steps):
         made: Sequence[Atom]
         read: Sequence[Atom]
-        if isinstance(step, KernelUnit):
+        if isinstance(step, RunnableKernel):
             made, read, end = step.outvars, [v for v, _ in step.interface.values()], i
         else:
             made, read = step.eqn.outvars, step.eqn.invars
@@ -157,9 +149,9 @@ def _plain_numbers(jaxpr: Jaxpr, steps: Sequence[Step], public: Public | None) -
     if public is None or len(steps) != 1:
         return {}
     (unit,) = steps
-    if not isinstance(unit, KernelUnit) or unit.route != "llvm" or unit.code.checked:
+    if not isinstance(unit, RunnableKernel) or unit.route != "llvm" or unit.checked:
         return {}
-    if unit.calls or unit.counters is not None or len(unit.kernel.storages) > MOST_LEAVES:
+    if unit.calls or unit.counters is not None or len(unit.storages) > MOST_LEAVES:
         return {}
     found: dict[Atom, np.dtype] = {
         v: v.aval.dtype
@@ -276,9 +268,9 @@ class _Writer:
             return self.constant("n", a.value)
         return self.text[a]
 
-    def make_results(self, unit: KernelUnit) -> None:
+    def make_results(self, unit: RunnableKernel) -> None:
         """Make what users receive before the only kernel runs, which writes to it."""
-        if self.public is None or unit.route != "llvm" or unit.code.checked:
+        if self.public is None or unit.route != "llvm" or unit.checked:
             return
         outs, made = self.jaxpr.outvars, []
         for a, is_weak in zip(outs, self.public.weak):
@@ -292,7 +284,7 @@ class _Writer:
                 f"{', '.join(self.name(a, 'y') for a, _ in made)} = {self.constant('new', maker)}()"
             )
 
-    def kernel(self, unit: KernelUnit) -> None:
+    def kernel(self, unit: RunnableKernel) -> None:
         for a in unit.outvars:
             if a in self.public_results:
                 continue
@@ -304,13 +296,13 @@ class _Writer:
                 pools = ", ".join(self.parts[a][1:])
                 aval = self.constant("aval", a.aval)
                 self.lines.append(f"{self.text[a]} = Tape({self.parts[a][0]}, ({pools},), {aval})")
-        bound = unit.code.bind(unit.ints, unit.floats, nogil=unit.large, named=unit.kernel)
+        bound = unit.bind()
         counters, put_back = "", ""
         if unit.counters is not None:
             counters, put_back = self._counters(unit, unit.counters)
             bound = bound if unit.route == "llvm" else unit.counters.timed(bound)
         own = {COUNTERS: counters, **{p: f"s{{}}[{i}]" for i, p in enumerate(unit.scratch)}}
-        places = [own[p] if p in own else self.array(*unit.interface[p]) for p in unit.kernel.storages]
+        places = [own[p] if p in own else self.array(*unit.interface[p]) for p in unit.storages]
         self.constant("calls", unit.calls)  # to keep them alive
         if self.plain_numbers:
             run = self.constant("run", self._number_call(unit))
@@ -333,14 +325,13 @@ class _Writer:
             f"    return {failed if self.public is None else f'finish({failed})'}",
         ]
 
-    def _number_call(self, unit: KernelUnit) -> Run:
+    def _number_call(self, unit: RunnableKernel) -> Run:
         """The kernel as a function that takes Python's numbers as they are."""
         known = {p: self.plain_numbers.get(v) for p, (v, _) in unit.interface.items()}
-        leaves = [known.get(p) for p in unit.kernel.storages]
-        assert isinstance(unit.code.code, NativeCode)
-        return unit.code.code.bind(unit.ints, unit.floats, unit.large, leaves)
+        leaves = [known.get(p) for p in unit.storages]
+        return unit.bind(leaves)
 
-    def _counters(self, unit: KernelUnit, counters: Counters) -> tuple[str, str]:
+    def _counters(self, unit: RunnableKernel, counters: Counters) -> tuple[str, str]:
         """The name of a kernel's counters, and the line that frees them; a kernel with the GIL needs only one."""
         if not (unit.large or unit.calls):
             return self.constant("counters", counters.new()), ""
@@ -392,7 +383,7 @@ class _Writer:
         shape = self.constant("shape", a.aval.shape)
         return shape if a.aval.dtype == np.float64 else f"{shape}, {self.constant('d', a.aval.dtype)}"
 
-    def _with_scratch(self, unit: KernelUnit, run: str, status: str, arrays: str) -> None:
+    def _with_scratch(self, unit: RunnableKernel, run: str, status: str, arrays: str) -> None:
         sizes = tuple(unit.scratch.values())
         make = self.constant("make", partial(make_scratch, sizes))
         number = self.fresh("")

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from typing import Any
+
+from ....runtime.private.python_names import blake2b
 
 _SUFFIX = {"double": "f64", "float": "f32"}
 _WORD = {"double": "i64", "float": "i32"}
+
 #: A function of a vector: that of a number for each element if a condition holds for one, else the vector itself.
 _ONE_BY_ONE = """define internal {convention}{v} @{many}({v} %x, <{lanes} x i1> %where)
     noinline nounwind willreturn memory(none) {{

@@ -13,12 +13,13 @@ from ....core.tape import TapeAval
 from ....passes.indices.int_ranges import UNKNOWN, Facts, Range, ranges_of
 from ...jaxpr.low_precision import reads_rounded
 from ...jaxpr.reshapes import reshape_index
+from ...steps import COUNTERS
 from .. import ir
 from ..builder import StatementBuilder
 from ..handles import Known, Memory, Place, ScalarHandle, TapeMemory, View, memory_key
 from ..passes.outline import Literals
 from .aliasing import Schedule
-from .sites import COUNTERS, Sites
+from .sites import Sites
 
 Index = tuple[ScalarHandle, ...]
 

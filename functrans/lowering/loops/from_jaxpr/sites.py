@@ -34,8 +34,6 @@ from .materialize import Root, Roots
 
 #: The least cost of a site, in additions of `passes.costs`: about 400 ns.
 LEAST = 8000
-#: The name of the buffer of counters, in a kernel's list of storages.
-COUNTERS = "counters"
 #: The words of the counters before those of the sites, and for each site: its time and how often it began.
 HEADER, WORDS = 10, 2
 
