@@ -23,6 +23,7 @@ from functrans import errors, export, lax
 from functrans.api.encoding import decode_jaxpr, encode_jaxpr
 from functrans.lowering.llvm import backend, store
 from functrans.lowering.processor import LEVELS, host, levels_of
+from functrans.lowering.run.filed import FiledExecutable
 
 X = np.linspace(0.1, 2.0, 12).reshape(3, 4)
 Pair = collections.namedtuple("Pair", "first second")
@@ -358,6 +359,179 @@ print(float(value), "numba" in sys.modules)
     value, numba = done.stdout.split()
     np.testing.assert_allclose(float(value), np.sum(elementwise(X)), rtol=1e-14)
     assert numba == "False"
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case != "structures"]
+)  # whose classes are of this file
+def test_another_process_lowers_nothing(path, shipped, case):
+    """It imports neither the passes nor the compiler, and needs no source of the program; results are the same."""
+    f, args = CASES[case]
+    export.save(path, f, *args)
+    np.savez(path.with_name("arguments.npz"), *map(stored, args))
+    np.savez(path.with_name("expected.npz"), *map(stored, ft.tree.leaves(ft.jit(f)(*args))))
+    code = f"""
+import sys, numpy as np
+import functrans as ft
+from functrans import export
+f = export.load({str(path)!r})
+with np.load({str(path.with_name("arguments.npz"))!r}) as arguments:
+    args = [x.view(f.in_avals[i].dtype) for i, x in enumerate(arguments.values())]
+results = ft.tree.leaves(f(*args))
+assert not [m for m in sys.modules if m in {NOT_FOR_CALLS!r}]
+with np.load({str(path.with_name("expected.npz"))!r}) as expected:
+    for x, y in zip(results, expected.values(), strict=True):
+        np.testing.assert_array_equal(np.asarray(x).view(y.dtype), y)
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, env=os.environ)
+
+
+#: Modules that a call of a program from a file does without.
+NOT_FOR_CALLS = {
+    "functrans.lowering.lower", "functrans.lowering.loops.ir", "functrans.lowering.jaxpr.simplify",
+    "functrans.lowering.llvm.emit", "functrans.lowering.run.compile", "functrans.lowering.run.executable",
+}  # fmt: skip
+
+
+def stored(x):
+    """An array as NumPy's files take it."""
+    return np.asarray(x).view(np.uint16) if np.asarray(x).dtype == LOW else np.asarray(x)
+
+
+def test_primitives_of_modules_that_nobody_has_imported(path):
+    """Those of special functions and random numbers, and the dtype of keys."""
+    import functrans.random
+    import functrans.scipy.special
+
+    f = lambda key, x: functrans.scipy.special.jv(0.5, x) + functrans.random.normal(key, (3, 4))
+    key = functrans.random.key(3)
+    export.save(path, f, key, X)
+    code = f"""
+import numpy as np, functrans.random
+from functrans import export
+result = export.load({str(path)!r})(functrans.random.key(3), np.linspace(0.1, 2.0, 12).reshape(3, 4))
+print(float(result[2, 3]).hex())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    np.testing.assert_allclose(float.fromhex(done.stdout), f(key, X)[2, 3], rtol=1e-13)
+
+
+def test_kernels_that_are_in_use_are_in_the_file(path, request):
+    jitted = ft.jit(lambda x: fnp.sin(x) * 4.5)
+    jitted(X)
+    export.save(path, jitted, X)
+    del jitted
+    request.getfixturevalue("no_compiler")
+    np.testing.assert_allclose(export.load(path)(X), np.sin(X) * 4.5)
+
+
+@pytest.fixture
+def shipped(monkeypatch):
+    """Not checked: a kernel that is has more to it than its machine code, and is lowered again."""
+    monkeypatch.setenv("FUNCTRANS_CHECKED", "0")
+    with ft.config.patch(checked=False, verify=False):
+        yield
+
+
+def is_lowered_here(loaded):
+    program = loaded._traced.jaxpr.derive(("executable", False), lambda: None)
+    return not isinstance(program, FiledExecutable)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"strict": True},
+        {"checked": True},
+        {"without": {"fusion"}},
+        {"debug_nans": True},
+        {"specialize_below": 2},
+    ],
+)
+def test_under_other_options_it_is_lowered_again(path, shipped, options):
+    export.save(path, elementwise, X)
+    assert not is_lowered_here(export.load(path))
+    with ft.config.patch(**options):
+        loaded = export.load(path)
+        assert is_lowered_here(loaded)
+        np.testing.assert_allclose(loaded(X), elementwise(X), rtol=1e-13)
+
+
+def test_another_patch_of_functrans_lowers_again(path, shipped):
+    export.save(path, elementwise, X)
+    major, minor = ft.__version__.split(".")[:2]
+    rewritten(path, version=f"{major}.{minor}.98")
+    assert not is_lowered_here(export.load(path))  # the version in the description is for messages
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ft, "__version__", f"{major}.{minor}.99")
+        loaded = export.load(path)
+    assert is_lowered_here(loaded)
+    np.testing.assert_allclose(loaded(X), elementwise(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize("others", [1, 3])
+def test_the_number_of_threads_matters_where_loops_are_shared(path, shipped, others):
+    x = np.linspace(0.0, 1.0, 400_000)
+    shared, alone = (lambda x: fnp.sum(fnp.sin(x))), (lambda x: fnp.sum(fnp.sin(x[:20])))
+    for f, again in ((shared, True), (alone, False)):
+        with ft.config.patch(num_threads=2):
+            export.save(path, f, x)
+            assert not is_lowered_here(export.load(path))
+        with ft.config.patch(num_threads=others):
+            loaded = export.load(path)
+            assert is_lowered_here(loaded) == again
+            np.testing.assert_allclose(loaded(x), f(x), rtol=1e-13)
+
+
+def test_another_jaxpr_is_not_run_by_the_steps_of_this_one(path, shipped):
+    export.save(path, lambda x: x + 1.0, X)
+    description, _ = export._read(str(path))
+    jaxpr = json.loads(json.dumps(description["jaxpr"]).replace('"add"', '"sub"'))
+    jaxpr["primitives"]["sub"] = "functrans.primitives.elementwise.arithmetic"
+    rewritten(path, jaxpr=jaxpr)
+    np.testing.assert_array_equal(export.load(path)(X), X - 1.0)
+
+
+def test_what_is_not_in_the_file_is_lowered_when_it_is_asked_for(path, shipped):
+    export.save(path, lambda x: fnp.sum(fnp.tan(x)), X)
+    loaded = export.load(path)
+    assert not is_lowered_here(loaded)
+    assert "tan" in loaded.as_text("python")
+    assert loaded.memory_analysis().argument_size_in_bytes == X.nbytes
+    assert loaded.cost_analysis()["bytes accessed"] == X.nbytes + 8
+    np.testing.assert_allclose(loaded(X), np.sum(np.tan(X)))
+
+
+def test_errors_of_kernels_are_those_of_numpy(path, shipped):
+    export.save(path, lambda x, n: (fnp.linalg.cholesky(x), n // 2), np.eye(3), 4)
+    loaded = export.load(path)
+    assert not is_lowered_here(loaded)
+    np.testing.assert_array_equal(loaded(4.0 * np.eye(3), 6)[0], 2.0 * np.eye(3))
+    with pytest.raises(np.linalg.LinAlgError):
+        loaded(-np.eye(3), 6)
+
+
+def test_host_calls_and_views_between_kernels(path, shipped):
+    f = lambda x: fnp.sort(fnp.linalg.eigvals(x @ x.T + 1.0).real).reshape(3, 1) * 2.0
+    export.save(path, f, X)
+    loaded = export.load(path)
+    assert not is_lowered_here(loaded)
+    np.testing.assert_array_equal(loaded(X), ft.jit(f)(X))
+
+
+def test_checked_programs_are_lowered_again(path, shipped):
+    with ft.config.patch(checked=True):
+        export.save(path, elementwise, X)
+        assert is_lowered_here(export.load(path))
+
+
+def test_constants_are_written_once(path, shipped):
+    weights = np.random.default_rng(0).normal(size=(100, 100))
+    export.save(path, lambda x: fnp.tanh(x @ weights), np.ones(100))
+    assert path.stat().st_size < 1.6 * weights.nbytes  # as text: 4 / 3
+    loaded = export.load(path)
+    assert not is_lowered_here(loaded)
+    np.testing.assert_allclose(loaded(np.ones(100)), np.tanh(np.ones(100) @ weights), rtol=1e-12)
 
 
 def test_jaxprs_survive_the_encoding():

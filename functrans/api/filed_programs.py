@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core import Atom, Aval, Eqn, Jaxpr, Var
+from ..core import Atom, Aval, Eqn, ExportError, Jaxpr, Var
 from ..lowering.llvm.objects import ObjectCode
 from ..lowering.llvm.symbols import load, own_products
 from ..lowering.run.filed import FiledKernel
@@ -67,15 +67,19 @@ def encode_program(
             encoded.append(["host", place[step.eqn]])
         elif isinstance(step, ViewStep):
             encoded.append(["view", number[_variable(step.eqn.invars[0])], number[step.eqn.outvars[0]]])
-        elif (unit := units.get(step)) is not None and not (unit.checked or unit.calls or unit.counters):
+        elif (unit := units.get(step)) is not None and _is_plain(unit):
             encoded.append(["kernel", _encode_call(unit, codes[unit][0], number)])
         else:
             return None
     if any(type(v.aval) is not Aval for v in variables):
         return None
+    try:
+        program = encode_jaxpr(jaxpr, consts)
+    except ExportError:  # a stage of lowering made an operation that has no encoding
+        return None
     symbols = [name for _, code in codes.values() for name in code.symbols]
     return {
-        "jaxpr": encode_jaxpr(jaxpr, consts), "steps": encoded, "own products": own_products(symbols),
+        "jaxpr": program, "steps": encoded, "own products": own_products(symbols),
     }  # fmt: skip
 
 
@@ -111,6 +115,11 @@ def _variables(jaxpr: Jaxpr) -> list[Var]:
     return [*jaxpr.invars, *jaxpr.constvars, *[v for e in jaxpr.eqns for v in e.outvars]]
 
 
+def _is_plain(unit: KernelUnit) -> bool:
+    """Whether a call of the kernel needs its arguments alone."""
+    return not (unit.checked or unit.calls or unit.updates or unit.counters)
+
+
 def _variable(a: Atom) -> Var:
     assert isinstance(a, Var)
     return a
@@ -122,10 +131,9 @@ def _encode_call(unit: KernelUnit, key: str, number: Mapping[Var, int]) -> dict[
         "numbers": base64.b64encode(packed_numbers(unit.ints, unit.floats)).decode(),
         "storages": list(unit.storages),
         "outvars": [number[_variable(a)] for a in unit.outvars],
-        "interface": [[name, number[v], i] for name, (v, i) in unit.interface.items()],
-        "updates": [[number[new], number[old]] for new, old in unit.updates.items()],
-        "scratch": unit.scratch,
-        "large": unit.large,
+        "interface": [[name, number[v], int(i)] for name, (v, i) in unit.interface.items()],
+        "scratch": {name: int(n) for name, n in unit.scratch.items()},
+        "large": bool(unit.large),
         "may_fail": unit.may_fail,
     }
 
@@ -137,7 +145,7 @@ def _decode_call(
         storages=call["storages"],
         outvars=tuple([variables[i] for i in call["outvars"]]),
         interface={name: (variables[v], i) for name, v, i in call["interface"]},
-        updates={variables[new]: variables[old] for new, old in call["updates"]},
+        updates={},
         scratch=call["scratch"],
         calls=(),
         large=call["large"],
