@@ -1,8 +1,9 @@
 """Ship a jitted function with its kernels to another process, or another machine.
 
 `save` writes a file with the function's machine code for one combination of argument types, compiled for a level of
-processors, and with its jaxpr. `load` reads it: the function runs without tracing, compiling, or its Python source. If
-the machine code does not suit the machine, kernels are compiled from the jaxpr.
+processors, how to call it, and the jaxpr. `load` reads it: the function runs without tracing, lowering, compiling, or
+its Python source. If these do not suit the machine or the options, the jaxpr is lowered, and its kernels are compiled,
+as far as the file has none for it.
 
 A file holds machine code. Load only files that you trust.
 """

@@ -416,6 +416,23 @@ print(float(result[2, 3]).hex())
     np.testing.assert_allclose(float.fromhex(done.stdout), f(key, X)[2, 3], rtol=1e-13)
 
 
+def test_files_without_the_modules_of_primitives_are_read(path):
+    """As 0.2.0 wrote them."""
+    export.save(path, elementwise, X)
+    description, _ = export._read(str(path))
+    rewritten(path, jaxpr={k: v for k, v in description["jaxpr"].items() if k != "primitives"})
+    np.testing.assert_allclose(export.load(path)(X), elementwise(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize("home", ["os", "functrans.errors", "functrans.no_such_module", 3])
+def test_a_primitive_that_is_not_where_the_file_says(path, home):
+    export.save(path, lambda x: fnp.sinh(x), X)
+    description, _ = export._read(str(path))
+    rewritten(path, jaxpr={**description["jaxpr"], "primitives": {"sinh": home}})
+    with pytest.raises(errors.ExportError, match="cannot be built here"):
+        export.load(path)
+
+
 def test_kernels_that_are_in_use_are_in_the_file(path, request):
     jitted = ft.jit(lambda x: fnp.sin(x) * 4.5)
     jitted(X)

@@ -72,6 +72,24 @@ def test_the_first_call_of_a_compiled_function_loads_the_rest():
     assert "subprocess" not in modules
 
 
+def test_a_process_that_finds_its_kernels_does_without_what_writes_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("FUNCTRANS_CACHE", "1")
+    monkeypatch.setenv("FUNCTRANS_CACHE_DIR", str(tmp_path / "cache"))
+    program = "import numpy as np, functrans as ft\nft.jit(lambda x: 2.0 * x)(np.ones(3))"
+    writers = {"functrans.lowering.llvm.emit", "functrans.lowering.python.emit"}
+    assert loaded(program) & writers == {"functrans.lowering.llvm.emit"}
+    assert not loaded(program) & writers
+
+
+def test_checksums_without_the_private_module():
+    """Another Python may not have it: then `hashlib` is loaded, with the same results."""
+    loaded(
+        "import hashlib\nsys.modules['_blake2'] = None\nimport functrans.runtime.private.python_names as names\n"
+        "assert names.blake2b is hashlib.blake2b and 'functrans' in sys.modules"
+    )
+    loaded("import functrans.lowering.llvm.store\nassert 'hashlib' not in sys.modules")
+
+
 @pytest.mark.parametrize("collects", [True, False])
 def test_the_collector_is_afterwards_as_it_was_before(collects):
     switch = "gc.enable()" if collects else "gc.disable()"

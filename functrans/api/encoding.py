@@ -89,7 +89,11 @@ def decode_jaxpr(data: dict[str, Any], consts: Sequence[Any] = ()) -> Jaxpr:
 
     invars = [define(a) for a in data["in"]]
     constants = [(define(a), consts[c[1]] if c[0] == "known" else decode(c)) for a, c in data["consts"]]
-    primitives = {name: _primitive(name, module) for name, module in data["primitives"].items()}
+    homes = data.get("primitives")  # 0.2.0 writes none
+    if homes is None:
+        primitives = known_primitives()
+    else:
+        primitives = {name: _primitive(name, module) for name, module in homes.items()}
     eqns = []
     for name, operands, params, results in data["eqns"]:
         inputs = [atom(a) for a in operands]

@@ -16,6 +16,7 @@ The stages, in order; each imports only earlier ones:
              `hold` (elements in variables; `hand_on`: from one iteration to the next; `offsets`: which places differ),
              `parallel` (loops for several threads), `blocked` (long sums), `plan` (scratch and stack), `outline`
              (numbers become parameters), and for LLVM `split_complex` and `split_functions`.
+`steps`      What a program runs: kernels, host calls and views; all that `run.wrapper` knows of them.
 `backend`    The protocols that a backend implements.
 `llvm`       Loops as LLVM: `emit` (`function`, `statements`, `calls`, `ops`; `maths`: scalar functions; `gemm`:
              matrix products; `interrupts`: Ctrl-C; `teams`, `pool`: threads), `objects` (compiles and loads it),
@@ -25,7 +26,7 @@ The stages, in order; each imports only earlier ones:
              printed for users, and serves as the oracle in tests and as the fallback.
 `lower`      The pipeline.
 `run`        `executable` (`wrapper`: fast calls), `compile` and `cache` (kernels by their text), `checked` (guard
-             words around the memory).
+             words around the memory), `filed` (programs from files, which are not lowered again).
 ============ ===============================================================================================
 
 `processor` says what kernels are compiled for; `blas` finds SciPy's routines; `undisturbed` compiles where no signal

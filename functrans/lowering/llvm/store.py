@@ -31,10 +31,11 @@ from .objects import LoadedCode, ObjectCode
 
 #: The most bytes of object code that a process caches for kernels that are no longer in use.
 _KEPT = 1 << 24
-#: Packages whose source determines the LLVM text, besides the text of a kernel.
+#: Packages whose source determines the LLVM text, besides the text of a kernel, and how programs call kernels.
 _SOURCES = (
     "lowering/llvm/**/*.py", "lowering/loops/*.py", "lowering/processor.py", "lowering/blas.py", "runtime/guards.py",
     "passes/scalar_functions.py", "primitives/special/formulas.py",
+    "lowering/steps.py", "lowering/run/*.py",
 )  # fmt: skip
 
 
