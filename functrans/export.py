@@ -231,6 +231,7 @@ def load(path: Any) -> Exported:
         _damaged(name, f"what it describes cannot be built here ({type(error).__name__}: {error})")
     if misfit:
         warnings.warn(f"{name}: {misfit}; its kernels are compiled here", RuntimeWarning, stacklevel=3)
+    run_with(shipped, codes, ready.compile)
     jaxpr.derive(("executable", False), lambda: ready)
     return Exported(Traced(jaxpr, out_tree, ()), in_tree, cpu, description["differentiable"])
 
@@ -254,20 +255,21 @@ def _ready(jaxpr: Jaxpr, encoded: dict[str, Any], cpu: str, codes: dict[str, Obj
     """The program, as it was lowered by the writer if it would be lowered like that here."""
     keys = [_key(cpu, encoded, threads) for threads in (None, config.num_threads)]
     program = next((codes[key] for key in keys if key in codes), None)
-    again = partial(_lowered, jaxpr.replace(), cpu, codes)
+    lower = partial(_lowered, jaxpr.replace(), cpu)
     if program is not None and layout_is_known():
         with contextlib.suppress(RuntimeError, MissingRoutineError):
             found = undisturbed(decode_program, json.loads(program.image), codes, jaxpr.consts)
             if found is not None:
-                program_here, steps = found
-                return FiledExecutable(program_here, steps, again)
-    return again()
+                simplified, steps = found
+                return FiledExecutable(
+                    simplified, steps, lambda: run_with(shipped, codes, lambda: lower().compile())
+                )
+    return lower()
 
 
-def _lowered(jaxpr: Jaxpr, cpu: str, codes: dict[str, ObjectCode]) -> Any:
+def _lowered(jaxpr: Jaxpr, cpu: str) -> Any:
     with config.patch(backend="llvm"):
-        made = executable.Executable(jaxpr, cpu=cpu)
-    return run_with(shipped, codes, made.compile)
+        return executable.Executable(jaxpr, cpu=cpu)
 
 
 def _key(cpu: str, encoded: dict[str, Any], threads: int | None) -> str:

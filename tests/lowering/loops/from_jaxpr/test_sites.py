@@ -8,9 +8,9 @@ import functrans.numpy as fnp
 from functrans import lax
 from functrans.lowering.backend import Options
 from functrans.lowering.loops import ir, queries
-from functrans.lowering.loops.from_jaxpr.sites import COUNTERS
 from functrans.lowering.lower import lower
 from functrans.lowering.run.executable import compile_jaxpr
+from functrans.lowering.steps import COUNTERS
 
 X = np.random.default_rng(0).normal(size=(60, 60)) / 10
 
