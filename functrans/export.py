@@ -34,9 +34,9 @@ from .errors import ArgumentValueError, ExportError, FunctransError
 from .frontend.arguments import check_function, path_of
 from .frontend.pytree import tree_structure, tree_unflatten
 from .lowering.blas import MissingRoutineError
-from .lowering.llvm.c.native_call import layout_is_known, note_code
+from .lowering.llvm.c.native_call import layout_is_known
 from .lowering.llvm.objects import ObjectCode
-from .lowering.llvm.store import fingerprint, key_of, shipped
+from .lowering.llvm.store import fingerprint, key_of, note_lasting, shipped
 from .lowering.processor import ALL_LEVELS, LEVELS, host, processor
 from .lowering.run.filed import FiledExecutable
 from .lowering.undisturbed import undisturbed
@@ -239,12 +239,12 @@ def load(path: Any) -> Exported:
 def _compiled(jaxpr: Jaxpr, cpu: str) -> tuple[dict[str, Any] | None, int | None]:
     """Compile a program: how it is lowered, and for how many threads, None for any number.
 
-    The object code is noted, also that of kernels which are in use.
+    The object code is noted, also that of kernels which are in use, and of what they share.
     """
     made = executable.Executable(jaxpr, cpu=cpu)
     native = [unit for unit in made.kernels if unit.route == "llvm"]
     codes = {unit: backend.kernel_code(unit.kernel, made.options) for unit in native}
-    note_code()
+    note_lasting()
     with config.patch(num_threads=1 if config.num_threads > 1 else _MANY):
         other = executable.Executable(jaxpr, cpu=cpu)
     threads = None if made.is_lowered_as(other) else config.num_threads

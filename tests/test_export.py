@@ -450,6 +450,32 @@ def shipped(monkeypatch):
         yield
 
 
+def test_a_new_process_compiles_nothing(path, shipped):
+    """Though the process that wrote the file had loaded what kernels share before: threads, products, large results."""
+    a = np.linspace(0.0, 1.0, 160_000).reshape(400, 400)
+    f = ft.jit(lambda a: (fnp.tanh(a @ a), fnp.sum(fnp.sin(a))))
+    expected = f(a)
+    export.save(path, f, a)
+    code = f"""
+import numpy as np
+from functrans import export
+from functrans.lowering.llvm import objects
+def fails(*args):
+    raise AssertionError("compiled")
+objects._optimised = fails
+product, total = export.load({str(path)!r})(np.linspace(0.0, 1.0, 160_000).reshape(400, 400))
+print(float(product[3, 5]).hex(), float(total).hex())
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "FUNCTRANS_CACHE": "0"},
+    )
+    assert done.stdout.split() == [float(expected[0][3, 5]).hex(), float(expected[1]).hex()]
+
+
 def is_lowered_here(loaded):
     program = loaded._traced.jaxpr.derive(("executable", False), lambda: None)
     return not isinstance(program, FiledExecutable)
@@ -543,12 +569,12 @@ def test_checked_programs_are_lowered_again(path, shipped):
 
 
 def test_constants_are_written_once(path, shipped):
-    weights = np.random.default_rng(0).normal(size=(100, 100))
-    export.save(path, lambda x: fnp.tanh(x @ weights), np.ones(100))
+    weights = np.random.default_rng(0).normal(size=(300, 300))
+    export.save(path, lambda x: fnp.tanh(x @ weights), np.ones(300))
     assert path.stat().st_size < 1.6 * weights.nbytes  # as text: 4 / 3
     loaded = export.load(path)
     assert not is_lowered_here(loaded)
-    np.testing.assert_allclose(loaded(np.ones(100)), np.tanh(np.ones(100) @ weights), rtol=1e-12)
+    np.testing.assert_allclose(loaded(np.ones(300)), np.tanh(np.ones(300) @ weights), rtol=1e-12)
 
 
 def test_jaxprs_survive_the_encoding():

@@ -99,6 +99,31 @@ def object_code(
     return key, code
 
 
+#: The code that the kernels of this process share (calls, threads, products, memory of results), by key.
+_lasting: dict[str, ObjectCode] = {}
+
+
+def obtain_lasting(
+    key_text: str,
+    cpu: Processor,
+    about: str,
+    make: Callable[[], ObjectCode],
+    load: Callable[[ObjectCode], LoadedCode],
+) -> LoadedCode:
+    """`obtain` for code that stays loaded, and that the exports of this process hold."""
+    loaded, _ = obtain(key_text, cpu, about, make, load)
+    key, code = object_code(key_text, cpu, about, make)
+    _lasting[key] = code
+    return loaded
+
+
+def note_lasting() -> None:
+    """Note in `shipped` what `obtain_lasting` has loaded in this process."""
+    shipment = shipped.get()
+    assert shipment is not None
+    shipment.update(_lasting)
+
+
 def key_of(key_text: str, cpu: Processor) -> str:
     """The key of what depends on this text, on the processor and on versions."""
     return blake2b(f"{fingerprint(cpu)}\n{key_text}".encode(), digest_size=24).hexdigest()

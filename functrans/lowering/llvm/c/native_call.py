@@ -27,10 +27,10 @@ import numpy as np
 from ....arrays.array import Array, wrap
 from ....core.values import Value
 from ....runtime.private.numpy_names import NEW, SET_BASE, SET_HANDLER, c_functions
-from ...processor import Processor, processor
+from ...processor import processor
 from ...undisturbed import undisturbed
-from ..objects import ObjectCode, compile_object, keep_for_ever
-from ..store import object_code, obtain
+from ..objects import compile_object, keep_for_ever
+from ..store import obtain_lasting
 from ..symbols import load
 from .memory import LEAST, results_memory
 from .texts import text_of
@@ -214,18 +214,9 @@ def _addresses() -> dict[str, int]:
     return undisturbed(_load)
 
 
-def note_code() -> None:
-    """Note the object code of these functions in the export that is being written, for the process that reads it."""
-    object_code(*_recipe())
-
-
-def _recipe() -> tuple[str, Processor, str, Callable[[], ObjectCode]]:
-    text, cpu, entry = text_of("call.ll", {**_OFFSETS, "tidy": TIDY}), processor(), "functrans.calls"
-    return text, cpu, "calls", lambda: compile_object(text, entry, cpu, "code")
-
-
 def _load() -> dict[str, int]:
-    code, _ = obtain(*_recipe(), load)
+    text, cpu, entry = text_of("call.ll", {**_OFFSETS, "tidy": TIDY}), processor(), "functrans.calls"
+    code = obtain_lasting(text, cpu, "calls", lambda: compile_object(text, entry, cpu, "code"), load)
     keep_for_ever(code)
     place = ctypes.CFUNCTYPE(ctypes.c_size_t)(code.address)()
     return dict(zip(_FUNCTIONS, (ctypes.c_size_t * len(_FUNCTIONS)).from_address(place), strict=True))

@@ -25,7 +25,7 @@ import sys
 from ....runtime.context import new_lock
 from ...processor import processor
 from ..objects import compile_object, keep_for_ever, load_object
-from ..store import obtain
+from ..store import obtain_lasting
 from .texts import text_of
 
 #: The names under which kernels call it: run a job; whether a thread is a worker (0: no, 1: yes, 2: that must stop).
@@ -55,7 +55,7 @@ def _text() -> str:
 @functools.cache
 def _loaded() -> tuple[int, ...]:
     cpu, text, entry = processor(), _text(), "functrans.pool"
-    code, _ = obtain(
+    code = obtain_lasting(
         text,
         cpu,
         "thread pool",
