@@ -247,10 +247,15 @@ class _Sharing:
 
 
 def _position(root: Root, axis: Along, extent: int) -> Along:
-    """The number of a root's loop that runs along an axis; -1 if none, None if the index is computed."""
+    """The number of a root's loop that runs along an axis; -1 if none, None if the index is computed or one number.
+
+    An axis of length 1 of the root's own has no loop: all of its iterations read the same element there.
+    """
     if extent == 1:
         return -1
-    return None if axis is None else shifted(root.loops.index(split(axis).axis), split(axis).by)
+    if axis is None or split(axis).axis not in root.loops:
+        return None
+    return shifted(root.loops.index(split(axis).axis), split(axis).by)
 
 
 def _members(item: Loop | Root) -> Iterator[Root]:

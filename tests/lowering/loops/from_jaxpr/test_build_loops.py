@@ -250,6 +250,27 @@ def test_overwriting_in_place_is_invisible(run):
         np.testing.assert_allclose(a, b, rtol=1e-13)
 
 
+@pytest.mark.parametrize("part", [slice(2, 3), slice(0, 1), slice(1, 3)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_one_element_for_all_is_read_beside_what_overwrites_it(run, part, axis):
+    """An axis of length 1 has no loop: all iterations read one element, which none may overwrite before."""
+
+    def f(x):
+        y = exp_p.bind(x)
+        table = broadcast_in_dim_p.bind(y, shape=(3, 3), broadcast_dimensions=(axis,))
+        start, stop = [0, 0], [3, 3]
+        start[axis], stop[axis] = part.start, part.stop
+        columns = slice_p.bind(table, start_indices=tuple(start), limit_indices=tuple(stop), strides=(1, 1))
+        return mul_p.bind(y, y), columns
+
+    x = RNG.normal(size=3)
+    y = np.exp(x)
+    table = np.broadcast_to(y if axis else y[:, None], (3, 3))
+    square, columns = run(f, x)
+    np.testing.assert_allclose(square, y * y)
+    np.testing.assert_allclose(columns, table[:, part] if axis else table[part])
+
+
 def test_long_sums_of_small_windows(run, stage):
     x = RNG.normal(size=(6, 9))
 
