@@ -399,7 +399,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Any:
 
 @checked
 def select_n(which: Any, *cases: Any) -> Any:
-    """Select elements from the case that `which` numbers (a bool: the first or the second).
+    """Select elements from the case that `which`, of integers, numbers (a bool: the first or the second).
 
     Examples
     --------
@@ -413,11 +413,13 @@ def select_n(which: Any, *cases: Any) -> Any:
         if len(cases) != 2:
             raise ArgumentValueError(f"lax.select_n: a bool chooses between 2 cases, got {len(cases)}")
         return select(number, cases[1], cases[0])
-    if dtype_of(number) != np.int32 or not cases:
-        raise DtypeError(f"lax.select_n: `which` must be bool or int32, got {dtype_of(number)}")
+    if dtype_of(number).kind not in "iu" or not cases:
+        raise DtypeError(f"lax.select_n: `which` must be bool or an integer, got {dtype_of(number)}")
+    number = ops.convert(number, np.promote_types(dtype_of(number), np.int32))
+    integer = dtype_of(number).type
     out = operands("select_n", *cases)[-1]
     for i in range(len(cases) - 2, -1, -1):
-        out = select(ops.eq_p.bind(number, np.int32(i)), cases[i], out)
+        out = select(ops.eq_p.bind(number, integer(i)), cases[i], out)
     return finish(out)
 
 

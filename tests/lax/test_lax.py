@@ -100,7 +100,14 @@ def test_choosing():
     np.testing.assert_array_equal(lax.select(pred, X, Y), np.where(pred, X, Y))
     np.testing.assert_array_equal(lax.select_n(pred, X, Y), np.where(pred, Y, X))
     which = (N % 3).astype(np.int32)
-    np.testing.assert_array_equal(lax.select_n(which, X, Y, -X), np.choose(which, [X, Y, -X]))
+    for dtype in (np.int32, np.int64, np.int8, np.uint8, np.uint64):
+        for choose in (lax.select_n, ft.jit(lax.select_n)):
+            chosen = choose(which.astype(dtype), X, Y, -X)
+            np.testing.assert_array_equal(chosen, np.choose(which, [X, Y, -X]))
+    many = [np.full(3, float(i)) for i in range(200)]
+    np.testing.assert_array_equal(lax.select_n(np.array([0, 7, 127], np.int8), *many), [0, 7, 127])
+    with pytest.raises(DtypeError, match="bool or an integer"):
+        lax.select_n(X, X, Y)
     np.testing.assert_array_equal(lax.clamp(0.3, X, 0.6), np.clip(X, 0.3, 0.6))
     assert lax.convert_element_type(X, np.int32).dtype == np.int32
     with pytest.raises(ShapeError):
