@@ -120,4 +120,6 @@ def test_a_strict_program_is_inlined_as_it_is():
         g = ft.jit(lambda x: fnp.exp(x) * x + 1.0)
         call = _caller(g)
         for x in np.linspace(-3, 3, 20).tolist():
-            assert call(x) == g(x) == np.exp(x) * x + 1.0
+            assert call(x) == g(x)
+            # NumPy's own exp differs in the last bit on some processors.
+            np.testing.assert_allclose(g(x), np.exp(x) * x + 1.0, rtol=1e-15)
