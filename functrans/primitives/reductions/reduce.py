@@ -31,7 +31,6 @@ from ..structure.linear import (
     broadcast_in_dim_p,
     broadcast_to,
     dtype_of,
-    move_axis,
     reduce_sum_p,
     reduction_batch,
     reduction_simplify,
@@ -39,7 +38,7 @@ from ..structure.linear import (
     shape_of,
     transpose_p,
 )
-from ..structure.shape import concatenate_p, loops, slice_along
+from ..structure.shape import concatenate_p, lanes, loops, slice_along
 from .long_product import long_product
 
 
@@ -73,71 +72,94 @@ def _no_jvp(prim: Callable[[], Primitive]) -> Rule:
 # --- prod ---------------------------------------------------------------------------------------------------
 
 
-def _others_impl(x: ArrayLike) -> np.ndarray:
+#: A product of so many factors is unrolled, for one element of the others after the other.
+_FEW = 8
+
+
+def _others_impl(x: ArrayLike, *, axis: int) -> np.ndarray:
     """Return for each element the product of those before it times the product of those after it."""
-    n = len(x)
-    out = np.ones_like(x)
-    after = np.ones_like(x)
-    np.multiply.accumulate(x[: n - 1], 0, out=out[1:])
-    np.multiply.accumulate(x[:0:-1], 0, out=after[1:])
-    return np.multiply(out, after[::-1], out=out)
+    along = np.moveaxis(x, axis, 0)
+    n = len(along)
+    out, after = np.ones_like(x), np.ones_like(along)
+    before = np.moveaxis(out, axis, 0)
+    np.multiply.accumulate(along[: n - 1], 0, out=before[1:])
+    np.multiply.accumulate(along[:0:-1], 0, out=after[1:])
+    np.multiply(before, after[::-1], out=before)
+    return out
 
 
-def _others_kernel(k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+def _others_kernel(
+    k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer], *, axis: int
+) -> None:
+    """Multiply forward, then backward: in a register, or for a long other axis in a row of products."""
     (x,), (out,) = operands, results
-    with loops(k, x.shape[1:]) as rest:
+    n, after = x.shape[axis], x.shape[axis + 1 :]
+    one = k.const(1, x.dtype)
+
+    def step(index: list[Any], before: Scalar, reverse: bool) -> Scalar:
+        k.store(out, index, k.load(out, index) * before if reverse else before)
+        return before * k.load(x, index)
+
+    with lanes(k, x.shape[:axis]) as b:
+        if n <= _FEW or all(extent == 1 for extent in after):
+            with lanes(k, after) as c:
+                for reverse in (False, True):
+                    product = k.local(one)
+                    with k.loop(n, reverse=reverse) as i:
+                        product.set(step([*b, i, *c], product.get(), reverse))
+            return
+        products = k.scratch(after, x.dtype)
         for reverse in (False, True):
-            product = k.local(k.const(1, x.dtype))
-            with k.loop(x.shape[0], reverse=reverse) as i:
-                index = [i, *rest]
-                before = product.get()
-                k.store(out, index, k.load(out, index) * before if reverse else before)
-                product.set(before * k.load(x, index))
+            with loops(k, after) as c:
+                k.store(products, c, one)
+            with k.loop(n, reverse=reverse) as i, loops(k, after) as c:
+                k.store(products, c, step([*b, i, *c], k.load(products, c), reverse))
 
 
-def _part(x: Pair, start: int, stop: int) -> Pair:
-    value, tangent = (slice_along(a, 0, start, stop) for a in x)
-    return value, tangent
-
-
-def _others_of(x: Pair) -> Pair:
+def _others_of(x: Pair, axis: int) -> Pair:
     """Compute `others_p` with its tangent by halving: the others of `a` are the others in ``a * b``, times `b`."""
-    n = shape_of(x[0])[0]
+
+    def part(pair: Pair, start: int, stop: int) -> Pair:
+        value, tangent = (slice_along(a, axis, start, stop) for a in pair)
+        return value, tangent
+
+    n = shape_of(x[0])[axis]
     if n == 1:
         return broadcast_to(literal(1.0, x[0]), shape_of(x[0])), mul_p.bind(x[1], literal(0.0, x[0]))
     half = n // 2
-    a, b = _part(x, 0, half), _part(x, half, 2 * half)
+    a, b = part(x, 0, half), part(x, half, 2 * half)
     both = dual_product(a, b)
-    rest = _others_of(both)
+    rest = _others_of(both, axis)
     parts = [dual_product(rest, b), dual_product(rest, a)]
     if n % 2:
-        last = _part(x, n - 1, n)
-        whole = dual_product(_part(rest, 0, 1), _part(both, 0, 1))
-        parts = [dual_product(part, last) for part in parts] + [whole]
-    value, tangent = (concatenate_p.bind(*side, dimension=0) for side in zip(*parts))
+        last = part(x, n - 1, n)
+        whole = dual_product(part(rest, 0, 1), part(both, 0, 1))
+        parts = [dual_product(side, last) for side in parts] + [whole]
+    value, tangent = (concatenate_p.bind(*side, dimension=axis) for side in zip(*parts))
     return value, tangent
 
 
-def _others_jvp(primals: Sequence[Any], tangents: Sequence[Tangent]) -> Pair:
+def _others_jvp(primals: Sequence[Any], tangents: Sequence[Tangent], *, axis: int) -> Pair:
     (x,), (t,) = primals, tangents
-    ans = others_p.bind(x)
-    return (ans, Zero(ans)) if type(t) is Zero else (ans, _others_of((x, t))[1])
+    ans = others_p.bind(x, axis=axis)
+    return (ans, Zero(ans)) if type(t) is Zero else (ans, _others_of((x, t), axis)[1])
 
 
-def _others_batch(size: int, args: Sequence[Value], dims: Sequence[int]) -> tuple[Value, int]:
-    return others_p.bind(move_axis(args[0], dims[0], 1)), 1
+def _others_batch(size: int, args: Sequence[Value], dims: Sequence[int], *, axis: int) -> tuple[Value, int]:
+    d = dims[0]
+    return others_p.bind(args[0], axis=axis + (axis >= d)), d
 
 
-# For each element, the product of all others along the first axis. It does not divide, so zeros are safe.
+# For each element, the product of all others along an axis. It does not divide, so zeros are safe.
 others_p: Primitive = Primitive(
     "others",
-    lambda x: x.strong(),
+    lambda x, *, axis: x.strong(),
     _others_impl,
     in_float32=True,
     jvp=_others_jvp,
     batch=_others_batch,
     kernel=Block(_others_kernel),
-    cost=lambda x: Workload(3 * x.size),
+    cost=lambda x, *, axis: Workload(3 * x.size),
 )
 
 
@@ -149,13 +171,20 @@ def _prod_jvp(
     shape = shape_of(x)
     if type(t) is Zero or 0 in [shape[d] for d in axes]:
         return ans, Zero(ans)
-    order = (*axes, *[d for d in range(len(shape)) if d not in axes])
+    if not axes:
+        return ans, t
+    # The axes become one, and stay where they are if they are adjacent.
+    side_by_side = axes == tuple(range(axes[0], axes[-1] + 1))
+    first = axes[0] if side_by_side else 0
+    rest = [d for d in range(len(shape)) if d not in axes]
+    order = (*rest[:first], *axes, *rest[first:])
     straight = order == tuple(range(len(shape)))
     flat = x if straight else transpose_p.bind(x, permutation=order)
     moved = shape_of(flat)
-    count = prod([shape[d] for d in axes])
-    flat = reshape_p.bind(flat, shape=(count, *moved[len(axes) :]))
-    factor = reshape_p.bind(others_p.bind(flat), shape=moved)
+    merged = (*moved[:first], prod([shape[d] for d in axes]), *moved[first + len(axes) :])
+    flat = flat if merged == moved else reshape_p.bind(flat, shape=merged)
+    factor = others_p.bind(flat, axis=first)
+    factor = factor if merged == moved else reshape_p.bind(factor, shape=moved)
     if not straight:
         factor = transpose_p.bind(factor, permutation=tuple(sorted(range(len(order)), key=order.__getitem__)))
     return ans, reduce_sum_p.bind(mul_p.bind(t, factor), axes=axes)

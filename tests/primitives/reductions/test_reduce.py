@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import functrans as ft
+import functrans.numpy as fnp
 from functrans.core.aval import Aval
 from functrans.errors import DtypeError, ShapeError
 from functrans.primitives.reductions import reduce as r
@@ -116,10 +118,26 @@ def test_product_with_zeros_to_second_order(zeros, n):
 def test_others(check, n):
     x = np.random.default_rng(n).normal(size=(n, 2))
     x[0, 0] = 0.0
-    out = check(r.others_p, x)
-    np.testing.assert_allclose(out, [np.prod(np.delete(x, i, 0), 0) for i in range(n)], rtol=1e-13)
-    check(r.others_p, x[:, 0])
-    check(r.others_p, x[::-1] * (1 + 2j))
+    expected = np.array([np.prod(np.delete(x, i, 0), 0) for i in range(n)])
+    np.testing.assert_allclose(check(r.others_p, x, axis=0), expected, rtol=1e-13)
+    np.testing.assert_allclose(check(r.others_p, x.T, axis=1), expected.T, rtol=1e-13)
+    check(r.others_p, x[:, 0], axis=0)
+    check(r.others_p, x[::-1] * (1 + 2j), axis=0)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2), ()])
+@pytest.mark.parametrize("shape", [(9, 10, 11), (10, 1, 12), (1, 9, 1), (2, 13, 1)])
+def test_gradients_of_products_along_long_axes(axes, shape):
+    x = np.random.default_rng(1).uniform(0.5, 1.5, shape)
+    x[..., -1] = -x[..., -1]
+    x[0, 0, 0] = 0.0
+    left = np.random.default_rng(2).normal(size=np.prod(x, axis=axes).shape)
+    found = ft.jit(ft.grad(lambda x: (left * fnp.prod(x, axis=axes)).sum()))(x)
+    ones = np.where(np.eye(x.size, dtype=bool).reshape(x.size, *shape), 1.0, x)  # each factor but one
+    own = np.broadcast_to(np.expand_dims(left, axes), shape).ravel()
+    moved = np.prod(ones, axis=tuple(d + 1 for d in axes), keepdims=True)
+    places = np.broadcast_to(moved, ones.shape).reshape(x.size, x.size).diagonal()
+    np.testing.assert_allclose(np.ravel(found), own * places, rtol=1e-12, atol=1e-14)
 
 
 def test_ties_share_evenly():

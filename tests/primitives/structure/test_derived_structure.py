@@ -139,7 +139,10 @@ SHAPES = {
 REDUCTIONS = {
     reduce.reduce_prod_p: _with_identity("iufc", rtol=1e-13),
     reduce.others_p: Domain(
-        cases=tuple(Case((N(s),)) for s in ((5,), (4, 3), (1, 2), (3, 2, 2))),
+        cases=tuple(
+            Case((N(s),), {"axis": axis})
+            for s, axis in (((5,), 0), ((4, 3), 0), ((1, 2), 0), ((3, 2, 2), 1), ((2, 12), 1), ((12, 3), 0))
+        ),
         kinds="iufc",
         rtol=1e-12,
         complex_special="finite",  # the order of the factors decides whether a complex infinity becomes NaN,
