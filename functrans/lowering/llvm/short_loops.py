@@ -25,6 +25,8 @@ LEAST, LEAST_ALONE = 8, 16
 #: What a row computes, and what may stand beside its loops in a loop that becomes vectors.
 _PURE = (ir.Let, ir.Load, ir.Store, ir.Get, ir.Set)
 _BESIDE = (*_PURE, ir.Declare, ir.For)
+#: What a row that is only moved consists of, besides numbers of elements; an index outside may be noted once.
+_MOVES = (ir.Load, ir.Store, ir.Fail)
 
 
 def rows_as_vectors(body: ir.StatementList) -> set[ir.For]:
@@ -36,16 +38,18 @@ def rows_as_vectors(body: ir.StatementList) -> set[ir.For]:
             rows = [x for x in loops if _is_row(x)]
             if rows and (not _may_be_vectors(s, loops) or _are_better(s, loops)):
                 found.update(rows)
+        elif type(s) is ir.If:  # the loop around is no vector
+            found.update(x for branch in queries.bodies_of(s) for x in branch.statements if _is_row(x))
     return found
 
 
-def _is_row(s: ir.For) -> bool:
+def _is_row(s: ir.Statement) -> bool:
     """Whether a loop is short, and goes through memory element by element."""
-    if not LEAST <= queries.rounds(s, 0) <= SHORT or s.reverse or calls_maths(s.body):
+    if type(s) is not ir.For or s.reverse or not LEAST <= queries.rounds(s, 0) <= SHORT or calls_maths(s.body):
         return False
     moving = {s.var}
     for x in s.body.statements:
-        if type(x) not in _PURE:
+        if type(x) not in _PURE and not (type(x) is ir.Fail and x.condition not in moving):
             return False
         if type(x) is ir.Let and x.value.dtype == ir.INT64 and x.op in ("add", "sub"):
             moving.update({x.value} if not moving.isdisjoint(x.args) else ())
@@ -73,11 +77,13 @@ def _may_be_vectors(s: ir.For, loops: list[ir.For]) -> bool:
 def _are_better(s: ir.For, loops: list[ir.For]) -> bool:
     """Whether rows should be vectors although the loop around them could be.
 
-    Not where a sum goes on from row to row, whose lanes would be added up in each; nor where functions of a row's sum
+    So where they only move from one place to another. Not where a sum goes on from row to row, whose lanes would be added up in each; nor where functions of a row's sum
     are computed, several at once.
     """
     declared = {x.var for x in s.body.statements if type(x) is ir.Declare}
     inside = [x for loop in loops for x in loop.body.statements]
+    if all(type(x) in _MOVES or (type(x) is ir.Let and x.value.dtype.kind in "ib") for x in inside):
+        return True
     if any(type(x) is ir.Set and x.var not in declared for x in inside):
         return False
     if not any(type(x) is ir.Store for x in inside) and any(

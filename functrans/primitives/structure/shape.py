@@ -135,13 +135,13 @@ def _concatenate_batch(
 
 
 def _concatenate_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer], *, dimension: int) -> None:
-    start = 0
-    for x in operands:
-        with loops(k, x.shape) as index:
-            target = list(index)
-            target[dimension] = index[dimension] + start
-            k.store(results[0], target, k.load(x, index))
-        start += x.shape[dimension]
+    """Write the rows of all operands beside each other, so that each row of the result is written once."""
+    with lanes(k, results[0].shape[:dimension]) as row:
+        start = 0
+        for x in operands:
+            with loops(k, x.shape[dimension:]) as index:
+                k.store(results[0], [*row, index[0] + start, *index[1:]], k.load(x, [*row, *index]))
+            start += x.shape[dimension]
 
 
 concatenate_p: Primitive = Primitive(

@@ -29,7 +29,8 @@ class Literals:
     """The float and complex literals of one kernel that become parameters.
 
     Equal ones share a parameter, except whole numbers, which are often extents that happen to be equal (a mean divides
-    by one).
+    by one). Infinities are parameters, too: where LLVM sees ``max(s, -inf if c else x)``, it makes ``s if c else
+    max(s, x)``, of which it makes no vectors.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class Literals:
             return None
         number = np.asarray(literal.value, dtype).item()
         parts = (number.real, number.imag) if dtype.kind == "c" else (number,)
-        if all(p in _COMMON or not math.isfinite(p) for p in parts):
+        if all(p in _COMMON or math.isnan(p) for p in parts):
             return None
         key = literal if parts[0].is_integer() else (repr(number), dtype)
         slot = self._slots.get(key)
