@@ -57,8 +57,10 @@ def _instruction(operands: int = 1, *, numpy: bool = True, cost: int = 1) -> Sca
     return ScalarFunction(operands, numpy=numpy, cost=cost, instruction=True)
 
 
-def _special(name: str, operands: int = 1, libm: str = "", part: int | None = None) -> ScalarFunction:
-    return ScalarFunction(operands, libm, scipy=name, part=part, cost=CALL if libm else 10 * CALL)
+def _special(
+    name: str, operands: int = 1, libm: str = "", part: int | None = None, cost: int = 0
+) -> ScalarFunction:
+    return ScalarFunction(operands, libm, scipy=name, part=part, cost=cost or (CALL if libm else 10 * CALL))
 
 
 #: Keyed by the name that `ScalarEmitter.call` takes. NaN and infinities behave as in NumPy.
@@ -94,13 +96,13 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "lgamma": _special("gammaln"),
     "digamma": _special("psi"),
     "trigamma": ScalarFunction(),
-    "erfinv": _special("erfinv"),
+    "erfinv": _special("erfinv", cost=3 * CALL),
     "quick_erfinv": ScalarFunction(cost=40),
-    "ndtri": _special("ndtri"),
-    "i0": _special("i0"),
-    "i0e": _special("i0e"),
-    "i1": _special("i1"),
-    "i1e": _special("i1e"),
+    "ndtri": _special("ndtri", cost=3 * CALL),
+    "i0": _special("i0", cost=3 * CALL),
+    "i0e": _special("i0e", cost=3 * CALL),
+    "i1": _special("i1", cost=3 * CALL),
+    "i1e": _special("i1e", cost=3 * CALL),
     "real": _instruction(),
     "imag": _instruction(),
     "conj": _instruction(),

@@ -261,7 +261,7 @@ class KernelFunction:
         head = [f"  %g{x.slot} = fptrunc double %f{x.slot} to float" for x in narrow if x.dtype == np.float32]
         return [
             f"define internal i64 @{self.name}.body({', '.join(self.arguments())}) noinline nounwind "
-            f"{self.math_routines.function_attributes} \"no-builtin-memcpy\" {{",
+            f'{self.math_routines.function_attributes} "no-builtin-memcpy" {{',
             "entry:",
             "  %status = alloca i64",
             *self.head,

@@ -45,7 +45,12 @@ def rows_as_vectors(body: ir.StatementList) -> set[ir.For]:
 
 def _is_row(s: ir.Statement) -> bool:
     """Whether a loop is short, and goes through memory element by element."""
-    if type(s) is not ir.For or s.reverse or not LEAST <= queries.rounds(s, 0) <= SHORT or calls_maths(s.body):
+    if (
+        type(s) is not ir.For
+        or s.reverse
+        or not LEAST <= queries.rounds(s, 0) <= SHORT
+        or calls_maths(s.body)
+    ):
         return False
     moving = {s.var}
     for x in s.body.statements:
@@ -77,8 +82,8 @@ def _may_be_vectors(s: ir.For, loops: list[ir.For]) -> bool:
 def _are_better(s: ir.For, loops: list[ir.For]) -> bool:
     """Whether rows should be vectors although the loop around them could be.
 
-    So where they only move from one place to another. Not where a sum goes on from row to row, whose lanes would be added up in each; nor where functions of a row's sum
-    are computed, several at once.
+    So where they only move from one place to another. Not where a sum goes on from row to row, whose lanes would be
+    added up in each; nor where functions of a row's sum are computed, several at once.
     """
     declared = {x.var for x in s.body.statements if type(x) is ir.Declare}
     inside = [x for loop in loops for x in loop.body.statements]

@@ -15,7 +15,7 @@ from ....passes import scalar_functions
 from ....primitives.special.formulas import FORMULAS
 from ....runtime.records import dataclass
 from ...blas import symbol
-from . import hyperbolic, inline_maths, inverse_erf, powers, trigonometry
+from . import bessel, hyperbolic, inline_maths, inverse_erf, powers, trigonometry
 from .expr import Expr, FunctionText
 
 #: Those that stand for functions of the C library, by their names in the kernel vocabulary.
@@ -25,7 +25,7 @@ ELEMENTARY: dict[str, Callable[..., Expr]] = {
     **powers.FUNCTIONS,
     **hyperbolic.FUNCTIONS,
 }
-FUNCTIONS: dict[str, Callable[..., Expr]] = {**ELEMENTARY, "quick_erfinv": inverse_erf.double}
+FUNCTIONS: dict[str, Callable[..., Expr]] = {**ELEMENTARY, **inverse_erf.FUNCTIONS, **bessel.FUNCTIONS}
 #: Those with separate code for float32; the others are computed as doubles.
 SINGLE = {"quick_erfinv": inverse_erf.single}
 #: Those of doubles that float32 has for itself: some have fewer digits, and loops of the others have more elements in a

@@ -192,7 +192,7 @@ def test_small_extents_are_literals():
 
 def test_literals_share_slots_and_common_ones_stay():
     literals = Literals()
-    for common in (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, np.inf, -np.inf, np.nan):
+    for common in (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, np.nan):
         assert literals.operand(Literal(common)) is None
     assert literals.operand(Literal(3)) is None
     assert literals.operand(Literal(3.5)) == literals.operand(Literal(np.float64(3.5)))
