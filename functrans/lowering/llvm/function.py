@@ -18,6 +18,9 @@ from .maths.choice import Maths
 #: Guard words on each side of memory on the stack, and their size in bytes.
 _WORDS = f"<8 x i64> <{', '.join([f'i64 {WORD}'] * 8)}>"
 _GUARD = 64
+#: LLVM would make a call of each loop that copies a row. The C library copies long rows by one instruction, which many
+#: processors take ten times as long for where the target begins a few bytes further on its page than the source does.
+_NO_MEMCPY = '"no-builtin-memcpy"'
 
 
 class KernelFunction:

@@ -139,7 +139,7 @@ def _concatenate_kernel(k: BlockEmitter, operands: Any, results: Sequence[Buffer
     with lanes(k, results[0].shape[:dimension]) as row:
         start = 0
         for x in operands:
-            with loops(k, x.shape[dimension:]) as index:
+            with lanes(k, x.shape[dimension:]) as index:
                 k.store(results[0], [*row, index[0] + start, *index[1:]], k.load(x, [*row, *index]))
             start += x.shape[dimension]
 
