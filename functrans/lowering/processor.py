@@ -75,6 +75,11 @@ class Processor:
         return 512 if "avx512f" in self.features else 0
 
     @property
+    def gathers(self) -> bool:
+        """Whether it has an instruction that loads the elements of a vector from different places."""
+        return not self.features.isdisjoint(("avx2", "avx512f"))
+
+    @property
     def fma(self) -> bool:
         """Whether it has an instruction for fused multiply-add."""
         return not self.features.isdisjoint(("fma", "neon", "fp-armv8"))

@@ -9,19 +9,27 @@ is often better to compute it in vectors itself, and to unroll what is left::
         for j in 0..16:              ──▶
             s = s + x[i,j]**2
         y[i] = f(s)                            y[i] = f(s)
+
+Where functions of the elements are computed, as in a softmax, a row of ten would be a vector and a rest, or two vectors
+that are not full: there the lanes of a vector are rows, whose elements are gathered.
 """
 
 from __future__ import annotations
 
 from ..loops import ir, queries
+from ..processor import Processor
 from .loop_shape import SHORT, calls_maths, rounds_of_nest
 from .maths.choice import LIBM
 
 #: What LLVM is told of such a loop. (It does not unroll before it looks for vectors.)
 ROW = '!0, !{!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.unroll.full"}}'
+#: And of a loop whose elements are to be in different vectors.
+UNROLLED = '!{!"llvm.loop.unroll.full"}'
 #: The fewest elements of a row that is computed in vectors: fewer are shuffled into vectors of several rows. And the
 #: fewest where the loop around could be vectors itself.
 LEAST, LEAST_ALONE = 8, 16
+#: The most elements of a row with functions of each that is unrolled.
+MOST_UNROLLED = 16
 #: What a row computes, and what may stand beside its loops in a loop that becomes vectors.
 _PURE = (ir.Let, ir.Load, ir.Store, ir.Get, ir.Set)
 _BESIDE = (*_PURE, ir.Declare, ir.For)
@@ -29,18 +37,46 @@ _BESIDE = (*_PURE, ir.Declare, ir.For)
 _MOVES = (ir.Load, ir.Store, ir.Fail)
 
 
-def rows_as_vectors(body: ir.StatementList) -> set[ir.For]:
-    """The innermost loops in a block, and inside of it, that should be vectors of their own."""
-    found: set[ir.For] = set()
+def short_loops(body: ir.StatementList, cpu: Processor) -> tuple[set[ir.For], set[ir.For]]:
+    """The innermost loops in a block that should be vectors of their own, and those to unroll.
+
+    The loop around those becomes vectors with a row in each lane.
+    """
+    rows: set[ir.For] = set()
+    unrolled: set[ir.For] = set()
     for s in queries.walk(body):
         if type(s) is ir.For:
             loops = [x for x in s.body.statements if type(x) is ir.For]
-            rows = [x for x in loops if _is_row(x)]
-            if rows and (not _may_be_vectors(s, loops) or _are_better(s, loops)):
-                found.update(rows)
+            own = [x for x in loops if _is_row(x)]
+            if _computes_rows(s, loops) and cpu.gathers and not _fills_vectors(s, loops, cpu):
+                unrolled.update(loops)
+            elif own and (not _may_be_vectors(s, loops) or _are_better(s, loops)):
+                rows.update(own)
         elif type(s) is ir.If:  # the loop around is no vector
-            found.update(x for branch in queries.bodies_of(s) for x in branch.statements if _is_row(x))
-    return found
+            rows.update(x for branch in queries.bodies_of(s) for x in branch.statements if _is_row(x))
+    return rows, unrolled
+
+
+def _computes_rows(s: ir.For, loops: list[ir.For]) -> bool:
+    """Whether a loop computes functions of all elements of short rows."""
+    if not any(calls_maths(x.body) for x in loops) or 0 <= queries.rounds(s, -1) <= SHORT:
+        return False
+    inside = [x for loop in loops for x in loop.body.statements]
+    short = all(0 < queries.rounds(x, 0) <= MOST_UNROLLED for x in loops)
+    return (
+        short and all(type(x) in _BESIDE for x in s.body.statements) and all(type(x) in _PURE for x in inside)
+    )
+
+
+def _fills_vectors(s: ir.For, loops: list[ir.For], cpu: Processor) -> bool:
+    """Whether rows fill wide vectors, and what else is computed of them does not need more lanes."""
+    inside = [x for loop in loops for x in loop.body.statements]
+    size = max(x.value.dtype.itemsize for x in inside if type(x) is ir.Let and x.op in LIBM)
+    lanes = cpu.vector_bits // (8 * size)
+    if not lanes or any(queries.rounds(x, 0) % lanes for x in loops):
+        return False
+    functions = any(type(x) is ir.Let and x.op in LIBM for x in s.body.statements)
+    return not functions or any(type(x) is ir.Store for x in inside)
 
 
 def _is_row(s: ir.Statement) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from ...runtime.passes import PARTS, UNROLLING
 from ..loops import ir, queries
 from ..loops.passes.split_functions import PartCall, shared
+from ..processor import processor
 from . import ops
 from .calls import c_function, host_call, part_of, reserve, routine
 from .function import KernelFunction
@@ -28,7 +29,7 @@ from .loop_shape import (
     late_in,
     rounds_of_nest,
 )
-from .short_loops import ROW, rows_as_vectors
+from .short_loops import ROW, UNROLLED, short_loops
 from .teams import run_team
 from .timing import mark
 
@@ -48,8 +49,9 @@ class Statements(KernelFunction):
     _in_sequence = False
     #: What waits for a number that the iteration before stores.
     _late: Collection[ir.Operand] = ()
-    #: The short loops that become vectors.
+    #: The short loops that become vectors, and those that are unrolled.
     _rows: Collection[ir.For] = ()
+    _unrolled: Collection[ir.For] = ()
 
     def function(self) -> list[str]:
         """Emit the function of all statements."""
@@ -57,7 +59,7 @@ class Statements(KernelFunction):
             if b.role == "stack" and b.place not in self.bases:
                 self.bases[b.place] = self.stack(b)
         if self.options.runs(UNROLLING):
-            self._rows = rows_as_vectors(self.kernel.body)
+            self._rows, self._unrolled = short_loops(self.kernel.body, processor(self.options.cpu))
         self.body(self.kernel.body)
         return self.text()
 
@@ -256,8 +258,8 @@ class Statements(KernelFunction):
         on the standard error where it cannot.
         """
         n = rounds_of_nest(s)
-        if s in self._rows:
-            self.loops.append(ROW)
+        if s in self._rows or s in self._unrolled:
+            self.loops.append(ROW if s in self._rows else UNROLLED)
             return f", !llvm.loop !{len(self.loops) + 1}"
         if n <= VECTOR or (n <= SHORT and not calls_maths(s.body)):
             return ""
