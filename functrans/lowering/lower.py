@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from ..core.ir import Atom, Eqn, Jaxpr, Var
 from ..runtime.config import config
-from ..runtime.passes import BLOCKS, COLLAPSING, ROW_BLOCKS, TEAMS
+from ..runtime.passes import BLOCKS, COLLAPSING, ROW_BLOCKS, STRIPS, TEAMS
 from ..runtime.records import dataclass
 from .backend import Options
 from .host.host_calls import with_host_calls
@@ -27,6 +27,7 @@ from .loops.passes.outline import outline
 from .loops.passes.parallel import divide
 from .loops.passes.plan import plan, scratch_bytes, written_before_failure
 from .loops.passes.row_blocks import block_rows
+from .loops.passes.strips import strips
 from .loops.passes.versions import with_versions
 from .python.runtime import NAMES
 from .steps import HostStep, KernelCall, ViewStep
@@ -140,6 +141,8 @@ def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> Low
     rows = block_rows(kernel, threads) if config.runs(ROW_BLOCKS) and not options.strict else {}
     if config.runs(COLLAPSING):
         kernel = verified(collapse(verified(kernel)))  # adjacent axes that are used together become one
+    if config.runs(STRIPS):
+        kernel = verified(strips(kernel))  # what is read against rows is read in strips
     if not options.strict:
         kernel = verified(hold_elements(kernel))  # loops add to an element in a variable
     # Long loops of separate iterations become chunks for several threads.

@@ -256,6 +256,12 @@ COLLAPSING = Pass(
     "lowering.loops.passes.collapse",
     exact=False,
 )
+STRIPS = Pass(
+    "strips",
+    "loops",
+    "Read an array against its rows in strips of eight columns.",
+    "lowering.loops.passes.strips",
+)
 HAND_ON = Pass(
     "hand_on",
     "loops",

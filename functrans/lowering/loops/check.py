@@ -110,6 +110,21 @@ def _collect_buffers(x: Any, found: list[ir.BufferDecl]) -> None:
             _collect_buffers(part, found)
 
 
+def _in_strips(inside: list[ir.Statement], var: ir.Value) -> dict[ir.Operand, int]:
+    """The numbers ``size * var + k`` with ``0 <= k < size`` that statements compute, and the sizes."""
+    extents = {s.var: s.stop.value for s in inside if type(s) is ir.For and type(s.stop) is ir.Extent}
+    starts: dict[ir.Operand, int] = {}
+    found: dict[ir.Operand, int] = {}
+    for s in inside:
+        if type(s) is ir.Let and s.op == "mul" and s.args[0] is var and type(s.args[1]) is ir.Extent:
+            starts[s.value] = s.args[1].value
+        if type(s) is ir.Let and s.op == "add" and s.args[0] in starts:
+            size = starts[s.args[0]]
+            if 0 < extents.get(s.args[1], 0) <= size:
+                found[s.value] = size
+    return found
+
+
 class _Verifier:
     def __init__(self, kernel: ir.Kernel):
         self.kernel = kernel
@@ -323,13 +338,18 @@ class _Verifier:
         strides: dict[str, int] = {}
         shifts: dict[str, object] = {}
         offsets = Offsets()
-        local: dict[ir.Operand, ir.Operand] = {}  # numbers of iterations less a number from outside
+        local: dict[
+            ir.Operand, object
+        ] = {}  # numbers of iterations and a number from outside, added or subtracted
+        strips = _in_strips(inside, loop.var)
         defined = {s.value for s in inside if isinstance(s, ir.Let | ir.Load | ir.Get | ir.Call)}
         defined |= {s.var for s in inside if type(s) is ir.For}
         for s in inside:
             offsets.note(s)
             if type(s) is ir.Let and s.op == "sub" and s.args[0] is loop.var and s.args[1] not in defined:
-                local[s.value] = s.args[1]
+                local[s.value] = "sub", s.args[1]
+            if type(s) is ir.Let and s.op == "add" and s.args[1] is loop.var and s.args[0] not in defined:
+                local[s.value] = "add", s.args[0]
             if type(s) is ir.Set and s.var not in own:
                 self.fail("iterations share a local")
             for touch in touches_of(s):
@@ -339,7 +359,11 @@ class _Verifier:
                 if not isinstance(s, ir.Load | ir.Store):
                     self.fail(f"iterations share {place}")
                 # The elements at different numbers on one axis are different, whatever the other axes are.
-                places = [(loop.var, local[i]) if i in local else offsets.of(i) for i in s.index]
+                sums = [offsets.of(i) for i in s.index]
+                places: list[tuple[object, object]] = [
+                    (loop.var, (local.get(x, strips.get(x)), by)) if x in local or x in strips else (x, by)
+                    for x, by in sums
+                ]
                 axes = [d for d, (base, _) in enumerate(places) if base is loop.var]
                 if len(axes) != 1:
                     self.fail(f"iterations share elements of {place}")

@@ -309,6 +309,26 @@ def test_independent_iterations_have_elements_of_their_own():
         verify(independent(both, body, stop=ONE))  # one iteration shares with no other
 
 
+def test_strips_of_iterations_are_apart():
+    b = buffers()
+    start, k, j = (ir.Value(I8) for _ in range(3))
+
+    def strips(length, size=2):
+        def body(i):
+            inside = [ir.Let(j, "add", (start, k)), ir.Store(b["y"], (j,), number(1.0))]
+            row = loop(*inside, var=k, stop=ir.Extent(length), independent=True)
+            return [ir.Let(start, "mul", (i, ir.Extent(size))), row]
+
+        return independent(b, body, stop=ir.Extent(2))
+
+    verify(strips(2))
+    verify(strips(1))
+    with pytest.raises(LoopIRError, match="share elements of y"):
+        verify(strips(3))
+    with pytest.raises(LoopIRError, match="share elements of y"):
+        verify(strips(2, size=0))
+
+
 def test_independent_iterations_share_no_local():
     var, mine = ir.LocalVar(F8), ir.LocalVar(F8)
     declare, write = ir.Declare(var, number(0.0)), ir.Set(var, number(1.0))

@@ -41,7 +41,7 @@ def i0e(f: FunctionText, x: Expr) -> Expr:
 
 def i1e(f: FunctionText, x: Expr) -> Expr:
     """I1(x) exp(-abs(x)), which is odd."""
-    return f.intrinsic("copysign", _scaled(f, f.intrinsic("fabs", x), 1), x)
+    return _odd(f, _scaled(f, f.intrinsic("fabs", x), 1), x)
 
 
 def i0(f: FunctionText, x: Expr) -> Expr:
@@ -51,7 +51,11 @@ def i0(f: FunctionText, x: Expr) -> Expr:
 
 def i1(f: FunctionText, x: Expr) -> Expr:
     """I1(x), which is odd."""
-    return f.intrinsic("copysign", _plain(f, f.intrinsic("fabs", x), 1), x)
+    return _odd(f, _plain(f, f.intrinsic("fabs", x), 1), x)
+
+
+def _odd(f: FunctionText, result: Expr, x: Expr) -> Expr:
+    return f.intrinsic("copysign", result, x) + 0.0  # no zero is negative, as in SciPy
 
 
 def _near(f: FunctionText, y: Expr, order: int) -> Expr:
@@ -69,9 +73,7 @@ def _scaled(f: FunctionText, y: Expr, order: int) -> Expr:
 
 
 def _plain(f: FunctionText, y: Expr, order: int) -> Expr:
-    half = exp(f, y * 0.5)  # of y itself overflows before the function does
-    beyond = f.select(y.eq(math.inf), math.inf, _beyond(f, y, order) * half * half)
-    return f.select(y <= _FAR, _near(f, y, order), beyond)
+    return f.select(y <= _FAR, _near(f, y, order), _beyond(f, y, order) * exp(f, y))
 
 
 #: The functions by their names in the kernel vocabulary.

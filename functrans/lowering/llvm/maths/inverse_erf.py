@@ -34,7 +34,7 @@ def erfinv(f: FunctionText, x: Expr) -> Expr:
     """The inverse of erf; no digit is lost next to 1, since ``1 - abs(x)`` is exact there."""
     y = f.intrinsic("fabs", x)
     total, _ = _pieces(f, -log(f, (1.0 - y) * (1.0 + y)), 8)
-    return f.select(y.eq(1.0), math.inf, total) * x
+    return f.select(y.eq(1.0), math.inf, total) * x + 0.0  # no zero is negative, as in SciPy
 
 
 def ndtri(f: FunctionText, p: Expr) -> Expr:
