@@ -122,6 +122,7 @@ PROGRAMS = {
     "versions": (lambda x, n: lax.fori_loop(0, n, lambda i, s: s + x[2 * i], 0.0), X, 100),
     "late_reads": (smoothed, X),
     "collapsing": (lambda x: fnp.sin(x) * 2.0, X.reshape(20, 20)),
+    "strips": (lambda x: x.T * 2.0, np.ones((64, 64))),
     "hand_on": (ft.grad(lambda x: paths(x)[-1, -1]), M[:6, :14]),
     "holding": (product, M[:20, :20]),
     "row_blocks": (lambda x: fnp.tanh(x @ np.full(20, 0.1)) @ x, RNG.normal(size=(20_000, 20))),

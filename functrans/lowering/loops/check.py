@@ -112,7 +112,8 @@ def _collect_buffers(x: Any, found: list[ir.BufferDecl]) -> None:
 
 def _in_strips(inside: list[ir.Statement], var: ir.Value) -> dict[ir.Operand, int]:
     """The numbers ``size * var + k`` with ``0 <= k < size`` that statements compute, and the sizes."""
-    extents = {s.var: s.stop.value for s in inside if type(s) is ir.For and type(s.stop) is ir.Extent}
+    loops = [s for s in inside if type(s) is ir.For]
+    extents: dict[ir.Operand, int] = {s.var: s.stop.value for s in loops if type(s.stop) is ir.Extent}
     starts: dict[ir.Operand, int] = {}
     found: dict[ir.Operand, int] = {}
     for s in inside:

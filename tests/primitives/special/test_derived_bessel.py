@@ -12,6 +12,8 @@ DOMAINS = {
         (Interval(-3.0, 5.0),),
         kinds="f",
         params=tuple({"n": n, "scaled": scaled} for n in (0, 1, 3) for scaled in (False, True)),
+        # Half of the least number may be rounded either way; `test_own_special` has the ends.
+        special=False,
     ),
     far_slope_p: Domain(
         (Interval(30.0, 60.0),), kinds="f", params=({"n": 0, "m": 1}, {"n": 1, "m": 2}), special=False
