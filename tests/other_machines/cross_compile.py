@@ -139,12 +139,11 @@ def of_parts():
 
     texts = {"pool": (pool._text(), "functrans.pool")}
     made = []
-    for module in (native_call, memory, helpers):
-        module.obtain = lambda text, cpu, about, make, load: made.append(make())
-    with contextlib.suppress(TypeError):  # nothing is loaded
-        native_call._load()
-    with contextlib.suppress(TypeError):
-        memory._load()
+    helpers.obtain = lambda text, cpu, about, make, load: made.append(make())
+    for module in (native_call, memory):
+        module.obtain_lasting = helpers.obtain
+        with contextlib.suppress(AttributeError):  # nothing is loaded
+            module._load()
     for name in (*helpers.HELPERS, "publish"):
         with contextlib.suppress(TypeError):
             helpers._compiled(name)
