@@ -33,8 +33,6 @@ MOST_UNROLLED = 16
 #: What a row computes, and what may stand beside its loops in a loop that becomes vectors.
 _PURE = (ir.Let, ir.Load, ir.Store, ir.Get, ir.Set)
 _BESIDE = (*_PURE, ir.Declare, ir.For)
-#: What a row that is only moved consists of, besides numbers of elements; an index outside may be noted once.
-_MOVES = (ir.Load, ir.Store, ir.Fail)
 
 
 def short_loops(body: ir.StatementList, cpu: Processor) -> tuple[set[ir.For], set[ir.For]]:
@@ -123,7 +121,8 @@ def _are_better(s: ir.For, loops: list[ir.For]) -> bool:
     """
     declared = {x.var for x in s.body.statements if type(x) is ir.Declare}
     inside = [x for loop in loops for x in loop.body.statements]
-    if all(type(x) in _MOVES or (type(x) is ir.Let and x.value.dtype.kind in "ib") for x in inside):
+    read = {x.value for x in inside if type(x) is ir.Load}
+    if all(_only_moves(x, read) for x in inside):
         return True
     if any(type(x) is ir.Set and x.var not in declared for x in inside):
         return False
@@ -132,6 +131,13 @@ def _are_better(s: ir.For, loops: list[ir.For]) -> bool:
     ):
         return False
     return all(rounds_of_nest(x) >= LEAST_ALONE for x in loops)
+
+
+def _only_moves(s: ir.Statement, read: set[ir.Value]) -> bool:
+    """Whether a statement moves what is read, or computes where from and to; an index outside may be noted once."""
+    if type(s) is ir.Let:
+        return s.value.dtype.kind in "ib"
+    return type(s) in (ir.Load, ir.Fail) or (type(s) is ir.Store and s.x in read)
 
 
 def _stores_row(loop: ir.For, row: ir.Value) -> bool:

@@ -88,6 +88,7 @@ def rows(f, *shapes, options=ALL):
         (total, [(900, 16)], 0),  # lanes would be added up in each row
         (by_index, [(900, 8), (900,)], 1),  # the branch for a place outside keeps rows out of lanes
         (chosen, [(900, 8), (900,)], 1),  # nothing but moved
+        (lambda X: fnp.all(X, axis=0), [(900, 8)], 0),
     ],
 )
 def test_which_loops(f, shapes, number):

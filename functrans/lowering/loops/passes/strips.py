@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ....passes.scalar_functions import CALL, COSTS
 from .. import ir, queries
 
 #: The columns of a strip: doubles of a line of memory.
@@ -74,10 +75,15 @@ def _is_plain(s: ir.For) -> bool:
 
 
 def _is_against_rows(body: ir.StatementList, i: ir.Value, j: ir.Value) -> bool:
-    """Whether `j` counts the rows of an array that is read, and columns of whatever is written."""
+    """Whether `j` counts the rows of an array that is read, and columns of whatever is written.
+
+    Not where functions are computed, for which a strip has too few elements.
+    """
     moves: dict[Any, set[ir.Value]] = {i: {i}, j: {j}}
     loads, stores = [], []
     for s in body.statements:
+        if type(s) is ir.Let and COSTS[s.op] >= CALL:
+            return False
         if type(s) is ir.Let:
             moves[s.value] = set().union(*[moves.get(x, set()) for x in s.args])
         elif type(s) is ir.Load:

@@ -26,6 +26,7 @@ def in_strips(text):
         (lambda x: x.T + x, [(64, 64)], True),
         (lambda x, y: x.T * y, [(100, 64), (64, 100)], True),
         (lambda x: fnp.swapaxes(x, 1, 2) * 2, [(3, 64, 70)], True),
+        (lambda x: fnp.exp(x.T), [(64, 64)], False),  # the exponentials need longer loops
         (lambda x: x.T * 2, [(60, 60)], False),  # few elements
         (lambda x: x.T * 2, [(4000, 31)], False),  # a short axis
         (lambda x: fnp.swapaxes(x, 0, 1) * 2, [(64, 64, 64)], False),  # rows stay rows
