@@ -1,8 +1,9 @@
-"""The product of all elements of a long array, in parts.
+"""The product of all elements of a long array, in parts; and those of long rows, several at once.
 
 Floats are multiplied in NumPy's order, since another one may overflow midway: ``1e300 * 1e-300 * 1e300 * 1e-300`` is 1,
 but the two large factors have no product. A processor that multiplies one number after the other waits for each result.
-So parts of the array are multiplied side by side, and in several threads, where no order can overflow.
+So parts of the array are multiplied side by side, and in several threads, where no order can overflow. So are rows,
+each in its order.
 """
 
 from __future__ import annotations
@@ -23,26 +24,56 @@ from ..structure.linear import reshape_p
 #: From so many elements on, a product of floats is one of chunks, each of which is several parts side by side: the
 #: processor need not wait for one multiplication to begin the next, and threads share the chunks.
 _LONG, _CHUNKS, _PARTS = 1 << 15, 16, 8
+#: From so many elements in a row on, so many rows are multiplied at once.
+_LONG_ROW, _ROWS = 32, 8
 
 
 def long_product(rw: Rewriter, eqn: Eqn) -> Eqn | None:
-    """Rewrite the product of all elements of a long array."""
+    """Rewrite the product of all elements of a long array, or those of the long rows of one that is in memory."""
     x, out = eqn.invars[0], eqn.outvars[0].aval
-    if out.size != 1 or x.aval.size < _LONG or x.aval.dtype.char not in "fd":
+    if x.aval.dtype.char not in "fd":
         return None
-    flat = rw.new(reshape_p, x, shape=(x.aval.size,))
-    whole = rw.new(long_prod_p, flat)
-    return eqn.replace(primitive=reshape_p, invars=[whole], params={"shape": out.shape})
+    if out.size == 1 and x.aval.size >= _LONG:
+        flat = rw.new(reshape_p, x, shape=(x.aval.size,))
+    elif (
+        eqn.params["axes"] == (x.aval.ndim - 1,)
+        and x.aval.shape[-1] >= _LONG_ROW
+        and out.size >= _ROWS
+        and x not in rw.producer
+    ):
+        flat = rw.new(reshape_p, x, shape=(out.size, x.aval.shape[-1]))
+    else:
+        return None
+    products = rw.new(long_prod_p, flat)
+    return eqn.replace(primitive=reshape_p, invars=[products], params={"shape": out.shape})
 
 
 def _long_product_kernel(k: BlockEmitter, operands: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+    (x,), (out,) = operands, results
+    (_multiply_all if len(x.shape) == 1 else _multiply_rows)(k, x, out)
+
+
+def _multiply_rows(k: BlockEmitter, x: Buffer, out: Buffer) -> None:
+    """Multiply the elements of some rows at a time, which need not wait for each other."""
+    rows, length = x.shape
+    for at_once, start, stop in ((_ROWS, 0, rows // _ROWS), (1, rows - rows % _ROWS, rows)):
+        with k.loop(stop, start, separate=True) as block:
+            numbers = [block * at_once + number for number in range(at_once)]
+            totals = [k.local(k.const(1, x.dtype)) for _ in numbers]
+            with k.loop(length) as i:
+                for number, total in zip(numbers, totals):
+                    total.set(total.get() * k.load(x, [number, i]))
+            for number, total in zip(numbers, totals):
+                k.store(out, [number], total.get())
+
+
+def _multiply_all(k: BlockEmitter, x: Buffer, out: Buffer) -> None:
     """Multiply parts of the array, and these in their order, if no product of first elements leaves the normal numbers.
 
     With the least and the largest product of each part's first elements, the least and the largest of the array's
     follow. Where these might leave the normal numbers, or something is zero, infinite or NaN, the order decides what
     the result is: then all elements are multiplied one after the other, as by NumPy.
     """
-    (x,), (out,) = operands, results
     total, normal = k.local(k.const(1, x.dtype)), k.local(k.const(not k.in_order, BOOL))
     if not k.in_order:
         _multiply_parts(k, x, total, normal)
@@ -91,8 +122,8 @@ def _write_chunk(k: BlockEmitter, x: Buffer, products: Buffer, start: Scalar, le
 
 long_prod_p = Primitive(
     "long_prod",
-    lambda x: Aval((), x.dtype),
-    lambda x: np.multiply.reduce(x, dtype=x.dtype),
+    lambda x: Aval(x.shape[:-1], x.dtype),
+    lambda x: np.multiply.reduce(x, axis=-1, dtype=x.dtype),
     in_float32=True,
     kernel=Block(_long_product_kernel),
     cost=lambda x: Workload(x.size),

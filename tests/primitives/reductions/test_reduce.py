@@ -146,3 +146,20 @@ def test_ties_share_evenly():
     np.testing.assert_allclose(r.reduce_max_p.jvp((x,), (t,), axes=(1,))[1], [3.0, 3.0])
     np.testing.assert_allclose(r.reduce_min_p.jvp((x,), (t,), axes=(1,))[1], [1.0, 3.0])
     np.testing.assert_allclose(r.reduce_max_p.jvp((x,), (t,), axes=(0, 1))[1], 3.0)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(8, 32), (7, 32), (9, 33), (30, 5, 40), (1000, 64), (8, 31)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_of_long_rows_are_in_order(dtype, shape, threads):
+    """Another order may overflow: the elements are multiplied as NumPy's `accumulate` does."""
+    x = np.random.default_rng(0).normal(size=shape).astype(dtype) * 10.0 ** np.random.default_rng(1).integers(
+        -9, 9, shape
+    )
+    x = x.astype(dtype)
+    x[0, ..., -1], x[-1, ..., 0], x[3, ..., 5] = np.inf, np.nan, 0.0
+    with np.errstate(all="ignore"), ft.config.patch(num_threads=threads):
+        expected = np.multiply.accumulate(x, axis=-1)[..., -1]
+        np.testing.assert_array_equal(ft.jit(lambda x: fnp.prod(x, axis=-1))(x), expected)
+        computed = ft.jit(lambda x: fnp.prod(x + 0, axis=-1))(x)  # not of an array in memory
+        np.testing.assert_array_equal(computed, expected)
