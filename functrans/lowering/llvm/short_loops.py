@@ -28,8 +28,8 @@ UNROLLED = '!{!"llvm.loop.unroll.full"}'
 #: The fewest elements of a row that is computed in vectors: fewer are shuffled into vectors of several rows. And the
 #: fewest where the loop around could be vectors itself.
 LEAST, LEAST_ALONE = 8, 16
-#: The most elements of a row with functions of each that is unrolled.
-MOST_UNROLLED = 16
+#: The most elements of a row with functions of each that is unrolled; the most functions, which LLVM has to compile.
+MOST_UNROLLED, MOST_FUNCTIONS = 16, 16
 #: What a row computes, and what may stand beside its loops in a loop that becomes vectors.
 _PURE = (ir.Let, ir.Load, ir.Store, ir.Get, ir.Set)
 _BESIDE = (*_PURE, ir.Declare, ir.For)
@@ -60,21 +60,27 @@ def _computes_rows(s: ir.For, loops: list[ir.For]) -> bool:
     if not any(calls_maths(x.body) for x in loops) or 0 <= queries.rounds(s, -1) <= SHORT:
         return False
     inside = [x for loop in loops for x in loop.body.statements]
-    short = all(0 < queries.rounds(x, 0) <= MOST_UNROLLED for x in loops)
+    functions = [queries.rounds(x, 0) * sum(map(_is_function, x.body.statements)) for x in loops]
     return (
-        short and all(type(x) in _BESIDE for x in s.body.statements) and all(type(x) in _PURE for x in inside)
+        all(0 < queries.rounds(x, 0) <= MOST_UNROLLED for x in loops)
+        and sum(functions) <= MOST_FUNCTIONS
+        and all(type(x) in _BESIDE for x in s.body.statements)
+        and all(type(x) in _PURE for x in inside)
     )
 
 
 def _fills_vectors(s: ir.For, loops: list[ir.For], cpu: Processor) -> bool:
     """Whether rows fill wide vectors, and what else is computed of them does not need more lanes."""
     inside = [x for loop in loops for x in loop.body.statements]
-    size = max(x.value.dtype.itemsize for x in inside if type(x) is ir.Let and x.op in LIBM)
+    size = max(x.value.dtype.itemsize for x in inside if type(x) is ir.Let and _is_function(x))
     lanes = cpu.vector_bits // (8 * size)
     if not lanes or any(queries.rounds(x, 0) % lanes for x in loops):
         return False
-    functions = any(type(x) is ir.Let and x.op in LIBM for x in s.body.statements)
-    return not functions or any(type(x) is ir.Store for x in inside)
+    return not any(map(_is_function, s.body.statements)) or any(type(x) is ir.Store for x in inside)
+
+
+def _is_function(s: ir.Statement) -> bool:
+    return type(s) is ir.Let and s.op in LIBM
 
 
 def _is_row(s: ir.Statement) -> bool:

@@ -108,6 +108,8 @@ def test_which_loops(f, shapes, number):
         (shares, "x86-64-v3", 8, 3),
         (shares, "x86-64-v4", 8, 0),  # a row fills a vector
         (shares, "x86-64-v4", 10, 3),
+        (lambda X: fnp.sum(fnp.sin(X) * fnp.exp(X), axis=1), "x86-64-v3", 8, 1),
+        (lambda X: fnp.sum(fnp.sin(X) * fnp.exp(X), axis=1), "x86-64-v3", 9, 0),  # much to compile
     ],
 )
 def test_rows_in_lanes(f, cpu, width, number):
