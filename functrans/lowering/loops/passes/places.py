@@ -55,6 +55,12 @@ class MatrixPlaces:
         return last < step
 
 
+def has_literals(call: ir.Call) -> bool:
+    """Whether the extents and factors of a product are literals; those of the last part of a sum may not be."""
+    numbers = [a for a in call.args if not isinstance(a, str | ir.Address)]
+    return all(isinstance(a, ir.Extent | ir.Const) for a in numbers)
+
+
 def extents_of(call: ir.Call, arg: int) -> tuple[int, int, int]:
     """How many elements of a product's argument lie side by side, how often, and how far from each other."""
     args = call.args

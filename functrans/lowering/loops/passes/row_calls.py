@@ -14,7 +14,7 @@ from ....runtime.records import NamedTuple, dataclass
 from .. import ir
 from ..builder import StatementBuilder
 from ..handles import Memory, ScalarHandle
-from .places import START, MatrixPlaces, extents_of
+from .places import START, MatrixPlaces, extents_of, has_literals
 
 #: Matrices besides the tall one have at most as many elements: with larger ones a product computes more than it reads.
 LARGEST = 64 * 64
@@ -86,10 +86,7 @@ class RowCall(NamedTuple):
 
 def row_calls(s: ir.Statement, places: MatrixPlaces) -> list[RowCall]:
     """The ways in which a product uses rows; first that with an extent longer than the others, and these small."""
-    if type(s) is not ir.Call or s.routine not in ("gemv", "gemm"):
-        return []
-    numbers = [a for a in s.args if not isinstance(a, str | ir.Address)]
-    if not all(isinstance(a, ir.Extent | ir.Const) for a in numbers):
+    if type(s) is not ir.Call or s.routine not in ("gemv", "gemm") or not has_literals(s):
         return []
     found = _gemv(s) if s.routine == "gemv" else _gemm(s)
     usable = [p for p in found if not (p.folds and s.args[p.scale].value != 0.0)]

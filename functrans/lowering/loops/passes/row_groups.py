@@ -11,7 +11,7 @@ from ....runtime.records import NamedTuple, dataclass
 from .. import ir, queries
 from ..touches import RESULTS, touches_of
 from .collapse import adjacent_uses
-from .places import MatrixPlaces, extents_of
+from .places import MatrixPlaces, extents_of, has_literals
 from .row_calls import RowCall
 
 #: Statements that a loop over rows does not have.
@@ -86,7 +86,7 @@ def head_loops(s: ir.Statement, places: MatrixPlaces) -> list[RowLoop]:
     if type(s.stop) is not ir.Extent or s.stop.value < 2 or not calls:
         return []
     others = any(isinstance(t, _NEVER) for t in inside if type(t) is not ir.Call)
-    if others or not all(call.routine in RESULTS for call in calls):
+    if others or not all(call.routine in RESULTS and has_literals(call) for call in calls):
         return []
     return [RowLoop(s, s, s.stop.value, places)]
 
