@@ -6,80 +6,80 @@
 
 from __future__ import annotations
 
+from numpy import float16
+
 from .runtime.context import imports as _imports
 
 with _imports():
-    from numpy import float16
-
     # They also register NumPy's functions and SciPy's ufuncs for traced values.
     from . import errors, numpy, scipy
-    from .api.callback import io_callback, pure_callback
-    from .api.checkpoint import checkpoint, checkpoint_name, remat
-    from .api.compiled.jit import clear_caches, disable_jit, jit
-    from .api.compiled.numba_door import set_numba_door as _set_numba_door
-    from .api.compiled.stages import eval_shape, make_jaxpr
-    from .api.derivatives import jvp, linear_transpose, linearize, vjp
-    from .api.devices import (
-        block_until_ready,
-        default_backend,
-        default_device,
-        device_count,
-        device_get,
-        device_put,
-        devices,
-        effects_barrier,
-        local_device_count,
-        local_devices,
-        named_call,
-        named_scope,
-        process_count,
-        process_index,
-        typeof,
-    )
-    from .api.devices import set_world as _set_world
-    from .api.flags import (
-        check_tracer_leaks,
-        checking_leaks,
-        debug_infs,
-        debug_key_reuse,
-        debug_nans,
-        default_matmul_precision,
-        enable_x64,
-        ensure_compile_time_eval,
-        log_compiles,
-        no_tracing,
-        numpy_dtype_promotion,
-        numpy_rank_promotion,
-    )
-    from .api.grad import grad, value_and_grad
-    from .api.hooks.hookable import MultiHandle, hookable, register_group_hooks
-    from .api.hooks.hooks import (
-        RemovableHandle,
-        cotangent_hook,
-        post_accumulate_hook,
-        register_hook,
-        register_multi_grad_hook,
-    )
-    from .api.jacobian import fwd_and_bwd, hessian, jacfwd, jacobian, jacrev
-    from .api.progress import progress
-    from .api.refs import empty_ref, free_ref, freeze, new_ref
-    from .api.vmap import vmap
-    from .arrays.array import Array
-    from .arrays.donation import donate
-    from .arrays.ref import Ref
-    from .core import BackwardState, Device, FunctionError, Zero, float0
-    from .core.low_precision import low_dtype as _low_dtype
-    from .core.operators import operators as _operators
-    from .custom.closures import closure_convert
-    from .custom.custom_function import custom_gradient, custom_jvp, custom_vjp
-    from .custom.custom_vmap import custom_vmap
-    from .custom.function import Function, once_differentiable
-    from .custom.linear_call import linear_call
-    from .custom.saving import saved_values_hooks
-    from .frontend.structs import ShapeDtypeStruct
-    from .runtime.config import config
-    from .runtime.module_getattr import lazy_import as _lazy_import
-    from .runtime.module_getattr import module_attributes as _module_attributes
+from .api.callback import io_callback, pure_callback
+from .api.checkpoint import checkpoint, checkpoint_name, remat
+from .api.compiled.jit import clear_caches, disable_jit, jit
+from .api.compiled.numba_door import set_numba_door as _set_numba_door
+from .api.compiled.stages import eval_shape, make_jaxpr
+from .api.derivatives import jvp, linear_transpose, linearize, vjp
+from .api.devices import (
+    block_until_ready,
+    default_backend,
+    default_device,
+    device_count,
+    device_get,
+    device_put,
+    devices,
+    effects_barrier,
+    local_device_count,
+    local_devices,
+    named_call,
+    named_scope,
+    process_count,
+    process_index,
+    typeof,
+)
+from .api.devices import set_world as _set_world
+from .api.flags import (
+    check_tracer_leaks,
+    checking_leaks,
+    debug_infs,
+    debug_key_reuse,
+    debug_nans,
+    default_matmul_precision,
+    enable_x64,
+    ensure_compile_time_eval,
+    log_compiles,
+    no_tracing,
+    numpy_dtype_promotion,
+    numpy_rank_promotion,
+)
+from .api.grad import grad, value_and_grad
+from .api.hooks.hookable import MultiHandle, hookable, register_group_hooks
+from .api.hooks.hooks import (
+    RemovableHandle,
+    cotangent_hook,
+    post_accumulate_hook,
+    register_hook,
+    register_multi_grad_hook,
+)
+from .api.jacobian import fwd_and_bwd, hessian, jacfwd, jacobian, jacrev
+from .api.progress import progress
+from .api.refs import empty_ref, free_ref, freeze, new_ref
+from .api.vmap import vmap
+from .arrays.array import Array
+from .arrays.donation import donate
+from .arrays.ref import Ref
+from .core import BackwardState, Device, FunctionError, Zero, float0
+from .core.low_precision import low_dtype as _low_dtype
+from .core.operators import operators as _operators
+from .custom.closures import closure_convert
+from .custom.custom_function import custom_gradient, custom_jvp, custom_vjp
+from .custom.custom_vmap import custom_vmap
+from .custom.function import Function, once_differentiable
+from .custom.linear_call import linear_call
+from .custom.saving import saved_values_hooks
+from .frontend.structs import ShapeDtypeStruct
+from .runtime.config import config
+from .runtime.module_getattr import lazy_import as _lazy_import
+from .runtime.module_getattr import module_attributes as _module_attributes
 
 _set_numba_door(_lazy_import("functrans.interop.jitted.type"))
 _set_world(_lazy_import("functrans.distributed.world"))

@@ -139,10 +139,10 @@ def of_parts():
 
     texts = {"pool": (pool._text(), "functrans.pool")}
     made = []
-    helpers.obtain = lambda text, cpu, about, make, load: made.append(make())
+    helpers.obtain = lambda text, cpu, about, make, load, lasting=False: made.append(make())
     for module in (native_call, memory):
-        module.obtain_lasting = helpers.obtain
-        with contextlib.suppress(AttributeError):  # nothing is loaded
+        module.obtain = helpers.obtain
+        with contextlib.suppress(TypeError):  # nothing is loaded
             module._load()
     for name in (*helpers.HELPERS, "publish"):
         with contextlib.suppress(TypeError):

@@ -24,7 +24,7 @@ from ...runtime.records import dataclass
 from ..blas import GET_THREADS, address, thread_function
 from ..processor import processor
 from .objects import LoadedCode, compile_object, load_object
-from .store import obtain_lasting
+from .store import obtain
 
 #: An AVX-512 register.
 _VECTOR_BYTES = 64
@@ -62,13 +62,15 @@ def _own_product(letter: str) -> LoadedCode:
     text = gemm_text(letter, bool(threads))
     addresses = {_of_blas(letter): address(f"{letter}gemm"), GET_THREADS: threads}
     # No optimisation pass would improve it: 30 ms instead of 100.
-    return obtain_lasting(
+    code, _ = obtain(
         text,
         processor(),
         f"{letter}gemm",
         lambda: compile_object(text, _own(letter), processor(), "code"),
         lambda code: load_object(code, addresses),
+        lasting=True,
     )
+    return code
 
 
 def _own(letter: str) -> str:

@@ -39,12 +39,18 @@ _SOURCES = (
 )  # fmt: skip
 
 
+#: The code that the kernels of this process share (calls, threads, products, memory of results), by key.
+_lasting: dict[str, ObjectCode] = {}
+
+
 def obtain(
     key_text: str,
     cpu: Processor,
     about: str,
     make: Callable[[], ObjectCode],
     load: Callable[[ObjectCode], LoadedCode],
+    *,
+    lasting: bool = False,
 ) -> tuple[LoadedCode, Origin]:
     """Machine code from the cache, or compiled now and stored for others.
 
@@ -57,10 +63,13 @@ def obtain(
         A description for people who list the cache.
     make, load : callables
         The functions that compile it and load it.
+    lasting : bool
+        Whether it stays loaded, and all exports of this process hold it.
     """
     key = key_of(key_text, cpu)
     noted = shipped.get()
     shipment = {} if noted is None else noted
+    notes = (shipment, _lasting) if lasting else (shipment,)
     origins: tuple[tuple[Origin, Any], ...] = (
         ("disk", shipment.get),
         ("memory", _recent.get),
@@ -75,11 +84,13 @@ def obtain(
                 continue
             if origin == "disk":
                 _recent.put(key, code)
-            shipment[key] = code
+            for note in notes:
+                note[key] = code
             return loaded, origin
     code = make()
     loaded = load(code)
-    shipment[key] = code
+    for note in notes:
+        note[key] = code
     _keep(key, code, about)
     return loaded, "compiled"
 
@@ -99,26 +110,8 @@ def object_code(
     return key, code
 
 
-#: The code that the kernels of this process share (calls, threads, products, memory of results), by key.
-_lasting: dict[str, ObjectCode] = {}
-
-
-def obtain_lasting(
-    key_text: str,
-    cpu: Processor,
-    about: str,
-    make: Callable[[], ObjectCode],
-    load: Callable[[ObjectCode], LoadedCode],
-) -> LoadedCode:
-    """`obtain` for code that stays loaded, and that the exports of this process hold."""
-    loaded, _ = obtain(key_text, cpu, about, make, load)
-    key, code = object_code(key_text, cpu, about, make)
-    _lasting[key] = code
-    return loaded
-
-
 def note_lasting() -> None:
-    """Note in `shipped` what `obtain_lasting` has loaded in this process."""
+    """Note in `shipped` what this process has loaded to last."""
     shipment = shipped.get()
     assert shipment is not None
     shipment.update(_lasting)

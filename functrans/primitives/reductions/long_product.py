@@ -56,7 +56,8 @@ def _long_product_kernel(k: BlockEmitter, operands: Sequence[Buffer], results: S
 def _multiply_rows(k: BlockEmitter, x: Buffer, out: Buffer) -> None:
     """Multiply the elements of some rows at a time, which need not wait for each other."""
     rows, length = x.shape
-    for at_once, start, stop in ((_ROWS, 0, rows // _ROWS), (1, rows - rows % _ROWS, rows)):
+    parts = ((_ROWS, 0, rows // _ROWS), (1, rows - rows % _ROWS, rows))
+    for at_once, start, stop in [part for part in parts if part[1] < part[2]]:
         with k.loop(stop, start, separate=True) as block:
             numbers = [block * at_once + number for number in range(at_once)]
             totals = [k.local(k.const(1, x.dtype)) for _ in numbers]

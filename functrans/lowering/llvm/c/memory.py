@@ -17,7 +17,7 @@ from ....runtime.private.numpy_names import USUAL_HANDLER, c_functions
 from ...processor import processor
 from ...undisturbed import undisturbed
 from ..objects import compile_object, keep_for_ever
-from ..store import obtain_lasting
+from ..store import obtain
 from ..symbols import load
 from .texts import text_of
 
@@ -124,8 +124,8 @@ def _addresses() -> dict[str, int]:
 
 def _load() -> dict[str, int]:
     text, cpu, entry = text_of("memory.ll", {}), processor(), "functrans.memory"
-    code = obtain_lasting(
-        text, cpu, "memory of results", lambda: compile_object(text, entry, cpu, "code"), load
+    code, _ = obtain(
+        text, cpu, "memory of results", lambda: compile_object(text, entry, cpu, "code"), load, lasting=True
     )
     keep_for_ever(code)
     place = ctypes.CFUNCTYPE(ctypes.c_size_t)(code.address)()

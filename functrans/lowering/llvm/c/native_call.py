@@ -30,7 +30,7 @@ from ....runtime.private.numpy_names import NEW, SET_BASE, SET_HANDLER, c_functi
 from ...processor import processor
 from ...undisturbed import undisturbed
 from ..objects import compile_object, keep_for_ever
-from ..store import obtain_lasting
+from ..store import obtain
 from ..symbols import load
 from .memory import LEAST, results_memory
 from .texts import text_of
@@ -216,7 +216,7 @@ def _addresses() -> dict[str, int]:
 
 def _load() -> dict[str, int]:
     text, cpu, entry = text_of("call.ll", {**_OFFSETS, "tidy": TIDY}), processor(), "functrans.calls"
-    code = obtain_lasting(text, cpu, "calls", lambda: compile_object(text, entry, cpu, "code"), load)
+    code, _ = obtain(text, cpu, "calls", lambda: compile_object(text, entry, cpu, "code"), load, lasting=True)
     keep_for_ever(code)
     place = ctypes.CFUNCTYPE(ctypes.c_size_t)(code.address)()
     return dict(zip(_FUNCTIONS, (ctypes.c_size_t * len(_FUNCTIONS)).from_address(place), strict=True))

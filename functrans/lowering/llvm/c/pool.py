@@ -25,7 +25,7 @@ import sys
 from ....runtime.context import new_lock
 from ...processor import processor
 from ..objects import compile_object, keep_for_ever, load_object
-from ..store import obtain_lasting
+from ..store import obtain
 from .texts import text_of
 
 #: The names under which kernels call it: run a job; whether a thread is a worker (0: no, 1: yes, 2: that must stop).
@@ -55,12 +55,13 @@ def _text() -> str:
 @functools.cache
 def _loaded() -> tuple[int, ...]:
     cpu, text, entry = processor(), _text(), "functrans.pool"
-    code = obtain_lasting(
+    code, _ = obtain(
         text,
         cpu,
         "thread pool",
         lambda: compile_object(text, entry, cpu, "code"),
         lambda c: load_object(c, {}),
+        lasting=True,
     )
     keep_for_ever(code)  # see above
     place = ctypes.CFUNCTYPE(ctypes.c_size_t)(code.address)()
