@@ -159,6 +159,13 @@ SUMS_OF_WINDOWS = Pass(
     "lowering.jaxpr.sparse_sums",
     exact=False,
 )
+REPEATED_SUMS = Pass(
+    "repeated_sums",
+    "jaxpr",
+    "Compute sums of equal elements, such as those of a gradient of ``tile``, as products.",
+    "lowering.jaxpr.repeated_sums",
+    exact=False,
+)
 MIRRORED_SUMS = Pass(
     "mirrored_sums",
     "jaxpr",

@@ -109,6 +109,7 @@ PROGRAMS = {
     "windows": (lambda x, i: x.at[100:300].set(x[100:300].at[i].set(2.0)), X, 5),
     "narrowing": (lambda x: lax.fori_loop(0, 5, lambda i, s: (fnp.sin(s[0]), s[1] + x[i]), (0.3, 0.0))[1], X),
     "sums_of_windows": (ft.grad(lambda x: x[0] * x[5] * x[7] * x[9] + x[2] * x[11]), X),
+    "repeated_sums": (ft.grad(lambda x: fnp.sum(fnp.sin(fnp.tile(x, 3)) ** 2)), X),
     "mirrored_sums": (forces, X),
     "reshapes": (lambda x: fnp.sin(fnp.reshape(fnp.exp(fnp.reshape(x, (20, 20))), (400,))), X),
     "counters": (lambda x: lax.scan(lambda c, i: (c + x[i], None), 0.0, fnp.arange(100) * 2)[0], X),

@@ -49,7 +49,7 @@ class _Raiser:
                 whole = [a for a in e.invars if a.aval.shape]
                 free = (
                     self.readers[e.outvars[0]] == 1
-                    and _same_shape(e)
+                    and is_elementwise(e)
                     and all(free_of.get(a, True) for a in whole)
                 )
             free_of.update(dict.fromkeys(e.outvars, free))
@@ -75,7 +75,7 @@ class _Raiser:
             self.settle(out)
             return
         waiting = self.waiting.get(out, {})
-        if len(waiting) == 1 and self.readers[out] == 1 and _same_shape(eqn) and self.in_memory[out]:
+        if len(waiting) == 1 and self.readers[out] == 1 and is_elementwise(eqn) and self.in_memory[out]:
             ((shape, result),) = self.waiting.pop(out).items()
             invars = [self.ask(a, Var(Aval(shape, a.aval.dtype))) if a.aval.shape else a for a in eqn.invars]
             self.done.append(eqn.replace(invars=invars, outvars=[result]))
@@ -85,15 +85,12 @@ class _Raiser:
         self.done.append(eqn)
 
 
-def _same_shape(eqn: Eqn) -> bool:
+def is_elementwise(eqn: Eqn) -> bool:
     """Whether an equation is elementwise, and broadcasts only scalars."""
+    if type(eqn.primitive.kernel) is not Pointwise or not eqn.effects.movable:
+        return False
     shape = eqn.outvars[0].aval.shape
-    return (
-        type(eqn.primitive.kernel) is Pointwise
-        and eqn.effects.movable
-        and len(shape) > 0
-        and all(a.aval.shape in ((), shape) for a in eqn.invars)
-    )
+    return len(shape) > 0 and all(a.aval.shape in ((), shape) for a in eqn.invars)
 
 
 # --- the axes of a reshape ------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from ...runtime.passes import (
     FUSED_SCANS,
     IN_PLACE_SUMS,
     MIRRORED_SUMS,
+    REPEATED_SUMS,
     RESHAPES,
     SUMS_OF_WINDOWS,
     WINDOWS,
@@ -33,6 +34,7 @@ from .counters import with_counters
 from .fused_scans import fuse_scans
 from .low_precision import widened
 from .mirrored_sums import share_mirrored_sums
+from .repeated_sums import multiply_repeated
 from .reshapes import raise_reshapes
 from .sparse_sums import add_in_place, gather_sums
 from .windows import write_in_windows
@@ -78,6 +80,11 @@ def simplify(jaxpr: Jaxpr, *, strict: bool = False, within: bool = False) -> Jax
             gather_sums(eqns, outvars), outvars, partial(toolkit.narrowed, strict=True)
         )
         checked("gathering sums", eqns, outvars)
+    if config.runs(REPEATED_SUMS) and not strict:
+        products = multiply_repeated(eqns, outvars)
+        if products is not eqns:
+            eqns, outvars = rewrite(products, outvars)
+            eqns, outvars = checked("products", toolkit.live_equations(eqns, outvars, narrow), outvars)
     if config.runs(MIRRORED_SUMS) and not strict:
         eqns, outvars = checked("mirrored sums", *share_mirrored_sums(eqns, outvars))
     if config.runs(RESHAPES):
