@@ -109,7 +109,7 @@ class Roots:
     pinned : set of Var
         Values that must be in memory as a whole.
     checked : set of Var
-        Rows of another value at indices that may be out of bounds: evaluated once for the check, but not stored.
+        Parts of another value at indices that may be out of bounds: evaluated once for the check, but not stored.
     views : dict of Var to Var
         Reshapes that are other declarations of a buffer, and the value of that buffer.
     literals : dict of Literal to Var
@@ -170,7 +170,8 @@ class Roots:
                 continue
             kept = v in self.pinned or v in self.early
             rows = e.effects.may_raise and self._copies_rows(e)
-            raises = e.effects.may_raise and not rows
+            again = rows or (e.effects.may_raise and v not in spread and self._checks_rarely(e))
+            raises = e.effects.may_raise and not again
             stored = isinstance(rule, (Block, Reduction)) or kept or raises
             if not stored:
                 reads = {(e.invars[i], index) for i, index in self.accesses[e].reads}
@@ -188,7 +189,7 @@ class Roots:
                 )
                 if not stored:
                     cost[v], weight[v], arrays[v] = own, heavy, wide
-                    if rows:
+                    if again:
                         self.checked.add(v)
             if stored:
                 self.stored.update(e.outvars)
@@ -204,6 +205,15 @@ class Roots:
             seen |= new
             waiting += [self.producer[x] for x in new if x in inlined]
         return {x for x in seen if x not in inlined}
+
+    def _checks_rarely(self, e: Eqn) -> bool:
+        """Whether an equation looks up many elements of an input that nothing overwrites at each of its indices."""
+        if not isinstance(e.primitive.kernel, Indexed):
+            return False
+        x, shape = e.invars[0], e.outvars[0].aval.shape
+        read = {d for r in self.accesses[e].reads if r.operand != 0 for d in r.place}
+        often = any(n >= ROW and d not in read for d, n in enumerate(shape))
+        return often and x in self.inputs and x not in self.overwritten
 
     def _copies_rows(self, e: Eqn) -> bool:
         """Whether an equation copies long contiguous runs, at any indices, of an input that nothing overwrites."""

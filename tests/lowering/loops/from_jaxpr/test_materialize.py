@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import functrans as ft
 import functrans.numpy as fnp
@@ -31,6 +33,32 @@ def test_rows_of_a_table_are_not_stored():
     np.add.at(expected, TOKENS, TABLE[TOKENS])
     np.testing.assert_allclose(value, 0.5 * np.sum(TABLE[TOKENS] ** 2), rtol=1e-14)
     np.testing.assert_allclose(gradient, expected, rtol=1e-14)
+
+
+def test_columns_are_looked_up_where_they_are_written():
+    assert not scratch(lambda table, tokens: table[:, tokens], TABLE, TOKENS % 32)
+    assert scratch(lambda table, tokens: table[:3, tokens], TABLE, TOKENS % 32)  # as many checks as elements
+    assert scratch(lambda table, tokens: (lambda y: y.T @ y + y.T @ y)(table[:, tokens]), TABLE, TOKENS % 32)
+
+
+@given(
+    st.integers(0, 40), st.integers(1, 5), st.integers(0, 20), st.sampled_from([np.float64, np.float32, np.int16]),
+    st.booleans(), st.randoms(use_true_random=False),
+)  # fmt: skip
+@settings(max_examples=40, deadline=None)
+def test_columns_are_numpys(rows, columns, count, dtype, out_of_bounds, random):
+    x = np.arange(rows * columns, dtype=dtype).reshape(rows, columns) - 7
+    if x.size and dtype != np.int16:
+        x.flat[0], x.flat[-1] = np.nan, -0.0
+    i = np.array([random.randrange(-columns, columns) for _ in range(count)], np.int64)
+    f = ft.jit(lambda x, i: (x[:, i], x[:, i] + x[:, i[::-1]]))
+    for result, expected in zip(f(x, i), (x[:, i], x[:, i] + x[:, i[::-1]])):
+        np.testing.assert_array_equal(result, expected)
+        np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
+    if out_of_bounds and count:
+        i[-1] = columns
+        with pytest.raises(IndexError, match=f"index {columns} is out of bounds for axis 1"):
+            f(x, i)
 
 
 def test_numbers_of_a_table_are_stored():
