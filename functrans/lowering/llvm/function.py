@@ -70,6 +70,7 @@ class KernelFunction:
         self.angles: dict[str, tuple[str, str, int]] = {}
         self.accumulators = 0  # variables that the innermost enclosing loop updates
         self.alone = False  # whether the operation waits for the iteration before
+        self.has_vector_maths = False  # whether a loop calls mathematical functions
         self.values: dict[ir.Value, str] = {}
         self.lets: dict[Any, ir.Let] = {}  # comparisons and sums of integers
         self.locals: dict[ir.LocalVar, str] = {}
@@ -100,6 +101,7 @@ class KernelFunction:
         if name in ("sin", "cos") and t == "double" and self.label == "entry":
             return self.sine_or_cosine(name, args[0])
         alone = self.alone or self.label == "entry"
+        self.has_vector_maths |= not alone
         function = self.math_routines.use(name, dtype, self.accumulators >= 2, alone)
         code = f"call {t} @{function.symbol}({', '.join(f'{t} {a}' for a in args)}){function.attributes}"
         return self.new(code)
@@ -255,6 +257,12 @@ class KernelFunction:
             *(f"double %f{i}" for i in range(self.kernel.floats)),
         ]
 
+    @property
+    def _aligned(self) -> str:
+        """Calls spill vectors, which LLVM would put wherever the stack is; two pieces of a cache line take longer."""
+        bits = self.math_routines.vector_bits
+        return f" alignstack({bits // 8})" if self.has_vector_maths and bits else ""
+
     def text(self) -> list[str]:
         """The complete function text around the lines."""
         self.leave()
@@ -263,8 +271,8 @@ class KernelFunction:
         narrow = {x for x in operands if type(x) is ir.Param}
         head = [f"  %g{x.slot} = fptrunc double %f{x.slot} to float" for x in narrow if x.dtype == np.float32]
         return [
-            f"define internal i64 @{self.name}.body({', '.join(self.arguments())}) noinline nounwind "
-            f'{self.math_routines.function_attributes} "no-builtin-memcpy" {{',
+            f"define internal i64 @{self.name}.body({', '.join(self.arguments())}) noinline nounwind"
+            f'{self._aligned} {self.math_routines.function_attributes} "no-builtin-memcpy" {{',
             "entry:",
             "  %status = alloca i64",
             *self.head,
