@@ -35,7 +35,7 @@ def multiply_repeated(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
     """
     if not any(e.primitive is broadcast_in_dim_p for e in eqns):
         return eqns
-    done = _Sums(eqns, outvars).done
+    done = _RepeatedSums(eqns, outvars).done
     return eqns if len(done) == len(eqns) else done
 
 
@@ -46,7 +46,7 @@ class _Chain(NamedTuple):
     origin: Shape | None
 
 
-class _Sums:
+class _RepeatedSums:
     def __init__(self, eqns: list[Eqn], outvars: Iterable[Atom]):
         self.producer: dict[Atom, Eqn] = {v: e for e in eqns for v in e.outvars}
         self.readers = Counter(a for e in eqns for a in set(e.invars))
@@ -91,7 +91,7 @@ class _Sums:
         count = Literal(np.asarray(copies).astype(out.dtype)[()])
         if copies < 2 or (out.dtype.kind == "f" and float(count.value) != copies) or not self.pays(x, copies):
             return None
-        once = _Once(self.producer, shape, equal, e.source)
+        once = _WithoutRepeats(self.producer, shape, equal, e.source)
         y = once.in_full(once.of(x))
         summed = tuple([i for i, d in enumerate(once.rest) if d in axes])
         if summed:
@@ -138,7 +138,7 @@ class _Sums:
         return unread and all(self.pays(b, copies) for b in set(e.invars))
 
 
-class _Once:
+class _WithoutRepeats:
     """Computes a value that is constant along some axes of a shape without these axes."""
 
     def __init__(self, producer: dict[Atom, Eqn], shape: Shape, equal: frozenset[int], source: Source | None):
