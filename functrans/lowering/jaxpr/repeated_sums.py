@@ -39,7 +39,7 @@ def multiply_repeated(eqns: list[Eqn], outvars: Iterable[Atom]) -> list[Eqn]:
     return eqns if len(done) == len(eqns) else done
 
 
-class _Chain(NamedTuple):
+class _FromBroadcasts(NamedTuple):
     """Elementwise equations and reshapes from broadcasts to a value, and the shape of a broadcast of an array."""
 
     length: int
@@ -51,7 +51,7 @@ class _RepeatedSums:
         self.producer: dict[Atom, Eqn] = {v: e for e in eqns for v in e.outvars}
         self.readers = Counter(a for e in eqns for a in set(e.invars))
         self.readers.update(outvars)
-        self.chains: dict[Atom, _Chain] = {}
+        self.chains: dict[Atom, _FromBroadcasts] = {}
         self.constant: dict[tuple[Atom, Shape], frozenset[int]] = {}
         self.done: list[Eqn] = []
         for eqn in eqns:
@@ -65,10 +65,10 @@ class _RepeatedSums:
                     self.chains[e.outvars[0]] = chain
                 self.done.append(e)
 
-    def chain_of(self, e: Eqn) -> _Chain | None:
+    def chain_of(self, e: Eqn) -> _FromBroadcasts | None:
         """The chain to the equation's result, if all its elements come from broadcasts."""
         if e.primitive is broadcast_in_dim_p:
-            return _Chain(0, e.outvars[0].aval.shape if e.invars[0].aval.size > 1 else None)
+            return _FromBroadcasts(0, e.outvars[0].aval.shape if e.invars[0].aval.size > 1 else None)
         if e.primitive is not reshape_p and not is_elementwise(e):
             return None
         chains = [self.chains.get(a) for a in e.invars if a.aval.shape]
@@ -76,7 +76,7 @@ class _RepeatedSums:
         if not chains or len(known) < len(chains):
             return None
         origin = next((c.origin for c in known if c.origin is not None), None)
-        return _Chain(1 + max(c.length for c in known), origin)
+        return _FromBroadcasts(1 + max(c.length for c in known), origin)
 
     def product(self, e: Eqn) -> list[Eqn] | None:
         """The equations that compute a sum of equal elements as a product; None for another equation."""
