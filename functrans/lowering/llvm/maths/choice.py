@@ -2,9 +2,9 @@
 
 In order of preference:
 
-1. our own code (`own_maths.ELEMENTARY`), inlined and vectorized with the enclosing loop, of a few functions if the
-   loop keeps several accumulators: a call would spill them all, and take twice the time. Elsewhere it gains a fifth,
-   which is not worth 3 ms of compile time per call;
+1. our own code (`own_maths.ELEMENTARY`), inlined and vectorized with the enclosing loop: of `tanh`, which takes 0.6 of
+   the time, and of a few functions if the loop keeps several accumulators: a call would spill them all, and take twice
+   the time. Elsewhere it gains a fifth, which is not worth 3 ms of compile time per call;
 2. glibc's libmvec: a call of the scalar function has the attribute ``vector-function-abi-variant``, which names the
    vector variants that the loaded library has (calling a missing one would jump to an invalid address);
 3. our own code, if libmvec is missing, in a loop that may become one of vectors;
@@ -26,7 +26,7 @@ from ...blas import C_PREFIX
 from ...processor import Processor
 from ..ops import llvm_type
 from ..symbols import has_libmvec, is_in_process
-from .inline_maths import FASTER
+from .inline_maths import FASTER, MUCH_FASTER
 from .own_maths import ELEMENTARY, Target, definition_of
 
 #: The C library's names of its functions.
@@ -103,7 +103,8 @@ class Maths:
         variants = ""
         if not self.strict:
             own = name in ELEMENTARY and (self._cpu.fma or name not in _SLOW_WITHOUT_FMA[t])
-            if own and self._cpu.fma and inline and name in FASTER and t == "double":
+            inline = (inline and name in FASTER) or (name in MUCH_FASTER and not alone)
+            if own and self._cpu.fma and inline and t == "double":
                 return self._define(name, t, dtype.kind)
             variants = self._variants(symbol, t, arity)
             if own and not variants and not alone:

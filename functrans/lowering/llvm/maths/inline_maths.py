@@ -25,6 +25,12 @@ EXP = (
     0.00019841269863053618, 2.4801521295954376e-05, 2.7557268459997064e-06, 2.7620088445409746e-07,
     2.510038549551032e-08,
 )  # fmt: skip
+#: The same for -0.01 <= r <= 0.7.
+EXP_ABOVE = (
+    0.5, 0.16666666666666652, 0.041666666666687835, 0.008333333332728681, 0.0013888888966914286,
+    0.00019841264256723051, 2.480182995236768e-05, 2.755066364512941e-06, 2.76729487626071e-07,
+    2.3824736741614534e-08, 2.802296916186016e-09,
+)  # fmt: skip
 #: (2 atanh(s) / s - 2) / z, z = s**2, for log(m), s = (m - 1) / (m + 1), m between sqrt(1/2) and sqrt(2).
 LOG = (
     0.666666666666667, 0.3999999999989938, 0.28571428626031065, 0.2222221112572281, 0.18182889786191042,
@@ -49,10 +55,15 @@ ERFC = (
 
 def reduce(f: FunctionText, x: Expr) -> tuple[Expr, Expr]:
     """An integer whose low 12 bits are those of k, and exp(r) - 1, with x = k log 2 + r."""
-    shifted = f.fma(x, LOG2E, MAGIC)
+    k, r = _reduced(f, x, x)
+    return k, exp_less_one(f, r)
+
+
+def _reduced(f: FunctionText, x: Expr, near: Expr) -> tuple[Expr, Expr]:
+    """An integer whose low 12 bits are those of k, and r with x = k log 2 + r, where `near` is nearest to k log 2."""
+    shifted = f.fma(near, LOG2E, MAGIC)
     k = shifted - MAGIC
-    r = f.fma(k, -LN2_LOW, f.fma(k, -LN2_HIGH, x))
-    return f.bits(shifted), exp_less_one(f, r)
+    return f.bits(shifted), f.fma(k, -LN2_LOW, f.fma(k, -LN2_HIGH, x))
 
 
 def exp_less_one(f: FunctionText, r: Expr) -> Expr:
@@ -96,14 +107,23 @@ def expm1(f: FunctionText, x: Expr) -> Expr:
 
 
 def tanh(f: FunctionText, x: Expr) -> Expr:
-    """Hyperbolic tangent: t / (t + 2) with t = expm1(2 abs(x)), and x's sign."""
+    """Hyperbolic tangent: t / (t + 2) with t = expm1(2 abs(x)), and x's sign.
+
+    In t = s p + (s - 1), with s = 2**k, nothing cancels: p = exp(r) - 1 is hardly negative.
+    """
     y = f.intrinsic("fabs", x)
     y = f.select(y > 20.0, 20.0, y)
-    k, p = reduce(f, y + y)
-    s = power_of_two(f, k)
+    y = y + y
+    k, r = _reduced(f, y, y - 0.34)
+    square = r * r
+    s, rest = power_of_two(f, k), square * f.polynomial_in_halves(r, square, EXP_ABOVE)
+    p = r + rest
     t = f.fma(s, p, s - 1.0)
-    result = f.intrinsic("copysign", t / (t + 2.0), x)
-    return f.select(f.intrinsic("fabs", x) < 1e-300, x, result)
+    q = t / (t + 2.0)
+    # What the quotient leaves of t, and the error of t, which matter for small ones; 1 / (t + 2) is (1 - q) / 2.
+    left = f.fma(s, rest - (p - r), f.fma(q, -t, f.fma(q, -2.0, t)))
+    q = f.fma(f.select(y > 2.0, 0.0, left), f.fma(q, -0.5, 0.5), q)
+    return f.intrinsic("copysign", q, x)
 
 
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
@@ -175,5 +195,5 @@ def erf(f: FunctionText, x: Expr) -> Expr:
 
 #: The functions by their names in the kernel vocabulary.
 FUNCTIONS = {"exp": exp, "expm1": expm1, "tanh": tanh, "log": log, "log1p": log1p, "erf": erf}
-#: Those that beat libmvec's.
-FASTER = frozenset(("exp", "expm1", "tanh"))
+#: Those that beat libmvec's, and those that take 0.6 of its time.
+FASTER, MUCH_FASTER = frozenset(("exp", "expm1", "tanh")), frozenset(("tanh",))
