@@ -8,6 +8,7 @@ row by row (maximum, exponentials, sum, division), and stores one row of exponen
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 
 from ....core.ir import Var
@@ -15,6 +16,10 @@ from ....runtime.config import config
 from ....runtime.passes import FUSION
 from ....runtime.records import dataclass
 from .materialize import LARGEST, MOST_ARRAYS, Root, Roots
+from .order import overwritten
+
+#: The elements of an array for which a nest waits, and the most nests of a kernel that are looked at for that.
+LARGE, MOST_REORDERED = 1 << 15, 500
 
 
 @dataclass(eq=False)
@@ -77,7 +82,55 @@ def fuse(roots: Roots) -> Fusion:
     tree = _LoopTree()
     for root in _numbers_first(roots):
         tree.place(tree.body, 0, root)
-    return Fusion(tree.body, _stored_axes(roots, tree.paths), tree.paths)
+    return Fusion(_after_readers(tree.body, roots), _stored_axes(roots, tree.paths), tree.paths)
+
+
+def _after_readers(body: list[Loop | Root], roots: Roots) -> list[Loop | Root]:
+    """The items of a body, with some loops behind all items that need not wait for them.
+
+    A loop stands where its first root was, although roots that joined it may compute large arrays that are needed much
+    later. If it reads a large array that other items read later, it is better placed behind these, where its arrays
+    may have the memory of what is not read any more. Not if more memory had to be kept for it.
+    """
+    items = list(body)
+    if len(items) > MOST_REORDERED or not config.runs(FUSION):
+        return items
+    for loop in body[::-1]:
+        if isinstance(loop, Loop) and len(loop.members) > 1 and all(r.kind == "map" for r in loop.members):
+            start = items.index(loop)
+            end = _first_after(items, start)
+            later = {v for item in items[start + 1 : end] for v in _read_by(item)}
+            others = later.union(*[_read_by(item) for item in (*items[:start], *items[end:])])
+            shared = any(v.aval.size >= LARGE for v in loop.reads.intersection(later) - roots.inputs)
+            kept = sum(v.aval.size for v in loop.reads - others - roots.inputs)
+            if shared and sum(root.var.aval.size for root in loop.members) > kept:
+                items.insert(end - 1, items.pop(start))
+    return items
+
+
+def _first_after(items: list[Loop | Root], start: int) -> int:
+    """The number of the first item that must stay behind the one at `start`."""
+    made = {root.var for root in _members(items[start])}
+    if any(map(_is_fixed, _members(items[start]))):
+        return start + 1
+    for place in range(start + 1, len(items)):
+        if not made.isdisjoint(_read_by(items[place])) or any(map(_is_fixed, _members(items[place]))):
+            return place
+    return len(items)
+
+
+def _is_fixed(root: Root) -> bool:
+    """Whether a root may raise, has to wait for a barrier, or overwrites an operand."""
+    writes = root.kind == "block" and root.eqn is not None and bool(overwritten(root.eqn))
+    return _may_raise(root) or root.after >= 0 or writes
+
+
+def _members(item: Loop | Root) -> Iterable[Root]:
+    return item.members if isinstance(item, Loop) else (item,)
+
+
+def _read_by(item: Loop | Root) -> set[Var]:
+    return item.reads if isinstance(item, Loop) else {v for v, _ in item.reads}
 
 
 def _numbers_first(roots: Roots) -> list[Root]:

@@ -285,3 +285,36 @@ def test_a_loop_has_no_more_arrays_than_llvm_can_tell_apart():
         expected = expected * 1.1 * (1 - y * y)
         y = y * 1.1
     np.testing.assert_allclose(ft.jit(ft.grad(chain))(x), expected, rtol=1e-11)
+
+
+def waiting(u, v, g):
+    """Two arrays that fuse, the second of which is needed late; `b` is read in between, in another order."""
+    b = u[:, :, None] * v
+    weights = fnp.sum(b, axis=2)
+    late = fnp.sin(weights)[:, :, None] * b + g
+    turned = fnp.transpose(b, (0, 2, 1)) @ g[0, 0]
+    return late, turned
+
+
+def test_a_nest_waits_for_the_other_readers_of_a_large_array():
+    rng = np.random.default_rng(0)
+    x, p = rng.normal(size=(40, 5)), rng.normal(size=240)
+
+    def loss(p):
+        return fnp.mean((fnp.tanh(x @ p[:200].reshape(5, 40)) @ p[200:] - 1) ** 2)
+
+    hessian = ft.jit(ft.hessian(loss))
+    array = 240 * 40 * 40 * 8
+    assert hessian.lower(p).compile().memory_analysis().temp_size_in_bytes < 3.5 * array
+    with ft.config.patch(without={"fusion"}):
+        np.testing.assert_allclose(hessian(p), ft.jit(ft.hessian(loss))(p), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [8, 40])
+def test_results_do_not_depend_on_the_order_of_nests(size):
+    rng = np.random.default_rng(0)
+    u, v, g = rng.normal(size=(size, size)), rng.normal(size=(size, size, size)), rng.normal(size=(size,) * 3)
+    b = u[:, :, None] * v
+    late, turned = ft.jit(waiting)(u, v, g)
+    np.testing.assert_allclose(late, np.sin(b.sum(2))[:, :, None] * b + g, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(turned, b.transpose(0, 2, 1) @ g[0, 0], rtol=1e-11, atol=1e-12)
