@@ -1,7 +1,8 @@
+# ruff: noqa: F401
 """functrans: composable transformations of NumPy programs, compiled through Numba.
 
-``import functrans as ft`` provides the transformations (`jit`, `grad`, `vmap`, ...). ``ft.numpy``, ``ft.scipy``,
-``ft.lax``, ``ft.testing`` and the other namespaces load on first use.
+``import functrans as ft`` provides the transformations (`jit`, `grad`, `vmap`, ...), and namespaces: ``ft.numpy``,
+``ft.scipy``, ``ft.lax``, ``ft.testing`` and others. Each name loads when it is first used.
 """
 
 from __future__ import annotations
@@ -11,136 +12,120 @@ from numpy import float16
 from .runtime.context import imports as _imports
 
 with _imports():
-    # They also register NumPy's functions and SciPy's ufuncs for traced values.
     from . import errors, numpy, scipy
-from .api.callback import io_callback, pure_callback
-from .api.checkpoint import checkpoint, checkpoint_name, remat
-from .api.compiled.jit import clear_caches, disable_jit, jit
-from .api.compiled.numba_door import set_numba_door as _set_numba_door
-from .api.compiled.stages import eval_shape, make_jaxpr
-from .api.derivatives import jvp, linear_transpose, linearize, vjp
-from .api.devices import (
-    block_until_ready,
-    default_backend,
-    default_device,
-    device_count,
-    device_get,
-    device_put,
-    devices,
-    effects_barrier,
-    local_device_count,
-    local_devices,
-    named_call,
-    named_scope,
-    process_count,
-    process_index,
-    typeof,
-)
-from .api.devices import set_world as _set_world
-from .api.flags import (
-    check_tracer_leaks,
-    checking_leaks,
-    debug_infs,
-    debug_key_reuse,
-    debug_nans,
-    default_matmul_precision,
-    enable_x64,
-    ensure_compile_time_eval,
-    log_compiles,
-    no_tracing,
-    numpy_dtype_promotion,
-    numpy_rank_promotion,
-)
-from .api.grad import grad, value_and_grad
-from .api.hooks.hookable import MultiHandle, hookable, register_group_hooks
-from .api.hooks.hooks import (
-    RemovableHandle,
-    cotangent_hook,
-    post_accumulate_hook,
-    register_hook,
-    register_multi_grad_hook,
-)
-from .api.jacobian import fwd_and_bwd, hessian, jacfwd, jacobian, jacrev
-from .api.progress import progress
-from .api.refs import empty_ref, free_ref, freeze, new_ref
-from .api.vmap import vmap
 from .arrays.array import Array
-from .arrays.donation import donate
-from .arrays.ref import Ref
 from .core import BackwardState, Device, FunctionError, Zero, float0
 from .core.low_precision import low_dtype as _low_dtype
-from .core.operators import operators as _operators
-from .custom.closures import closure_convert
-from .custom.custom_function import custom_gradient, custom_jvp, custom_vjp
-from .custom.custom_vmap import custom_vmap
-from .custom.function import Function, once_differentiable
-from .custom.linear_call import linear_call
-from .custom.saving import saved_values_hooks
-from .frontend.structs import ShapeDtypeStruct
 from .runtime.config import config
 from .runtime.module_getattr import lazy_import as _lazy_import
 from .runtime.module_getattr import module_attributes as _module_attributes
+from .runtime.module_getattr import on_demand as _on_demand
+from .runtime.module_getattr import slots as _slots
 
-_set_numba_door(_lazy_import("functrans.interop.jitted.type"))
-_set_world(_lazy_import("functrans.distributed.world"))
+_slots.compiler = _lazy_import("functrans.lowering.run.executable")
+_slots.numba = _lazy_import("functrans.interop.jitted.type")
+_slots.operations = _lazy_import("functrans.api.autocast")
+_slots.pictures = _lazy_import("functrans.passes.pictures.picture")
+_slots.world = _lazy_import("functrans.distributed.world")
 
 __version__ = "0.2.0"
 
-_autocast = _lazy_import("functrans.api.autocast")
-_operators.operations = _autocast
-_custom_autocast = _lazy_import("functrans.custom.fwd_bwd")
-_beside_jax = _lazy_import("functrans.api.beside_jax")
-_interop = _lazy_import("functrans.interop")
-_distributed = _lazy_import("functrans.distributed")
-_sharding = _lazy_import("functrans.sharding")
-
-_LAZY = (
-    "ad_checkpoint",
-    "aot",
-    "dtypes",
-    "checkpoint_policies",
-    "custom_batching",
-    "custom_derivatives",
-    "debug",
-    "distributed",
-    "example_libraries",
-    "experimental",
-    "export",
-    "extend",
-    "flatten_util",
-    "image",
-    "ir",
-    "lax",
-    "nn",
-    "ops",
-    "profiler",
-    "random",
-    "ref",
-    "test_util",
-    "testing",
-    "tree",
-    "tree_util",
-    "typing",
-    "sharding",
-)
-
-#: Functions whose modules load at their first use; those of `interop` load Numba.
-_FUNCTIONS = {
-    "P": _distributed,
-    "autocast": _autocast,
-    "custom_bwd": _custom_autocast,
-    "custom_fwd": _custom_autocast,
-    "from_jax": _beside_jax,
-    "get_autocast_dtype": _autocast,
-    "is_autocast_enabled": _autocast,
-    "make_mesh": _sharding,
-    "njit": _interop,
-    "numba_call": _interop,
-    "profile": _lazy_import("functrans.profiler"),
-    "shard_map": _distributed,
-    "show_config": _lazy_import("functrans.api.configuration"),
-    "to_jax": _beside_jax,
-}
+with _on_demand(globals()) as _later:
+    from . import (
+        ad_checkpoint,
+        aot,
+        checkpoint_policies,
+        custom_batching,
+        custom_derivatives,
+        debug,
+        distributed,
+        dtypes,
+        example_libraries,
+        experimental,
+        export,
+        extend,
+        flatten_util,
+        image,
+        ir,
+        lax,
+        nn,
+        ops,
+        profiler,
+        random,
+        ref,
+        sharding,
+        test_util,
+        testing,
+        tree,
+        tree_util,
+        typing,
+    )
+    from .api.autocast import autocast, get_autocast_dtype, is_autocast_enabled
+    from .api.beside_jax import from_jax, to_jax
+    from .api.callback import io_callback, pure_callback
+    from .api.checkpoint import checkpoint, checkpoint_name, remat
+    from .api.compiled.jit import clear_caches, disable_jit, jit
+    from .api.compiled.stages import eval_shape, make_jaxpr
+    from .api.configuration import show_config
+    from .api.derivatives import jvp, linear_transpose, linearize, vjp
+    from .api.devices import (
+        block_until_ready,
+        default_backend,
+        default_device,
+        device_count,
+        device_get,
+        device_put,
+        devices,
+        effects_barrier,
+        local_device_count,
+        local_devices,
+        named_call,
+        named_scope,
+        process_count,
+        process_index,
+        typeof,
+    )
+    from .api.flags import (
+        check_tracer_leaks,
+        checking_leaks,
+        debug_infs,
+        debug_key_reuse,
+        debug_nans,
+        default_matmul_precision,
+        enable_x64,
+        ensure_compile_time_eval,
+        log_compiles,
+        no_tracing,
+        numpy_dtype_promotion,
+        numpy_rank_promotion,
+    )
+    from .api.grad import grad, value_and_grad
+    from .api.hooks.hookable import MultiHandle, hookable, register_group_hooks
+    from .api.hooks.hooks import (
+        RemovableHandle,
+        cotangent_hook,
+        post_accumulate_hook,
+        register_hook,
+        register_multi_grad_hook,
+    )
+    from .api.jacobian import fwd_and_bwd, hessian, jacfwd, jacobian, jacrev
+    from .api.progress import progress
+    from .api.refs import empty_ref, free_ref, freeze, new_ref
+    from .api.vmap import vmap
+    from .arrays.donation import donate
+    from .arrays.ref import Ref
+    from .custom.closures import closure_convert
+    from .custom.custom_function import custom_gradient, custom_jvp, custom_vjp
+    from .custom.custom_vmap import custom_vmap
+    from .custom.function import Function, once_differentiable
+    from .custom.fwd_bwd import custom_bwd, custom_fwd
+    from .custom.linear_call import linear_call
+    from .custom.saving import saved_values_hooks
+    from .distributed import P, shard_map
+    from .frontend.structs import ShapeDtypeStruct
+    from .interop import njit, numba_call  # with Numba
+    from .profiler import profile
+    from .sharding import make_mesh
 
 __all__ = [
     "Array",
@@ -270,11 +255,6 @@ __all__ = [
     "vmap",
 ]
 
-
-def _function(name: str) -> object:
-    return getattr(_FUNCTIONS[name], name) if name in _FUNCTIONS else _low_dtype(name)
-
-
 __getattr__, __dir__ = _module_attributes(
     "functrans",
     globals(),
@@ -282,6 +262,6 @@ __getattr__, __dir__ = _module_attributes(
         "Tensor": "The array class is functrans.Array: make arrays with functrans.numpy.asarray",
         "tensor": "Write functrans.numpy.asarray(x)",
     },
-    parts=_LAZY,
-    further=_function,
+    later=_later,
+    further=_low_dtype,
 )

@@ -9,17 +9,14 @@ import pytest
 #: Besides the standard library.
 LIBRARIES = {"functrans", "numpy"}
 #: Of functrans, by the first part of their names.
-ROOMS = {
-    "api", "arrays", "control", "core", "custom", "errors", "frontend", "numpy", "passes", "primitives", "runtime",
-    "scipy", "transforms",
-}  # fmt: skip
+ROOMS = {"arrays", "core", "errors", "numpy", "runtime", "scipy"}
 #: Parts of NumPy and the standard library that take long to load.
 HEAVY = {
     "numpy.f2py", "numpy.testing", "numpy.random", "numpy.ma", "numpy.polynomial",
     "asyncio", "email", "http", "importlib.metadata", "multiprocessing", "sqlite3", "subprocess", "unittest", "xml",
 }  # fmt: skip
-#: How many files of functrans one import may read; raise it only for what the first trace needs.
-MOST_FILES = 291
+#: How many files of functrans one import may read, and one gradient.
+MOST_FILES, MOST_FILES_OF_A_GRADIENT = 58, 187
 
 
 def loaded(program):
@@ -44,6 +41,7 @@ def test_import():
     assert libraries(modules) == LIBRARIES
     assert {m.split(".")[1] for m in own} == ROOMS
     assert {m for m in own if m.startswith("functrans.scipy.")} == {"functrans.scipy.patched"}
+    assert {m for m in own if m.startswith("functrans.numpy.")} == {"functrans.numpy.registered"}
     assert not modules & HEAVY
     assert len(own) < MOST_FILES
 
@@ -63,6 +61,14 @@ def test_transformations_outside_jit_load_neither_numba_nor_scipy(program):
     modules = loaded(f"import numpy as np, functrans as ft, functrans.numpy as fnp\n{program}")
     assert libraries(modules) == LIBRARIES
     assert not any(m.startswith("functrans.lowering") for m in modules)
+
+
+def test_a_gradient_loads_what_it_uses():
+    modules = loaded(
+        "import numpy as np, functrans as ft\nft.grad(lambda x: (np.sin(x) ** 2).sum())(np.ones(3))"
+    )
+    assert len({m for m in modules if m.startswith("functrans.")}) < MOST_FILES_OF_A_GRADIENT
+    assert not any(m.startswith(("functrans.custom", "functrans.numpy.linalg")) for m in modules)
 
 
 def test_the_first_call_of_a_compiled_function_loads_the_rest():
@@ -122,3 +128,70 @@ def test_ufuncs_of_scipy_take_traced_values_whichever_is_imported_first(order):
     assert "functrans.scipy.special" in loaded(
         f"{order}\nassert abs(ft.grad(scipy.special.erf)(0.0) - 1.1283791670955126) < 1e-15"
     )
+
+
+#: Each line is what a process does first: what it needs has not loaded.
+FIRST_USES = [
+    "ft.grad(lambda x: np.linalg.norm(x))(np.ones(3))",
+    "ft.grad(lambda x: np.fft.rfft(x).real.sum())(np.ones(3))",
+    "ft.grad(lambda x: x.T.sum() + x.flatten()[0] + x.conj().real.sum())(np.ones(3))",
+    "ft.grad(lambda x: x.at[0].set(1.0).sum())(np.ones(3))",
+    "ft.grad(lambda x: np.add.reduce(x))(np.ones(3))",
+    "ft.grad(lambda x: np.r_[x, 1.0].sum())(np.ones(3))",
+    "ft.grad(lambda x: (x @ x) + np.dot(x, x) + np.matmul(x, x))(np.ones(3))",
+    "ft.grad(lambda x: np.amax(x) + x.clip(0.0, 2.0).sum() + x.astype('f4').sum())(np.ones(3))",
+    "ft.vmap(lambda x: (x.nbytes, x.itemsize))(np.ones(3))",
+    "assert ft.grad(lambda x: x * (1.0 in x.__array_namespace__().ones(1)))(1.0) == 1.0",
+    "ft.lax.fori_loop(0, 3, lambda i, x: 2.0 * x, 1.0)",
+    "ft.lax.scan(lambda c, x: (c + x, c), 0.0, np.ones(3))",
+    "a = fnp.ones(3); a + a; a.sum(); np.sum(a); a[0]; abs(a); a @ a; a.at[0].set(2.0)",
+    "with ft.autocast('float32'): assert (fnp.ones((3, 3)) @ fnp.ones(3)).dtype == 'f4'",
+    "ft.config.jax_semantics = True; assert (fnp.ones(3) + fnp.ones(3, 'i4')).dtype == 'f4'",
+    "ft.config.debug_nans = True; np.exp(fnp.ones(3)); fnp.ones(3) / 2",
+    "assert type(pickle.loads(pickle.dumps(fnp.ones(3)))) is ft.Array",
+    "assert ft.devices() and ft.process_count() == 1",
+    "ft.make_jaxpr(lambda x: x * 2)(1.0)._repr_html_()",
+    "assert ft.ir.primitive('cholesky').name == 'cholesky'",
+    "from functrans import *; grad(lambda x: x)(1.0); numpy, lax",
+    "from functrans.numpy import *; sum(array([1.0, 2.0])), linalg, fft",
+    "assert fnp.float32(1).dtype == np.float32 == fnp.float32 and fnp.bool is fnp.bool_",
+    "from scipy.special import logsumexp; ft.grad(logsumexp)(np.ones(3))",
+]
+
+
+@pytest.mark.parametrize("program", FIRST_USES)
+def test_what_a_process_uses_first_loads(program):
+    loaded(f"import pickle, numpy as np, functrans as ft, functrans.numpy as fnp\n{program}")
+
+
+def test_errors_suggest_what_has_not_loaded():
+    program = """
+import numpy as np, functrans as ft
+def message(f):
+    try:
+        ft.grad(f)(np.ones(3))
+    except ft.errors.FunctransError as error:
+        return str(error)
+assert "unsqueeze" in message(lambda x: x.unsqueeze(0)) and "expand_dims" in message(lambda x: x.unsqueeze(0))
+assert "cumsum" in message(lambda x: x.cumsun())
+assert "functrans.numpy.tile" in message(lambda x: x.tile(2))
+assert "no such function" in message(lambda x: np.unwrapp(x) if hasattr(np, "unwrapp") else np.busday_count(x, x))
+"""
+    loaded(program)
+
+
+def test_no_part_replaces_what_another_has_registered():
+    loaded("""
+import functrans
+from functrans.core.operators import Table, operators
+def register(self, key, value):
+    before = dict.get(self, key)
+    if before is not None and before is not value:
+        assert getattr(before, "__module__", 0) == getattr(value, "__module__", 1), (key, before, value)
+    dict.__setitem__(self, key, value)
+Table.__setitem__ = register
+Table.update = lambda self, other: [register(self, *item) for item in other.items()]
+assert operators.load("no such name") and not operators.load("no such name")
+assert len(operators.function) > 250
+assert len(operators.attribute) > 60
+""")

@@ -15,13 +15,7 @@ from ..frontend.arguments import check_function, name_of
 from ..frontend.checked import checked
 from ..frontend.pytree import PyTree, tree_map
 from ..primitives.ops import operand
-
-_worlds: list[Any] = []
-
-
-def set_world(world: Any) -> None:
-    """Say what knows of other processes: ``world.place()`` is the number of this one, and how many there are."""
-    _worlds[:] = [world]
+from ..runtime.module_getattr import slots
 
 
 def _check(where: str, device: Any) -> None:
@@ -49,7 +43,7 @@ def devices(backend: str | None = None) -> list[Device]:
     [CpuDevice(id=0)]
     """
     _check("devices: backend", backend)
-    count: int = _worlds[0].place()[1]
+    count: int = slots.world.place()[1]
     return [CPU] if count == 1 else [Device(i) for i in range(count)]
 
 
@@ -65,7 +59,7 @@ def local_devices(
     >>> ft.local_devices()
     [CpuDevice(id=0)]
     """
-    own: int = _worlds[0].place()[0]
+    own: int = slots.world.place()[0]
     for name, number in (("process_index", process_index), ("host_id", host_id)):
         if number not in (None, own):
             raise ArgumentValueError(
@@ -123,7 +117,7 @@ def process_index(backend: str | None = None) -> int:
     0
     """
     _check("process_index: backend", backend)
-    index: int = _worlds[0].place()[0]
+    index: int = slots.world.place()[0]
     return index
 
 
@@ -138,7 +132,7 @@ def process_count(backend: str | None = None) -> int:
     1
     """
     _check("process_count: backend", backend)
-    count: int = _worlds[0].place()[1]
+    count: int = slots.world.place()[1]
     return count
 
 

@@ -260,7 +260,7 @@ class Array(OnDevice, np.ndarray, metaclass=_ArrayType):  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> Any:
         """Raise for a missing attribute; suggest a replacement if one is known."""
-        hint = operators.absent.get(name)
+        hint = None if name.startswith("_") else operators.absent.get(name)
         if hint is None:
             raise AttributeError(f"'Array' object has no attribute '{name}'")
         raise NoAttributeError(f"an array has no attribute '{name}'{hint}")
@@ -291,7 +291,7 @@ class Array(OnDevice, np.ndarray, metaclass=_ArrayType):  # type: ignore[misc]
     @property
     def at(self) -> Any:
         """Modified copies: ``x.at[i].set(v)`` and similar."""
-        return operators.property["at"](self)
+        return operators.attribute["at"].fget(self)
 
     @property
     def aval(self) -> Aval:
@@ -312,7 +312,7 @@ class Array(OnDevice, np.ndarray, metaclass=_ArrayType):  # type: ignore[misc]
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         """The module `functrans.numpy`, as the array API standard requires."""
-        return operators.method["__array_namespace__"](self, api_version=api_version)
+        return operators.attribute["__array_namespace__"](self, api_version=api_version)
 
     @property
     def flags(self) -> Any:

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import FLOAT32, FLOAT64, canonical, is_float, promote
-from ..core.operators import operators
 from ..core.values import DTypeLike
 from ..errors import ArgumentError, ArgumentValueError, UnsupportedDtypeError
+from ..runtime.module_getattr import slots
 from ..runtime.records import NamedTuple, dataclass
 
 #: What becomes of an operation's real floating-point operands.
@@ -245,9 +245,9 @@ def operation_named(name: Any) -> str:
     """
     own = ALIASES.get(name, name)
     if own not in RULES:
-        own = operators.operations.own_name(name) if isinstance(name, str) else None
+        own = slots.operations.own_name(name) if isinstance(name, str) else None
     if own is None:
-        known = {*RULES, *ALIASES, *operators.operations.names()}
+        known = {*RULES, *ALIASES, *slots.operations.names()}
         (near,) = difflib.get_close_matches(str(name), known, n=1, cutoff=0.0)
         raise ArgumentValueError(
             f"autocast: rules: functrans has no operation {name!r}; did you mean {near!r}?"

@@ -219,7 +219,7 @@ def _plain_method(name: str) -> Callable[..., Any]:
             or (kwargs and has_tracer(kwargs))
             or (unusual.used and (casts_here(name) or (sums and _computes_sums(self.dtype))))
         ):
-            return operators.method[name](self, *args, **kwargs)
+            return operators.attribute[name](self, *args, **kwargs)
         check_out(name, kwargs)
         if kwargs and kwargs.get("where", True) is None:  # all elements, as in JAX; to NumPy's methods, none
             kwargs = {**kwargs, "where": True}
@@ -230,7 +230,7 @@ def _plain_method(name: str) -> Callable[..., Any]:
             out = generic(plain, *unwrap_all(args), **unwrap_all(kwargs))
             return wrap_all(_cast(plain, out) if casts else out)
         except (ValueError, LookupError, TypeError, MemoryError) as error:
-            raise refused(error, name, operators.method[name], plain, *args, **kwargs) from None
+            raise refused(error, name, operators.attribute[name], plain, *args, **kwargs) from None
 
     _named(method, name).__doc__ = f"Like `numpy.ndarray.{name}`; the result is an `Array`."
     return method

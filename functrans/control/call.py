@@ -18,7 +18,7 @@ from ..errors import JaxprTypeError
 from ..passes.masks import Mask, chosen, chosen_terms, nested, perturbed, scatter, terms_mask, with_zeros
 from ..primitives.structure.linear import instantiate
 from ..runtime.config import config, is_timed
-from ..runtime.module_getattr import lazy_import
+from ..runtime.module_getattr import lazy_import, slots
 from ..transforms.batch import batch_jaxpr
 from ..transforms.jvp import jvp_jaxpr
 from ..transforms.linearize_jaxpr import LinearizedJaxpr, in_loop, linearize_jaxpr
@@ -27,22 +27,12 @@ from ..transforms.transpose import transpose_jaxpr
 taylor = lazy_import("functrans.transforms.jet")
 partitioner = lazy_import("functrans.control.residuals.partitioner")
 varying = lazy_import("functrans.control.ranks.varying_bodies")
-Compiler = Callable[[Jaxpr, bool], Callable[..., list[np.ndarray]]]
-_compiler: list[Compiler] = []
-
-
-def set_compiler(compiler: Compiler) -> None:
-    """Install the function that turns a jaxpr into a callable of arrays; without one, NumPy evaluates calls.
-
-    Its second argument says whether the kernels count their time.
-    """
-    _compiler[:] = [compiler]
 
 
 def executable(jaxpr: Jaxpr) -> Callable[..., list[np.ndarray]]:
     """The compiled form of `jaxpr` under the current configuration, cached on it."""
     timed = is_timed()
-    return jaxpr.derive(("executable", timed), lambda: _compiler[0](jaxpr, timed))
+    return jaxpr.derive(("executable", timed), lambda: slots.compiler.compile_jaxpr(jaxpr, timed=timed))
 
 
 def effects_of_bodies(**params: Param) -> Effect:
@@ -185,8 +175,6 @@ def call_primitive(
 
 
 def _compiled(*args: PyTree, jaxpr: Jaxpr) -> list[Any]:
-    if not _compiler:
-        return evaluate_call(*args, jaxpr=jaxpr)
     return with_numbers(jaxpr, executable(jaxpr)(*args))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors.source import Source
 from ..runtime.config import program_key
 from ..runtime.context import new_rlock
+from ..runtime.module_getattr import slots
 from ..runtime.portable import Unportable
 from ..runtime.unusual import awaited
 from .aval import Aval, aval_of
@@ -241,16 +242,7 @@ class Jaxpr(Unportable):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the picture, and the text."""
-        return notebook.html(self)
-
-
-class Notebook:
-    """A slot for what draws programs, which is above this room."""
-
-    html: Callable[[Jaxpr], str]
-
-
-notebook = Notebook()
+        return str(slots.pictures.html_of(slots.pictures.Drawn(self)))
 
 
 def subjaxprs(params: Params) -> Iterator[Jaxpr]:

@@ -4,31 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .values import ArrayLike, Index, Value
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class Table(dict[_K, _V]):
+    """A table that modules fill when they load: what is missing is looked for in those that have not loaded yet."""
+
+    def __init__(self, load: Callable[[Any], bool]):
+        self._load = load
+
+    def __missing__(self, key: _K) -> _V:
+        value = self.get(key)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def get(self, key: _K, default: Any = None) -> Any:
+        """The entry; a default, if there is none in any module."""
+        value = dict.get(self, key)
+        while value is None and self._load(key):
+            value = dict.get(self, key)
+        return default if value is None else value
+
+    def __contains__(self, key: object) -> bool:
+        return self.get(key) is not None  # type: ignore[arg-type]
+
 
 class Operators:
-    """How Python's operators, NumPy's ufuncs and functions, and methods act on tracers.
+    """How Python's operators, NumPy's ufuncs and functions, methods and properties act on tracers.
 
-    `primitives/` fills `operator` (by special-method name) and `ufunc`; `numpy/` fills `function` and `method`.
+    `primitives/` fills `operator` (by special-method name) and `ufunc`; `numpy/` fills `function` and `attribute`,
+    whose entries are methods, and `property` objects.
     """
 
     def __init__(self) -> None:
-        self.operator: dict[str, Callable[..., Any]] = {}
-        self.ufunc: dict[np.ufunc, Callable[..., Any]] = {}
-        self.function: dict[Callable[..., Any], Callable[..., Any]] = {}
-        self.method: dict[str, Callable[..., Any]] = {}
-        self.property: dict[str, Callable[..., Any]] = {}
+        #: Loads what may fill the tables for a key, a name or a function of NumPy's, and says whether it did. For
+        #: `functrans.numpy` to set.
+        self.load: Callable[[Any], bool] = lambda key: False
+
+        def table() -> Table[Any, Any]:
+            return Table(lambda key: self.load(key))
+
+        self.operator: Table[str, Callable[..., Any]] = table()
+        self.ufunc: Table[np.ufunc, Callable[..., Any]] = table()
+        self.function: Table[Callable[..., Any], Callable[..., Any]] = table()
+        self.attribute: Table[str, Any] = table()
         #: Replacements for functions that convert their arguments to arrays, by function name.
-        self.converting: dict[str, str] = {}
-        #: The module that finds operations of all rooms by name, `functrans.api.autocast`.
-        self.operations: Any = None
+        self.converting: Table[str, str] = table()
         #: Replacements for attributes that ndarrays have and tracers do not.
-        self.absent: dict[str, str] = {}
+        self.absent: Table[str, str] = table()
 
 
 operators = Operators()

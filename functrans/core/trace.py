@@ -343,15 +343,12 @@ class Tracer(Typed, Conversions, OperatorMethods, Unportable):
         return implementation(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        getter = operators.property.get(name)
-        if getter is not None:
-            return getter(self)
-        method = operators.method.get(name)
-        if method is not None:
-            return partial(method, self)
+        attribute = operators.attribute.get(name)
+        if attribute is not None:
+            return attribute.fget(self) if type(attribute) is property else partial(attribute, self)  # type: ignore[misc]
         if name.startswith("__"):  # protocols look these up often: users never see the error
             raise AttributeError(name)
-        known = {*operators.property, *operators.method, *_ARRAY_ATTRIBUTES}
+        known = {*operators.attribute, *_ARRAY_ATTRIBUTES}
         close = nearest_names(name, known)
         hint = operators.absent.get(name) or (f". Nearest: {', '.join(close)}" if close else "")
         raise errors.NoAttributeError(f"a traced array has no attribute '{name}'{hint}")

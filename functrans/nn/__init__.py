@@ -1,6 +1,7 @@
 """``functrans.nn``: activations, softmax and its like, attention, initial values of parameters."""
 
 from ..runtime.module_getattr import module_attributes as _module_attributes
+from ..runtime.module_getattr import on_demand as _on_demand
 from .attention import dot_product_attention
 from .normalizing import log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize
 from .rectifiers import (
@@ -34,6 +35,9 @@ from .sigmoids import (
     tanh,
 )
 
+with _on_demand(globals()) as _later:
+    from . import initializers
+
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
     "identity", "initializers", "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp",
@@ -48,5 +52,5 @@ __getattr__, __dir__ = _module_attributes(
         "get_scaled_dot_general_config": "Quantized products need Nvidia's devices: round the operands yourself, and "
         "multiply them with nn.scaled_matmul"
     },
-    parts=("initializers",),
+    later=_later,
 )

@@ -40,7 +40,7 @@ def implements(*functions: Callable[..., Any], method: str | None = None) -> Cal
         for g in functions:
             operators.function[g] = f
         if method is not None:
-            operators.method[method] = f
+            operators.attribute[method] = f
         return f
 
     return register

@@ -127,11 +127,9 @@ def _setflags(x: Value, write: Any = None, align: Any = None, uic: Any = None) -
 _WRITERS = {
     "fill": "Write x = functrans.numpy.full_like(x, v)",
     "itemset": "Write x = x.at[i].set(v)",
-    "partition": "Write x = functrans.numpy.partition(x, k)",
     "put": "Write x = functrans.numpy.put(x, i, v, inplace=False)",
     "resize": "Write x = functrans.numpy.resize(x, shape)",
     "setfield": "Write x = x.at[i].set(v)",
-    "sort": "Write x = functrans.numpy.sort(x)",
     "_set_dtype": "Write x = x.view(dtype)",
     "_set_shape": "Write x = x.reshape(shape)",
 }
@@ -144,9 +142,9 @@ _MEMORY = {
     "__dlpack__": "Pass the result on, outside the function",
 }
 
-operators.method.update({name: _refused(name, instead) for name, instead in _WRITERS.items()})
-operators.method.update({name: _needs_numbers(name, cure) for name, cure in _MEMORY.items()})
-operators.method.update(
+operators.attribute.update({name: _refused(name, instead) for name, instead in _WRITERS.items()})
+operators.attribute.update({name: _needs_numbers(name, cure) for name, cure in _MEMORY.items()})
+operators.attribute.update(
     {
         "__array_namespace__": namespace,
         "__dlpack_device__": lambda x: (1, 0),
@@ -165,10 +163,10 @@ def _strides(x: Value) -> tuple[int, ...]:
     return tuple([x.dtype.itemsize * prod(x.shape[d + 1 :]) for d in range(x.ndim)])
 
 
-operators.property["base"] = lambda x: None
-operators.property["device"] = lambda x: CPU
-operators.property["flat"] = ravel
-operators.property["strides"] = _strides
+operators.attribute["base"] = property(lambda x: None)
+operators.attribute["device"] = property(lambda x: CPU)
+operators.attribute["flat"] = property(ravel)
+operators.attribute["strides"] = property(_strides)
 operators.absent.update(
     {
         "ctypes": ": it has no memory that C could read; call the function on a result, or through pure_callback",

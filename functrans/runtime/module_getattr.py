@@ -1,21 +1,25 @@
 """Attribute access on modules: public names, suggestions for missing ones, and loading on first use.
 
-`module_attributes` serves public modules: ``dir`` lists the public names, a missing name raises an error that suggests
-the nearest one, and parts load on first use. `lazy_import` returns a stand-in for a module that loads on first use.
+`module_attributes` serves public modules: ``dir`` lists the public names, and a missing name raises an error that
+suggests the nearest one. `on_demand` is a block of imports whose modules load when a name of theirs is first used, and
+`lazy_import` a stand-in for such a module. `slots` holds modules of higher rooms that lower ones ask for.
 """
 
 from __future__ import annotations
 
+import builtins
 import difflib
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from ..errors import NoAttributeError
-from .context import imports, loading
+from .context import imports, loading, new_lock
+from .records import NamedTuple
 
 
 def nearest_names(name: str, known: Any, n: int = 3) -> list[str]:
@@ -33,7 +37,7 @@ def module_attributes(
     module: str,
     names: dict[str, Any],
     hints: dict[str, str] | None = None,
-    parts: Collection[str] = (),
+    later: OnDemand | None = None,
     further: Callable[[str], Any] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` for a module with an ``__all__``.
@@ -46,16 +50,15 @@ def module_attributes(
         Its ``globals()``.
     hints : dict from str to str, optional
         The replacement to suggest for particular names.
-    parts : collection of str, optional
-        Submodules that load on first access.
+    later : OnDemand, optional
+        Names, also of submodules, that load when first used.
     further : callable, optional
         Names that are not listed: ``further(name)`` returns the object, or None if there is none.
     """
 
     def __getattr__(name: str) -> Any:
-        if name in parts:
-            with imports():
-                return import_module(f"{module}.{name}")
+        if later is not None and name in later.homes:
+            return later.load(name)
         value = None if further is None else further(name)
         if value is not None:
             return value
@@ -148,25 +151,148 @@ def _advice(module: str, name: str, known: Collection[str]) -> str:
     return f"Nearest: {', '.join(close)}" if close else "See dir() for the available names"
 
 
+class _Home(NamedTuple):
+    """What an import in a block of `OnDemand` binds: the module that has the name, and its name there."""
+
+    module: str
+    name: str
+
+
+class _Origin:
+    """Where such an import takes names from."""
+
+    def __init__(self, module: str):
+        self._module = module
+
+    def __getattr__(self, name: str) -> _Home:
+        return _Home(self._module, name)
+
+
+#: Held while a block of `OnDemand` runs, in which nothing loads.
+_blocks = new_lock()
+
+
+class OnDemand:
+    """The names that a block of `on_demand` imports.
+
+    Attributes
+    ----------
+    homes : dict from str to _Home
+        The names, and where each is.
+    """
+
+    def __init__(self, namespace: dict[str, Any]):
+        self._namespace = namespace
+        self._package: str = namespace["__name__"]
+        self.homes: dict[str, _Home] = {}
+
+    def origin(self, name: str, level: int) -> _Origin:
+        """What ``from <level dots><name> import ...`` in the package takes names from."""
+        above = self._package.rsplit(".", level - 1)[0]
+        return _Origin(f"{above}.{name}" if name else above)
+
+    def take(self) -> None:
+        """Note what the block has bound, and unbind it."""
+        self.homes.update({n: home for n, home in self._namespace.items() if type(home) is _Home})
+        for name in self.homes:
+            del self._namespace[name]
+
+    def load(self, name: str) -> Any:
+        """What a name stands for; it is bound in the module from now on."""
+        module, own = self.homes[name]
+        if module == self._package:
+            value: Any = load_module(f"{module}.{own}")
+        else:
+            value = getattr(load_module(module), own)
+        self._namespace[name] = value
+        return value
+
+
+@contextmanager
+def on_demand(namespace: dict[str, Any]) -> Iterator[OnDemand]:
+    """A block of imports from a package's own parts, in its ``__init__``: what they name loads when it is first used.
+
+    ``from .part import name`` binds nothing. The package's ``__getattr__`` (see `module_attributes`) imports the part
+    when it is asked for the name, and binds it then. ``from . import part`` is a submodule. So readers, type checkers
+    and editors see ordinary imports. While the block runs, the function behind the import statement
+    (``builtins.__import__``, which Python's documentation lets programs replace) is one that only notes the block's
+    own imports, and passes on those of other threads.
+
+    Parameters
+    ----------
+    namespace : dict
+        The ``globals()`` of the package.
+    """
+    later = OnDemand(namespace)
+
+    def note(
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        if globals is namespace:
+            return later.origin(name, level)
+        return imported(name, globals, locals, fromlist, level)
+
+    with _blocks:
+        imported = builtins.__import__
+        builtins.__import__ = note
+        try:
+            yield later
+        finally:
+            builtins.__import__ = imported
+    later.take()
+
+
+class Slots:
+    """Modules of higher rooms that lower ones ask for. `functrans/__init__.py` fills in stand-ins for them.
+
+    Attributes
+    ----------
+    compiler : module
+        Turns the jaxpr of a call into kernels: `functrans.lowering.run.executable`.
+    numba : module
+        What jitted functions are for code that Numba compiles: `functrans.interop.jitted.type`.
+    operations : module
+        Finds operations of all rooms by name: `functrans.api.autocast`.
+    pictures : module
+        Draws programs: `functrans.passes.pictures.picture`.
+    world : module
+        Knows of other processes: `functrans.distributed.world`.
+    """
+
+    compiler: Any
+    numba: Any
+    operations: Any
+    pictures: Any
+    world: Any
+
+
+slots = Slots()
+
+
+def load_module(name: str) -> ModuleType:
+    """Import a module, if it has not been imported, for a name that is used now."""
+    with loading:
+        if name not in sys.modules:
+            with imports():
+                import_module(name)
+        return import_module(name)
+
+
 class _LazyModule(ModuleType):
     """See `lazy_import`."""
 
     def __getattr__(self, name: str) -> Any:
-        with loading:
-            return self._load(name)
-
-    def _load(self, name: str) -> Any:
-        if self.__name__ not in sys.modules:
-            with imports():
-                import_module(self.__name__)
-        module = import_module(self.__name__)
         try:
-            value = getattr(module, name)
+            value = getattr(load_module(self.__name__), name)
         except AttributeError:
             if name.startswith("__"):
                 raise
             try:
-                value = import_module(f"{self.__name__}.{name}")
+                value = load_module(f"{self.__name__}.{name}")
             except ModuleNotFoundError:
                 raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
         if isinstance(value, ModuleType):  # other values may be replaced in the module

@@ -10,7 +10,7 @@ import functrans.numpy as fnp
 from functrans.core.dtypes import SUPPORTED
 from functrans.errors import UnsupportedDtypeError
 from functrans.numpy.dispatch import nearest
-from functrans.numpy.types import ScalarType
+from functrans.numpy.scalar_types import ScalarType
 
 
 def test_result_type():

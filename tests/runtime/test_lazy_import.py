@@ -1,5 +1,7 @@
 """Modules that load at their first use."""
 
+import builtins
+import importlib
 import os
 import subprocess
 import sys
@@ -7,7 +9,8 @@ import threading
 
 import pytest
 
-from functrans.runtime.module_getattr import lazy_import
+import functrans as ft
+from functrans.runtime.module_getattr import lazy_import, on_demand
 
 
 @pytest.fixture
@@ -29,6 +32,75 @@ def test_a_module_loads_when_a_name_is_used(package):
     assert module.value == 3
     assert module.part.value == 4
     assert sys.modules[f"{package}.part"] is module.part
+
+
+@pytest.fixture
+def demanding(tmp_path, monkeypatch):
+    """Writes a package whose ``__init__`` has a block of imports, and forgets it afterwards."""
+    home = tmp_path / "demanding"
+    (home / "deep").mkdir(parents=True)
+    (home / "__init__.py").write_text(
+        "from functrans.runtime.module_getattr import module_attributes, on_demand\n"
+        "with on_demand(globals()) as later:\n"
+        "    from . import deep\n"
+        "    from .deep.part import value, value as other, missing\n"
+        "    from .broken import nothing\n"
+        "__all__ = ['deep', 'value', 'other', 'missing']\n"
+        "__getattr__, __dir__ = module_attributes('demanding', globals(), later=later)\n"
+    )
+    (home / "deep" / "__init__.py").write_text(
+        "from functrans.runtime.module_getattr import module_attributes, on_demand\n"
+        "with on_demand(globals()) as later:\n    from .. import value as above\n    from .part import value\n"
+        "__all__ = ['above', 'value']\n"
+        "__getattr__, __dir__ = module_attributes('demanding.deep', globals(), later=later)\n"
+    )
+    (home / "deep" / "part.py").write_text("value = [4]\n")
+    (home / "broken.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "demanding"
+    for name in [n for n in sys.modules if n.startswith("demanding")]:
+        sys.modules.pop(name, None)
+
+
+def test_what_a_block_names_loads_when_it_is_used(demanding):
+    module = importlib.import_module(demanding)
+    assert not any(n.startswith("demanding.") for n in sys.modules)
+    assert not {"value", "other", "missing", "nothing"} & {*vars(module)}
+    assert {"deep", "value", "other"} <= {*dir(module)}
+    assert module.value == [4]
+    assert vars(module)["value"] is module.value is module.other
+    assert module.deep is sys.modules["demanding.deep"]
+    assert module.deep.value is module.value is module.deep.above
+    from demanding import other
+
+    assert other is module.value
+
+
+def test_a_block_leaves_errors_as_they_are(demanding):
+    module = importlib.import_module(demanding)
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="has no attribute 'missing'"):
+            _ = module.missing
+        with pytest.raises(ZeroDivisionError):
+            _ = module.nothing
+    with pytest.raises(ft.errors.NoAttributeError, match=r"demanding has no 'valu'.*value"):
+        _ = module.valu
+
+
+def test_imports_of_other_threads_and_modules_during_a_block_are_as_ever(demanding):
+    before = builtins.__import__
+    namespace, loaded = {"__name__": "demanding"}, {}
+    with on_demand(namespace) as later:
+        exec("from .deep import part", namespace)
+        thread = threading.Thread(target=lambda: exec("import colorsys", loaded))
+        thread.start()
+        thread.join()
+    assert builtins.__import__ is before
+    assert loaded["colorsys"].rgb_to_hsv
+    assert later.homes == {"part": ("demanding.deep", "part")}
+    with pytest.raises(ValueError, match="inside"), on_demand(namespace):
+        raise ValueError("inside")
+    assert builtins.__import__ is before
 
 
 def test_a_missing_name_is_an_attribute_error(package):

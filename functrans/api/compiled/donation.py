@@ -13,9 +13,7 @@ from ...control.call import executable
 from ...core import Aval, FunctransError, Jaxpr, user_source, warn_user
 from ...frontend.pytree import PyTree, tree_flatten
 from ...runtime.config import is_timed
-from ...runtime.module_getattr import lazy_import
-
-lowering = lazy_import("functrans.lowering.run.executable")
+from ...runtime.module_getattr import slots
 
 
 def donating(jaxpr: Jaxpr, donated: tuple[int, ...]) -> Any:
@@ -51,7 +49,7 @@ class DonatingCall:
     """
 
     def __init__(self, jaxpr: Jaxpr, donated: tuple[int, ...], timed: bool = False):
-        self._executable = lowering.compile_jaxpr(jaxpr, donated, timed)
+        self._executable = slots.compiler.compile_jaxpr(jaxpr, donated, timed)
         self._donated = donated
         self._name = jaxpr.name
         self._pairs = pairs(jaxpr.in_avals, donated, jaxpr.out_avals)

@@ -11,9 +11,10 @@ from ...core.values import PyTree
 from ...frontend.arguments import check_function
 from ...frontend.checked import checked
 from ...runtime.config import config
+from ...runtime.module_getattr import slots
 from .caches import caches
 from .instances import instance_of
-from .jitted import Jitted, JittedMethod, lowering
+from .jitted import Jitted, JittedMethod
 from .static import DonatedArguments, StaticArguments
 
 
@@ -138,4 +139,4 @@ def clear_caches() -> None:
     """
     caches.clear()
     body_cache.clear()
-    lowering.kernels.clear()
+    slots.compiler.kernels.clear()

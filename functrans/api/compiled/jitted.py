@@ -10,7 +10,7 @@ from types import MethodType
 from typing import Any
 
 from ...arrays.array import weak, wrap
-from ...control.call import call_p, set_compiler
+from ...control.call import call_p
 from ...control.hooks.traced_hooks import settled
 from ...core.attachment import Attachment
 from ...core.aval import Aval, aval_of
@@ -30,7 +30,6 @@ from ...frontend.pytree.nodes import kind_of
 from ...passes.toolkit import eliminate_dead_code, lift_tracers
 from ...runtime.config import config, option_values, program_key, trace_key
 from ...runtime.context import cached_property, run_with
-from ...runtime.module_getattr import lazy_import
 from ...runtime.portable import in_words
 from ...runtime.tracebacks import show_users_frames
 from ...runtime.unusual import recorded
@@ -44,10 +43,6 @@ from .lowered import Lowered, Traced, TracedFunction, bound
 from .numba_door import CalledFromNumba
 from .static import DonatedArguments, DonatedLeaves, SplitArguments, StaticArguments
 from .traced_blocks import TraceInProgress, traces
-
-#: Loads when something is first compiled: transformations outside `jit` do without.
-lowering = lazy_import("functrans.lowering.run.executable")
-set_compiler(lambda jaxpr, timed: lowering.compile_jaxpr(jaxpr, timed=timed))
 
 #: What each call reads. To look the methods up there takes 60 ns of 800.
 trace_now, current_patch = current_trace.get, option_values.current

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ...arrays.array import wrap
 from ...control.call import call_p
 from ...core import Attachment, Eqn, Jaxpr, Primitive, Unportable, current_trace, eval_trace
-from ...core.ir import notebook
 from ...core.values import Param, PyTree
 from ...frontend.arguments import flatten_values, results
 from ...frontend.pytree import PyTreeDef, tree_unflatten
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 pictures = lazy_import("functrans.passes.pictures.picture")
 analysis = lazy_import("functrans.passes.cost_analysis")
 texts = lazy_import("functrans.lowering.run.texts")
-notebook.html = lambda jaxpr: pictures.html_of(pictures.Drawn(jaxpr))
 
 
 class Traced(NamedTuple):

@@ -12,14 +12,8 @@ from ...core.values import Param, PyTree
 from ...frontend.arguments import name_of
 from ...frontend.pytree import tree_flatten_with_path, tree_structure
 from ...frontend.pytree.nodes import keystr
+from ...runtime.module_getattr import slots
 from ...runtime.portable import Portable, in_words
-
-_door: list[Any] = []
-
-
-def set_numba_door(module: Any) -> None:
-    """Fill the slot: the module `functrans.interop.jitted.type`, which is above this layer."""
-    _door[:] = [module]
 
 
 class CalledFromNumba(Portable):
@@ -28,7 +22,7 @@ class CalledFromNumba(Portable):
     @property
     def _numba_type_(self) -> Any:
         """What Numba makes of the function in code that it compiles."""
-        return _door[0].forms_of(self).type
+        return slots.numba.forms_of(self).type
 
     @property
     def into(self) -> Into:
@@ -84,7 +78,7 @@ class CalledFromNumba(Portable):
         >>> round(scipy.integrate.quad(scipy.LowLevelCallable(slope.ctypes), 0.0, 2.0)[0], 12)
         8.0
         """
-        return _door[0].forms_of(self).cfunc(signature, options)
+        return slots.numba.forms_of(self).cfunc(signature, options)
 
 
 class Into:
@@ -95,7 +89,7 @@ class Into:
 
     @property
     def _numba_type_(self) -> Any:
-        return _door[0].forms_of(self._jitted, into=True).type
+        return slots.numba.forms_of(self._jitted, into=True).type
 
     def __call__(self, out: Any, *args: PyTree, **kwargs: PyTree) -> None:
         """Call the function, and write its results to `out`."""

@@ -10,7 +10,7 @@ from numba import typeof
 from numba.extending import typeof_impl
 
 from ...core import Tracer, aval_of
-from ...numpy.types import ScalarType
+from ...numpy.scalar_types import ScalarType
 from ...primitives import ops
 from ...primitives.checks import check_p
 from ...runtime.failures import Failure

@@ -156,7 +156,7 @@ def _astype_method(
     return finish(strong(x, to))
 
 
-operators.method["astype"] = _astype_method
+operators.attribute["astype"] = _astype_method
 
 # --- filled -------------------------------------------------------------------------------------------------
 

@@ -180,7 +180,7 @@ def _clip_method(a: ArrayLike, min: Any = None, max: Any = None, out: None = Non
     return clip(a, min, max, out)
 
 
-operators.method["clip"] = _clip_method
+operators.attribute["clip"] = _clip_method
 
 
 @implements(np.nan_to_num)
@@ -386,9 +386,9 @@ def _as_of_a_number(part: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: ops.weakly(part(x)) if x.aval.weak else part(x)
 
 
-operators.property["real"] = _as_of_a_number(real)
-operators.property["imag"] = _as_of_a_number(imag)
-operators.method["conj"] = operators.method["conjugate"] = _as_of_a_number(ufuncs.conjugate)
+operators.attribute["real"] = property(_as_of_a_number(real))
+operators.attribute["imag"] = property(_as_of_a_number(imag))
+operators.attribute["conj"] = operators.attribute["conjugate"] = _as_of_a_number(ufuncs.conjugate)
 
 
 # --- nearly equal -------------------------------------------------------------------------------------------

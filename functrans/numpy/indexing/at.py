@@ -443,4 +443,4 @@ def _where_mask(x: Value, mask: Value, values: Value, op: Any, whole: bool = Fal
     return ops.select_p.bind(mask, new, x)
 
 
-operators.property["at"] = At
+operators.attribute["at"] = property(At)

@@ -260,4 +260,4 @@ def _compress_method(a: Value, condition: Value, axis: int | None = None, out: N
     return compress(condition, a, axis, out)
 
 
-operators.method["compress"] = _compress_method
+operators.attribute["compress"] = _compress_method

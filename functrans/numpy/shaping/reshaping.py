@@ -81,7 +81,7 @@ def _reshape_method(x: Value, *shape: ShapeLike, order: Order = "C", copy: bool 
     return owned(_reshaped(x, as_shape(shape, "reshape"), order, "reshape"), x)
 
 
-operators.method["reshape"] = _reshape_method
+operators.attribute["reshape"] = _reshape_method
 
 
 @implements(np.ravel, method="ravel")
@@ -98,7 +98,7 @@ def ravel(a: ArrayLike, order: Order = "C") -> Any:
     return owned(_reshaped(x, (-1,) if 0 not in shape_of(x) else (0,), order, "ravel"), a)
 
 
-operators.method["flatten"] = ravel
+operators.attribute["flatten"] = ravel
 
 
 @implements(np.squeeze, method="squeeze")
@@ -227,9 +227,9 @@ def _transpose_method(x: Value, *axes: AxisLike) -> Value:
     return transpose(x, axes or None)
 
 
-operators.method["transpose"] = _transpose_method
-operators.property["T"] = lambda x: (
-    x if x.ndim < 2 else ops.transpose_p.bind(x, permutation=_REVERSED[x.ndim])
+operators.attribute["transpose"] = _transpose_method
+operators.attribute["T"] = property(
+    lambda x: x if x.ndim < 2 else ops.transpose_p.bind(x, permutation=_REVERSED[x.ndim])
 )
 
 
@@ -251,7 +251,7 @@ def matrix_transpose(x: ArrayLike, /) -> Any:
     return owned(permuted(value, (*range(ndim - 2), ndim - 1, ndim - 2)), x)
 
 
-operators.property["mT"] = matrix_transpose
+operators.attribute["mT"] = property(matrix_transpose)
 
 
 @implements(np.swapaxes, method="swapaxes")

@@ -285,8 +285,8 @@ def _partition_method(a: Value, *args: PyTree, **options: Param) -> NoReturn:
     )
 
 
-operators.method["sort"] = _sort_method
-operators.method["partition"] = _partition_method
+operators.attribute["sort"] = _sort_method
+operators.attribute["partition"] = _partition_method
 
 
 _SIDES = {"left": "left", "right": "right", "l": "left", "r": "right"}

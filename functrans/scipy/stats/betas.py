@@ -8,11 +8,11 @@ import numpy as np
 
 from ...core.values import ArrayLike, Value
 from ...primitives import special_ops
-from . import special as sp
 from .continuous import Continuous
 from .derived import inverse, with_density
 from .gammas import gamma_entropy
 from .namespaces import Distribution
+from .special import in_double as sp
 
 INF = math.inf
 LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)

@@ -10,10 +10,10 @@ import numpy as np
 from ...core.values import Value
 from ...lax.control_flow.while_loops import fori_loop
 from ...primitives import ops
-from . import special as sp
 from .continuous import Continuous
 from .derived import inverse, together
 from .namespaces import Distribution
+from .special import in_double as sp
 
 TAU = 2 * math.pi
 LOG_TAU = math.log(TAU)

@@ -13,11 +13,11 @@ from ...core.kernel import BlockEmitter, IndexEmitter
 from ...core.values import ArrayLike, PyTree, Value
 from ...lax.control_flow.while_loops import while_loop
 from ...primitives import ops, special_ops
-from . import special as sp
 from .betas import betaincc
 from .derived import log1mexp, together
 from .discrete import Discrete, whole
 from .namespaces import Distribution
+from .special import in_double as sp
 
 INF = math.inf
 

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from ...core.values import Value
-from . import special as sp
 from .continuous import Continuous
 from .derived import log1mexpexp
 from .namespaces import Distribution
+from .special import in_double as sp
 
 INF = math.inf
 LOG_PI = math.log(math.pi)

@@ -11,10 +11,10 @@ import numpy as np
 from ...core.values import ArrayLike, Value
 from ...lax.control_flow.branching import cond
 from ...primitives import ops
-from . import special as sp
 from .continuous import Continuous
 from .derived import inverse, log_of_probability, together, with_density
 from .namespaces import Distribution
+from .special import in_double as sp
 
 INF = math.inf
 LOG_2 = math.log(2)

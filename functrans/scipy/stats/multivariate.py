@@ -14,10 +14,10 @@ from ...numpy.linalg import cholesky, eigh
 from ...primitives import ops
 from ...primitives.ops import finish, shape_of
 from ..linalg import solve_triangular
-from . import special as sp
 from .frozen import PACKAGE, Namespace
 from .gammas import gamma_entropy
 from .namespaces import floats
+from .special import in_double as sp
 
 LOG_TAU = math.log(2 * math.pi)
 

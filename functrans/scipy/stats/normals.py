@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...core.values import ArrayLike, Value
-from . import special as sp
 from .continuous import Continuous
 from .derived import inverse, log1mexp
 from .namespaces import Distribution
+from .special import in_double as sp
 
 INF = math.inf
 LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)

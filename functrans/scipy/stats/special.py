@@ -17,12 +17,6 @@ from ...core import Tracer
 from ...core.values import Value
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
-    f = _in_double(getattr(scipy.special, name))
-    globals()[name] = f
-    return f
-
-
 def _in_double(routine: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(routine)
     def f(*operands: Value) -> Any:
@@ -31,3 +25,15 @@ def _in_double(routine: Callable[..., Any]) -> Callable[..., Any]:
         return np.asarray(routine(*[np.asarray(x, np.float64) for x in operands])).astype(np.float32)[()]
 
     return f
+
+
+class InDouble:
+    """``in_double.ndtr`` is ``scipy.special.ndtr``, computed in float64."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        f = _in_double(getattr(scipy.special, name))
+        setattr(self, name, f)
+        return f
+
+
+in_double = InDouble()
