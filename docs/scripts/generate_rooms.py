@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 PICTURE = ROOT / "docs" / "rooms.svg"
 #: What a room asks of a higher one: the slot, what it is for, who fills it, whose it is.
 SLOTS = [
-    ("set_compiler", "how a call becomes a kernel", "api", "control"),
+    ("slots.compiler", "how a call becomes a kernel", "lowering", "control"),
     ("core/kernel.py", "what kernel rules are written with", "lowering", "primitives"),
     ("operators", "what + and np.sin do to a tracer", "primitives", "core"),
 ]
