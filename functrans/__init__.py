@@ -22,7 +22,7 @@ from .runtime.module_getattr import module_attributes as _module_attributes
 from .runtime.module_getattr import on_demand as _on_demand
 from .runtime.module_getattr import slots as _slots
 
-_slots.compiler = _lazy_import("functrans.lowering.run.executable")
+_slots.compiler = _lazy_import("functrans.api.compiled.known_programs")
 _slots.numba = _lazy_import("functrans.interop.jitted.type")
 _slots.operations = _lazy_import("functrans.api.autocast")
 _slots.pictures = _lazy_import("functrans.passes.pictures.picture")

@@ -37,6 +37,7 @@ from .lowering.blas import MissingRoutineError
 from .lowering.llvm.c.native_call import layout_is_known
 from .lowering.llvm.objects import ObjectCode
 from .lowering.llvm.store import fingerprint, key_of, note_lasting, shipped
+from .lowering.llvm.symbols import load as load_code
 from .lowering.processor import ALL_LEVELS, LEVELS, host, processor
 from .lowering.run.filed import FiledExecutable
 from .lowering.undisturbed import undisturbed
@@ -258,7 +259,9 @@ def _ready(jaxpr: Jaxpr, encoded: dict[str, Any], cpu: str, codes: dict[str, Obj
     lower = partial(_lowered, jaxpr.replace(), cpu)
     if program is not None and layout_is_known():
         with contextlib.suppress(RuntimeError, MissingRoutineError):
-            found = undisturbed(decode_program, json.loads(program.image), codes, jaxpr.consts)
+            found = undisturbed(
+                decode_program, json.loads(program.image), lambda key: load_code(codes[key]), jaxpr.consts
+            )
             if found is not None:
                 simplified, steps = found
                 return FiledExecutable(

@@ -102,6 +102,16 @@ def _verify_between_passes():
     options.verify = False
 
 
+@pytest.fixture(autouse=True)
+def _nothing_from_disk_for_a_changed_compiler(request):
+    """A test that may change functrans itself reads nothing that was compiled without the change."""
+    if "monkeypatch" in request.fixturenames:
+        with options.patch(cache=False):
+            yield
+    else:
+        yield
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _interruptible():
     """Ctrl-C interrupts, also where a shell started the tests in the background, which ignores it."""

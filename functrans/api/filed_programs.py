@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import Atom, Aval, Eqn, ExportError, Jaxpr, Var
-from ..lowering.llvm.objects import ObjectCode
-from ..lowering.llvm.symbols import load, own_products
+from ..lowering.llvm.objects import LoadedCode, ObjectCode
+from ..lowering.llvm.symbols import own_products
 from ..lowering.run.filed import FiledKernel
 from ..lowering.steps import HostStep, Step, ViewStep, packed_numbers
 from ..primitives.structure.linear import reshape_p
@@ -84,9 +84,18 @@ def encode_program(
 
 
 def decode_program(
-    data: dict[str, Any], codes: Mapping[str, ObjectCode], consts: Sequence[Any]
+    data: dict[str, Any], load: Callable[[str], LoadedCode], consts: Sequence[Any]
 ) -> tuple[Jaxpr, list[Step]] | None:
     """The program and its steps, with their kernels loaded; None if this machine would lower it otherwise.
+
+    Parameters
+    ----------
+    data : dict
+        What `encode_program` returned.
+    load : callable
+        Loads the kernel of a key.
+    consts : sequence
+        The constants that `encode_program` had.
 
     Raises
     ------
@@ -106,7 +115,7 @@ def decode_program(
             old, new = (variables[i] for i in parts)
             steps.append(ViewStep(Eqn(reshape_p, [old], [new], {"shape": new.aval.shape})))
         else:
-            steps.append(_decode_call(parts[0], codes, variables))
+            steps.append(_decode_call(parts[0], load, variables))
     return jaxpr, steps
 
 
@@ -139,7 +148,7 @@ def _encode_call(unit: KernelUnit, key: str, number: Mapping[Var, int]) -> dict[
 
 
 def _decode_call(
-    call: dict[str, Any], codes: Mapping[str, ObjectCode], variables: Sequence[Var]
+    call: dict[str, Any], load: Callable[[str], LoadedCode], variables: Sequence[Var]
 ) -> FiledKernel:
     return FiledKernel(
         storages=call["storages"],
@@ -151,5 +160,5 @@ def _decode_call(
         large=call["large"],
         may_fail=call["may_fail"],
         numbers=base64.b64decode(call["numbers"]),
-        code=load(codes[call["key"]]),
+        code=load(call["key"]),
     )

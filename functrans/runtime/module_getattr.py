@@ -252,7 +252,7 @@ class Slots:
     Attributes
     ----------
     compiler : module
-        Turns the jaxpr of a call into kernels: `functrans.lowering.run.executable`.
+        Turns the jaxpr of a call into kernels: `functrans.api.compiled.known_programs`.
     numba : module
         What jitted functions are for code that Numba compiles: `functrans.interop.jitted.type`.
     operations : module

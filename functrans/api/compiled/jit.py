@@ -11,11 +11,13 @@ from ...core.values import PyTree
 from ...frontend.arguments import check_function
 from ...frontend.checked import checked
 from ...runtime.config import config
-from ...runtime.module_getattr import slots
+from ...runtime.module_getattr import lazy_import
 from .caches import caches
 from .instances import instance_of
 from .jitted import Jitted, JittedMethod
 from .static import DonatedArguments, StaticArguments
+
+kernels = lazy_import("functrans.lowering.run.cache")
 
 
 @checked
@@ -139,4 +141,4 @@ def clear_caches() -> None:
     """
     caches.clear()
     body_cache.clear()
-    slots.compiler.kernels.clear()
+    kernels.kernels.clear()

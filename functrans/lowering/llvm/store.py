@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ...runtime.config import config
-from ...runtime.context import new_lock
+from ...runtime.context import LivingValues, new_lock
 from ...runtime.libraries import llvm, llvmlite
 from ...runtime.private.python_names import blake2b
 from ..backend import Origin
@@ -86,13 +86,36 @@ def obtain(
                 _recent.put(key, code)
             for note in notes:
                 note[key] = code
+            _in_use[key] = loaded
             return loaded, origin
     code = make()
-    loaded = load(code)
+    loaded = _in_use[key] = load(code)
     for note in notes:
         note[key] = code
     _keep(key, code, about)
     return loaded, "compiled"
+
+
+def known_code(key: str, load: Callable[[ObjectCode], LoadedCode]) -> tuple[LoadedCode, Origin]:
+    """Machine code by its key, loaded by `load`, and where it was.
+
+    Raises
+    ------
+    KeyError
+        If no process has kept it.
+    RuntimeError, MissingRoutineError
+        If it cannot be loaded here.
+    """
+    loaded = _in_use.get(key)
+    if loaded is not None:
+        return loaded, "memory"
+    recent = _recent.get(key)
+    code = _from_disk(key) if recent is None else recent
+    if code is None:
+        raise KeyError(key)
+    loaded = _in_use[key] = load(code)
+    _recent.put(key, code)
+    return loaded, "disk" if recent is None else "memory"
 
 
 def object_code(
@@ -164,6 +187,8 @@ class _Recent:
 
 
 _recent = _Recent()
+#: Machine code that something runs, by key.
+_in_use: LivingValues[str, LoadedCode] = LivingValues()
 #: Clears the object code cached in this process.
 forget = _recent.clear
 
@@ -212,8 +237,21 @@ def _packed(code: ObjectCode, about: str) -> bytes:
     return json.dumps(head).encode() + b"\n" + code.image
 
 
+def keep_program(key: str, text: str, about: str) -> None:
+    """Write a lowered program to disk, whose kernels are there as well."""
+    disk = opened_disk()
+    if disk is not None:
+        disk.put(key, _packed(ObjectCode("", (), text.encode()), about), config.cache_limit)
+
+
+def known_program(key: str) -> str | None:
+    """The lowered program of a key, as `keep_program` wrote it; None if there is none."""
+    code = _from_disk(key)
+    return None if code is None else code.image.decode()
+
+
 def unpacked(data: bytes) -> tuple[ObjectCode, str]:
-    """The contents of a file: code and its description.
+    """The contents of a file: code and its description. The image of a lowered program is its text, without an entry.
 
     Raises
     ------

@@ -43,6 +43,7 @@ from ..loops import ir
 from ..loops.show import show
 from ..lower import LoweredKernel, lower
 from ..steps import HostStep, Step
+from ..undisturbed import undisturbed
 from .cache import kernels
 from .compile import CompiledKernel
 from .memory import MemoryAnalysis, bytes_accessed, memory_analysis
@@ -53,11 +54,16 @@ texts = lazy_import("functrans.lowering.run.texts")
 _log = logging.getLogger("functrans")
 
 
-def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = (), timed: bool = False) -> Executable:
+def compile_jaxpr(
+    jaxpr: Jaxpr,
+    donated: tuple[int, ...] = (),
+    timed: bool = False,
+    compiled: Callable[[Executable], None] | None = None,
+) -> Executable:
     """The jaxpr as an `Executable`; kernels are compiled at its first call, or by `Executable.compile`.
 
     A call takes the memory of `donated` inputs: it may overwrite them, and return them. The kernels of a `timed` one
-    count their time.
+    count their time. `compiled` is called with the executable once it is compiled.
 
     Options are read from `config` now. Outside `jit`, whose functions count compilations, equal equations share one
     executable: those of an eager loop are traced at each call, with new user-defined rules.
@@ -65,7 +71,7 @@ def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = (), timed: bool = Fal
     if sites(jaxpr):
         return GuardedExecutable(jaxpr, timed)
     if jaxpr.stats is not None:
-        return Executable(jaxpr, donated, timed=timed)
+        return Executable(jaxpr, donated, timed=timed, compiled=compiled)
     plain = interned(inlined(jaxpr))
     return plain.derive(("executable", donated, timed), lambda: Executable(plain, donated, timed=timed))
 
@@ -82,6 +88,8 @@ class Executable:
         See `Options`.
     timed : bool
         See `Options`.
+    compiled : callable, optional
+        See `compile_jaxpr`.
 
     Attributes
     ----------
@@ -105,7 +113,14 @@ class Executable:
     Several threads may call at once.
     """
 
-    def __init__(self, jaxpr: Jaxpr, donated: tuple[int, ...] = (), cpu: str = "native", timed: bool = False):
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        donated: tuple[int, ...] = (),
+        cpu: str = "native",
+        timed: bool = False,
+        compiled: Callable[[Executable], None] | None = None,
+    ):
         # Not the jaxpr itself: it keeps this object, and a cycle would keep its arrays alive.
         self._stats = jaxpr.stats
         self.options = Options(
@@ -118,6 +133,7 @@ class Executable:
             timed,
         )
         self._donated = donated
+        self._on_compiled = compiled
         # Locating the origin of a NaN or an infinity needs the inputs.
         program = recorded("lower", lower, jaxpr, self.options, () if looks_for_faults() else donated)
         self.simplified = program.jaxpr
@@ -148,6 +164,9 @@ class Executable:
                     _log.warning("Compiled %s for (%s) in %.3f s", self.simplified.name, types, seconds)
                 # In one call of C: after an interrupt, or a fork, between the two the program called itself for ever.
                 vars(self).update(call=call, _steps=steps)
+        then, self._on_compiled = self._on_compiled, None
+        if then is not None:
+            undisturbed(then, self)
         return self
 
     def _wrapper(self, steps: Sequence[Step], public: Public | None = None) -> Callable[..., Any]:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core import Jaxpr
+from ...frontend.pytree import PyTreeDef
 from ...runtime.context import cached_property
 from ...runtime.module_getattr import lazy_import
 from ...runtime.records import dataclass
-from ..llvm.c.native_call import native_call
+from ..llvm.c.native_call import matcher, native_call
 from ..llvm.objects import LoadedCode
 from ..steps import RunnableKernel, Step
-from .wrapper import write_wrapper
+from .wrapper import Public, write_wrapper
 
 if TYPE_CHECKING:
     from ..backend import Run
@@ -56,6 +57,9 @@ class FiledExecutable:
     steps : sequence of Step
     lower : callable
         Lowers and compiles the program here.
+    has_equations : bool
+        Whether the simplified program has its equations. If not, one call defines all its variables, and a program
+        that fails lowers the program here: its equations know the user's lines.
 
     Attributes
     ----------
@@ -63,9 +67,21 @@ class FiledExecutable:
         ``call(*arrays) -> list of ndarray``, as `Executable.call`.
     """
 
-    def __init__(self, jaxpr: Jaxpr, steps: Sequence[Step], lower: Callable[[], Executable]):
+    #: There are no donated inputs.
+    overwrites_last = True
+
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        steps: Sequence[Step],
+        lower: Callable[[], Executable],
+        has_equations: bool = True,
+    ):
         self._lower = lower
-        self.call = write_wrapper(jaxpr, steps, partial(_failed, jaxpr))
+        self._jaxpr = jaxpr
+        self._steps = steps
+        self._on_failure: Callable[..., Any] = partial(_failed, jaxpr) if has_equations else self._failed_here
+        self.call = write_wrapper(jaxpr, steps, self._on_failure)
 
     def __call__(self, *arrays: Any) -> list[np.ndarray]:
         """Run the steps."""
@@ -74,6 +90,24 @@ class FiledExecutable:
     def compile(self) -> FiledExecutable:
         """It is compiled."""
         return self
+
+    def fast_call(
+        self, leaves: Sequence[Any], out_tree: PyTreeDef, weak: Sequence[bool]
+    ) -> tuple[Callable[[tuple[Any, ...]], bool], Callable[..., Any]] | None:
+        """See `Executable.fast_call`."""
+        match = matcher(leaves)
+        if match is None:
+            return None
+        public = Public(tuple(map(type, leaves)), out_tree, tuple(weak))
+        return match, write_wrapper(self._jaxpr, self._steps, self._on_failure, public=public)
+
+    def _failed_here(self, status: int, arrays: tuple[Any, ...], *known: Any) -> list[Any]:
+        return _failed(self.form.simplified, status, arrays, {})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.form, name)
 
     @cached_property
     def form(self) -> Executable:

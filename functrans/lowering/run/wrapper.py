@@ -75,7 +75,7 @@ def _noting(run: Run, made: list[Any], arrays: tuple[np.ndarray, ...]) -> int:
 def write_wrapper(
     jaxpr: Jaxpr,
     steps: Sequence[Step],
-    failed: Callable[[tuple[Any, ...], dict[Eqn, tuple[Any, ...]]], list[np.ndarray]],
+    failed: Callable[..., list[np.ndarray]],
     look: Callable[..., None] | None = None,
     donated: Collection[int] = (),
     public: Public | None = None,
