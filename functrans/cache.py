@@ -1,4 +1,4 @@
-"""Inspect the compiled kernels on disk: ``python -m functrans.cache list``, ``verify`` or ``clear``.
+"""Inspect the compiled kernels and lowered programs on disk: ``python -m functrans.cache list``, ``verify`` or ``clear``.
 
 ``docs/caching.md`` explains what is stored where.
 """
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 1 if `verify` found damaged files, 2 if no cache exists.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m functrans.cache", description="The compiled kernels that functrans keeps on disk."
+        prog="python -m functrans.cache", description="The compiled kernels and lowered programs that functrans keeps on disk."
     )
     parser.add_argument("command", choices=_COMMANDS, nargs="?", default="list", help="what to do (list)")
     parser.add_argument(
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _list(disk: Disk) -> int:
-    """Print a line for each kernel, the most recently used first, and the total size."""
+    """Print a line for each kernel and each program, the most recently used first, and the total size."""
     entries = list(disk.entries())
     rows = [(str(e.uses), _bytes(e.size), _age(e.used), _what(e), e.key[:12]) for e in entries]
     if rows:
@@ -62,7 +62,7 @@ def _list(disk: Disk) -> int:
     total, hits = sum(e.size for e in entries), sum(e.uses for e in entries)
     state = "" if config.cache else "; config.cache is off"
     print(
-        f"{disk.path}: {len(entries)} kernels, {_bytes(total)} of at most {_bytes(config.cache_limit)}, "
+        f"{disk.path}: {len(entries)} files, {_bytes(total)} of at most {_bytes(config.cache_limit)}, "
         f"{hits} hits{state}"
     )
     return 0
@@ -74,7 +74,7 @@ def _verify(disk: Disk) -> int:
     damaged = [e.name for e in entries if _what(e) == _DAMAGED or f"{e.key}.entry" != e.name]
     for name in damaged:
         print(f"damaged: {name}")
-    print(f"{disk.path}: {len(entries) - len(damaged)} kernels are whole, {len(damaged)} damaged")
+    print(f"{disk.path}: {len(entries) - len(damaged)} files are whole, {len(damaged)} damaged")
     if damaged:
         print("Damaged files are never used. They are replaced when their kernel is compiled again.")
     return 1 if damaged else 0
