@@ -1,4 +1,4 @@
-"""Inspect the compiled kernels and lowered programs on disk: ``python -m functrans.cache list``, ``verify`` or ``clear``.
+"""Inspect the kernels and programs on disk: ``python -m functrans.cache list``, ``verify`` or ``clear``.
 
 ``docs/caching.md`` explains what is stored where.
 """
@@ -35,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 1 if `verify` found damaged files, 2 if no cache exists.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m functrans.cache", description="The compiled kernels and lowered programs that functrans keeps on disk."
+        prog="python -m functrans.cache",
+        description="The kernels and programs that functrans keeps on disk.",
     )
     parser.add_argument("command", choices=_COMMANDS, nargs="?", default="list", help="what to do (list)")
     parser.add_argument(

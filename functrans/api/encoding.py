@@ -222,8 +222,10 @@ def encode(value: Any) -> Any:
         return ["scalar", _dtype_name(value.dtype), _bytes(np.asarray(value))]
     if isinstance(value, np.ndarray):
         return ["array", _dtype_name(value.dtype), list(value.shape), _bytes(value)]
-    if kind in (tuple, list, frozenset):
+    if kind in (tuple, list):
         return [kind.__name__, [encode(v) for v in value]]
+    if kind is frozenset:  # in one order in all processes
+        return ["frozenset", sorted([encode(v) for v in value], key=repr)]
     if kind is dict:
         return ["dict", [[encode(k), encode(v)] for k, v in value.items()]]
     if isinstance(value, Jaxpr):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import difflib
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -271,6 +272,8 @@ class Slots:
 
 
 slots = Slots()
+#: When this process imported functrans, in seconds since the epoch.
+STARTED = time.time()
 
 
 def load_module(name: str) -> ModuleType:

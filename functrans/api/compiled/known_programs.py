@@ -33,7 +33,7 @@ from ...lowering.run.filed import FiledExecutable
 from ...lowering.steps import ViewStep
 from ...lowering.undisturbed import undisturbed
 from ...runtime.config import config
-from ...runtime.module_getattr import lazy_import
+from ...runtime.module_getattr import STARTED, lazy_import
 from ...runtime.private.python_names import blake2b
 from ...runtime.unusual import recorded
 from ..encoding import encode_jaxpr
@@ -73,11 +73,14 @@ def _key(jaxpr: Jaxpr) -> str | None:
         return None
     if sum(np.asarray(c).nbytes for c in _constants(jaxpr)) > MOST_BYTES:
         return None
+    state = _state()
+    if not state:
+        return None
     try:
         encoded = encode_jaxpr(jaxpr)
     except ExportError:
         return None
-    return key_of(key_text(f"{_state()} {np.__version__}", encoded, config.num_threads), processor("native"))
+    return key_of(key_text(f"{state} {np.__version__}", encoded, config.num_threads), processor("native"))
 
 
 def _constants(jaxpr: Jaxpr) -> Iterator[Any]:
@@ -90,18 +93,30 @@ def _constants(jaxpr: Jaxpr) -> Iterator[Any]:
 
 @functools.cache
 def _state() -> str:
-    """The sizes and times of functrans's files: what has been edited, or installed anew, is another compiler."""
+    """A hash of the sizes and times of functrans's files: what is edited, or installed anew, is another compiler.
+
+    It is empty if that happened since this process imported functrans, for then it may have loaded the files of before.
+    """
     root = os.path.dirname(sys.modules["functrans"].__file__ or "")
-    folders, found = [root], []
-    while folders:
-        with os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                if entry.name.endswith(".py"):
-                    status = entry.stat()
-                    found.append(f"{entry.path[len(root) :]} {status.st_size} {status.st_mtime_ns}")
-                elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
-                    folders.append(entry.path)
-    return blake2b("\n".join(sorted(found)).encode(), digest_size=16).hexdigest()
+    found, last = [], 0.0
+    try:
+        for file in _files(root):
+            status = file.stat()
+            found.append(f"{file.path[len(root) :]} {status.st_size} {status.st_mtime_ns}")
+            last = max(last, status.st_mtime, status.st_ctime)
+    except OSError:  # it is in an archive
+        return ""
+    return "" if last >= STARTED else blake2b("\n".join(sorted(found)).encode(), digest_size=16).hexdigest()
+
+
+def _files(folder: str) -> Iterator[os.DirEntry[str]]:
+    """The Python files in a folder and those below it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry
+            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                yield from _files(entry.path)
 
 
 #: What an entry makes fail that this version cannot have written.

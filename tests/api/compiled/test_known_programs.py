@@ -135,6 +135,15 @@ def test_whatever_changes_the_kernels_changes_the_key(directory):
     assert run(PROGRAM, directory) == [value, False]
 
 
+def test_a_process_whose_files_have_been_replaced_reads_and_writes_nothing(directory):
+    """It may have loaded files of before the change, and would name what they made after those of now."""
+    value, _ = run(PROGRAM, directory)
+    before = {file.name for file in directory.iterdir()}
+    later = "from functrans.api.compiled import known_programs\nknown_programs.STARTED = 1.0\n"
+    assert run(later + PROGRAM, directory) == [value, True]
+    assert {file.name for file in directory.iterdir()} == before
+
+
 def test_equal_programs_with_other_constants_are_others(directory):
     program = "c = fnp.array({})\nout = ft.jit(lambda x: c[x])(1)\nprint(json.dumps([float(out), lowered()]))"
     assert run(program.format([1.0, 2.0]), directory) == [2.0, True]
