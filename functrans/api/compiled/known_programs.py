@@ -34,6 +34,7 @@ from ...lowering.steps import ViewStep
 from ...lowering.undisturbed import undisturbed
 from ...runtime.config import config
 from ...runtime.module_getattr import STARTED, lazy_import
+from ...runtime.option_list import OPTIONS
 from ...runtime.private.python_names import blake2b
 from ...runtime.unusual import recorded
 from ..encoding import encode_jaxpr
@@ -119,6 +120,7 @@ def _files(folder: str) -> Iterator[os.DirEntry[str]]:
                 yield from _files(entry.path)
 
 
+_TRACED = tuple([name for name, option in OPTIONS.items() if option.traced])
 #: What an entry makes fail that this version cannot have written.
 _UNFIT = (
     LookupError,
@@ -155,7 +157,14 @@ def _found(key: str, jaxpr: Jaxpr, consts: Sequence[Any]) -> FiledExecutable | N
         jaxpr.stats.count_kernel("llvm", origin)
     copy = jaxpr.replace()  # the jaxpr itself will keep this object
     copy.stats = None  # its kernels have been counted
-    return FiledExecutable(*found, lambda: executable.Executable(copy), has_equations=False)
+    options = {name: getattr(config, name) for name in (*_TRACED, "num_threads")}
+    return FiledExecutable(*found, partial(_lowered, copy, options), has_equations=False)
+
+
+def _lowered(jaxpr: Jaxpr, options: dict[str, Any]) -> Any:
+    """The program as it is lowered here under the options of its key."""
+    with config.patch(**options):
+        return executable.Executable(jaxpr)
 
 
 def _keep(key: str, consts: Sequence[Any], made: Executable) -> None:

@@ -285,3 +285,14 @@ def test_hooks_that_are_set_later_run():
         for factor in (2.0, 3.0):
             f = ft.jit(lambda x, by=factor: fnp.sum(ft.cotangent_hook(x, lambda g: by * g)))
             np.testing.assert_array_equal(ft.grad(f)(np.ones(2)), [factor, factor])
+
+
+def test_a_known_program_is_shown_as_it_was_lowered():
+    def text(without):
+        with ft.config.patch(cache=True, checked=False, verify=False, without=without, num_threads=1):
+            compiled = ft.jit(lambda x: fnp.sum(fnp.cos(x)) + fnp.sum(x * 8.125)).lower(np.ones(300)).compile()
+        return compiled.as_text("python")
+
+    first, other = text(frozenset()), text(frozenset({"fusion", "sharing"}))
+    assert first != other
+    assert [text(frozenset()), text(frozenset({"fusion", "sharing"}))] == [first, other]
