@@ -52,7 +52,7 @@ _MATH: dict[Any, Callable[..., Any]] = {
     math.pow: fnp.power,
 }
 #: Callables of ``math`` that are ufuncs under the same name; ``math.remainder`` rounds the quotient in another way.
-_OF_BOTH = vars(math).keys() & vars(fnp).keys()
+_OF_BOTH = vars(math).keys() & {*fnp.__all__}
 _SAME = {u.__name__ for u in operators.ufunc if u.nout == 1 and u.__name__ in _OF_BOTH} - {"remainder"}
 _ALLOCATES = frozenset({"empty", "zeros", "ones", "full"})
 _LIKE = frozenset({"empty_like", "zeros_like", "ones_like", "full_like"})
