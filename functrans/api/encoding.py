@@ -22,6 +22,7 @@ from ..core.values import ShapeLike
 from ..frontend.pytree import LEAF, PyTreeDef
 from ..frontend.pytree.definition import rebuild
 from ..runtime.libraries import package_of
+from ..runtime.module_getattr import load_module
 
 _PLAIN = (bool, int, str, type(None))
 
@@ -109,8 +110,17 @@ def decode_jaxpr(data: dict[str, Any], consts: Sequence[Any] = ()) -> Jaxpr:
     )
 
 
+#: The modules that load those with primitives.
+_COLLECTIONS = (
+    "primitives.ops", "primitives.special_ops", "control.checkpoint", "control.cond", "control.scan",
+    "control.while_loop", "control.callbacks.callback", "control.ranks.collectives", "custom.custom_call",
+)  # fmt: skip
+
+
 def known_primitives() -> dict[str, Primitive]:
-    """All primitives of loaded modules by name."""
+    """All primitives by name."""
+    for module in _COLLECTIONS:
+        load_module(f"functrans.{module}")
     return {prim.name: prim for _, prim in _loaded_primitives()}
 
 

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from ..api.encoding import known_primitives
-from ..control import checkpoint, cond, scan, while_loop
-from ..control.callbacks import callback
-from ..control.ranks import collectives
 from ..core import Primitive, RewriteError
-from ..custom import custom_call
 from ..frontend.checked import checked
 from ..lax.primitive_names import primitive as jax_primitive
-from ..primitives import ops
 from ..runtime.module_getattr import nearest_names
 
-#: Modules whose primitives can be found though no program has used them.
-_MODULES = (callback, checkpoint, collectives, cond, custom_call, ops, scan, while_loop)
 _found: dict[str, Primitive] = {}
 
 
