@@ -149,6 +149,9 @@ FIRST_USES = [
     "ft.config.jax_semantics = True; assert (fnp.ones(3) + fnp.ones(3, 'i4')).dtype == 'f4'",
     "ft.config.debug_nans = True; np.exp(fnp.ones(3)); fnp.ones(3) / 2",
     "assert type(pickle.loads(pickle.dumps(fnp.ones(3)))) is ft.Array",
+    "ft.grad(lambda x: ft.nn.softmax(ft.nn.relu(x))[0])(np.ones(3)); assert 'scipy' not in sys.modules",
+    "ft.jit(lambda k: ft.random.normal(k, (2,)))(ft.random.key(1)); assert 'scipy' not in sys.modules",
+    "ft.lax.sin_p, ft.lax.linalg.cholesky(np.eye(2))",
     "assert ft.devices() and ft.process_count() == 1",
     "ft.make_jaxpr(lambda x: x * 2)(1.0)._repr_html_()",
     "assert ft.ir.primitive('cholesky').name == 'cholesky'",
@@ -161,7 +164,7 @@ FIRST_USES = [
 
 @pytest.mark.parametrize("program", FIRST_USES)
 def test_what_a_process_uses_first_loads(program):
-    loaded(f"import pickle, numpy as np, functrans as ft, functrans.numpy as fnp\n{program}")
+    loaded(f"import pickle, sys, numpy as np, functrans as ft, functrans.numpy as fnp\n{program}")
 
 
 def test_errors_suggest_what_has_not_loaded():

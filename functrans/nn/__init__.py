@@ -2,41 +2,41 @@
 
 from ..runtime.module_getattr import module_attributes as _module_attributes
 from ..runtime.module_getattr import on_demand as _on_demand
-from .attention import dot_product_attention
-from .normalizing import log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize
-from .rectifiers import (
-    celu,
-    elu,
-    hard_sigmoid,
-    hard_silu,
-    hard_swish,
-    hard_tanh,
-    leaky_relu,
-    relu,
-    relu6,
-    selu,
-    sparse_plus,
-    sparse_sigmoid,
-)
-from .scaled import scaled_dot_general, scaled_matmul
-from .sigmoids import (
-    gelu,
-    glu,
-    identity,
-    log1mexp,
-    log_sigmoid,
-    mish,
-    sigmoid,
-    silu,
-    soft_sign,
-    softplus,
-    squareplus,
-    swish,
-    tanh,
-)
 
 with _on_demand(globals()) as _later:
     from . import initializers
+    from .attention import dot_product_attention
+    from .normalizing import log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize
+    from .rectifiers import (
+        celu,
+        elu,
+        hard_sigmoid,
+        hard_silu,
+        hard_swish,
+        hard_tanh,
+        leaky_relu,
+        relu,
+        relu6,
+        selu,
+        sparse_plus,
+        sparse_sigmoid,
+    )
+    from .scaled import scaled_dot_general, scaled_matmul
+    from .sigmoids import (
+        gelu,
+        glu,
+        identity,
+        log1mexp,
+        log_sigmoid,
+        mish,
+        sigmoid,
+        silu,
+        soft_sign,
+        softplus,
+        squareplus,
+        swish,
+        tanh,
+    )
 
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",

@@ -46,8 +46,13 @@ _WRAPPED = {
     "scipy.stats": "kurtosis mode rankdata sem skew zscore",
     "scipy.cluster.vq": "vq",
 }
-#: Those whose counterparts must be loaded with them: they register ufuncs, or solvers that are not wrapped.
-_REGISTERING = (*_SOLVERS, "scipy.special")
+#: Our modules that must load with SciPy's: they register ufuncs, or solvers that are not wrapped.
+_REGISTERING = {
+    **{name: (name,) for name in _SOLVERS},
+    "scipy.special": tuple(
+        [f"scipy.special.{name}" for name in ("bessel", "error_functions", "gammas", "integrals")]
+    ),
+}
 
 
 class _AfterImport:
@@ -125,11 +130,11 @@ def unpatched(solver: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _prepare(module: ModuleType) -> None:
-    """Load our module where it registers something, and wrap the functions of SciPy's."""
+    """Load our modules that register something, and wrap the functions of SciPy's."""
     name = module.__name__
     wrapped = _WRAPPED[name].split()
-    if name in _REGISTERING:
-        import_module(f"functrans.{name}")
+    for registering in _REGISTERING.get(name, ()):
+        import_module(f"functrans.{registering}")
     for n in wrapped if _after_import.patching else ():
         function = getattr(module, n)
         if unpatched(function) is function:
