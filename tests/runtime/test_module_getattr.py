@@ -59,3 +59,15 @@ def test_modules_inside_are_not_proposed():
 def test_nearest_names():
     assert nearest_names("sine", ["sin", "sinh", "cos"])[0] == "sin"
     assert nearest_names("arctanh2", ["arctan2", "_arctanh2"]) == ["arctan2"]
+
+
+@pytest.mark.parametrize("name", ["functrans.lax", "functrans.random", "functrans.scipy.special"])
+def test_a_package_lists_the_names_of_its_parts(name):
+    """They load on demand, so the package cannot read them from the parts."""
+    listed = {}
+    for public, (module, own) in importlib.import_module(name)._later.homes.items():
+        if module != name:
+            assert public == own
+            listed.setdefault(module, set()).add(own)
+    for module, names in listed.items():
+        assert names == set(importlib.import_module(module).__all__), module
