@@ -9,9 +9,10 @@ The stages, in order; each imports only earlier ones:
              `sparse_sums`, `windows` and `counters`), `partition` (into kernels and host calls, in order).
 `loops`      The loop IR (`ir`, `check`, `show`, `mapping`). A jaxpr becomes loops through `order` (reads before
              writes), `materialize` (which values to store; `read_patterns`: reads and their cost), `fuse` (which of
-             them share loops), `aliasing` (which of them share memory; `late_reads`: what is read after it is
-             overwritten) and `build_loops` (`nests`; `folds`: reductions), written with `builder` (`arithmetic`,
-             `handles`) and the kernel rules of the primitives.
+             them share loops; `pairs`: where half of the iterations suffice), `aliasing` (which of them share memory;
+             `late_reads`: what is read after it is overwritten) and `build_loops` (`nests`; `folds`: reductions;
+             `pair_nests`, `row_sums`: half of all pairs), written with `builder` (`arithmetic`, `handles`) and the
+             kernel rules of the primitives.
              Then passes over the loops: `versions` (indices are tested before a loop), `collapse` (adjacent axes),
              `hold` (elements in variables; `hand_on`: from one iteration to the next; `offsets`: which places differ),
              `parallel` (loops for several threads), `blocked` (long sums), `plan` (scratch and stack), `outline`

@@ -122,7 +122,8 @@ def _loops(step: KernelStep, options: Options, updates: Updates) -> Loops:
     while True:
         # Decide which values to store, which of them share loops and memory; then write the statements.
         body = with_host_calls(step.jaxpr)
-        loops = build_loops(schedule(body, updates), strict=options.strict, timed=options.timed)
+        plan = schedule(body, updates, reassoc=not options.strict)
+        loops = build_loops(plan, strict=options.strict, timed=options.timed)
         loops.kernel = with_versions(verified(loops.kernel), loops.facts)  # tests of indices leave loops
         if loops.kernel.copies:
             loops.kernel = overwrite(verified(loops.kernel))  # stencils overwrite what they still read
@@ -138,7 +139,8 @@ def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> Low
     kernel = verified(loops.kernel)
     threads = config.num_threads if config.runs(TEAMS) else 1
     # Products with tall matrices run with the loops between them, block by block of rows.
-    rows = block_rows(kernel, threads) if config.runs(ROW_BLOCKS) and not options.strict else {}
+    if config.runs(ROW_BLOCKS) and not options.strict:
+        block_rows(kernel, threads)
     if config.runs(COLLAPSING):
         kernel = verified(collapse(verified(kernel)))  # adjacent axes that are used together become one
     if config.runs(STRIPS):
@@ -146,11 +148,10 @@ def _lowered(step: KernelStep, loops: Loops, options: Options, name: str) -> Low
     if not options.strict:
         kernel = verified(hold_elements(kernel))  # loops add to an element in a variable
     # Long loops of separate iterations become chunks for several threads.
-    trips = divide(kernel, threads, options.specialize_below) if threads > 1 else {}
+    if threads > 1:
+        divide(kernel, threads, options.specialize_below)
     if config.runs(BLOCKS):
-        kernel = with_blocks(
-            verified(kernel), {**rows, **trips}
-        )  # long sums are computed in blocks, for accuracy
+        kernel = with_blocks(verified(kernel))  # long sums are computed in blocks, for accuracy
     kernel = plan(verified(kernel), options.specialize_below)  # scratch shares memory
     scratch, work = scratch_bytes(kernel), sum(b.size for b in kernel.buffers)
     kernel.name = _identifier(name)

@@ -201,6 +201,15 @@ FUSION = Pass(
     "lowering.loops.from_jaxpr.fuse",
     exact=False,
 )
+MIRRORED_PAIRS = Pass(
+    "mirrored_pairs",
+    "schedule",
+    "Compute what is symmetric or antisymmetric in two axes for half of the pairs, and add it to the sums of both "
+    "halves.",
+    "lowering.loops.from_jaxpr.pairs",
+    "Loops are fused.",
+    exact=False,
+)
 SHARING = Pass(
     "sharing",
     "schedule",

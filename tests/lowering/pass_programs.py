@@ -115,6 +115,7 @@ PROGRAMS = {
     "counters": (lambda x: lax.scan(lambda c, i: (c + x[i], None), 0.0, fnp.arange(100) * 2)[0], X),
     "reads_first": (read_and_written, X, 3),
     "fusion": (lambda x: (fnp.sin(x) + 1.0, fnp.cos(x)), X),
+    "mirrored_pairs": (ft.grad(lambda x: fnp.sum(fnp.tanh((x[:, None] - x[None, :]) ** 2))), X),
     "sharing": (lambda x, i: (2.0 * x).at[i].set(1.0), X, 3),
     "counted_loops": (lambda x: counted(x) + 1.0, X),
     "groups": (ft.vmap(halvings), X),

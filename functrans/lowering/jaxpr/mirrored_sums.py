@@ -11,36 +11,36 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...core import Atom, Eqn, Pointwise, Var
+from ...core import Atom, Eqn, Literal, Pointwise, Var
 from ...core.values import Params
 from ...passes.toolkit import equation_key, new_equation, substitute
-from ...primitives.elementwise.arithmetic import (
-    div_p,
-    eq_p,
-    max_p,
-    min_p,
-    mul_p,
-    ne_p,
-    neg_p,
-    select_p,
-    sub_p,
-)
-from ...primitives.elementwise.bits import and_p, or_p, xor_p
+from ...primitives.elementwise.arithmetic import div_p, mul_p, neg_p, select_p, sub_p
 from ...primitives.elementwise.complexes import abs_p
-from ...primitives.elementwise.exp_log import integer_pow_p
+from ...primitives.elementwise.exp_log import cbrt_p, integer_pow_p
 from ...primitives.elementwise.rounding import sign_p
-from ...primitives.elementwise.trig import cos_p, cosh_p
+from ...primitives.elementwise.trig import (
+    arcsin_p,
+    arcsinh_p,
+    arctan_p,
+    arctanh_p,
+    cos_p,
+    cosh_p,
+    sin_p,
+    sinh_p,
+    tan_p,
+    tanh_p,
+)
+from ...primitives.special.functions import erf_p
 from ...primitives.structure.linear import add_p, broadcast_in_dim_p, reduce_sum_p, reshape_p
 from ...primitives.structure.shape import iota_p
 
 #: ``f(-x) == -f(x)`` for the first of these, ``f(-x) == f(x)`` for the second.
-_ODD = (neg_p, sign_p)
+_ODD = (neg_p, sign_p, sin_p, tan_p, arcsin_p, arctan_p, sinh_p, tanh_p, arcsinh_p, arctanh_p, cbrt_p, erf_p)
 _EVEN = (abs_p, cos_p, cosh_p)
-_COMMUTATIVE = (add_p, mul_p, max_p, min_p, eq_p, ne_p, and_p, or_p, xor_p)
 #: Longer chains of equations are not followed.
 _DEEPEST = 64
 
-#: A value equal to another one with two axes exchanged, and the sign between them.
+#: A value equal to another one with two axes exchanged, and the sign between them; 0 if both signs hold.
 Mirror = tuple[Atom, int]
 
 
@@ -49,7 +49,7 @@ def share_mirrored_sums(eqns: list[Eqn], outvars: Iterable[Atom]) -> tuple[list[
     sums = Counter(len(e.params["axes"]) for e in eqns if _may_have_twin(e))
     if not any(n > 1 for n in sums.values()):
         return eqns, list(outvars)
-    mirrors = _Mirrors(eqns)
+    mirrors = Mirrors(eqns)
     env: dict[Any, Atom] = {}
     result: list[Eqn] = []
     seen: set[Eqn] = set()
@@ -58,7 +58,7 @@ def share_mirrored_sums(eqns: list[Eqn], outvars: Iterable[Atom]) -> tuple[list[
         seen.add(e)
         if twin is None:
             result.append(e)
-        elif twin[1] > 0:
+        elif twin[1] >= 0:
             env[e.outvars[0]] = env.get(twin[0], twin[0])
         else:
             opposite = new_equation(neg_p, [twin[0]], {}, e.source)
@@ -89,19 +89,64 @@ def _exchanged(values: Sequence[Any], i: int, j: int) -> tuple[Any, ...]:
     return tuple(new)
 
 
-class _Mirrors:
-    """Finds the value that equals another one with two axes exchanged."""
+class Mirrors:
+    """Finds the value that equals another one with two axes exchanged.
+
+    Reshapes that insert or remove axes of extent 1, written or implied by an operand of fewer axes, are *views*: of one
+    value there is only one of each shape, and it may exist only here.
+    """
 
     def __init__(self, eqns: Sequence[Eqn]):
         self.producer = {v: e for e in eqns for v in e.outvars}
-        self.known = {key: e for e in eqns if (key := _key(e, e.invars, e.params)) is not None}
+        self.views: dict[tuple[Atom, tuple[int, ...]], Atom] = {}
+        self.bases: dict[Atom, Atom] = {}
+        self._note_views(eqns)
+        self.known = {key: e for e in eqns if (key := _key(e, self.operands(e), e.params)) is not None}
         self.mirrors: dict[tuple[Atom, int, int], Mirror | None] = {}
+
+    def _note_views(self, eqns: Sequence[Eqn]) -> None:
+        first: dict[Any, Atom] = {}
+        for e in eqns:
+            key: Any = None
+            out = e.outvars[0]
+            if e.primitive is reshape_p:
+                key = base = self.base(e.invars[0])
+                if _without_ones(base) == _without_ones(out):
+                    first.setdefault((key, _without_ones(out)), base)
+            elif e.primitive is iota_p and out.aval.shape[along := e.params["dimension"]] != 1:
+                key = e.params["dtype"], len([n for n in out.aval.shape[:along] if n != 1])
+            if key is not None:
+                base = self.bases[out] = first.setdefault((key, _without_ones(out)), out)
+                self.views.setdefault((base, base.aval.shape), base)
+                self.views.setdefault((base, out.aval.shape), out)
+
+    def base(self, a: Atom) -> Atom:
+        """The value of which another one is a view; most are their own."""
+        return self.bases.get(a, a)
+
+    def view(self, a: Atom, shape: tuple[int, ...]) -> Atom:
+        """A view of a value."""
+        key = base, _ = self.base(a), shape
+        if key not in self.views:
+            self.views[key] = a if a.aval.shape == shape else Var(a.aval.with_shape(shape))
+            self.bases[self.views[key]] = base
+        return self.views[key]
+
+    def operands(self, e: Eqn) -> list[Atom]:
+        """The operands of an equation, with as many axes as an elementwise one has."""
+        ndim = e.outvars[0].aval.ndim if isinstance(e.primitive.kernel, Pointwise) else 0
+        return [self.of_rank(a, ndim) for a in e.invars]
+
+    def of_rank(self, a: Atom, ndim: int = 0) -> Atom:
+        """A value with at least so many axes, unless it is a number."""
+        shape = a.aval.shape
+        return self.view(a, (1,) * (ndim - len(shape)) + shape) if shape and isinstance(a, Var) else a
 
     def sum_before(self, e: Eqn, seen: set[Eqn]) -> Mirror | None:
         """An earlier sum that equals this one, up to a sign."""
         axes = e.params["axes"]
         for i, j in _pairs(e):
-            mirror = self.of(e.invars[0], i, j)
+            mirror = self.of(self.of_rank(e.invars[0]), i, j)
             if mirror is not None:
                 params = {**e.params, "axes": tuple(sorted({*axes, j} - {i}))}
                 twin = self.known.get(_key(e, [mirror[0]], params))
@@ -109,17 +154,37 @@ class _Mirrors:
                     return twin.outvars[0], mirror[1]
         return None
 
+    def own_sign(self, a: Atom, i: int, j: int) -> int | None:
+        """The sign between a value and itself with two axes exchanged; None if they differ in more."""
+        a = self.of_rank(a)
+        mirror = self.of(a, i, j)
+        return mirror[1] or 1 if mirror is not None and mirror[0] is a else None
+
     def of(self, a: Atom, i: int, j: int, depth: int = 0) -> Mirror | None:
         """The value that equals `a` with axes `i` and `j` exchanged, if there is one."""
         shape = a.aval.shape
+        if _is_zero(a):
+            return a, 0
         if len(shape) < 2 or shape[i] == shape[j] == 1:
             return a, 1
         key = (a, min(i, j), max(i, j))
         if key not in self.mirrors:
-            e = self.producer.get(a) if isinstance(a, Var) else None
-            found = None if e is None or depth > _DEEPEST else self._of_result(e, key[1], key[2], depth + 1)
-            self.mirrors[key] = found
+            self.mirrors[key] = None if depth > _DEEPEST else self._of_view(a, key[1], key[2], depth + 1)
         return self.mirrors[key]
+
+    def _of_view(self, a: Atom, i: int, j: int, depth: int) -> Mirror | None:
+        shape = a.aval.shape
+        if 1 in (shape[i], shape[j]):  # an axis of extent 1 moves past others freely
+            between = all(n == 1 for n in shape[i + 1 : j])
+            return (self.view(a, _exchanged(shape, i, j)), 1) if between else None
+        base = self.base(a)
+        if base is not a:
+            long = [d for d, n in enumerate(base.aval.shape) if n != 1]
+            places = [long[sum(n != 1 for n in shape[:d])] for d in (i, j)]
+            inner = self.of(base, places[0], places[1], depth)
+            return inner and (self.view(inner[0], _exchanged(shape, i, j)), inner[1])
+        e = self.producer.get(a) if isinstance(a, Var) else None
+        return None if e is None else self._of_result(e, i, j, depth)
 
     def _of_result(self, e: Eqn, i: int, j: int, depth: int) -> Mirror | None:
         prim = e.primitive
@@ -127,8 +192,6 @@ class _Mirrors:
             return None
         if isinstance(prim.kernel, Pointwise):
             return self._of_elements(e, i, j, depth)
-        if prim is reshape_p:
-            return self._of_reshape(e, i, j)
         if prim is broadcast_in_dim_p:
             return self._of_broadcast(e, i, j, depth)
         if prim is iota_p:
@@ -137,15 +200,12 @@ class _Mirrors:
             return self._named(e, e.invars, {**e.params, "shape": shape, "dimension": along}, 1)
         if prim is reduce_sum_p:
             remaining = [d for d in range(e.invars[0].aval.ndim) if d not in e.params["axes"]]
-            inner = self.of(e.invars[0], remaining[i], remaining[j], depth)
+            inner = self.of(self.of_rank(e.invars[0]), remaining[i], remaining[j], depth)
             return inner and self._named(e, [inner[0]], e.params, inner[1])
         return None
 
     def _of_elements(self, e: Eqn, i: int, j: int, depth: int) -> Mirror | None:
-        ndim = e.outvars[0].aval.ndim
-        if any(a.aval.ndim not in (0, ndim) for a in e.invars):
-            return None
-        inner = [self.of(a, i, j, depth) for a in e.invars]
+        inner = [self.of(a, i, j, depth) for a in self.operands(e)]
         if any(m is None for m in inner):
             return None
         operands, signs = [m[0] for m in inner if m], [m[1] for m in inner if m]
@@ -153,33 +213,34 @@ class _Mirrors:
         if sign is None:
             return None
         same = self._named(e, operands, e.params, sign)
-        if same is None and e.primitive in _COMMUTATIVE:
+        if same is None and e.primitive.commutes:
             same = self._named(e, operands[::-1], e.params, sign)
         if same is None and e.primitive is sub_p:  # a - b == -(b - a)
             same = self._named(e, operands[::-1], e.params, -sign)
         return same
 
-    def _of_reshape(self, e: Eqn, i: int, j: int) -> Mirror | None:
-        """An axis of extent 1 moves past others freely."""
-        shape = e.params["shape"]
-        if (shape[i] != 1 and shape[j] != 1) or any(n != 1 for n in shape[i + 1 : j]):
-            return None
-        return self._named(e, e.invars, {**e.params, "shape": _exchanged(shape, i, j)}, 1)
-
     def _of_broadcast(self, e: Eqn, i: int, j: int, depth: int) -> Mirror | None:
-        x, axes, shape = e.invars[0], e.params["broadcast_dimensions"], e.params["shape"]
+        x, axes, shape = self.of_rank(e.invars[0]), e.params["broadcast_dimensions"], e.params["shape"]
         if i in axes and j in axes:
             inner = self.of(x, axes.index(i), axes.index(j), depth)
             params = {**e.params, "shape": _exchanged(shape, i, j)}
             return inner and self._named(e, [inner[0]], params, inner[1])
         moved = tuple([{i: j, j: i}.get(d, d) for d in axes])
         params = {**e.params, "shape": _exchanged(shape, i, j), "broadcast_dimensions": moved}
-        return self._named(e, [x], params, 1)
+        return self._named(e, [x], params, 0 if _is_zero(x) else 1)
 
     def _named(self, e: Eqn, operands: Sequence[Atom], params: Params, sign: int) -> Mirror | None:
         """The result of the equation with these operands and parameters, if the program computes it."""
         twin = self.known.get(_key(e, operands, params))
-        return None if twin is None else (twin.outvars[0], sign)
+        return None if twin is None else (self.of_rank(twin.outvars[0]), sign)
+
+
+def _without_ones(a: Atom) -> tuple[int, ...]:
+    return tuple([n for n in a.aval.shape if n != 1])
+
+
+def _is_zero(a: Atom) -> bool:
+    return isinstance(a, Literal) and not a.aval.shape and bool(a.value == 0)
 
 
 def _sign(e: Eqn, signs: Sequence[int]) -> int | None:
@@ -189,15 +250,23 @@ def _sign(e: Eqn, signs: Sequence[int]) -> int | None:
         return signs[0]
     if prim is integer_pow_p:
         return signs[0] if e.params["y"] % 2 else 1
-    if prim in (mul_p, div_p):
+    if prim is mul_p:
         return signs[0] * signs[1]
+    if prim is div_p:
+        return signs[0] * (signs[1] or 1)
     if prim in (add_p, sub_p):
-        return signs[0] if signs[0] == signs[1] else None
+        return _common(signs)
     if prim is select_p:
-        return signs[1] if signs[0] > 0 and signs[1] == signs[2] else None
-    if prim in _EVEN or all(s > 0 for s in signs):
+        return _common(signs[1:]) if signs[0] >= 0 else None
+    if prim in _EVEN or all(s >= 0 for s in signs):
         return 1
     return None
+
+
+def _common(signs: Sequence[int]) -> int | None:
+    """The sign of values of which each has one of these; zeros have both."""
+    found = {s for s in signs if s}
+    return None if len(found) > 1 else found.pop() if found else 0
 
 
 def _key(e: Eqn, operands: Sequence[Atom], params: Params) -> Any:

@@ -94,13 +94,25 @@ class StatementBuilder(Arithmetic):
         independent: bool = False,
         separate: bool = False,
         adds: bool = False,
+        most: int = 0,
     ) -> Iterator[ScalarHandle]:
         """A loop; the context value is the index."""
         first, end = self.scalar(start), self.scalar(stop)
         var, body = ir.Value(INT64), ir.StatementList()
         index = ScalarHandle(self, var)
         self.append(
-            ir.For(var, first.operand, end.operand, body, reverse, interruptible, independent, separate, adds)
+            ir.For(
+                var,
+                first.operand,
+                end.operand,
+                body,
+                reverse,
+                interruptible,
+                independent,
+                separate,
+                adds,
+                most=most,
+            )
         )
         low, high = self.range_of(first), self.range_of(end)
         if low[0] < high[1]:

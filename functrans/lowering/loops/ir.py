@@ -242,6 +242,7 @@ class For:
     `separate` loop hand nothing from one to the next either, except elements of folds, but may use the same scratch
     memory one after the other: `parallel` gives it a `team`, whose threads have separate memory. Those of a loop that
     `adds` hand on the elements of arrays to which they only add, too, or of which they keep the least or the greatest.
+    If the bounds are computed, a loop runs at most `most` times; zero if that is unknown.
     """
 
     var: Value
@@ -254,6 +255,7 @@ class For:
     separate: bool = False
     adds: bool = False
     team: Team | None = None
+    most: int = 0
 
 
 @dataclass(eq=False, slots=True)

@@ -6,6 +6,7 @@ import pytest
 import functrans as ft
 import functrans.numpy as fnp
 from functrans.lowering.jaxpr.simplify import simplify
+from functrans.scipy import special
 
 rng = np.random.default_rng(0)
 POINTS = rng.normal(size=(7, 3))
@@ -74,7 +75,11 @@ def sided(x):
         (lambda x: gaps(x) / (1 + gaps(x) ** 2), 1),
         (lambda x: fnp.maximum(x[:, None], x[None, :]), 1),
         (lambda x: x[:, None] * x[None, :] + 1.0, 1),
-        (lambda x: fnp.where(fnp.eye(7) > 0, 0.0, gaps(x) * fnp.abs(gaps(x))), 2),
+        (lambda x: fnp.where(fnp.eye(7) > 0, 0.0, gaps(x) * fnp.abs(gaps(x))), 1),
+        (lambda x: fnp.where(fnp.eye(7) > 0, 1.0, gaps(x) * fnp.abs(gaps(x))), 2),
+        (lambda x: fnp.where(fnp.arange(7) > 2, 0.0, gaps(x)), 2),
+        (lambda x: fnp.arctan(gaps(x)) / fnp.cosh(gaps(x)), 1),
+        (lambda x: fnp.arccos(gaps(x) / 100), 2),
         (lambda x: fnp.exp(gaps(x)), 2),
         (lambda x: gaps(x) + fnp.abs(gaps(x)), 2),
         (lambda x: gaps(x) ** 3 + gaps(x), 1),
@@ -146,3 +151,23 @@ def test_axes_between_the_two(middle):
 
     for a, b in zip(ft.jit(lambda x: differences(x, fnp))(x), differences(x, np), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [3, 1000])
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "f",
+    [
+        *[fnp.sin, fnp.tan, fnp.arcsin, fnp.arctan, fnp.sinh, fnp.tanh, fnp.arcsinh, fnp.arctanh, fnp.cbrt],
+        *[special.erf, fnp.cos, fnp.cosh],
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_functions_are_odd_or_even_bit_for_bit(f, compiled, n, dtype):
+    g = ft.jit(f) if compiled else f
+    sign = 1 if f in (fnp.cos, fnp.cosh) else -1
+    for scale in (1e-9, 1e-3, 0.3, 1.0, 40.0, 1e6):
+        x = (scale * rng.normal(size=n)).astype(dtype)
+        np.testing.assert_array_equal(g(-x), sign * np.asarray(g(x)))

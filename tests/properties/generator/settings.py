@@ -9,6 +9,7 @@ from unittest import mock
 import functrans as ft
 from functrans.control.bodies import building
 from functrans.control.residuals import read_back
+from functrans.lowering.loops.from_jaxpr import pair_nests, pairs, row_sums
 from functrans.lowering.loops.passes import parallel, row_blocks, row_calls, split_functions
 from functrans.runtime.passes import PASSES
 
@@ -22,8 +23,9 @@ class Setting(NamedTuple):
     limits: tuple[str, ...] = ()
 
 
-#: Attributes of modules: short loops are divided among threads, small matrices are read block by block of rows, kernels
-#: of two loops are in parts, a loop always reads its residuals back from the last array.
+#: Attributes of modules: short loops are divided among threads, small matrices are read block by block of rows, nests
+#: of few pairs visit half of them, kernels of two loops are in parts, a loop always reads its residuals back from the
+#: last array.
 LIMITS = {
     "short chunks": [(parallel, "LEAST", 64), (parallel, "LEAST_CHUNK", 8), (parallel, "LITTLE", 0)],
     "blocks of rows": [
@@ -40,6 +42,7 @@ LIMITS = {
         (row_blocks, "LEAST_HEAD", 1),
         (building, "LARGE", 0),
     ],
+    "half of the pairs": [(pairs, "LEAST", 2), (pair_nests, "ROWS", 2), (row_sums, "FEW", 2)],
     "parts": [(split_functions, "FEWEST", 2)],
     "read back": [(read_back, "SHARES", {"once": 0.0, "in a loop": 0.0})],
 }

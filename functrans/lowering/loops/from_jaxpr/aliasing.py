@@ -6,20 +6,21 @@ known to read, and `verify_reads` checks later that the statements access nothin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from ....core import Along, Jaxpr, Var
 from ....runtime.config import config
-from ....runtime.passes import LATE_READS, SHARING
+from ....runtime.passes import LATE_READS, MIRRORED_PAIRS, SHARING
 from ....runtime.records import NamedTuple
 from .. import ir
 from ..check import LoopIRError
 from ..handles import Place, storages_of
 from ..touches import touches
-from .fuse import Fusion, Loop, fuse
+from .fuse import Fusion, Loop, fuse, members_of
 from .materialize import Root, Roots
 from .order import Updates, in_step, out_of_step, overwritten, reads_first, waits
+from .pairs import with_pairs
 from .read_patterns import IndexMap, lag, shifted, split
 
 #: The pairs of an array that an item reads late and the value that it writes into its memory (see `late_reads`).
@@ -44,7 +45,7 @@ def verify_reads(item: Loop | Root, statements: list[ir.Statement], memory: Mapp
     LoopIRError
         The message names the values.
     """
-    members = list(_members(item))
+    members = list(members_of(item))
     named = {v for root in members for v, _ in root.reads} | {root.var for root in members}
     named |= {v for root in members if root.eqn is not None for v in root.eqn.outvars}
     allowed = {place for v in named if v in memory for place in storages_of(memory[v])}
@@ -91,7 +92,7 @@ class _Sharing:
         self.late: Late = {}
         self.last: dict[Var, Loop | Root] = {}
         for item in fusion.body:
-            self.last.update((v, item) for root in _members(item) for v, _ in root.reads)
+            self.last.update((v, item) for root in members_of(item) for v, _ in root.reads)
         self.views()
         if not config.runs(SHARING):
             return
@@ -193,7 +194,7 @@ class _Sharing:
         place = {item: n for n, item in enumerate(self.fusion.body)}
         first: dict[Var, int] = {}
         for item, n in place.items():
-            for root in _members(item):
+            for root in members_of(item):
                 made = root.eqn.outvars if root.kind == "block" and root.eqn else (root.var,)
                 for w in made:
                     first.setdefault(self.home(w), n)
@@ -258,13 +259,6 @@ def _position(root: Root, axis: Along, extent: int) -> Along:
     return shifted(root.loops.index(split(axis).axis), split(axis).by)
 
 
-def _members(item: Loop | Root) -> Iterator[Root]:
-    if isinstance(item, Loop):
-        yield from item.members
-    else:
-        yield item
-
-
 # --- all decisions ------------------------------------------------------------------------------------------
 
 
@@ -277,7 +271,13 @@ class Schedule(NamedTuple):
     late: Late
 
 
-def schedule(jaxpr: Jaxpr, updates: Updates = MappingProxyType({}), spare: Collection[Var] = ()) -> Schedule:
+def schedule(
+    jaxpr: Jaxpr,
+    updates: Updates = MappingProxyType({}),
+    spare: Collection[Var] = (),
+    *,
+    reassoc: bool = True,
+) -> Schedule:
     """Decide which values to store, which of them share loops, and which share memory.
 
     Parameters
@@ -288,7 +288,11 @@ def schedule(jaxpr: Jaxpr, updates: Updates = MappingProxyType({}), spare: Colle
         Inputs whose memory may become an output's, with the outputs that may have it.
     spare : collection of Var
         Inputs whose memory may become that of other values.
+    reassoc : bool
+        Whether sums may be reordered.
     """
     roots = Roots(reads_first(jaxpr, updates, spare))
     fusion = fuse(roots)
+    if reassoc and config.runs(MIRRORED_PAIRS):
+        fusion = with_pairs(roots, fusion)
     return Schedule(roots, fusion, *shared_storage(roots, fusion, updates, spare))

@@ -17,7 +17,7 @@ from ..arithmetic import IndexFacts
 from ..handles import Place, TapeMemory, memory_key
 from .aliasing import Schedule, home, schedule
 from .elements import NestBuilder
-from .nests import Nests
+from .pair_nests import PairNests
 from .sites import Sites
 
 
@@ -81,7 +81,7 @@ def build_loops(plan: Schedule, *, strict: bool = False, timed: bool = False) ->
             pools = [builder.buffer(f"{names[v]}_pool", ir.INT64, (3,), role) for _ in range(v.aval.levels)]
             interface.update((pool.place, (v, level)) for level, pool in enumerate(pools, 1))
             places[v] = TapeMemory(decl, tuple(pools), v.aval)
-    Nests(plan, builder, places, names).write()
+    PairNests(plan, builder, places, names).write()
     kernel = builder.finish()
     kernel.floats = len(builder.literals.values)
     floats, calls = tuple(builder.literals.values), tuple(builder.calls)
@@ -114,9 +114,10 @@ class LoopBuilder(NestBuilder):
             if memory_key(m) in inputs:
                 updates[inputs[memory_key(m)]] = v
         overwritten = [jaxpr.invars[i] for i in spare if jaxpr.invars[i] not in updates]
-        plan = schedule(body, {v: (new,) for v, new in updates.items()}, overwritten)
+        changes = {v: (new,) for v, new in updates.items()}
+        plan = schedule(body, changes, overwritten, reassoc=self.reassoc)
         facts = [Facts(self.range_of(m)) for m in operands]
-        Nests(plan, self, places, _names(body), updates, facts).write()
+        PairNests(plan, self, places, _names(body), updates, facts).write()
 
     def overwritable(self, jaxpr: Jaxpr, first: int, places: Sequence[int]) -> list[bool]:
         """Whether each of the first results may overwrite an operand: `places` has their numbers, from `first` on.
@@ -128,7 +129,7 @@ class LoopBuilder(NestBuilder):
         outvars = [v for i, v in enumerate(jaxpr.outvars) if i in changed or i >= len(places)]
         body = with_distinct_outputs(with_host_calls(jaxpr.replace(outvars=outvars)))
         updates = {carry[i]: (new,) for i, new in zip(changed, body.outvars) if isinstance(new, Var)}
-        owner = schedule(body, updates, updates).owner
+        owner = schedule(body, updates, updates, reassoc=self.reassoc).owner
         return [old not in updates or home(owner, old) in updates[old] for old in carry]
 
 

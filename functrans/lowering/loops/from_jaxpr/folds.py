@@ -54,6 +54,11 @@ def is_in_any_order(fold: str, dtype: np.dtype, reassoc: bool) -> bool:
 _WIDE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
 
 
+def wide_dtype(fold: str, dtype: np.dtype) -> np.dtype:
+    """The dtype in which a fold in a variable is computed."""
+    return _WIDE.get(dtype, dtype) if fold == "sum" else dtype
+
+
 class Accumulator:
     """A fold in a scalar variable."""
 
@@ -62,7 +67,7 @@ class Accumulator:
         self.fold = fold
         self.dtype = dtype
         self.reassoc = reassoc
-        self.wide = _WIDE.get(dtype, dtype) if fold == "sum" else dtype
+        self.wide = wide_dtype(fold, dtype)
         size = block_size(fold, self.wide, reassoc) if self.wide is dtype else 0
         any_order = is_in_any_order(fold, self.wide, reassoc)
         self.variable = b.local(b.const(neutral(fold, self.wide), self.wide), size, fold if any_order else "")

@@ -14,7 +14,7 @@ from dataclasses import field
 from ....core.ir import Var
 from ....runtime.config import config
 from ....runtime.passes import FUSION
-from ....runtime.records import dataclass
+from ....runtime.records import NamedTuple, dataclass
 from .materialize import LARGEST, MOST_ARRAYS, Root, Roots
 from .order import overwritten
 
@@ -22,11 +22,23 @@ from .order import overwritten
 LARGE, MOST_REORDERED = 1 << 15, 500
 
 
+class PairFold(NamedTuple):
+    """A fold over pairs, in two loops inside `depth` others, whose elements have mirrors with this sign.
+
+    `kept` is the axis of these two that its value has, too: a sum of rows or of columns; None for a total.
+    """
+
+    sign: int
+    depth: int
+    kept: int | None
+
+
 @dataclass(eq=False)
 class Loop:
     """A loop of `extent` iterations; the folds in `folds` start before it and end with it.
 
-    `first` is the number of its first root, `arrays` are what the roots read and are.
+    `first` is the number of its first root, `arrays` are what the roots read and are. If it has `mirrors`, its only
+    item is another loop of the same extent, and its nest need only visit half of the pairs of iterations (see `pairs`).
     """
 
     extent: int
@@ -37,6 +49,7 @@ class Loop:
     reads: set[Var] = field(default_factory=set)
     arrays: set[Var] = field(default_factory=set)
     weight: int = 0
+    mirrors: dict[Root, PairFold] = field(default_factory=dict)
 
     def rounds(self) -> int:
         """How often the innermost loop of the nest runs."""
@@ -82,7 +95,7 @@ def fuse(roots: Roots) -> Fusion:
     tree = _LoopTree()
     for root in _numbers_first(roots):
         tree.place(tree.body, 0, root)
-    return Fusion(_after_readers(tree.body, roots), _stored_axes(roots, tree.paths), tree.paths)
+    return Fusion(_after_readers(tree.body, roots), stored_axes_of(roots, tree.paths), tree.paths)
 
 
 def _after_readers(body: list[Loop | Root], roots: Roots) -> list[Loop | Root]:
@@ -110,11 +123,11 @@ def _after_readers(body: list[Loop | Root], roots: Roots) -> list[Loop | Root]:
 
 def _first_after(items: list[Loop | Root], start: int) -> int:
     """The number of the first item that must stay behind the one at `start`."""
-    made = {root.var for root in _members(items[start])}
-    if any(map(_is_fixed, _members(items[start]))):
+    made = {root.var for root in members_of(items[start])}
+    if any(map(_is_fixed, members_of(items[start]))):
         return start + 1
     for place in range(start + 1, len(items)):
-        if not made.isdisjoint(_read_by(items[place])) or any(map(_is_fixed, _members(items[place]))):
+        if not made.isdisjoint(_read_by(items[place])) or any(map(_is_fixed, members_of(items[place]))):
             return place
     return len(items)
 
@@ -125,7 +138,8 @@ def _is_fixed(root: Root) -> bool:
     return _may_raise(root) or root.after >= 0 or writes
 
 
-def _members(item: Loop | Root) -> Iterable[Root]:
+def members_of(item: Loop | Root) -> Iterable[Root]:
+    """The roots in an item of a body."""
     return item.members if isinstance(item, Loop) else (item,)
 
 
@@ -250,7 +264,7 @@ class _LoopTree:
         return shares
 
 
-def _stored_axes(roots: Roots, paths: dict[Root, list[Loop]]) -> dict[Var, tuple[int, ...] | None]:
+def stored_axes_of(roots: Roots, paths: dict[Root, list[Loop]]) -> dict[Var, tuple[int, ...] | None]:
     """The axes that the buffer of each root needs: none along loops shared with all its readers."""
     shared = {r: r.depth for r in roots.roots if r.kind in ("map", "fold")}
     by_var = {r.var: r for r in shared}

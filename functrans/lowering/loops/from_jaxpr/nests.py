@@ -114,30 +114,32 @@ class Nests(ValueElements):
                 continue
             for fold in item.folds:
                 self.begin(fold, at)
-            long = not watched and item.extent > ir.SHORT and rounds * item.rounds() >= HUGE
-            # Another part of a view's storage may be read in the same loop: a carry that alternates between two
-            # buffers.
-            views = any(isinstance(self.buffers.get(home(self.shared, r.var)), View) for r in item.members)
-            independent = not views and self.fusion.is_independent(item, len(at))
-            separate = all(self._is_separate(root, len(at)) for root in item.members)
-            adds = all(self._is_separate(root, len(at)) or self._adds(root) for root in item.members)
-            for first, end in _pieces(item, len(at)):
-                # The few iterations at an end count from zero, so that LLVM knows their number.
-                outer = end - first < item.extent // 2
-                shift = first if outer else 0
-                with self.builder.loop(
-                    end - shift,
-                    first - shift,
-                    interruptible=long,
-                    independent=independent and not outer,
-                    separate=separate and not outer,
-                    adds=adds and not outer,
-                ) as i:
-                    inside = [*at, i + shift if shift else i]
-                    self.body(item.body, inside, rounds * item.extent, watched or long)
+            self.loop(item, at, rounds, not watched and is_long(item, rounds), watched)
             for fold in item.folds:
                 if fold in self.folds:
                     self.keep(fold.var, self._index(fold, at), self.folds[fold].result())
+
+    def loop(self, item: Loop, at: list[ScalarHandle], rounds: int, long: bool, watched: bool) -> None:
+        """Write a loop, inside others; if it is `long`, it checks for signals."""
+        # Another part of a view's storage may be read in the same loop: a carry that alternates between two buffers.
+        views = any(isinstance(self.buffers.get(home(self.shared, r.var)), View) for r in item.members)
+        independent = not views and self.fusion.is_independent(item, len(at))
+        separate = all(self._is_separate(root, len(at)) for root in item.members)
+        adds = all(self._is_separate(root, len(at)) or self._adds(root) for root in item.members)
+        for first, end in _pieces(item, len(at)):
+            # The few iterations at an end count from zero, so that LLVM knows their number.
+            outer = end - first < item.extent // 2
+            shift = first if outer else 0
+            with self.builder.loop(
+                end - shift,
+                first - shift,
+                interruptible=long,
+                independent=independent and not outer,
+                separate=separate and not outer,
+                adds=adds and not outer,
+            ) as i:
+                inside = [*at, i + shift if shift else i]
+                self.body(item.body, inside, rounds * item.extent, watched or long)
 
     def _is_separate(self, root: Root, depth: int) -> bool:
         """Whether the iterations of a loop inside `depth` others hand nothing of a root on, except in a variable."""
@@ -256,6 +258,11 @@ class Nests(ValueElements):
         index = self._index(root, at)
         fold = fold_of(eqn)
         accumulate(self.builder, fold, self.memory(v), [index[a] for a in axes], x, self.builder.reassoc)
+
+
+def is_long(loop: Loop, rounds: int) -> bool:
+    """Whether a loop that runs `rounds` times should check for signals."""
+    return loop.extent > ir.SHORT and rounds * loop.rounds() >= HUGE
 
 
 def _pieces(loop: Loop, depth: int) -> list[tuple[int, int]]:

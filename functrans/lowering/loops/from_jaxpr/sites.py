@@ -29,7 +29,7 @@ from ....core.ir import subjaxprs
 from ....passes.costs import cost
 from ....runtime.records import NamedTuple, dataclass
 from ...host.host_calls import HostEquation, host_p, silent_p
-from .fuse import Loop
+from .fuse import Loop, members_of
 from .materialize import Root, Roots
 
 #: The least cost of a site, in additions of `passes.costs`: about 400 ns.
@@ -131,7 +131,7 @@ class _TimedItem:
 
     def __init__(self, roots: Roots, item: Loop | Root):
         self.roots = roots
-        self.members = list(_members(item))
+        self.members = list(members_of(item))
         self.eqns = _equations(roots, self.members)
         self.cost = sum(_estimate(e) for e in self.eqns)
 
@@ -155,13 +155,6 @@ class _TimedItem:
         return isinstance(a, Var) and (
             a in self.roots.stored or a in self.roots.inputs or a in self.roots.views
         )
-
-
-def _members(item: Loop | Root) -> Iterator[Root]:
-    if isinstance(item, Root):
-        yield item
-    else:
-        yield from item.members
 
 
 def _equations(roots: Roots, members: list[Root]) -> list[Eqn]:

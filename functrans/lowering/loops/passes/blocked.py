@@ -10,8 +10,7 @@ D. E. Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B: 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from types import MappingProxyType
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -28,22 +27,14 @@ def block_size(fold: str, dtype: np.dtype, reassoc: bool) -> int:
     return (SIZE if reassoc else SIZE_IN_ORDER) if fold == "sum" and dtype in _DOUBLE else 0
 
 
-def with_blocks(kernel: ir.Kernel, trips: Mapping[ir.For, int] = MappingProxyType({})) -> ir.Kernel:
-    """Split the loops of long sums, in place; the kernel must not be outlined yet.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    trips : mapping
-        The most iterations of loops whose bounds are not literals.
-    """
-    _BlockedSums(trips).sums_of(kernel.body)
+def with_blocks(kernel: ir.Kernel) -> ir.Kernel:
+    """Split the loops of long sums, in place; the kernel must not be outlined yet."""
+    _BlockedSums().sums_of(kernel.body)
     return kernel
 
 
 class _BlockedSums:
-    def __init__(self, trips: Mapping[ir.For, int]) -> None:
-        self.known = trips
+    def __init__(self) -> None:
         #: The total of each sum whose loop is split, and the accumulated error of its additions.
         self.totals: dict[ir.LocalVar, tuple[ir.LocalVar, ir.LocalVar]] = {}
         #: The sums to which short loops add as well.
@@ -59,7 +50,7 @@ class _BlockedSums:
         for place, s in enumerate(body.statements):
             if type(s) is ir.Set and s.var.block:
                 counts[s.var] = counts.get(s.var, 0) + 1
-            trips = self.trips(s)
+            trips = _trips(s)
             for inner in queries.bodies_of(s):
                 sums, done = self.sums_of(inner)
                 elements = {v: n * trips for v, n in sums.items()}
@@ -95,14 +86,8 @@ class _BlockedSums:
         for var in sums:
             self.totals.setdefault(var, (ir.LocalVar(var.dtype), ir.LocalVar(var.dtype)))
             body += _flushed(var, *self.totals[var])
-        count = ir.Extent(-(-self.trips(loop) // size), outlined=loop in self.known)
+        count = ir.Extent(-(-_trips(loop) // size), outlined=queries.rounds(loop, -1) < 0)
         return ir.For(number, ir.Extent(0), count, ir.StatementList(body), interruptible=loop.interruptible)
-
-    def trips(self, s: Any) -> int:
-        """How often a loop with known extent runs; 1 for other statements."""
-        if type(s) is not ir.For:
-            return 1
-        return max(queries.rounds(s, self.known.get(s, 1)), 0)
 
     def finished(self, s: Any, own: Collection[ir.LocalVar]) -> list[Any]:
         """A statement in the block where the sums `own` are declared and read."""
@@ -120,6 +105,11 @@ class _BlockedSums:
                 ir.Let(s.value, "select", (known, exact, total)),
             ]
         return [s]
+
+
+def _trips(s: Any) -> int:
+    """How often a loop runs, or may run at most; 1 if that is unknown, and for other statements."""
+    return max(queries.rounds(s, s.most or 1), 0) if type(s) is ir.For else 1
 
 
 def _values(dtype: np.dtype, number: int) -> list[ir.Value]:

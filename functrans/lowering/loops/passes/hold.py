@@ -232,7 +232,14 @@ class _Loop:
         kept = [t for s in self.statements if s not in gone for t in sums.get(s, [s])]
         loop = self.loop
         inner = ir.For(
-            loop.var, start, stop, ir.StatementList(kept), loop.reverse, loop.interruptible, adds=loop.adds
+            loop.var,
+            start,
+            stop,
+            ir.StatementList(kept),
+            loop.reverse,
+            loop.interruptible,
+            adds=loop.adds,
+            most=loop.most,
         )
         return _unless_empty(inner, [*first, inner, *last])
 

@@ -62,7 +62,7 @@ UNKNOWN = 16
 SMALL_MATRIX = 64 * 64
 
 
-def divide(kernel: ir.Kernel, threads: int, specialize_below: int) -> dict[ir.For, int]:
+def divide(kernel: ir.Kernel, threads: int, specialize_below: int) -> None:
     """Divide the loops of a kernel, in place; it must not be planned yet.
 
     Parameters
@@ -72,15 +72,8 @@ def divide(kernel: ir.Kernel, threads: int, specialize_below: int) -> dict[ir.Fo
         At least two.
     specialize_below : int
         Extents up to this one are literals.
-
-    Returns
-    -------
-    dict of For to int
-        The most iterations of the loops over one chunk.
     """
-    division = _Division(kernel, threads, specialize_below)
-    division.body(kernel.body)
-    return division.trips
+    _Division(kernel, threads, specialize_below).body(kernel.body)
 
 
 def work_of(body: ir.StatementList, weight: int = 1) -> int:
@@ -92,7 +85,7 @@ def work_of(body: ir.StatementList, weight: int = 1) -> int:
                 total += weight * COSTS.get(op, 1)
             case ir.For():
                 inner = 1 if s.separate else IN_SEQUENCE if s.interruptible else weight
-                total += max(queries.rounds(s, UNKNOWN), 0) * work_of(s.body, inner)
+                total += max(queries.rounds(s, s.most or UNKNOWN), 0) * work_of(s.body, inner)
             case ir.While():
                 total += UNKNOWN * (work_of(s.test, IN_SEQUENCE) + work_of(s.body, IN_SEQUENCE))
             case ir.If():
@@ -135,7 +128,6 @@ class _Division:
         self.kernel = kernel
         self.threads = threads
         self.specialize_below = specialize_below
-        self.trips: dict[ir.For, int] = {}
         self.number = 0  # of the kernel's statement that is being looked at
         self._statements = list(kernel.body.statements)
         self._users: Counter[str] | None = None
@@ -255,7 +247,7 @@ class _Division:
             counted, ends = ends, (ir.Value(ir.INT64), ir.Value(ir.INT64))
             bounds += [ir.Let(x, "add", (y, loop.start)) for x, y in zip(ends, counted)]
         loop.start, loop.stop = ends
-        self.trips[loop] = -(-units // chunks) * unit
+        loop.most = -(-units // chunks) * unit
         sums = PartialSums(loop, number, chunks, self.declare)
         sums.variables(dict.fromkeys(x for x in _outside(loop) if type(x) is ir.LocalVar))
         sums.elements(list(self.kernel.buffers), added)

@@ -66,7 +66,7 @@ LEAST_HEAD = 16 << 10
 FAR = 64
 
 
-def block_rows(kernel: ir.Kernel, threads: int) -> dict[ir.For, int]:
+def block_rows(kernel: ir.Kernel, threads: int) -> None:
     """Run statements block by block of rows, in place; the kernel must not be outlined yet.
 
     Parameters
@@ -74,15 +74,8 @@ def block_rows(kernel: ir.Kernel, threads: int) -> dict[ir.For, int]:
     kernel : Kernel
     threads : int
         How many may share the blocks.
-
-    Returns
-    -------
-    dict of For to int
-        The most iterations of loops whose bounds are not literals.
     """
-    blocks = _RowBlocks(kernel, threads)
-    blocks.body(kernel.body)
-    return blocks.trips
+    _RowBlocks(kernel, threads).body(kernel.body)
 
 
 @dataclass(eq=False)
@@ -168,7 +161,6 @@ class _RowBlocks:
         self.kernel = kernel
         self.threads = threads
         self.panels = 1
-        self.trips: dict[ir.For, int] = {}
         self.users = Counter(t.buffer.place for t in touches(kernel.body))
         lasting = {x.place for x in kernel.buffers if x.role != "scratch" or x.dealt}
         self.alone = {place: n for place, n in self.users.items() if place not in lasting}
@@ -300,7 +292,7 @@ class _RowBlocks:
             blocks_of = [b.binary("idiv", i * number, panels) for i in (panel, panel + 1)]
             targets = [m and b.row(m, panel) for m in of_panels]
             blocks = self.write(b, group, parts, targets, (blocks_of[0], blocks_of[1]), size)
-            self.trips[blocks] = -(-number // self.panels)
+            blocks.most = -(-number // self.panels)
         for total, memory in zip(totals, of_panels):
             if total is not None and memory is not None:
                 with b.loop(total.shape[0]) as j:
@@ -336,7 +328,7 @@ class _RowBlocks:
                     read |= m.tall
                 elif isinstance(m, RowLoop):
                     _restrict(m, rows)
-                    self.trips[m.loop] = size
+                    m.loop.most = size
                     b.append(m.nest)
                 else:
                     b.append(m)
