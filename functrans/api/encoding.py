@@ -21,6 +21,7 @@ from ..core.low_precision import as_dtype
 from ..core.values import ShapeLike
 from ..frontend.pytree import LEAF, PyTreeDef
 from ..frontend.pytree.definition import rebuild
+from ..primitives import ops
 from ..runtime.libraries import package_of
 from ..runtime.module_getattr import load_module
 
@@ -112,7 +113,7 @@ def decode_jaxpr(data: dict[str, Any], consts: Sequence[Any] = ()) -> Jaxpr:
 
 #: The modules that load those with primitives.
 _COLLECTIONS = (
-    "primitives.ops", "primitives.special_ops", "control.checkpoint", "control.cond", "control.scan",
+    "primitives.special_ops", "control.checkpoint", "control.cond", "control.scan",
     "control.while_loop", "control.callbacks.callback", "control.ranks.collectives", "custom.custom_call",
 )  # fmt: skip
 
@@ -121,6 +122,7 @@ def known_primitives() -> dict[str, Primitive]:
     """All primitives by name."""
     for module in _COLLECTIONS:
         load_module(f"functrans.{module}")
+    ops.later.load_all()
     return {prim.name: prim for _, prim in _loaded_primitives()}
 
 

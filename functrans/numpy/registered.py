@@ -66,7 +66,6 @@ class Registered:
 
     def _load_all(self) -> None:
         self._complete = True
-        for name in self._names.homes:
-            self._names.load(name)
+        self._names.load_all()
         for part in {*_PARTS.values()}:
             load_module(f"{__package__}.{part}")

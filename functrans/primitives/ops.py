@@ -3,6 +3,8 @@
 To write a primitive, import from the files of the operations instead.
 """
 
+# ruff: noqa: F401
+from ..runtime.module_getattr import on_demand
 from .axes import *
 from .elementwise.arithmetic import *
 from .elementwise.bits import *
@@ -21,22 +23,6 @@ from .indexing.index_shapes import *
 from .indexing.item import *
 from .indexing.placed_windows import *
 from .indexing.scatter_folds import *
-from .linalg.cholesky import *
-from .linalg.cofactors import *
-from .linalg.condensed import *
-from .linalg.det import *
-from .linalg.eig import *
-from .linalg.eigh import *
-from .linalg.least_squares import *
-from .linalg.lu import *
-from .linalg.matrices import *
-from .linalg.qr import *
-from .linalg.solve import *
-from .linalg.spectral import *
-from .linalg.svd import *
-from .linalg.sylvester import *
-from .linalg.triangular import *
-from .linalg.tridiagonal import *
 from .operands import *
 from .products.dot import *
 from .products.matmul import *
@@ -52,3 +38,35 @@ from .ufunc_fronts import *
 from .windows.conv import *
 from .windows.reduce_window import *
 from .windows.window_geometry import *
+
+# Programs without linear algebra load none of it.
+# isort: off
+# fmt: off
+with on_demand(globals()) as later:
+    from .linalg.cholesky import cholesky_p
+    from .linalg.cofactors import cofactors_p
+    from .linalg.condensed import complex_schur_p, hessenberg_p, schur_p, tridiagonal_p
+    from .linalg.det import det_p, slogdet_p
+    from .linalg.eig import eig_p
+    from .linalg.eigh import eigh_p
+    from .linalg.least_squares import lstsq_p, pinv_p
+    from .linalg.lu import columns_taken, lu_p, permutation_p, rows_taken
+    from .linalg.matrices import (
+        adjoint, check_matrix, check_square, columns_of, diagonal_of, matrix_product,
+        matrix_transpose, rows_of, symmetrized, triangle,
+    )
+    from .linalg.qr import column_order_p, compact, geqrf_p, householder_product, qr_p, qr_triangle_p
+    from .linalg.solve import batch_of_systems, lu_solve_p, solve_p
+    from .linalg.spectral import as_column, as_row, cast, column_products, hermitian, real_part
+    from .linalg.svd import polar_p, svd_p
+    from .linalg.sylvester import solve_sylvester, sqrtm_p, sylvester_p
+    from .linalg.triangular import solve, triangular_solve_p
+    from .linalg.tridiagonal import eigh_tridiagonal_p, tridiagonal_solve_p
+# isort: on
+# fmt: on
+
+
+def __getattr__(name: str) -> object:
+    if name in later.homes:
+        return later.load(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

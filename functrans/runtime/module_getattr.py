@@ -184,7 +184,7 @@ class OnDemand:
 
     def __init__(self, namespace: dict[str, Any]):
         self._namespace = namespace
-        self._package: str = namespace["__name__"]
+        self._package: str = namespace["__package__"]
         self.homes: dict[str, _Home] = {}
 
     def origin(self, name: str, level: int) -> _Origin:
@@ -207,6 +207,11 @@ class OnDemand:
             value = getattr(load_module(module), own)
         self._namespace[name] = value
         return value
+
+    def load_all(self) -> None:
+        """Load what all names stand for."""
+        for name in self.homes:
+            self.load(name)
 
 
 @contextmanager

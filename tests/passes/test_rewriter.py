@@ -5,9 +5,8 @@ import pytest
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.core import Primitive
+from functrans.api.encoding import known_primitives
 from functrans.passes.rewriter import Rewriter, is_number
-from functrans.primitives import ops
 from functrans.primitives.elementwise.arithmetic import mul_p
 
 
@@ -62,7 +61,7 @@ COMMUTING = {
 
 def test_operations_that_commute():
     """Also for NaN and infinities. (Of zeros of opposite sign, `maximum` returns the first.)"""
-    known = {p.name: p for p in vars(ops).values() if isinstance(p, Primitive)}
+    known = known_primitives()
     assert {name for name, p in known.items() if p.commutes} == COMMUTING
     numbers = np.array([-2.0, 0.0, 1.0, 3.0, np.inf, -np.inf, np.nan])
     for name in COMMUTING:

@@ -89,7 +89,7 @@ def test_a_block_leaves_errors_as_they_are(demanding):
 
 def test_imports_of_other_threads_and_modules_during_a_block_are_as_ever(demanding):
     before = builtins.__import__
-    namespace, loaded = {"__name__": "demanding"}, {}
+    namespace, loaded = {"__package__": "demanding"}, {}
     with on_demand(namespace) as later:
         exec("from .deep import part", namespace)
         thread = threading.Thread(target=lambda: exec("import colorsys", loaded))

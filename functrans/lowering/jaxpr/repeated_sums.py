@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ...core.values import Param
 from ...passes.toolkit import new_equation
 from ...primitives.elementwise.arithmetic import mul_p
 from ...primitives.structure.linear import add_p, broadcast_in_dim_p, reduce_sum_p, reshape_p
+from ...runtime.records import NamedTuple
 from .reshapes import is_elementwise, reshape_groups
 
 #: Elementwise equations with other readers are computed once more if this makes them smaller by such a factor.
