@@ -392,12 +392,13 @@ def cov(
         factor = ufuncs.maximum(total - less, 0.0)
     else:
         factor = ufuncs.maximum(total - less * reductions.sum(w * a) / total, 0.0)
-    x = x - mean
-    weighted = x if w is None else x * w
+    # They lie in memory as the given ones do: a product reads a transposed matrix as it is.
+    centred = transpose(x - mean) if rowvar else transpose(x) - transpose(mean)
+    weighted = centred if w is None else centred * w[:, None]
 
     def scaled() -> Value:
-        scale = ufuncs.divide(1.0, factor).astype(real_dtype(x.dtype))
-        return dot(x, ufuncs.conjugate(transpose(weighted))) * scale
+        scale = ufuncs.divide(1.0, factor).astype(real_dtype(centred.dtype))
+        return dot(transpose(centred), ufuncs.conjugate(weighted)) * scale
 
     return squeeze(run_quietly(scaled, divide="ignore", invalid="ignore"))
 

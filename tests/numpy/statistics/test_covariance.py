@@ -1,5 +1,7 @@
 """cov and corrcoef against NumPy's."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -73,3 +75,26 @@ def test_derivatives():
     np.testing.assert_allclose(
         ft.jit(lambda x: np.cov(x, aweights=W) + np.corrcoef(x))(X), np.cov(X, aweights=W) + np.corrcoef(X)
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.int64])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 1), (1, 5), (5, 3), (3, 5), (0, 3)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_variables_in_columns(dtype, shape, weighted):
+    if weighted and not shape[0]:
+        pytest.skip("weights without observations have no mean")
+    x = np.random.default_rng(0).normal(size=shape) * 4
+    x = (x + 1j * x[::-1]).astype(dtype) if dtype == np.complex128 else x.astype(dtype)
+    weights = (
+        {"fweights": np.arange(1, shape[0] + 1), "aweights": np.linspace(0.5, 2.0, shape[0])}
+        if weighted
+        else {}
+    )
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = np.cov(x, rowvar=False, bias=True, **weights)
+        for compute in (fnp.cov, ft.jit(fnp.cov, static_argnames=("rowvar", "bias"))):
+            result = compute(x, rowvar=False, bias=True, **weights)
+            np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-12)
+    if dtype == np.float64 and x.size:
+        check(lambda x: fnp.cov(x, rowvar=False, bias=True, **weights), x)
