@@ -173,11 +173,15 @@ class Mirrors:
         return self.mirrors[key]
 
     def _of_view(self, a: Atom, i: int, j: int, depth: int) -> Mirror | None:
-        shape = a.aval.shape
-        if 1 in (shape[i], shape[j]):  # an axis of extent 1 moves past others freely
-            between = all(n == 1 for n in shape[i + 1 : j])
-            return (self.view(a, _exchanged(shape, i, j)), 1) if between else None
-        base = self.base(a)
+        shape, base = a.aval.shape, self.base(a)
+        if 1 in (shape[i], shape[j]):
+            e = self.producer.get(a) if isinstance(a, Var) and base is a else None
+            found = None if e is None else self._of_result(e, i, j, depth)
+            if found is None and all(n == 1 for n in shape[i + 1 : j]):
+                return self.view(
+                    a, _exchanged(shape, i, j)
+                ), 1  # an axis of extent 1 moves past others freely
+            return found
         if base is not a:
             long = [d for d, n in enumerate(base.aval.shape) if n != 1]
             places = [long[sum(n != 1 for n in shape[:d])] for d in (i, j)]

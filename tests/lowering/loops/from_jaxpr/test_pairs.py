@@ -72,6 +72,7 @@ SYMMETRIC = {
     "lonely": lambda x, xp: ((squares(x) > 1.0) | ~other(xp, len(x))).all(1),
     "products": lambda x, xp: xp.maximum(x[:, None, 0] * x[None, :, 0], 0.1).sum(1),
     "sum of forces": lambda x, xp: (gaps(x) ** 3).sum((0, 1)),
+    "scaled": lambda x, xp: xp.exp(-((x[:, None] / 3.0 - x[None, :] / 3.0) ** 2).sum(-1)).sum(),
     "several": lambda x, xp: (
         (gaps(x) * xp.exp(-squares(x))[:, :, None]).sum(1),
         xp.exp(-squares(x)).sum(),
