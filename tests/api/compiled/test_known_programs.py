@@ -290,7 +290,9 @@ def test_hooks_that_are_set_later_run():
 def test_a_known_program_is_shown_as_it_was_lowered():
     def text(without):
         with ft.config.patch(cache=True, checked=False, verify=False, without=without, num_threads=1):
-            compiled = ft.jit(lambda x: fnp.sum(fnp.cos(x)) + fnp.sum(x * 8.125)).lower(np.ones(3000)).compile()
+            compiled = (
+                ft.jit(lambda x: fnp.sum(fnp.cos(x)) + fnp.sum(x * 8.125)).lower(np.ones(3000)).compile()
+            )
             return compiled.as_text("python")
 
     first, other = text(frozenset()), text(frozenset({"fusion"}))
