@@ -2,9 +2,9 @@
 
 In order of preference:
 
-1. our own code (`own_maths.ELEMENTARY`), inlined and vectorized with the enclosing loop: of `tanh`, which takes 0.6 of
-   the time, and of a few functions if the loop keeps several accumulators: a call would spill them all, and take twice
-   the time. Elsewhere it gains a fifth, which is not worth 3 ms of compile time per call;
+1. our own code (`own_maths.ELEMENTARY`), inlined and vectorized with the enclosing loop: of `tanh`, which takes 0.6
+   of the time, for the first calls of a kernel; and of a few functions if the loop keeps several accumulators: a call
+   would spill them all, and take twice the time. Elsewhere it gains a fifth, which is not worth 3 ms to compile a call;
 2. glibc's libmvec: a call of the scalar function has the attribute ``vector-function-abi-variant``, which names the
    vector variants that the loaded library has (calling a missing one would jump to an invalid address);
 3. our own code, if libmvec is missing, in a loop that may become one of vectors;
@@ -33,6 +33,8 @@ from .own_maths import ELEMENTARY, Target, definition_of
 LIBM = {name: f.libm for name, f in scalar_functions.FUNCTIONS.items() if f.libm}
 #: Attributes of a call that neither reads nor writes memory of the kernel (nothing reads errno).
 PURE = " nounwind willreturn memory(none)"
+#: How many calls of a kernel are our own code because it is much faster. Each takes 4 ms to compile.
+MOST_INLINED = 2
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Maths:
         self._used: dict[tuple[str, str, bool, bool], MathFunction] = {}
         self._declarations: dict[str, str] = {}
         self._vector: set[str] = set()
+        self._calls = 0
         self.vector_bits = cpu.vector_bits
         width = self.vector_bits
         self.function_attributes = f'"prefer-vector-width"="{width}"' if width else ""
@@ -70,6 +73,9 @@ class Maths:
         `inline` if a call would be expensive; `alone` if it computes one number at a time, so that no vector makes up
         for the long chain of operations in ours: the C library's takes two thirds of the time, its logarithm a quarter.
         """
+        if name in MUCH_FASTER and not alone:
+            self._calls += 1
+            inline = inline or self._calls <= MOST_INLINED
         key = (name, dtype.name, inline, alone)
         if key not in self._used:
             self._used[key] = self._find(name, dtype, inline, alone)
@@ -103,8 +109,7 @@ class Maths:
         variants = ""
         if not self.strict:
             own = name in ELEMENTARY and (self._cpu.fma or name not in _SLOW_WITHOUT_FMA[t])
-            inline = (inline and name in FASTER) or (name in MUCH_FASTER and not alone)
-            if own and self._cpu.fma and inline and t == "double":
+            if own and self._cpu.fma and inline and name in FASTER and t == "double":
                 return self._define(name, t, dtype.kind)
             variants = self._variants(symbol, t, arity)
             if own and not variants and not alone:

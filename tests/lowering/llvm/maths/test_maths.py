@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+import functrans as ft
 from functrans.lowering.backend import Options
 from functrans.lowering.llvm import objects
 from functrans.lowering.llvm.maths import choice as maths
@@ -218,3 +219,19 @@ def test_only_extremes_may_take_either_zero(strict):
 @pytest.mark.skipif(not has_libmvec(), reason="no libmvec here")
 def test_the_library_is_loaded_once_it_is_known_to_exist():
     assert any(is_in_process(f"_ZGV{isa}N2v_sin") for isa in "bn")  # of x86-64 and of AArch64
+
+
+@pytest.mark.skipif(not has_libmvec(), reason="then ours are all that there is")
+def test_only_the_first_calls_of_a_kernel_are_long_code():
+    """Each takes milliseconds to compile: a chain of many calls would take seconds."""
+
+    def code(count):
+        def chain(x):
+            for _ in range(count):
+                x = np.tanh(x) * 1.5
+            return x
+
+        return ft.jit(chain).lower(np.ones(100)).as_text("llvm")
+
+    few, many = (code(n).count("functrans.tanh") for n in (maths.MOST_INLINED, maths.MOST_INLINED + 6))
+    assert few == many > maths.MOST_INLINED  # a definition, and the calls
