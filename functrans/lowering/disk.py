@@ -32,7 +32,9 @@ _SUFFIX = ".entry"
 _UNFINISHED = ".tmp"
 #: Unfinished files older than this, in seconds, belong to processes that were killed.
 _ABANDONED = 3600
-#: The fraction of the limit that remains in use after old files are removed.
+#: The most files: with more, it takes seconds to measure the directory.
+MOST_FILES = 20_000
+#: The fraction of the limits that remains in use after old files are removed.
 _KEPT = 0.8
 #: A process measures the directory again after writing this many files.
 _MEASURED_EVERY = 100
@@ -91,7 +93,7 @@ class Disk:
     def __init__(self, path: str):
         self.path = path
         self._written = 0
-        self._size = 0
+        self._size = self._count = 0
         self._open()
 
     def _open(self) -> None:
@@ -185,7 +187,8 @@ class Disk:
     # --- writing --------------------------------------------------------------------------------------------
 
     def put(self, key: str, data: bytes, limit: int) -> bool:
-        """Store bytes under a key; if the total exceeds `limit` bytes, remove the least recently used files.
+        """Store bytes under a key; if the total exceeds `limit` bytes, or there are too many, remove the least recently
+        used files.
 
         Returns
         -------
@@ -223,27 +226,35 @@ class Disk:
     def _make_room(self, added: int, limit: int) -> None:
         """Remove the least recently used files if there are too many."""
         if self._written % _MEASURED_EVERY == 0:
-            self._size = self.size()
+            self._remove_abandoned()
+            sizes = [size for _, size, _ in self._files(_SUFFIX)]
+            self._size, self._count = sum(sizes), len(sizes)
         else:
             self._size += added
+            self._count += 1
         self._written += 1
-        if self._size <= limit:
+        if self._size <= limit and self._count <= MOST_FILES:
             return
         files = self._files(_SUFFIX)
-        total = sum(size for _, size, _ in files)
+        total, count = sum(size for _, size, _ in files), len(files)
         for name, size, _ in files:
-            if total <= _KEPT * limit:
+            if total <= _KEPT * limit and count <= _KEPT * MOST_FILES:
                 break
             self.remove(name)
             total -= size
-        self._size = total
+            count -= 1
+        self._size, self._count = total, count
 
     def size(self) -> int:
         """The total size of the files; removes leftovers of killed processes."""
+        self._remove_abandoned()
+        return sum(size for _, size, _ in self._files(_SUFFIX))
+
+    def _remove_abandoned(self) -> None:
+        """Remove what killed processes left."""
         for name, _, time_written in self._files(_UNFINISHED):
             if time.time() - time_written > _ABANDONED:
                 self.remove(name)
-        return sum(size for _, size, _ in self._files(_SUFFIX))
 
     def remove(self, name: str) -> None:
         """Remove a file if it exists."""

@@ -160,6 +160,19 @@ def test_the_limit_holds_while_one_process_writes(disk):
     assert 0 < disk.size() <= 20_000
 
 
+def test_there_are_not_too_many_files(disk, monkeypatch):
+    monkeypatch.setattr(files, "MOST_FILES", 40)
+    for i in range(3 * files._MEASURED_EVERY):
+        key = f"{i:020}"
+        disk.put(key, b"data", LIMIT)
+        os.utime(file_of(disk, key), (i, i))
+    kept = {e.key for e in disk.entries()}
+    assert 30 <= len(kept) <= 40
+    assert kept == {
+        f"{i:020}" for i in range(3 * files._MEASURED_EVERY - len(kept), 3 * files._MEASURED_EVERY)
+    }
+
+
 def test_a_removed_directory_is_made_again(disk):
     disk.put(KEY, DATA, LIMIT)
     disk.clear()
