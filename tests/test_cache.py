@@ -34,13 +34,13 @@ def test_list_verify_and_clear(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(config, "cache", False)
     assert command("list") == (
         0,
-        f"{tmp_path}/cache: 0 kernels, 0 bytes of at most 1.1 GB, 0 hits; config.cache is off\n",
+        f"{tmp_path}/cache: 0 files, 0 bytes of at most 1.1 GB, 0 hits; config.cache is off\n",
     )
     assert [run_softplus(tmp_path / "cache").disk_hits for _ in range(3)] == [0, 1, 1]
     code, out = command("list")
     assert code == 0
     assert re.search(r"^ +2 +[\d.]+ kB +\d seconds ago +softplus +[0-9a-f]{12}$", out, re.MULTILINE)
-    assert re.search(r" \d kernels, .* [2-9] hits", out)
+    assert re.search(r" \d files, .* [2-9] hits", out)
     assert command("verify")[0] == 0
     (path,) = [p for p in (tmp_path / "cache").iterdir() if b"softplus" in p.read_bytes()]
     path.write_bytes(path.read_bytes()[:-7])
@@ -68,4 +68,4 @@ def test_the_module_runs_as_a_program(tmp_path):
         text=True,
         check=True,
     )
-    assert done.stdout.startswith(f"{tmp_path}: 0 kernels")
+    assert done.stdout.startswith(f"{tmp_path}: 0 files")

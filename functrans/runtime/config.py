@@ -222,7 +222,7 @@ class Config(OptionList):
         Examples
         --------
         >>> [p.name for p in config.passes if p.stage == "schedule"]
-        ['reads_first', 'fusion', 'sharing']
+        ['reads_first', 'fusion', 'mirrored_pairs', 'sharing']
         >>> with config.patch(without={"fusion", "sharing"}):
         ...     sorted(config.without)
         ['fusion', 'sharing']

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...control.call import call_p
 from ...control.hooks.traced_hooks import sites
-from ...core import Eqn, ExportError, FunctransError, Jaxpr, subjaxprs
+from ...core import Eqn, FunctransError, Jaxpr, subjaxprs
 from ...core.debug_nans import looks_for_faults
 from ...lowering.blas import MissingRoutineError
 from ...lowering.llvm.c.native_call import layout_is_known
@@ -48,6 +48,7 @@ backend = lazy_import("functrans.lowering.llvm.backend")
 _log = logging.getLogger("functrans")
 #: Programs with more bytes of constants are lowered in each process.
 MOST_BYTES = 1 << 16
+_NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 
 
 def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = (), timed: bool = False) -> Any:
@@ -72,14 +73,17 @@ def _key(jaxpr: Jaxpr) -> str | None:
         return None
     if jaxpr.stats is None or sites(jaxpr) or not layout_is_known() or opened_disk() is None:
         return None
-    if sum(np.asarray(c).nbytes for c in _constants(jaxpr)) > MOST_BYTES:
+    consts = tuple(_constants(jaxpr))
+    if not all(isinstance(c, _NUMBERS) for c in consts):  # the state of a hook
+        return None
+    if sum(np.asarray(c).nbytes for c in consts) > MOST_BYTES:
         return None
     state = _state()
     if not state:
         return None
     try:
         encoded = encode_jaxpr(jaxpr)
-    except ExportError:
+    except FunctransError:
         return None
     return key_of(key_text(f"{state} {np.__version__}", encoded, config.num_threads), processor("native"))
 

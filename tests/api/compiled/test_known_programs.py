@@ -298,3 +298,14 @@ def test_a_known_program_is_shown_as_it_was_lowered():
     first, other = text(frozenset()), text(frozenset({"fusion"}))
     assert first != other
     assert [text(frozenset()), text(frozenset({"fusion"}))] == [first, other]
+
+
+def test_states_of_hooks_that_a_program_captures_are_no_constants():
+    state = ft.BackwardState()
+    inner = ft.jit(lambda x, s: ft.cotangent_hook(3.0 * x, s, "on_ct") ** 2)
+    with ft.config.patch(cache=True, checked=False, verify=False, without=frozenset()):
+        outer = ft.jit(lambda x: inner(x, state) + 1.0)
+        _, pull = ft.vjp(outer, 2.0)
+        for k in (1.0, 2.0):
+            state.on_ct = lambda ct, k=k: k * ct
+            assert pull(1.0)[0] == k * 36.0
