@@ -42,7 +42,7 @@ def test_list_verify_and_clear(tmp_path, capsys, monkeypatch):
     assert re.search(r"^ +2 +[\d.]+ kB +\d seconds ago +softplus +[0-9a-f]{12}$", out, re.MULTILINE)
     assert re.search(r" \d files, .* [2-9] hits", out)
     assert command("verify")[0] == 0
-    (path,) = [p for p in (tmp_path / "cache").iterdir() if b"softplus" in p.read_bytes()]
+    path, *_ = [p for p in (tmp_path / "cache").iterdir() if b"softplus" in p.read_bytes()]
     path.write_bytes(path.read_bytes()[:-7])
     code, out = command("verify")
     assert code == 1

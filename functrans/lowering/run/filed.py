@@ -47,6 +47,22 @@ class FiledKernel(RunnableKernel):
         return native_call(self.code.address, self.numbers, self.large, self.code, leaves)
 
 
+class _Form:
+    """A program from a file as it is lowered here; apart from its executable, whose wrapper would keep itself alive."""
+
+    def __init__(self, lower: Callable[[], Executable]):
+        self._lower = lower
+
+    @cached_property
+    def executable(self) -> Executable:
+        """Lowered when it is asked for."""
+        return self._lower()
+
+    def failed(self, status: int, arrays: tuple[Any, ...], *known: Any) -> list[Any]:
+        """The result of a call whose kernel reported failure."""
+        return _failed(self.executable.simplified, status, arrays, {})
+
+
 class FiledExecutable:
     """What `control.call.executable` returns for a program from a file.
 
@@ -77,10 +93,10 @@ class FiledExecutable:
         lower: Callable[[], Executable],
         has_equations: bool = True,
     ):
-        self._lower = lower
+        self._form = _Form(lower)
         self._jaxpr = jaxpr
         self._steps = steps
-        self._on_failure: Callable[..., Any] = partial(_failed, jaxpr) if has_equations else self._failed_here
+        self._on_failure: Callable[..., Any] = partial(_failed, jaxpr) if has_equations else self._form.failed
         self.call = write_wrapper(jaxpr, steps, self._on_failure)
 
     def __call__(self, *arrays: Any) -> list[np.ndarray]:
@@ -101,18 +117,15 @@ class FiledExecutable:
         public = Public(tuple(map(type, leaves)), out_tree, tuple(weak))
         return match, write_wrapper(self._jaxpr, self._steps, self._on_failure, public=public)
 
-    def _failed_here(self, status: int, arrays: tuple[Any, ...], *known: Any) -> list[Any]:
-        return _failed(self.form.simplified, status, arrays, {})
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.form, name)
 
-    @cached_property
+    @property
     def form(self) -> Executable:
         """The program as it is lowered here, for those who look at its kernels."""
-        return self._lower()
+        return self._form.executable
 
 
 def _failed(*args: Any) -> list[Any]:
