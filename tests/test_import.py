@@ -72,7 +72,8 @@ def test_a_gradient_loads_what_it_uses():
     assert not any(m.startswith(left_out) for m in modules)
 
 
-def test_the_first_call_of_a_compiled_function_loads_the_rest():
+def test_the_first_call_of_a_compiled_function_loads_the_rest(monkeypatch):
+    monkeypatch.setenv("FUNCTRANS_CACHE", "0")
     modules = loaded("import numpy as np, functrans as ft\nft.jit(lambda x: 2.0 * x)(np.ones(3))")
     assert "llvmlite" in libraries(modules)
     assert "functrans.lowering.run.executable" in modules

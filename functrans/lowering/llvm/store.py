@@ -189,8 +189,12 @@ class _Recent:
 _recent = _Recent()
 #: Machine code that something runs, by key.
 _in_use: LivingValues[str, LoadedCode] = LivingValues()
-#: Clears the object code cached in this process.
-forget = _recent.clear
+
+
+def forget() -> None:
+    """Clear the object code cached in this process; who runs some keeps it."""
+    _recent.clear()
+    _in_use.clear()
 
 
 # --- the key ------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ class FiledKernel(RunnableKernel):
         return native_call(self.code.address, self.numbers, self.large, self.code, leaves)
 
 
-class _Form:
+class _LoweredHere:
     """A program from a file as it is lowered here; apart from its executable, whose wrapper would keep itself alive."""
 
     def __init__(self, lower: Callable[[], Executable]):
@@ -93,7 +93,7 @@ class FiledExecutable:
         lower: Callable[[], Executable],
         has_equations: bool = True,
     ):
-        self._form = _Form(lower)
+        self._form = _LoweredHere(lower)
         self._jaxpr = jaxpr
         self._steps = steps
         self._on_failure: Callable[..., Any] = partial(_failed, jaxpr) if has_equations else self._form.failed
