@@ -28,9 +28,9 @@ from .api.compiled.jit import jit
 from .api.compiled.jitted import Jitted
 from .api.compiled.lowered import Compiled, Traced
 from .api.encoding import decode_jaxpr, decode_tree, encode_jaxpr, encode_tree
-from .api.filed_programs import decode_program, encode_program, key_text
+from .api.filed_programs import UNFIT, decode_program, encode_program, key_text
 from .core import Jaxpr, current_trace, eval_trace, has_subjaxprs, run_with, subjaxprs
-from .errors import ArgumentValueError, ExportError, FunctransError
+from .errors import ArgumentValueError, ExportError
 from .frontend.arguments import check_function, path_of
 from .frontend.pytree import tree_structure, tree_unflatten
 from .lowering.blas import MissingRoutineError
@@ -228,7 +228,7 @@ def load(path: Any) -> Exported:
                 raise ValueError(f"{tree} is no structure of {len(leaves)} leaves")
         with config.patch(backend="llvm"):
             ready = run_with(shipped, codes, _ready, jaxpr, description["jaxpr"], cpu, codes)
-    except _UNFIT as error:
+    except UNFIT as error:
         _damaged(name, f"what it describes cannot be built here ({type(error).__name__}: {error})")
     if misfit:
         warnings.warn(f"{name}: {misfit}; its kernels are compiled here", RuntimeWarning, stacklevel=3)
@@ -278,13 +278,6 @@ def _lowered(jaxpr: Jaxpr, cpu: str) -> Any:
 def _key(cpu: str, encoded: dict[str, Any], threads: int | None) -> str:
     """The key of a program as it is lowered under the options of now."""
     return key_of(key_text(_version(), encoded, threads), processor(cpu))
-
-
-#: What data that describe no program, or one that this version cannot have written, make fail.
-_UNFIT = (
-    LookupError, TypeError, ValueError, AttributeError, ImportError, ArithmeticError, AssertionError, RecursionError,
-    NotImplementedError, FunctransError,
-)  # fmt: skip
 
 
 def _codes(path: str, kernels: list[Any], images: bytes) -> dict[str, ObjectCode]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core import Atom, Aval, Eqn, ExportError, Jaxpr, Var
+from ..core import Atom, Aval, Eqn, ExportError, FunctransError, Jaxpr, Var
 from ..lowering.llvm.objects import LoadedCode, ObjectCode
 from ..lowering.llvm.symbols import own_products
 from ..lowering.run.filed import FiledKernel
@@ -21,6 +21,12 @@ from .encoding import decode_jaxpr, encode_jaxpr
 
 if TYPE_CHECKING:
     from ..lowering.run.unit import KernelUnit
+
+#: What data that describe no program, or one that this version cannot have written, make fail.
+UNFIT = (
+    LookupError, TypeError, ValueError, AttributeError, ImportError, ArithmeticError, AssertionError, RecursionError,
+    NotImplementedError, FunctransError,
+)  # fmt: skip
 
 
 def key_text(version: str, jaxpr: dict[str, Any], threads: int | None) -> str:

@@ -38,7 +38,7 @@ from ...runtime.option_list import OPTIONS
 from ...runtime.private.python_names import blake2b
 from ...runtime.unusual import recorded
 from ..encoding import encode_jaxpr
-from ..filed_programs import decode_program, encode_program, key_text
+from ..filed_programs import UNFIT, decode_program, encode_program, key_text
 
 if TYPE_CHECKING:
     from ...lowering.run.executable import Executable
@@ -53,11 +53,10 @@ _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 
 def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = (), timed: bool = False) -> Any:
     """The executable of a jaxpr, see `executable.compile_jaxpr`: one from disk, if there is one."""
-    start = time.perf_counter()
-    key = None if donated or timed else _key(jaxpr)
+    start, consts = time.perf_counter(), tuple(_constants(jaxpr))
+    key = None if donated or timed else _key(jaxpr, consts)
     if key is None:
         return executable.compile_jaxpr(jaxpr, donated, timed)
-    consts = tuple(_constants(jaxpr))
     known = recorded("cache", undisturbed, _found, key, jaxpr, consts)
     if known is None:
         return executable.compile_jaxpr(jaxpr, compiled=partial(_keep, key, consts))
@@ -67,13 +66,12 @@ def compile_jaxpr(jaxpr: Jaxpr, donated: tuple[int, ...] = (), timed: bool = Fal
     return known
 
 
-def _key(jaxpr: Jaxpr) -> str | None:
+def _key(jaxpr: Jaxpr, consts: Sequence[Any]) -> str | None:
     """The key of a program as it is lowered under the options of now; None if it is not looked for."""
     if not config.cache or config.checked or config.backend != "llvm" or looks_for_faults():
         return None
     if jaxpr.stats is None or sites(jaxpr) or not layout_is_known() or opened_disk() is None:
         return None
-    consts = tuple(_constants(jaxpr))
     if not all(isinstance(c, _NUMBERS) for c in consts):  # the state of a hook
         return None
     if sum(np.asarray(c).nbytes for c in consts) > MOST_BYTES:
@@ -98,12 +96,13 @@ def _constants(jaxpr: Jaxpr) -> Iterator[Any]:
 
 @functools.cache
 def _state() -> str:
-    """A hash of the sizes and times of functrans's files: what is edited, or installed anew, is another compiler.
+    """A hash of where functrans's files are, their sizes and times: what is edited, or installed anew, compiles anew.
 
+    (The place, since packages may have times that say nothing, and are then in a folder for each version.)
     It is empty if that happened since this process imported functrans, for then it may have loaded the files of before.
     """
     root = os.path.dirname(sys.modules["functrans"].__file__ or "")
-    found, last = [], 0.0
+    found, last = [root], 0.0
     try:
         for file in _files(root):
             status = file.stat()
@@ -125,17 +124,6 @@ def _files(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 _TRACED = tuple([name for name, option in OPTIONS.items() if option.traced])
-#: What an entry makes fail that this version cannot have written.
-_UNFIT = (
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ImportError,
-    ArithmeticError,
-    AssertionError,
-    FunctransError,
-)
 
 
 def _found(key: str, jaxpr: Jaxpr, consts: Sequence[Any]) -> FiledExecutable | None:
@@ -153,7 +141,7 @@ def _found(key: str, jaxpr: Jaxpr, consts: Sequence[Any]) -> FiledExecutable | N
 
     try:
         found = decode_program(json.loads(text), load, consts)
-    except (*_UNFIT, RuntimeError, MissingRoutineError):
+    except (*UNFIT, RuntimeError, MissingRoutineError):
         return None
     if found is None:
         return None
