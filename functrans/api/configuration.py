@@ -135,7 +135,7 @@ def _calls() -> Iterator[str]:
 
 def _maths() -> Iterator[str]:
     scalar = scalar_functions_of(processor())
-    yield "libmvec (vectors)" if has_libmvec() else "inlined (vectors) for some functions"
+    yield "libmvec (vectors)" if has_libmvec() else "functrans's own (vectors) for some functions"
     if not has_libmvec():
         yield f"this system has no libmvec: {', '.join(scalar)} are computed number by number"
 

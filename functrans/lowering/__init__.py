@@ -19,7 +19,7 @@ The stages, in order; each imports only earlier ones:
              (numbers become parameters), and for LLVM `split_complex` and `split_functions`.
 `steps`      What a program runs: kernels, host calls and views; all that `run.wrapper` knows of them.
 `backend`    The protocols that a backend implements.
-`llvm`       Loops as LLVM: `emit` (`function`, `statements`, `calls`, `ops`; `maths`: scalar functions; `gemm`:
+`llvm`       Loops as LLVM: `emit` (`function`, `statements`, `calls`, `ops`; `maths`: mathematical functions; `gemm`:
              matrix products; `interrupts`: Ctrl-C; `teams`, `pool`: threads), `objects` (compiles and loads it),
              `store` (object code made before, also on `disk`), `symbols` (addresses of what it calls),
              `native_call`, `texts` (LLVM text made of C), and `backend`.

@@ -131,9 +131,10 @@ def of_kernels(number):
 
 
 def of_parts():
-    """The same of what is compiled once in a process: the pool, calls, the memory of results, doors for Numba."""
+    """The same of what is compiled once in a process: the pool, calls, mathematical functions, doors for Numba."""
     from functrans.interop.jitted import helpers
     from functrans.lowering.llvm.c import memory, native_call, pool
+    from functrans.lowering.llvm.maths import library, own_maths
     from functrans.lowering.llvm.objects import compile_object
     from functrans.lowering.processor import processor
 
@@ -148,6 +149,10 @@ def of_parts():
         with contextlib.suppress(TypeError):
             helpers._compiled(name)
     made += [compile_object(text, entry, processor(), "code") for text, entry in texts.values()]
+    for name in (*own_maths.FUNCTIONS, *own_maths.FORMULAS):
+        for t in ("double", "float"):
+            text, entry = library.library_text(name, t, processor(), library.target_of(processor()))
+            made.append(compile_object(text, entry, processor()))
     return {code.entry: undefined_symbols(code.image) for code in made}
 
 
@@ -157,7 +162,10 @@ def of_maths(vectors, level):
 
     from functrans.lowering.backend import Options
     from functrans.lowering.llvm.backend import assembly_of
+    from functrans.lowering.llvm.maths import library
+    from functrans.lowering.llvm.objects import compile_assembly
     from functrans.lowering.lower import lower
+    from functrans.lowering.processor import processor
     from functrans.passes.scalar_functions import FUNCTIONS as SCALAR
 
     found = {}
@@ -166,6 +174,10 @@ def of_maths(vectors, level):
         given = [ft.ShapeDtypeStruct((1000,), "f8")] * (2 if name in ("power", "arctan2") else 1)
         (step,) = lower(ft.jit(lambda *x, f=f: f(*x)).lower(*given).jaxpr, Options()).steps
         assembly = assembly_of(step.kernel, Options(cpu=level))
+        if f"{library.PREFIX}{libm}." in assembly or f"{library.PREFIX}{name}." in assembly:
+            kernel_name = "pow" if name == "power" else name
+            text, _ = library.library_text(kernel_name, "double", processor(), library.target_of(processor()))
+            assembly = compile_assembly(text, processor())
         called = re.findall(rf"functrans\.c\.\w+|_ZGV\w+_{libm}\b", assembly)
         found[name] = [len(re.findall(vectors, assembly)), sorted(set(called))]
     return found

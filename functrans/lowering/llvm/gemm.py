@@ -68,7 +68,7 @@ def _own_product(letter: str) -> LoadedCode:
         f"{letter}gemm",
         lambda: compile_object(text, _own(letter), processor(), "code"),
         lambda code: load_object(code, addresses),
-        lasting=True,
+        lasting="",
     )
     return code
 

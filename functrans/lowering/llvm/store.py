@@ -39,8 +39,9 @@ _SOURCES = (
 )  # fmt: skip
 
 
-#: The code that the kernels of this process share (calls, threads, products, memory of results), by key.
-_lasting: dict[str, ObjectCode] = {}
+#: The code that the kernels of this process share (calls, threads, products, memory of results, functions), by key, and
+#: what the symbols begin with that need it.
+_lasting: dict[str, tuple[str, ObjectCode]] = {}
 
 
 def obtain(
@@ -50,7 +51,7 @@ def obtain(
     make: Callable[[], ObjectCode],
     load: Callable[[ObjectCode], LoadedCode],
     *,
-    lasting: bool = False,
+    lasting: str | None = None,
 ) -> tuple[LoadedCode, Origin]:
     """Machine code from the cache, or compiled now and stored for others.
 
@@ -63,13 +64,12 @@ def obtain(
         A description for people who list the cache.
     make, load : callables
         The functions that compile it and load it.
-    lasting : bool
-        Whether it stays loaded, and all exports of this process hold it.
+    lasting : str, optional
+        It stays loaded, and those exports of this process hold it whose kernels need a symbol that begins so.
     """
     key = key_of(key_text, cpu)
     noted = shipped.get()
     shipment = {} if noted is None else noted
-    notes = (shipment, _lasting) if lasting else (shipment,)
     origins: tuple[tuple[Origin, Any], ...] = (
         ("disk", shipment.get),
         ("memory", _recent.get),
@@ -84,14 +84,16 @@ def obtain(
                 continue
             if origin == "disk":
                 _recent.put(key, code)
-            for note in notes:
-                note[key] = code
+            shipment[key] = code
+            if lasting is not None:
+                _lasting[key] = lasting, code
             _in_use[key] = loaded
             return loaded, origin
     code = make()
     loaded = _in_use[key] = load(code)
-    for note in notes:
-        note[key] = code
+    shipment[key] = code
+    if lasting is not None:
+        _lasting[key] = lasting, code
     _keep(key, code, about)
     return loaded, "compiled"
 
@@ -134,10 +136,13 @@ def object_code(
 
 
 def note_lasting() -> None:
-    """Note in `shipped` what this process has loaded to last."""
+    """Note in `shipped` what this process has loaded to last, and its kernels need."""
     shipment = shipped.get()
     assert shipment is not None
-    shipment.update(_lasting)
+    symbols = {symbol for code in shipment.values() for symbol in code.symbols}
+    for key, (prefix, code) in _lasting.items():
+        if not prefix or any(symbol.startswith(prefix) for symbol in symbols):
+            shipment[key] = code
 
 
 def key_of(key_text: str, cpu: Processor) -> str:

@@ -24,6 +24,8 @@ from ..blas import (
 )
 from .c.pool import ROLE, RUN, pool_address
 from .gemm import own_gemm
+from .maths.library import PREFIX as OWN_MATHS
+from .maths.library import own_function
 from .objects import LoadedCode, ObjectCode, load_object
 
 _GEMM = {symbol(f"{letter}gemm"): letter for letter in OWN_PRODUCTS}
@@ -50,6 +52,8 @@ def own_products(names: Iterable[str]) -> dict[str, bool]:
 @functools.cache
 def address_of(name: str) -> int:
     """The address of a function; see `load`."""
+    if name.startswith(OWN_MATHS):
+        return own_function(name, load)
     if name in (RUN, ROLE):
         return pool_address(name)
     if name in (GET_THREADS, SET_THREADS):

@@ -125,7 +125,7 @@ def _addresses() -> dict[str, int]:
 def _load() -> dict[str, int]:
     text, cpu, entry = text_of("memory.ll", {}), processor(), "functrans.memory"
     code, _ = obtain(
-        text, cpu, "memory of results", lambda: compile_object(text, entry, cpu, "code"), load, lasting=True
+        text, cpu, "memory of results", lambda: compile_object(text, entry, cpu, "code"), load, lasting=""
     )
     keep_for_ever(code)
     place = ctypes.CFUNCTYPE(ctypes.c_size_t)(code.address)()

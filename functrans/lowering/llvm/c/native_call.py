@@ -216,7 +216,7 @@ def _addresses() -> dict[str, int]:
 
 def _load() -> dict[str, int]:
     text, cpu, entry = text_of("call.ll", {**_OFFSETS, "tidy": TIDY}), processor(), "functrans.calls"
-    code, _ = obtain(text, cpu, "calls", lambda: compile_object(text, entry, cpu, "code"), load, lasting=True)
+    code, _ = obtain(text, cpu, "calls", lambda: compile_object(text, entry, cpu, "code"), load, lasting="")
     keep_for_ever(code)
     place = ctypes.CFUNCTYPE(ctypes.c_size_t)(code.address)()
     return dict(zip(_FUNCTIONS, (ctypes.c_size_t * len(_FUNCTIONS)).from_address(place), strict=True))

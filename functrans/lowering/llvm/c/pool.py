@@ -61,7 +61,7 @@ def _loaded() -> tuple[int, ...]:
         "thread pool",
         lambda: compile_object(text, entry, cpu, "code"),
         lambda c: load_object(c, {}),
-        lasting=True,
+        lasting="",
     )
     keep_for_ever(code)  # see above
     place = ctypes.CFUNCTYPE(ctypes.c_size_t)(code.address)()

@@ -2,39 +2,38 @@
 
 In order of preference:
 
-1. our own code (`own_maths.ELEMENTARY`), inlined and vectorized with the enclosing loop: of `tanh`, which takes 0.6
-   of the time, for the first calls of a kernel; and of a few functions if the loop keeps several accumulators: a call
-   would spill them all, and take twice the time. Elsewhere it gains a fifth, which is not worth 3 ms to compile a call;
-2. glibc's libmvec: a call of the scalar function has the attribute ``vector-function-abi-variant``, which names the
+1. our own code (`own_maths.ELEMENTARY`), inlined and vectorized with the enclosing loop, of a few functions if the loop
+   keeps several accumulators: a call would spill them all, and take twice the time;
+2. our own code apart (`library`), where it takes less time than libmvec's;
+3. glibc's libmvec: a call of the scalar function has the attribute ``vector-function-abi-variant``, which names the
    vector variants that the loaded library has (calling a missing one would jump to an invalid address);
-3. our own code, if libmvec is missing, in a loop that may become one of vectors;
-4. the C library's scalar function.
+4. our own code apart, if libmvec is missing, in a loop that may become one of vectors;
+5. the C library's scalar function.
 
-Strict kernels use only 4.
+What the C library lacks is our own code apart, or SciPy's. Kernels for another processor have what is apart inlined.
+Strict kernels use only 5.
 """
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from ....passes import scalar_functions
-from ....runtime.libraries import llvm
 from ....runtime.records import dataclass
 from ...blas import C_PREFIX
-from ...processor import Processor
+from ...processor import Processor, processor
 from ..ops import llvm_type
 from ..symbols import has_libmvec, is_in_process
-from .inline_maths import FASTER, MUCH_FASTER
-from .own_maths import ELEMENTARY, Target, definition_of
+from . import library
+from .inline_maths import FASTER
+from .own_maths import ELEMENTARY, FORMULAS, FUNCTIONS, definition_of
 
 #: The C library's names of its functions.
 LIBM = {name: f.libm for name, f in scalar_functions.FUNCTIONS.items() if f.libm}
+#: Those of doubles whose own code takes less time than libmvec's: 0.65 of it (`tanh`), and 0.75 with AVX-512.
+BETTER = frozenset(("tanh", "arcsin", "arccos"))
 #: Attributes of a call that neither reads nor writes memory of the kernel (nothing reads errno).
 PURE = " nounwind willreturn memory(none)"
-#: How many calls of a kernel are our own code because it is much faster. Each takes 4 ms to compile.
-MOST_INLINED = 2
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Maths:
         self._used: dict[tuple[str, str, bool, bool], MathFunction] = {}
         self._declarations: dict[str, str] = {}
         self._vector: set[str] = set()
-        self._calls = 0
+        self._apart = not strict and cpu == processor()
         self.vector_bits = cpu.vector_bits
         width = self.vector_bits
         self.function_attributes = f'"prefer-vector-width"="{width}"' if width else ""
@@ -73,9 +72,6 @@ class Maths:
         `inline` if a call would be expensive; `alone` if it computes one number at a time, so that no vector makes up
         for the long chain of operations in ours: the C library's takes two thirds of the time, its logarithm a quarter.
         """
-        if name in MUCH_FASTER and not alone:
-            self._calls += 1
-            inline = inline or self._calls <= MOST_INLINED
         key = (name, dtype.name, inline, alone)
         if key not in self._used:
             self._used[key] = self._find(name, dtype, inline, alone)
@@ -103,7 +99,8 @@ class Maths:
     def _find(self, name: str, dtype: np.dtype, inline: bool, alone: bool) -> MathFunction:
         t = llvm_type(dtype)
         if name not in LIBM or dtype.kind in "iu":
-            return self._define(name, t, dtype.kind)
+            ours_too = name in FUNCTIONS or name in FORMULAS
+            return self._own(name, t) if ours_too and dtype.kind == "f" else self._define(name, t, dtype.kind)
         symbol = LIBM[name] + ("f" if t == "float" else "")
         arity = scalar_functions.FUNCTIONS[name].operands
         variants = ""
@@ -111,9 +108,10 @@ class Maths:
             own = name in ELEMENTARY and (self._cpu.fma or name not in _SLOW_WITHOUT_FMA[t])
             if own and self._cpu.fma and inline and name in FASTER and t == "double":
                 return self._define(name, t, dtype.kind)
-            variants = self._variants(symbol, t, arity)
+            better = name in BETTER and self._cpu.fma and t == "double" and self._apart
+            variants = "" if better else self._variants(symbol, t, arity)
             if own and not variants and not alone:
-                return self._define(name, t, dtype.kind)
+                return self._own(name, t)
         # Under another name: if LLVM knows the C function, it rewrites cos(-x) as a new call of cos,
         # which has lost its vector variants.
         ours = C_PREFIX + symbol
@@ -129,15 +127,27 @@ class Maths:
             variant = f"_ZGV{isa}N{lanes}{'v' * arity}_{symbol}"
             if is_in_process(variant):
                 v = f"<{lanes} x {t}>"
-                convention = _conventions()[isa]
+                convention = library.conventions()[isa]
                 self._declarations[variant] = f"declare {convention}{v} @{variant}({', '.join([v] * arity)})"
                 self._vector.add(variant)
                 variants.append(f"_ZGV{isa}N{lanes}{'v' * arity}_{C_PREFIX}{symbol}({variant})")
         return f' "vector-function-abi-variant"="{",".join(variants)}"' if variants else ""
 
+    def _own(self, name: str, t: str) -> MathFunction:
+        """One of our functions of floating-point numbers, compiled apart if it may be."""
+        if not self._apart:
+            return self._define(name, t, "f")
+        target = library.target_of(self._cpu)
+        forms = library.forms_of(name, t, target)
+        for form in forms:
+            self._declarations[form.symbol] = library.declaration(form, name, target)
+            self.symbols.add(form.symbol)
+        self._vector |= {form.symbol for form in forms[1:]}
+        return MathFunction(forms[0].symbol, PURE + library.variants(forms, name))
+
     def _define(self, name: str, t: str, kind: str) -> MathFunction:
         """One of our functions, with the functions that it calls."""
-        definition = definition_of(name, t, kind, _target(self._cpu))
+        definition = definition_of(name, t, kind, library.target_of(self._cpu))
         self._declarations.update(definition.texts)
         self.symbols |= definition.symbols
         self._vector |= definition.kept
@@ -170,23 +180,6 @@ _SLOW_WITHOUT_FMA = {
 }
 #: libmvec's letter and bits for each vector instruction set, the widest first.
 _KINDS = {"avx512f": ("e", 512), "avx2": ("d", 256), "sse4.2": ("b", 128), "neon": ("n", 128)}
-
-
-@functools.cache
-def _conventions() -> dict[str, str]:
-    """The calling convention of each kind. ARM's vector functions preserve more registers than others, so that nothing
-    is spilled around a call; older releases of LLVM lose the convention where they make a loop's call one of vectors.
-    """
-    return dict.fromkeys("edb", "") | {"n": "aarch64_vector_pcs " if llvm.llvm_version_info[0] >= 22 else ""}
-
-
-def _target(cpu: Processor) -> Target:
-    """What our functions depend on."""
-    if "avx512f" in cpu.features:
-        return Target(cpu.fma, 8)
-    if "avx" in cpu.features or "avx2" in cpu.features:
-        return Target(cpu.fma, 4)
-    return Target(cpu.fma, 2, _conventions()["n"] if "neon" in cpu.features else "")
 
 
 def _variant_kinds(cpu: Processor) -> list[tuple[str, int]]:

@@ -23,6 +23,17 @@ from ....runtime.private.python_names import blake2b
 _SUFFIX = {"double": "f64", "float": "f32"}
 _WORD = {"double": "i64", "float": "i32"}
 
+
+def vector(element: str, width: int) -> str:
+    """The type of `width` elements: that of one if it is 1."""
+    return element if width == 1 else f"<{width} x {element}>"
+
+
+def element_of(type_: str) -> str:
+    """The type of an element of a vector, or of a number."""
+    return type_.strip("<>").split()[-1]
+
+
 #: A function of a vector: that of a number for each element if a condition holds for one, else the vector itself.
 _ONE_BY_ONE = """define internal {convention}{v} @{many}({v} %x, <{lanes} x i1> %where)
     noinline nounwind willreturn memory(none) {{
@@ -56,13 +67,18 @@ class Expr:
 
     def _combine(self, op: str, other: Any, result: str = "") -> Expr:
         f = self.function
-        return f.new(f"{op} {self.type} {self.text}, {f.number(other, self.type).text}", result or self.type)
+        result = vector(result, f.width) if result else self.type
+        return f.new(f"{op} {self.type} {self.text}, {f.number(other, self.type).text}", result)
+
+    @property
+    def _floating(self) -> bool:
+        return element_of(self.type) in _SUFFIX
 
     def _arithmetic(self, op: str, other: Any) -> Expr:
-        return self._combine(("f" if self.type in _SUFFIX else "") + op, other)
+        return self._combine(("f" if self._floating else "") + op, other)
 
     def _compare(self, op: str, other: Any) -> Expr:
-        return self._combine(f"fcmp o{op}" if self.type in _SUFFIX else f"icmp s{op}", other, "i1")
+        return self._combine(f"fcmp o{op}" if self._floating else f"icmp s{op}", other, "i1")
 
     def __add__(self, other: Any) -> Expr:
         return self._arithmetic("add", other)
@@ -105,7 +121,7 @@ class Expr:
 
     def eq(self, other: Any) -> Expr:
         """Equality."""
-        return self._combine("fcmp oeq" if self.type in _SUFFIX else "icmp eq", other, "i1")
+        return self._combine("fcmp oeq" if self._floating else "icmp eq", other, "i1")
 
     def __and__(self, other: Any) -> Expr:
         return self._combine("and", other)
@@ -130,7 +146,7 @@ class FunctionText:
     ----------
     name : str
     type_ : {'double', 'float'}
-        The type of the arguments and the result.
+        The type of the elements of the arguments and the result.
     arity : int
     fused : bool
         Whether the processor has fused multiply-add. Without it `fma` rounds twice, which is enough for polynomials;
@@ -139,6 +155,8 @@ class FunctionText:
         The elements of a vector in the loops that the function is inlined into.
     convention : str
         How functions of vectors are called.
+    width : int
+        The elements of the arguments: more than one for a function of vectors.
     """
 
     def __init__(
@@ -149,13 +167,16 @@ class FunctionText:
         fused: bool = True,
         lanes: int = 2,
         convention: str = "",
+        width: int = 1,
     ):
         self.name = name
-        self.type = type_
+        self.element = type_
+        self.type = vector(type_, width)
+        self.width = width
         self.fused = fused
         self.lanes = lanes
         self.convention = convention
-        self.arguments = [Expr(self, f"%x{i}", type_) for i in range(arity)]
+        self.arguments = [Expr(self, f"%x{i}", self.type) for i in range(arity)]
         self._lines: list[str] = []
         self._count = 0
         self._block = "entry"
@@ -175,9 +196,16 @@ class FunctionText:
         if isinstance(x, Expr):
             return x
         type_ = type_ or self.type
-        if type_ == "float":
+        element = element_of(type_)
+        if element == "float":
             x = struct.unpack("f", struct.pack("f", x))[0]
-        return Expr(self, "0x" + struct.pack(">d", x).hex().upper() if type_ in _SUFFIX else str(x), type_)
+        text = "0x" + struct.pack(">d", x).hex().upper() if element in _SUFFIX else str(x)
+        if type_ != element:
+            text = f"<{', '.join([f'{element} {text}'] * self.width)}>"
+        return Expr(self, text, type_)
+
+    def _suffix(self, type_: str) -> str:
+        return ("" if self.width == 1 else f"v{self.width}") + _SUFFIX[element_of(type_)]
 
     def fma(self, a: Expr, b: Any, c: Any) -> Expr:
         """``a * b + c``, rounded once if the processor can."""
@@ -185,24 +213,24 @@ class FunctionText:
             return a * b + c
         t = a.type
         args = ", ".join(f"{t} {self.number(v, t).text}" for v in (a, b, c))
-        return self.new(f"call {t} @llvm.fma.{_SUFFIX[t]}({args})", t)
+        return self.new(f"call {t} @llvm.fma.{self._suffix(t)}({args})", t)
 
     def intrinsic(self, name: str, *args: Expr) -> Expr:
         """LLVM's function of floats: ``rint``, ``fabs``, ``sqrt``, ``copysign``, ``floor``."""
         t = args[0].type
         listed = ", ".join(f"{t} {a.text}" for a in args)
-        return self.new(f"call {t} @llvm.{name}.{_SUFFIX[t]}({listed})", t)
+        return self.new(f"call {t} @llvm.{name}.{self._suffix(t)}({listed})", t)
 
     def select(self, condition: Expr, x: Any, y: Any) -> Expr:
         """`x` where the condition holds, else `y`."""
         t = x.type if isinstance(x, Expr) else y.type if isinstance(y, Expr) else self.type
-        return self.new(
-            f"select i1 {condition.text}, {t} {self.number(x, t).text}, {t} {self.number(y, t).text}", t
-        )
+        yes, no = self.number(x, t), self.number(y, t)
+        return self.new(f"select {condition.type} {condition.text}, {t} {yes.text}, {t} {no.text}", t)
 
     def bits(self, x: Expr) -> Expr:
         """A float's bits as an integer."""
-        return self.new(f"bitcast {x.type} {x.text} to {_WORD[x.type]}", _WORD[x.type])
+        word = vector(_WORD[element_of(x.type)], self.width)
+        return self.new(f"bitcast {x.type} {x.text} to {word}", word)
 
     def from_bits(self, x: Expr) -> Expr:
         """The float with these bits."""
@@ -214,7 +242,7 @@ class FunctionText:
 
     def shift_right(self, x: Expr, count: int) -> Expr:
         """A logical shift of an integer."""
-        return self.new(f"lshr {x.type} {x.text}, {count}", x.type)
+        return self.new(f"lshr {x.type} {x.text}, {self.number(count, x.type).text}", x.type)
 
     def polynomial(self, x: Expr, coefficients: Sequence[float]) -> Expr:
         """``c[0] + c[1] x + ...`` by Horner's rule."""
@@ -249,13 +277,18 @@ class FunctionText:
         It is the one branch of a function. In a loop LLVM makes it a call of a function that computes for so many
         elements as a vector has, and returns at once if the condition holds for none.
         """
-        k, before, t, lanes = len(self._lines), self._block, self.type, self.lanes
-        many = f"{self.name}.far"
+        k, before, t, many = len(self._lines), self._block, self.element, f"{self.name}.far"
+        lanes = self.lanes if self.width == 1 else self.width
+        v = vector(t, lanes)
         self.globals[symbol] = f"declare {t} @{symbol}({t})"
         self.symbols.add(symbol)
         self.globals[many] = _ONE_BY_ONE.format(
-            many=many, one=symbol, lanes=lanes, convention=self.convention, v=f"<{lanes} x {t}>", t=t
+            many=many, one=symbol, lanes=lanes, convention=self.convention, v=v, t=t
         )
+        if self.width > 1:
+            x, where = self.arguments[0].text, condition.text
+            far = self.new(f"call {self.convention}{v} @{many}({v} {x}, {condition.type} {where})", v)
+            return self.select(condition, far, usual)
         self.kept.add(many)
         variant = f'"vector-function-abi-variant"="_ZGV_LLVM_M{lanes}v_{symbol}({many})"'
         call = f"call {t} @{symbol}({t} {self.arguments[0].text})"

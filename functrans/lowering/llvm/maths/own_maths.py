@@ -6,7 +6,6 @@ Each is a function definition that is part of the kernel's module, for LLVM to i
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,8 +14,8 @@ from ....passes import scalar_functions
 from ....primitives.special.formulas import FORMULAS
 from ....runtime.records import dataclass
 from ...blas import symbol
-from . import bessel, hyperbolic, inline_maths, inverse_erf, powers, trigonometry
-from .expr import Expr, FunctionText
+from . import bessel, hyperbolic, inline_maths, inverse_erf, polygamma, powers, trigonometry
+from .expr import Expr, FunctionText, vector
 
 #: Those that stand for functions of the C library, by their names in the kernel vocabulary.
 ELEMENTARY: dict[str, Callable[..., Expr]] = {
@@ -25,7 +24,12 @@ ELEMENTARY: dict[str, Callable[..., Expr]] = {
     **powers.FUNCTIONS,
     **hyperbolic.FUNCTIONS,
 }
-FUNCTIONS: dict[str, Callable[..., Expr]] = {**ELEMENTARY, **inverse_erf.FUNCTIONS, **bessel.FUNCTIONS}
+FUNCTIONS: dict[str, Callable[..., Expr]] = {
+    **ELEMENTARY,
+    **inverse_erf.FUNCTIONS,
+    **bessel.FUNCTIONS,
+    **polygamma.FUNCTIONS,
+}
 #: Those with separate code for float32; the others are computed as doubles.
 SINGLE = {"quick_erfinv": inverse_erf.single}
 #: Those of doubles that float32 has for itself: some have fewer digits, and loops of the others have more elements in a
@@ -53,6 +57,12 @@ class Target:
     fused: bool = True
     lanes: int = 2
     convention: str = ""
+    width: int = 1
+
+    @property
+    def suffix(self) -> str:
+        """How the names of functions end."""
+        return "" if self.width == 1 else f".v{self.width}"
 
 
 _USUAL = Target()
@@ -69,29 +79,28 @@ def definition_of(name: str, t: str, kind: str, target: Target = _USUAL) -> Func
             double = _define_text(name, FOR_SINGLE[name], "double", "for.f32", wider)
         else:
             double = definition_of(name, "double", kind, target)
-        return _narrowed(name, double, _arguments(name))
+        return _narrowed(name, double, target)
     if kind in "iu":
         return _opaque(t) if name == "opaque" else _integer_power(t)
     if name in FUNCTIONS:
         return _define_text(name, FUNCTIONS[name], "double", "f64", target)
     if name in FORMULAS:
         return _formula(name)
-    if routine := scalar_functions.FUNCTIONS[name].scipy:
-        part = scalar_functions.FUNCTIONS[name].part
-        return _scipy(name, routine, _arguments(name)) if part is None else _scipy_part(name, routine, part)
-    return _trigamma()
+    f = scalar_functions.FUNCTIONS[name]
+    return _scipy(name, f.scipy, _arguments(name)) if f.part is None else _scipy_part(name, f.scipy, f.part)
 
 
 def _define_text(
     name: str, write: Callable[..., Expr], t: str, suffix: str, target: Target
 ) -> FunctionDefinition:
     f = FunctionText(
-        f"functrans.{name}.{suffix}",
+        f"functrans.{name}.{suffix}{target.suffix}",
         t,
         scalar_functions.FUNCTIONS[name].operands,
         target.fused,
         target.lanes,
         target.convention,
+        target.width,
     )
     text = f.finish(write(f, *f.arguments))
     return FunctionDefinition(f.name, {**f.globals, f.name: text}, frozenset(f.symbols), frozenset(f.kept))
@@ -105,15 +114,17 @@ def _define(name: str, text: str, symbols: frozenset[str] = frozenset(), **texts
     return FunctionDefinition(name, {**texts, name: text}, symbols)
 
 
-def _narrowed(name: str, double: FunctionDefinition, arguments: list[str]) -> FunctionDefinition:
+def _narrowed(name: str, double: FunctionDefinition, target: Target) -> FunctionDefinition:
     """A float32 function computed by the double one."""
-    own = f"functrans.{name}.f32"
-    widened = "\n".join(f"  {a}.w = fpext float {a} to double" for a in arguments)
-    text = f"""define internal float @{own}({", ".join(f"float {a}" for a in arguments)}) alwaysinline nounwind {{
+    own = f"functrans.{name}.f32{target.suffix}"
+    wide, narrow, arguments = vector("double", target.width), vector("float", target.width), _arguments(name)
+    widened = "\n".join(f"  {a}.w = fpext {narrow} {a} to {wide}" for a in arguments)
+    listed = ", ".join(f"{narrow} {a}" for a in arguments)
+    text = f"""define internal {narrow} @{own}({listed}) alwaysinline nounwind {{
 {widened}
-  %r = call double @{double.symbol}({", ".join(f"double {a}.w" for a in arguments)})
-  %n = fptrunc double %r to float
-  ret float %n
+  %r = call {wide} @{double.symbol}({", ".join(f"{wide} {a}.w" for a in arguments)})
+  %n = fptrunc {wide} %r to {narrow}
+  ret {narrow} %n
 }}"""
     return FunctionDefinition(own, {**double.texts, own: text}, double.symbols, double.kept)
 
@@ -215,34 +226,3 @@ end:
   ret {t} %r1
 }}"""
     return _define(own, text)
-
-
-def _trigamma() -> FunctionDefinition:
-    """The second derivative of the logarithm of the gamma function.
-
-    Uses reflection to x > 0 (DLMF 5.15.6), recurrence to x >= 12 (5.15.5), and an asymptotic series (5.15.8). Poles
-    give infinity.
-    """
-    f = FunctionText("functrans.trigamma.f64", "double")
-    x = f.arguments[0]
-    left = x <= 0.0
-    y = f.select(left, 1.0 - x, x)
-    low = y < 12.0
-    total = f.number(0.0)
-    for k in range(12):
-        s = y + float(k)
-        total = total + 1.0 / (s * s)
-    z = f.select(low, y + 12.0, y)
-    w = 1.0 / z
-    w2 = w * w
-    series = f.polynomial(w2, [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6])
-    tail = w + w2 * (0.5 + w * series)
-    right = f.select(low, total + tail, tail)
-    # sin(pi x) of the distance to the nearest integer, by its Taylor series: at most pi / 2.
-    distance = (x - f.intrinsic("rint", x)) * math.pi
-    d2 = distance * distance
-    taylor = [(-1) ** k / math.factorial(2 * k + 1) for k in range(12)]
-    ratio = math.pi / (distance * f.polynomial(d2, taylor))
-    reflected = ratio * ratio - right
-    pole = f.select(f.intrinsic("floor", x).eq(x), math.inf, reflected)
-    return _define(f.name, f.finish(f.select(left, pole, right)))

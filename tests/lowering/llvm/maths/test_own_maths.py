@@ -1,5 +1,6 @@
 """Our own elementary functions: their errors over all numbers, special values, and loops without calls."""
 
+import ctypes
 import math
 import platform
 import re
@@ -11,10 +12,13 @@ from scipy import special
 
 from functrans.lowering.backend import Options
 from functrans.lowering.llvm.backend import assembly_of
-from functrans.lowering.llvm.maths import choice
-from functrans.lowering.llvm.maths.own_maths import ELEMENTARY
+from functrans.lowering.llvm.maths import choice, library
+from functrans.lowering.llvm.maths.own_maths import ELEMENTARY, FORMULAS
+from functrans.lowering.llvm.maths.own_maths import FUNCTIONS as ALL
+from functrans.lowering.llvm.objects import compile_assembly, compile_object
+from functrans.lowering.llvm.symbols import load
 from functrans.lowering.loops.builder import StatementBuilder
-from functrans.lowering.processor import LEVELS
+from functrans.lowering.processor import LEVELS, processor
 from functrans.lowering.run.compile import compile_kernel
 from functrans.passes.scalar_functions import FUNCTIONS
 
@@ -53,8 +57,9 @@ def loop(name, arrays):
 
 def apply(name, arrays, cpu="native"):
     kernel = compile_kernel(loop(name, arrays), Options(cpu=cpu))
-    assert f"functrans.{name}.f{8 * arrays[0].itemsize}(" in kernel.llvm
-    assert "_ZGV" not in kernel.llvm.replace("_ZGV_LLVM_M", "")
+    kind = f"{name}.f{8 * arrays[0].itemsize}"
+    assert (f"functrans.maths.{kind}.1(" if cpu == "native" else f"functrans.{kind}(") in kernel.llvm
+    assert "_ZGV" not in kernel.llvm.replace("_ZGV_LLVM_", "")
     out = np.zeros_like(arrays[0])
     kernel.run((*arrays, out))
     return out
@@ -178,13 +183,61 @@ def test_powers_that_are_numbers_are_exact():
 @pytest.mark.parametrize("dtype", [F8, F4], ids=str)
 @pytest.mark.parametrize("name", ELEMENTARY)
 def test_loops_are_of_vectors(name, dtype, cpu):
-    """The only calls are those of the function for far arguments, once a vector."""
+    """The only calls are those of the function for far arguments, once a vector; here, loops call vectors' forms."""
     kernel = loop(name, [np.zeros(1000, dtype)] * FUNCTIONS[name].operands)
     text = assembly_of(kernel, Options(cpu=cpu))
+    if cpu == "native":
+        t, native = "double" if dtype == F8 else "float", processor()
+        target = library.target_of(native)
+        forms = library.forms_of(name, t, target)
+        assert forms[-1].symbol in called(text) <= {form.symbol for form in forms}
+        text = compile_assembly(library.library_text(name, t, native, target)[0], native)
     assert len(re.findall(r"(?:add|mul|fm\w+)pd\b", text)) >= 8
-    called = set(re.findall(r"call\w*\s+\"?(?!functrans_kernel)([\w.]+)", text))
-    called -= {f"functrans.{name}.{kind}.far" for kind in ("f64", "for.f32")}
-    assert called == set() or (name in ("sin", "cos", "tan") and called == {f"functrans.c.{name}"})
+    others = {
+        s for s in called(text) if not re.fullmatch(rf"functrans\.{name}\.(for\.f32|f64)(\.v\d+)?\.far", s)
+    }
+    assert others == set() or (name in ("sin", "cos", "tan") and others == {f"functrans.c.{name}"})
+
+
+def called(text):
+    """What assembly code calls or jumps to, but for the kernel."""
+    return set(re.findall(r"(?:call\w*|jmp\w*)\s+\"?(?!functrans_kernel|\.)([a-z][\w.]+)", text))
+
+
+@pytest.mark.parametrize("t", ["double", "float"])
+@pytest.mark.parametrize("name", [*ALL, *FORMULAS])
+def test_all_forms_of_a_function_return_the_same_bits(name, t):
+    """For vectors of any length as for one number, whatever the other elements are."""
+    dtype, target = F8 if t == "double" else F4, library.target_of(processor())
+    forms = library.forms_of(name, t, target)
+    operands = FUNCTIONS[name].operands
+    x = [np.resize(v, 512) for v in arguments(name, dtype, 20)[:operands]]
+    x += [np.linspace(0.1, 0.9, 512).astype(dtype) for _ in range(operands - len(x))]
+    n, results = ctypes.c_ssize_t, []
+    for form in forms:
+        text = f"{library.declaration(form, name, target)}\ndefine void @walk(ptr %p, i64 %n) {{\nentry:\n"
+        text += "  br label %loop\nloop:\n  %i = phi i64 [ 0, %entry ], [ %j, %loop ]\n"
+        for k in range(operands + 1):
+            text += f"  %a{k} = getelementptr ptr, ptr %p, i64 {k}\n  %b{k} = load ptr, ptr %a{k}\n"
+            text += f"  %c{k} = getelementptr {t}, ptr %b{k}, i64 %i\n"
+        for k in range(operands):
+            text += f"  %x{k} = load {form.type}, ptr %c{k}, align 4\n"
+        listed = ", ".join(f"{form.type} %x{k}" for k in range(operands))
+        text += (
+            f"  %r = call {target.convention if form.lanes > 1 else ''}{form.type} @{form.symbol}({listed})\n"
+        )
+        text += f"  store {form.type} %r, ptr %c{operands}, align 4\n  %j = add i64 %i, {form.lanes}\n"
+        text += (
+            "  %more = icmp slt i64 %j, %n\n  br i1 %more, label %loop, label %done\ndone:\n  ret void\n}\n"
+        )
+        code, out = load(compile_object(text, "walk", processor(), "code")), np.empty(512, dtype)
+        places = (ctypes.c_size_t * (operands + 1))(*[v.ctypes.data for v in (*x, out)])
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p, n)(code.address)(ctypes.addressof(places), 512)
+        results.append(out)
+    assert np.isfinite(results[0]).any()
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+        np.testing.assert_array_equal(np.signbit(other), np.signbit(results[0]))
 
 
 def test_functions_that_are_slow_without_fused_multiply_add_are_calls(monkeypatch):
@@ -215,7 +268,9 @@ def test_numbers_that_come_one_at_a_time_are_the_c_library_s():
     b.store(target, (0,), state.get())
     kernel, x, y = compile_kernel(b.finish()), np.linspace(-1, 1, n), np.zeros(2)
     kernel.run((x, y))
-    assert {name for name in ("arctan", "tan", "cbrt") if f"@functrans.{name}." in kernel.llvm} == {"cbrt"}
+    assert {name for name in ("arctan", "tan", "cbrt") if f"@functrans.maths.{name}." in kernel.llvm} == {
+        "cbrt"
+    }
     expected = 0.5
     for v in x:
         expected = np.tan(expected * 0.25) + np.cbrt(v)
