@@ -153,6 +153,14 @@ FIRST_USES = [
     "assert type(pickle.loads(pickle.dumps(fnp.ones(3)))) is ft.Array",
     "ft.grad(lambda x: ft.nn.softmax(ft.nn.relu(x))[0])(np.ones(3)); assert 'scipy' not in sys.modules",
     "ft.jit(lambda k: ft.random.normal(k, (2,)))(ft.random.key(1)); assert 'scipy' not in sys.modules",
+    """
+from functrans.scipy import special, stats
+def total(x):
+    return special.expit(x).sum() + special.erf(2.0 * x[0]) + stats.norm.logpdf(x).sum() + special.ndtri(x / 9).sum()
+ft.jit(ft.grad(total))(np.ones(3))
+assert 'scipy.special' not in sys.modules""",
+    "from functrans.scipy.special import wofz, gammaln; assert wofz(1.0).dtype == complex; gammaln(3)",
+    "import scipy.special as s; assert ft.grad(lambda x: s.erf(x) + s.fresnel(x)[0])(0.0) > 1.0",
     "ft.lax.sin_p, ft.lax.linalg.cholesky(np.eye(2))",
     "assert ft.devices() and ft.process_count() == 1",
     "ft.make_jaxpr(lambda x: x * 2)(1.0)._repr_html_()",

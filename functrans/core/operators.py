@@ -54,6 +54,8 @@ class Operators:
 
         self.operator: Table[str, Callable[..., Any]] = table()
         self.ufunc: Table[np.ufunc, Callable[..., Any]] = table()
+        #: Ours for ufuncs of ``scipy.special``, by name: `ufunc` has them once SciPy's module has loaded.
+        self.special: dict[str, Callable[..., Any]] = {}
         self.function: Table[Callable[..., Any], Callable[..., Any]] = table()
         self.attribute: Table[str, Any] = table()
         #: Replacements for functions that convert their arguments to arrays, by function name.

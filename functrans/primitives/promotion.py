@@ -17,6 +17,7 @@ from ..arrays.autocast import without
 from ..core import dtype_kind
 from ..core.dtypes import (
     BOOL,
+    FLOAT32,
     FLOAT64,
     INT32,
     KEY,
@@ -34,6 +35,7 @@ from ..core.values import ArrayLike, Params, Value
 from ..errors import ArgumentError, DtypeError, ImmutableArrayError, IntegerRangeError, ShapeError
 from ..errors.source import warn_user
 from ..runtime.config import Config, config
+from ..runtime.libraries import SpecialUfunc
 from ..runtime.module_getattr import lazy_import
 from .axes import broadcast_shapes
 from .elementwise.arithmetic import convert_element_type_p
@@ -69,11 +71,19 @@ def make_plan(ufunc: np.ufunc, keys: tuple[Key, ...], keep_weak: bool) -> Casts:
     """
     if set(keys) == {KEY} and ufunc in (np.equal, np.not_equal):
         return (_bits, _bits)
-    dtypes = resolved(ufunc, keys)
+    dtypes = _of_special(keys) if isinstance(ufunc, SpecialUfunc) and ufunc.floats else None
+    dtypes = resolved(ufunc, keys) if dtypes is None else dtypes
     weak = [k in WEAK_DTYPES for k in keys]
     if all(weak):
         return tuple([_weak_cast(k, d) if keep_weak else _strong_cast(d) for k, d in zip(keys, dtypes)])
     return tuple([_cast(k, d) for k, d in zip(keys, dtypes)])
+
+
+def _of_special(keys: tuple[Key, ...]) -> tuple[np.dtype, ...] | None:
+    """The dtypes in which SciPy's ufuncs compute with floating-point numbers; None if SciPy must say."""
+    if all(k in (float, FLOAT64) for k in keys):
+        return (FLOAT64,) * len(keys)
+    return tuple(keys) if set(keys) == {FLOAT32} else None
 
 
 def _bits(x: Value) -> Value:

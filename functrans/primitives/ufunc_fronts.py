@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -75,7 +76,7 @@ def unary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | 
             raise with_the_name(error, called, x) from None
         return out if isinstance(out, Tracer) and not unusual.narrow else finish(out)
 
-    return publish(function, ufunc, summary, example)
+    return publish(function, ufunc, summary, example, 1)
 
 
 def unary_operator(ufunc: np.ufunc, body: Body) -> Body:
@@ -125,7 +126,7 @@ def binary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] |
             raise with_the_name(error, called, x, y) from None
         return out if isinstance(out, Tracer) and not unusual.narrow else finish(out)
 
-    return publish(function, ufunc, summary, example)
+    return publish(function, ufunc, summary, example, 2)
 
 
 def ternary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | None = None) -> Body:
@@ -135,7 +136,7 @@ def ternary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] 
     def function(x: Value, y: Value, z: Value, /, **options: Param) -> Any:
         return with_options(function, ufunc, (x, y, z), options) if options else apply(x, y, z)
 
-    return publish(function, ufunc, summary, example)
+    return publish(function, ufunc, summary, example, 3)
 
 
 def quaternary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, str] | None = None) -> Body:
@@ -145,7 +146,7 @@ def quaternary(ufunc: np.ufunc, body: Body, summary: str, example: tuple[str, st
     def function(x: Value, y: Value, z: Value, w: Value, /, **options: Param) -> Any:
         return with_options(function, ufunc, (x, y, z, w), options) if options else apply(x, y, z, w)
 
-    return publish(function, ufunc, summary, example)
+    return publish(function, ufunc, summary, example, 4)
 
 
 def _of_many(ufunc: np.ufunc, body: Body) -> Body:
@@ -255,7 +256,9 @@ ShapeError
     If the shapes do not broadcast together."""
 
 
-def publish(function: Body, ufunc: np.ufunc, summary: str, example: tuple[str, str] | None = None) -> Body:
+def publish(
+    function: Body, ufunc: np.ufunc, summary: str, example: tuple[str, str] | None = None, operands: int = 1
+) -> Body:
     """Name and document `function`, and let the ufunc call it for tracers."""
     name = ufunc.__name__
     function.__name__ = function.__qualname__ = name
@@ -265,14 +268,25 @@ def publish(function: Body, ufunc: np.ufunc, summary: str, example: tuple[str, s
         summary=summary,
         name=name,
         home=home,
-        operands=", ".join("xyzw"[: ufunc.nin]),
-        shapes="An array of any shape." if ufunc.nin == 1 else "Arrays whose shapes broadcast together.",
-        errors="" if ufunc.nin == 1 else _SHAPE_ERROR,
+        operands=", ".join("xyzw"[:operands]),
+        shapes="An array of any shape." if operands == 1 else "Arrays whose shapes broadcast together.",
+        errors="" if operands == 1 else _SHAPE_ERROR,
     )
     example = example or EXAMPLES.get(name)
     if example:
         arguments, printed = example
         function.__doc__ += _EXAMPLE.format(home=home, name=name, arguments=arguments, printed=printed)
-    operators.ufunc[ufunc] = function
-    operators.absent.setdefault(name, f": write functrans.{home}.{name}({', '.join('xyzw'[: ufunc.nin])})")
+    if home == "numpy":
+        operators.ufunc[ufunc] = function
+    else:
+        register_special(name, function)
+    operators.absent.setdefault(name, f": write functrans.{home}.{name}({', '.join('xyzw'[:operands])})")
     return function
+
+
+def register_special(name: str, function: Body) -> None:
+    """Let a ufunc of ``scipy.special`` call a function for tracers, now or when SciPy's module loads."""
+    operators.special[name] = function
+    module = sys.modules.get("scipy.special")
+    if hasattr(module, name):
+        operators.ufunc[getattr(module, name)] = function

@@ -19,6 +19,37 @@ numba: Any = lazy_import("numba")
 scipy: Any = lazy_import("scipy")
 subprocess: Any = lazy_import("subprocess")
 
+
+class SpecialUfunc:
+    """A ufunc of ``scipy.special``, which loads when more than its name is needed.
+
+    Parameters
+    ----------
+    name : str
+
+    Attributes
+    ----------
+    floats : bool
+        Whether it computes with float64 and float32.
+    """
+
+    def __init__(self, name: str):
+        self.__name__ = name
+        self.floats = name != "wofz"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(getattr(scipy.special, self.__name__), name)
+
+
+class _SpecialUfuncs:
+    """The ufuncs of ``scipy.special``."""
+
+    def __getattr__(self, name: str) -> Any:
+        return SpecialUfunc(name)
+
+
+special_ufuncs = _SpecialUfuncs()
+
 #: On Windows a process has no common table of functions. These have C's, Python's, the system's and the compiler's. C's
 #: stand first: an older C library that some library loaded has a heap of its own.
 _ON_WINDOWS = ("ucrtbase", "kernel32", "ntdll")

@@ -135,6 +135,8 @@ def _prepare(module: ModuleType) -> None:
     wrapped = _WRAPPED[name].split()
     for registering in _REGISTERING.get(name, ()):
         import_module(f"functrans.{registering}")
+    if name == "scipy.special":
+        operators.ufunc.update({getattr(module, n): ours for n, ours in operators.special.items()})
     for n in wrapped if _after_import.patching else ():
         function = getattr(module, n)
         if unpatched(function) is function:

@@ -9,7 +9,10 @@ import functrans.numpy as fnp
 import functrans.scipy.special as fsp
 from functrans import lax
 from functrans.arrays.array import Array
+from functrans.core.operators import operators
 from functrans.errors import ArgumentError, ArgumentValueError, AxisError
+from functrans.primitives.promotion import make_plan
+from functrans.runtime.libraries import SpecialUfunc
 
 UNARY = ("erf", "erfc", "gammaln", "digamma", "psi", "expit", "logit", "entr")
 X = np.array([-2.5, -0.7, -1e-9, 0.0, 1e-9, 0.3, 0.5, 1.0, 2.5, 40.0, np.inf, -np.inf, np.nan])
@@ -199,3 +202,20 @@ def test_softmax_of_nothing_is_empty():
             assert f(np.ones(shape), axis=axis).shape == shape
         with pytest.raises(AxisError):
             f(np.ones(0), axis=1)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_dtypes_that_ufuncs_compute_floats_in_are_scipys(dtype):
+    """Of strong and weak operands: while `scipy.special` has not loaded, promotion must know them."""
+
+    def computed_in(ufunc, key):
+        values = [0.5 if k is float else np.ones((), k) for k in key]
+        casts = make_plan(ufunc, key, keep_weak=False)
+        return [np.asarray(x if cast is None else cast(x)).dtype for x, cast in zip(values, casts)]
+
+    dtype = np.dtype(dtype)
+    for name in operators.special:
+        ufunc, lazy = getattr(sp, name), SpecialUfunc(name)
+        for key in ((dtype,) * ufunc.nin, (dtype, *(float,) * (ufunc.nin - 1)), (float,) * ufunc.nin):
+            assert computed_in(lazy, key) == computed_in(ufunc, key), (name, key)
+    assert len(operators.special) > 80

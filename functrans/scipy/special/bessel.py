@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
 
 from ...arrays.array import Array
 from ...core.values import ArrayLike, Value
@@ -13,6 +12,7 @@ from ...errors import ArgumentError, ArgumentValueError
 from ...frontend.checked import checked
 from ...primitives import ops, special_ops
 from ...primitives.ops import binary, dtype_of, finish, quaternary, shape_of, ternary, unary
+from ...runtime.libraries import special_ufuncs as sp
 from .arguments import by_kind, count_of, of_floats, of_parameters, real_float
 
 __all__ = [

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-import scipy.special as sp
-
-from ...core import operators
 from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops, special_ops
 from ...primitives.ops import binary, dtype_of, finish, literal, unary
+from ...primitives.ufunc_fronts import register_special
+from ...runtime.libraries import special_ufuncs as sp
 from .arguments import by_kind, real_float
 
 __all__ = [
@@ -128,4 +127,4 @@ def fresnel(z: ArrayLike) -> tuple[Value, Value]:
     return finish(special_ops.fresnel_s_p.bind(x)), finish(special_ops.fresnel_c_p.bind(x))
 
 
-operators.ufunc[sp.fresnel] = fresnel
+register_special("fresnel", fresnel)

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.special as sp
 
 from ...arrays.arguments import shown
 from ...arrays.array import Array
@@ -17,6 +16,8 @@ from ...frontend.checked import checked
 from ...numpy.dispatch import array_operand
 from ...primitives import ops, special_ops
 from ...primitives.ops import binary, common, dtype_of, finish, literal, shape_of, ternary, unary
+from ...runtime.libraries import scipy
+from ...runtime.libraries import special_ufuncs as sp
 from .arguments import by_kind, count_of, of_parameters, real_float
 
 __all__ = [
@@ -335,4 +336,4 @@ def bernoulli(n: int) -> Array:
     Array([ 1.        , -0.5       ,  0.16666667,  0.        , -0.03333333])
     """
     count = count_of(n, "bernoulli", "n")
-    return finish(sp.bernoulli(count)[: count + 1])
+    return finish(scipy.special.bernoulli(count)[: count + 1])

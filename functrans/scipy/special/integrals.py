@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import scipy.special as sp
-
-from ...core import operators
 from ...core.values import ArrayLike, Value
 from ...frontend.checked import checked
 from ...primitives import ops, special_ops
 from ...primitives.ops import binary, finish, literal, unary
+from ...primitives.ufunc_fronts import register_special
+from ...runtime.libraries import special_ufuncs as sp
 from .arguments import by_kind, of_floats, real_float
 
 __all__ = [
@@ -143,7 +142,8 @@ def shichi(x: ArrayLike) -> tuple[Any, Any]:
     return finish(sinh.bind(value)), finish(cosh.bind(value))
 
 
-operators.ufunc.update({sp.sici: sici, sp.shichi: shichi})
+register_special("sici", sici)
+register_special("shichi", shichi)
 
 # --- powers ----------------------------------------------------------------------------------------------------
 

@@ -7,23 +7,26 @@ poor: ``betainc(1e-45, 1e-45, x)`` is 0 there, and 0.5 in double precision.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from ...core import Tracer
 from ...core.values import Value
+from ...runtime.libraries import scipy
+from .. import special
 
 
-def _in_double(routine: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(routine)
+def _in_double(name: str) -> Callable[..., Any]:
     def f(*operands: Value) -> Any:
-        if any(isinstance(x, Tracer) for x in operands) or np.result_type(*operands) != np.float32:
+        if any(isinstance(x, Tracer) for x in operands):
+            return getattr(special, name)(*operands)
+        routine = getattr(scipy.special, name)
+        if np.result_type(*operands) != np.float32:
             return routine(*operands)
         return np.asarray(routine(*[np.asarray(x, np.float64) for x in operands])).astype(np.float32)[()]
 
+    f.__name__ = name
     return f
 
 
@@ -31,7 +34,7 @@ class InDouble:
     """``in_double.ndtr`` is ``scipy.special.ndtr``, computed in float64."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        f = _in_double(getattr(scipy.special, name))
+        f = _in_double(name)
         setattr(self, name, f)
         return f
 
