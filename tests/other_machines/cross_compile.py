@@ -160,6 +160,7 @@ def of_maths(vectors, level):
     """For each function and dtype: instructions on vectors in a loop of it, and functions that it calls."""
     from kernel_work import ft
 
+    from functrans.lowering import blas
     from functrans.lowering.backend import Options
     from functrans.lowering.llvm.backend import assembly_of
     from functrans.lowering.llvm.maths import library
@@ -174,7 +175,7 @@ def of_maths(vectors, level):
         given = [ft.ShapeDtypeStruct((1000,), "f8")] * (2 if name in ("power", "arctan2") else 1)
         (step,) = lower(ft.jit(lambda *x, f=f: f(*x)).lower(*given).jaxpr, Options()).steps
         assembly = assembly_of(step.kernel, Options(cpu=level))
-        if f"{library.PREFIX}{libm}." in assembly or f"{library.PREFIX}{name}." in assembly:
+        if f"{blas.MATHS_PREFIX}{libm}." in assembly or f"{blas.MATHS_PREFIX}{name}." in assembly:
             kernel_name = "pow" if name == "power" else name
             text, _ = library.library_text(kernel_name, "double", processor(), library.target_of(processor()))
             assembly = compile_assembly(text, processor())

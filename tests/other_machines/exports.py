@@ -72,7 +72,7 @@ def lacks(triple, names):
     """Those of some symbols that nothing exports there."""
     from functrans.lowering import blas
     from functrans.lowering.llvm.c.pool import ROLE, RUN
-    from functrans.lowering.llvm.maths import library, own_maths
+    from functrans.lowering.llvm.maths import own_maths
     from functrans.lowering.llvm.symbols import WINDOWS
 
     exported = of(triple)
@@ -84,8 +84,10 @@ def lacks(triple, names):
             return True
         if name.startswith(blas.C_PREFIX):
             return name.removeprefix(blas.C_PREFIX) in exported
-        if name.startswith(library.PREFIX):
-            return name.removeprefix(library.PREFIX).split(".")[0] in own_maths.FUNCTIONS | own_maths.FORMULAS
+        if name.startswith(blas.MATHS_PREFIX):
+            return (
+                name.removeprefix(blas.MATHS_PREFIX).split(".")[0] in own_maths.FUNCTIONS | own_maths.FORMULAS
+            )
         if name.startswith(blas.PREFIX):
             return bool(blas.address(name.removeprefix(blas.PREFIX).removesuffix(blas.NOT_OWN)))
         return (WINDOWS.get(name, name) if triple.endswith("windows-msvc") else name) in exported

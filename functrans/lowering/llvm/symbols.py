@@ -9,9 +9,11 @@ import sys
 from collections.abc import Iterable
 
 from ...runtime.libraries import c_address, llvm
+from ...runtime.module_getattr import lazy_import
 from ..blas import (
     C_PREFIX,
     GET_THREADS,
+    MATHS_PREFIX,
     NOT_OWN,
     OWN_PRODUCTS,
     PREFIX,
@@ -24,9 +26,10 @@ from ..blas import (
 )
 from .c.pool import ROLE, RUN, pool_address
 from .gemm import own_gemm
-from .maths.library import PREFIX as OWN_MATHS
-from .maths.library import own_function
 from .objects import LoadedCode, ObjectCode, load_object
+
+#: A process whose kernels call none of them does without it.
+library = lazy_import("functrans.lowering.llvm.maths.library")
 
 _GEMM = {symbol(f"{letter}gemm"): letter for letter in OWN_PRODUCTS}
 
@@ -52,8 +55,8 @@ def own_products(names: Iterable[str]) -> dict[str, bool]:
 @functools.cache
 def address_of(name: str) -> int:
     """The address of a function; see `load`."""
-    if name.startswith(OWN_MATHS):
-        return own_function(name, load)
+    if name.startswith(MATHS_PREFIX):
+        return library.own_function(name, load)
     if name in (RUN, ROLE):
         return pool_address(name)
     if name in (GET_THREADS, SET_THREADS):

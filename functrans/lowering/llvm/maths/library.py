@@ -15,14 +15,13 @@ from ....passes import scalar_functions
 from ....runtime.context import new_lock
 from ....runtime.libraries import llvm
 from ....runtime.records import dataclass
+from ...blas import MATHS_PREFIX
 from ...processor import Processor, processor
 from ..objects import LoadedCode, ObjectCode, compile_object, keep_for_ever
 from ..store import obtain
 from .expr import vector
 from .own_maths import FORMULAS, Target, definition_of
 
-#: Symbols begin so; the name of the function, its type and the number of elements follow.
-PREFIX = "functrans.maths."
 _TYPES = {"f64": "double", "f32": "float"}
 _loading = new_lock()
 
@@ -46,7 +45,10 @@ def target_of(cpu: Processor) -> Target:
 
 @dataclass(frozen=True)
 class MathForm:
-    """A form of a function: its symbol, the type of what it takes and returns, and the length of that (1: a number)."""
+    """A form of a function: its symbol, the type of what it takes and returns, and the length of that (1: a number).
+
+    The symbol is the name of the function, its type and the length, after `MATHS_PREFIX`.
+    """
 
     symbol: str
     type: str
@@ -58,7 +60,7 @@ def forms_of(name: str, t: str, target: Target) -> list[MathForm]:
     suffix = "f64" if t == "double" else "f32"
     widest = target.lanes * (1 if t == "double" else 2)
     lengths = [1] if name in FORMULAS else [n for n in (1, 2, 4, 8, 16) if n <= widest]
-    return [MathForm(f"{PREFIX}{name}.{suffix}.{n}", vector(t, n), n) for n in lengths]
+    return [MathForm(f"{MATHS_PREFIX}{name}.{suffix}.{n}", vector(t, n), n) for n in lengths]
 
 
 def declaration(form: MathForm, name: str, target: Target) -> str:
@@ -78,7 +80,7 @@ def variants(forms: list[MathForm], name: str) -> str:
 def own_function(symbol: str, load: Callable[[ObjectCode], LoadedCode]) -> int:
     """The address of a form on this processor."""
     target = target_of(processor())
-    name, suffix, lanes = symbol.removeprefix(PREFIX).split(".")
+    name, suffix, lanes = symbol.removeprefix(MATHS_PREFIX).split(".")
     with _loading:
         return _addresses(name, _TYPES[suffix], target, load)[int(lanes)]
 
