@@ -219,3 +219,26 @@ def test_the_dtypes_that_ufuncs_compute_floats_in_are_scipys(dtype):
         for key in ((dtype,) * ufunc.nin, (dtype, *(float,) * (ufunc.nin - 1)), (float,) * ufunc.nin):
             assert computed_in(lazy, key) == computed_in(ufunc, key), (name, key)
     assert len(operators.special) > 80
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["erfinv", "ndtri", "i0", "i0e", "i1", "i1e"])
+def test_float32_is_scipys_double_rounded(name):
+    """Over all floats, by random bits, and where most of them are used."""
+    rng, n = np.random.default_rng(0), 50_000
+    x = np.concatenate(
+        [
+            rng.integers(0, 2**32, n, dtype=np.uint32).view(np.float32),
+            rng.uniform(-1, 1, n),
+            rng.uniform(-90, 90, n),
+            np.exp(rng.uniform(-103, 0, n)),
+            1 - np.exp(rng.uniform(-17, 0, n)),
+            [0.0, -0.0, 1.0, -1.0, 2.0, 8.0, -8.0, 1e-45, np.inf, -np.inf, np.nan],
+        ]
+    ).astype(np.float32)
+    exact = getattr(sp, name)(x.astype(float))
+    rounded, actual = exact.astype(np.float32), np.asarray(ft.jit(getattr(fsp, name))(x))
+    finite = np.isfinite(rounded)
+    np.testing.assert_array_equal(actual[~finite], rounded[~finite])
+    errors = np.abs(actual[finite] - exact[finite]) / np.spacing(np.abs(rounded[finite]))
+    assert errors.max() < 0.65, x[finite][errors.argmax()]

@@ -8,9 +8,11 @@ the interpolation at Chebyshev's points of what 40 digits give.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from .expr import Expr, FunctionText
-from .inline_maths import exp
+from .inline_maths import LOG2E, exp
+from .powers import exp2_of_float
 
 #: Where the series ends.
 _FAR = 8.0
@@ -32,49 +34,44 @@ _BEYOND = (
         0.019190382159646555, -0.005651412947851315, 0.0010017370726867186, -8.028547604307266e-05,
     ),
 )  # fmt: skip
+#: For floats: so many terms of the series, and polynomials with relative errors of 1e-9 and 2e-9 (minimax).
+_TERMS_OF_FLOATS = 15
+_BEYOND_OF_FLOATS = (
+    (
+        0.3989422809047068, 0.006233427071845498, 0.000438983946088349, 5.3216191595527814e-05, 2.0796236659667925e-05,
+        -9.337781786253915e-06, 6.975285176954802e-06,
+    ),
+    (
+        0.3989422796463027, -0.0187003613483886, -0.0007313184414834153, -7.537211624797134e-05,
+        -2.5464951722048276e-05, 1.0476468298152639e-05, -7.972102525545183e-06,
+    ),
+)  # fmt: skip
 
 
-def i0e(f: FunctionText, x: Expr) -> Expr:
-    """I0(x) exp(-abs(x))."""
-    return _scaled(f, f.intrinsic("fabs", x), 0)
+def _of(order: int, scaled: bool, floats: bool) -> Callable[[FunctionText, Expr], Expr]:
+    """I(x), times ``exp(-abs(x))`` if `scaled`; of order 1 it is odd. Of `floats`, it has their digits."""
+    series = _SERIES[order][: _TERMS_OF_FLOATS if floats else None]
+    beyond = (_BEYOND_OF_FLOATS if floats else _BEYOND)[order]
+
+    def function(f: FunctionText, x: Expr) -> Expr:
+        y = f.intrinsic("fabs", x)
+        half = y * 0.5
+        near = f.polynomial(half * half, series)
+        near = near * half if order else near
+        far = f.polynomial(_FAR / y, beyond) / f.intrinsic("sqrt", y)
+        sign = -y if scaled else y
+        e = exp2_of_float(f, sign * LOG2E) if floats else exp(f, sign)
+        if floats and not scaled:
+            e = f.select(y.eq(math.inf), y, e)  # of infinity the result is NaN, as in SciPy
+        result = f.select(y <= _FAR, near * e, far) if scaled else f.select(y <= _FAR, near, far * e)
+        # No zero is negative, as in SciPy.
+        return f.intrinsic("copysign", result, x) + 0.0 if order else result
+
+    return function
 
 
-def i1e(f: FunctionText, x: Expr) -> Expr:
-    """I1(x) exp(-abs(x)), which is odd."""
-    return _odd(f, _scaled(f, f.intrinsic("fabs", x), 1), x)
-
-
-def i0(f: FunctionText, x: Expr) -> Expr:
-    """I0(x)."""
-    return _plain(f, f.intrinsic("fabs", x), 0)
-
-
-def i1(f: FunctionText, x: Expr) -> Expr:
-    """I1(x), which is odd."""
-    return _odd(f, _plain(f, f.intrinsic("fabs", x), 1), x)
-
-
-def _odd(f: FunctionText, result: Expr, x: Expr) -> Expr:
-    return f.intrinsic("copysign", result, x) + 0.0  # no zero is negative, as in SciPy
-
-
-def _near(f: FunctionText, y: Expr, order: int) -> Expr:
-    half = y * 0.5
-    series = f.polynomial(half * half, _SERIES[order])
-    return series * half if order else series
-
-
-def _beyond(f: FunctionText, y: Expr, order: int) -> Expr:
-    return f.polynomial(_FAR / y, _BEYOND[order]) / f.intrinsic("sqrt", y)
-
-
-def _scaled(f: FunctionText, y: Expr, order: int) -> Expr:
-    return f.select(y <= _FAR, _near(f, y, order) * exp(f, -y), _beyond(f, y, order))
-
-
-def _plain(f: FunctionText, y: Expr, order: int) -> Expr:
-    return f.select(y <= _FAR, _near(f, y, order), _beyond(f, y, order) * exp(f, y))
-
-
-#: The functions by their names in the kernel vocabulary.
-FUNCTIONS = {"i0": i0, "i0e": i0e, "i1": i1, "i1e": i1e}
+#: The functions by their names in the kernel vocabulary: of doubles, and those that have the digits of float32 only.
+FUNCTIONS, OF_FLOATS = (
+    {f"i{order}{'e' * scaled}": _of(order, scaled, floats) for order in (0, 1) for scaled in (False, True)}
+    for floats in (False, True)
+)

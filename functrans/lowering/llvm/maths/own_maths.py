@@ -34,7 +34,12 @@ FUNCTIONS: dict[str, Callable[..., Expr]] = {
 SINGLE = {"quick_erfinv": inverse_erf.single}
 #: Those of doubles that float32 has for itself: some have fewer digits, and loops of the others have more elements in a
 #: vector.
-FOR_SINGLE = {**powers.OF_FLOATS, **trigonometry.WITH_BRANCH}
+FOR_SINGLE = {
+    **powers.OF_FLOATS,
+    **trigonometry.WITH_BRANCH,
+    **inverse_erf.OF_FLOATS,
+    **bessel.OF_FLOATS,
+}
 
 
 @dataclass(frozen=True)

@@ -176,14 +176,14 @@ def power(f: FunctionText, x: Expr, y: Expr) -> Expr:
     return _of_any_base(f, x, y, _power_of_positive(f, f.intrinsic("fabs", x), y))
 
 
-def _log2_of_float(f: FunctionText, x: Expr) -> Expr:
+def log2_of_float(f: FunctionText, x: Expr) -> Expr:
     """The logarithm to base 2 of a positive float, in doubles."""
     k, m = split(f, x)
     s = (m - 1.0) / (m + 1.0)
     return f.fma(s, f.polynomial(s * s, _LOG2_OF_FLOATS), k)
 
 
-def _exp2_of_float(f: FunctionText, x: Expr) -> Expr:
+def exp2_of_float(f: FunctionText, x: Expr) -> Expr:
     """2**x in doubles, which is rounded to a float afterwards: a number too large or too small for one suffices."""
     x = f.select(x > 200.0, 200.0, f.select(x < -200.0, -200.0, x))
     shifted = x + MAGIC
@@ -192,18 +192,18 @@ def _exp2_of_float(f: FunctionText, x: Expr) -> Expr:
 
 
 def _power_of_floats(f: FunctionText, x: Expr, y: Expr) -> Expr:
-    e = _clamped(f, y) * _log2_of_float(f, f.intrinsic("fabs", x))
-    return _of_any_base(f, x, y, _exp2_of_float(f, e))
+    e = _clamped(f, y) * log2_of_float(f, f.intrinsic("fabs", x))
+    return _of_any_base(f, x, y, exp2_of_float(f, e))
 
 
 def _exp_of_floats(unit: float) -> Callable[[FunctionText, Expr], Expr]:
     """The exponential to the base 2**unit."""
-    return lambda f, x: _exp2_of_float(f, x * unit)
+    return lambda f, x: exp2_of_float(f, x * unit)
 
 
 def _log_of_floats(unit: float) -> Callable[[FunctionText, Expr], Expr]:
     """The logarithm in which 2 has this one."""
-    return lambda f, x: log_edges(f, x, _log2_of_float(f, x) * unit)
+    return lambda f, x: log_edges(f, x, log2_of_float(f, x) * unit)
 
 
 #: The functions by their names in the kernel vocabulary.
