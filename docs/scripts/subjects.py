@@ -166,7 +166,10 @@ SUBJECTS = {
             cumprod cummax cummin cumlogsumexp reduce_window reduce_window_shape_tuple padtype_to_pads
         """,
         "Sorting": "sort sort_key_val top_k approx_max_k approx_min_k",
-        "Products": "dot dot_general batch_matmul DotDimensionNumbers Precision",
+        "Products": """
+            dot dot_general batch_matmul ragged_dot ragged_dot_general DotDimensionNumbers RaggedDotDimensionNumbers
+            Precision
+        """,
         "Convolutions": """
             conv conv_general_dilated conv_transpose conv_with_general_padding conv_general_dilated_local
             conv_general_dilated_patches conv_dimension_numbers ConvDimensionNumbers conv_shape_tuple

@@ -29,7 +29,8 @@ from ..runtime.records import NamedTuple, dataclass
 POLICIES = ("low", "wide", "promote", "none")
 
 _LOW = """
-    matmul matvec vecmat dot inner tensordot einsum multi_dot batch_matmul dot_general
+    matmul matvec vecmat dot inner tensordot einsum multi_dot batch_matmul dot_general ragged_dot
+    ragged_dot_general
     conv conv_general_dilated conv_general_dilated_local conv_transpose conv_with_general_padding
     convolve convolve2d correlate correlate2d fftconvolve
     dot_product_attention

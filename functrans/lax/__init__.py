@@ -34,6 +34,7 @@ with _on_demand(globals()) as _later:
         argmax, argmin, batch_matmul, cumlogsumexp, cummax, cummin, cumprod, cumsum, dot,
         dot_general, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod, reduce_sum,
     )
+    from .ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general
     from .elementwise import (
         abs, acos, acosh, add, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_not,
         bitwise_or, bitwise_xor, cbrt, ceil, clamp, complex, conj, convert_element_type, cos, cosh,

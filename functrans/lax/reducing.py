@@ -95,7 +95,7 @@ def _argument(name: str, prim: Primitive, operand: Value, axis: int, index_dtype
 # --- products -----------------------------------------------------------------------------------------------
 
 
-def _product_operands(name: str, lhs: Value, rhs: Value, preferred: Any) -> tuple[Value, Value]:
+def product_operands(name: str, lhs: Value, rhs: Value, preferred: Any) -> tuple[Value, Value]:
     x, y = single(name, lhs), single(name, rhs)
     if preferred is not None:
         to = canonical(preferred, f"lax.{name}: preferred_element_type")
@@ -137,7 +137,7 @@ def dot_general(
     >>> lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape  # a matrix product for each of 5
     (5, 2, 4)
     """
-    x, y = _product_operands("dot_general", lhs, rhs, preferred_element_type)
+    x, y = product_operands("dot_general", lhs, rhs, preferred_element_type)
     (a, b), (c, d) = dimension_numbers
     numbers = (
         (ints(a, "dot_general"), ints(b, "dot_general")),

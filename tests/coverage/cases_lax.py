@@ -4,6 +4,8 @@ import numpy as np
 import scipy.special
 from coverage_table import B, Call, Entry, I, R, Z
 
+from functrans import lax
+
 TWO = (Call(R(2, 3), R(2, 3)),)
 SIGNED = R(2, 3, low=-3.9, high=3.8)
 CONSTANT = {"differentiable": False}
@@ -19,6 +21,21 @@ def dot_general(lhs, rhs, dimension_numbers):
         x for j, x in enumerate(right) if j not in (*b, *d)
     ]
     return np.einsum(f"{''.join(left)},{''.join(right)}->{''.join([left[i] for i in c] + free)}", lhs, rhs)
+
+
+def ragged_dot(lhs, rhs, group_sizes):
+    group = np.repeat(np.arange(len(rhs)), group_sizes)[: len(lhs)]
+    product = np.matmul(lhs[: len(group), None], rhs[group])[:, 0]
+    return np.concatenate([product, np.zeros((len(lhs) - len(group), rhs.shape[2]), product.dtype)])
+
+
+def sums_of_groups(lhs, rhs, group_sizes, dimension_numbers):
+    ends = np.cumsum(group_sizes)
+    return np.stack([lhs[end - n : end].T @ rhs[end - n : end] for n, end in zip(group_sizes, ends)])
+
+
+#: Rows are contracted, within groups.
+SUMS = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())
 
 
 def pad(x, value, config):
@@ -264,5 +281,18 @@ TABLES = {
             skip={"0-d": "want axes", "empty": "another error"},
         ),
         Entry("batch_matmul", Call(R(2, 2, 3), R(2, 3, 2)), oracle=np.matmul),
+        Entry(
+            "ragged_dot",
+            Call(R(4, 2), R(3, 2, 2), I(3, high=3)),
+            Call(Z(3, 2), Z(2, 2, 1), np.array([1, 2])),
+            oracle=ragged_dot,
+            skip={"0-d": "want axes", "empty": "another error"},
+        ),
+        Entry(
+            "ragged_dot_general",
+            Call(R(4, 2), R(4, 3), I(3, high=3), SUMS),
+            oracle=sums_of_groups,
+            skip={"0-d": "want axes", "empty": "another error"},
+        ),
     ]
 }

@@ -463,6 +463,21 @@ def random_keys_of_negative_seeds():
         assert jax.random.key_data(jax.random.key(seed)).tolist()[1] == 4294967295
 
 
+def products_of_rows_in_groups():
+    matrices = jnp.arange(12.0).reshape(2, 3, 2)
+    sizes = jnp.array([0, 1])
+    f = lambda x, y: lax.ragged_dot(x, y, sizes)
+    same(jax.jit(f)(X, matrices), [X[0] @ np.asarray(matrices[1]), [0, 0]])
+    of_x, of_y = jax.grad(lambda x, y: f(x, y).sum(), argnums=(0, 1))(X, matrices)
+    same(of_x, [np.asarray(matrices[1]).sum(1), [0, 0, 0]])
+    same(of_y, [np.zeros((3, 2)), np.stack([X[0], X[0]], 1)])
+    assert f(X, matrices).dtype == np.float32
+    raises(TypeError, lambda: lax.ragged_dot(X, matrices, jnp.array([0.5, 1.0])))
+    raises(TypeError, lambda: lax.ragged_dot(X, matrices[:1], sizes))
+    sums = lax.RaggedDotDimensionNumbers((([0], [0]), ([], [])), [0], [])
+    same(lax.ragged_dot_general(X, X, sizes, sums), [np.zeros((3, 3)), np.outer(X[0], X[0])])
+
+
 CHECKS = [f for f in list(globals().values()) if getattr(f, "__module__", None) == __name__ and callable(f)
           and not isinstance(f, type) and f.__name__ not in ("same", "raises")]  # fmt: skip
 
