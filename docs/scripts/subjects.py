@@ -177,6 +177,7 @@ SUBJECTS = {
         """,
         "Fourier transforms": "fft FftType",
         "Solvers": "custom_root custom_linear_solve Tolerance",
+        "What JAX's compiler is told": "platform_dependent composite with_sharding_constraint rng_uniform",
         "Between ranks": """
             psum pmean pmax pmin psum_scatter all_gather all_to_all ppermute pshuffle pswapaxes pbroadcast pvary pcast
             axis_index axis_size

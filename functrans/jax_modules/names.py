@@ -127,7 +127,7 @@ MODULES: dict[str, JaxNames] = {
     ),
     "jax.lax": JaxNames(
         ("functrans.lax",),
-        {**_at(_PRIVATE, "rsqrt_p stop_gradient_p"), "with_sharding_constraint": f"{_PRIVATE}:reshard"},
+        _at(_PRIVATE, "rsqrt_p stop_gradient_p"),
     ),
     "jax.sharding": JaxNames(
         ("functrans.sharding",), _at(_PRIVATE, "AbstractMesh get_abstract_mesh reshard")

@@ -67,6 +67,7 @@ with _on_demand(globals()) as _later:
     from .collectives import axis_index, axis_size, pbroadcast, pmax, pmean, pmin, psum
     from .exchanges import all_gather, all_to_all, pcast, ppermute, pshuffle, psum_scatter, pswapaxes, pvary
     from .equations.solving import custom_linear_solve, custom_root
+    from .portable import composite, platform_dependent, rng_uniform, with_sharding_constraint
     from .shapes import (
         DotDimensionNumbers, Tolerance, broadcast_like, conv_general_permutations,
         conv_general_shape_tuple, conv_shape_tuple, conv_transpose_shape_tuple, dtype,

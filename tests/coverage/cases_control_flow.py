@@ -3,7 +3,9 @@
 import numpy as np
 from coverage_table import Call, Entry, R
 
+import functrans as ft
 import functrans.numpy as fnp
+from functrans import lax
 
 ROWS = {"0-d": "no rows"}
 EMPTY = {"empty": "the body wants elements"}
@@ -66,6 +68,25 @@ TABLES = {
             Call(True, fnp.sin, fnp.cos, R(2, 3)),
             Call(False, fnp.sin, lambda x: x * x, R(2)),
             oracle=lambda p, f, g, x: np.asarray(f(x) if p else g(x)),
+        ),
+        Entry(
+            "platform_dependent",
+            Call(R(2, 3), cpu=fnp.sin, tpu=fnp.cos),
+            oracle=lambda x, cpu, tpu: np.sin(x),
+        ),
+        Entry(
+            "composite",
+            Call(R(2, 3), fnp.sin),
+            oracle=lambda x, f: np.sin(x),
+            through=lambda f, x, g: f(g, "a.sine")(x) if f is lax.composite else f(x, g),
+        ),
+        Entry("with_sharding_constraint", Call(R(2, 3), ft.devices()[0]), oracle=lambda x, device: x),
+        Entry(
+            "rng_uniform",
+            Call(2.0, 3.0, (4, 3)),
+            oracle=lambda a, b, shape: np.full(shape, (a + b) / 2),
+            through=lambda f, a, b, shape: fnp.logical_and(f(a, b, shape) >= a, f(a, b, shape) < b),
+            differentiable=False,
         ),
         Entry(
             "switch",

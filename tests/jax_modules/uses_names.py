@@ -3,6 +3,7 @@
 Each function is a check, of one name or a few that go together. It prints those that fail, and exits with their number.
 """
 
+import functools
 import sys
 import traceback
 import warnings
@@ -476,6 +477,47 @@ def products_of_rows_in_groups():
     raises(TypeError, lambda: lax.ragged_dot(X, matrices[:1], sizes))
     sums = lax.RaggedDotDimensionNumbers((([0], [0]), ([], [])), [0], [])
     same(lax.ragged_dot_general(X, X, sizes, sums), [np.zeros((3, 3)), np.outer(X[0], X[0])])
+
+
+def what_the_compiler_is_told():
+    square = lambda x: x * x
+    for run in (lambda f: f, jax.jit):
+        same(run(lambda x: lax.platform_dependent(x, cpu=square, tpu=jnp.sin))(X), X * X)
+        same(run(lambda x: lax.platform_dependent(x, tpu=jnp.sin, default=square))(X), X * X)
+        raises(NotImplementedError, run(lambda x: lax.platform_dependent(x, tpu=square)), X)
+    same(jax.grad(lambda x: lax.platform_dependent(x, cpu=square, default=jnp.sin))(3.0), 6.0)
+    raises(ValueError, lambda: lax.platform_dependent(X, gpu=square), text="cuda")
+    raises(TypeError, lambda: lax.platform_dependent(X, cpu=3), text="cpu")
+    raises(TypeError, lambda: lax.platform_dependent(X, cpu=square, default=3), text="default")
+
+    @functools.partial(lax.composite, name="my.scaled")
+    def scaled(x, /, *, by, shift=None):
+        return {"out": x["in"] * by + (0.0 if shift is None else shift)}
+
+    same(scaled({"in": X}, by=np.float32(2.0))["out"], 2 * X)
+    same(jax.jit(lambda x: scaled({"in": x}, by=3.0, shift=None))(X)["out"], 3 * X)
+    raises(jax.errors.UnexpectedTracerError, jax.jit(lambda x: scaled({"in": X}, by=x)), 2.0)
+    raises(TypeError, lambda: scaled({"in": "text"}, by=2.0))
+
+    drawn = [np.asarray(lax.rng_uniform(np.float32(2), np.float32(3), (50,))) for _ in range(2)]
+    assert drawn[0].dtype == np.float32
+    assert (drawn[0] >= 2).all()
+    assert (drawn[0] < 3).all()
+    assert (drawn[0] != drawn[1]).any()
+    assert set(np.asarray(lax.rng_uniform(np.int32(1), np.int32(4), (99,)))) == {1, 2, 3}
+    raises(ValueError, lambda: lax.rng_uniform(jnp.zeros(2), jnp.ones(2), (2,)))
+    same(jax.grad(lambda x: x * lax.rng_uniform(1.0, 1.0001, ()))(3.0), 1.0, 1e-3)
+
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
+    tree = {"a": X, "b": X[0]}
+    for shardings in (rows, {"a": rows, "b": rows}):
+        out = lax.with_sharding_constraint(tree, shardings)
+        same(out["b"], X[0])
+    raises(ValueError, lambda: lax.with_sharding_constraint(tree, {"a": rows}))
+    raises(ValueError, lambda: lax.with_sharding_constraint(X, None))
+    too_many = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(None, "i"))
+    raises(ValueError, lambda: lax.with_sharding_constraint(X[0], too_many))
 
 
 CHECKS = [f for f in list(globals().values()) if getattr(f, "__module__", None) == __name__ and callable(f)

@@ -213,7 +213,7 @@ def test_bad_input():
         lax.ragged_dot(x[:, :1], y, sizes)
     with pytest.raises(ShapeError, match="group_sizes must have an axis"):
         lax.ragged_dot(x, y, 3)
-    with pytest.raises(ArgumentError, match="must be a RaggedDotDimensionNumbers, got .* of type tuple"):
+    with pytest.raises(ArgumentError, match=r"must be a RaggedDotDimensionNumbers, got .* of type tuple"):
         lax.ragged_dot_general(x, y, sizes, tuple(BASIC))
     with pytest.raises(ArgumentValueError, match="dot_dimension_numbers must be two pairs"):
         lax.ragged_dot_general(x, y, sizes, BASIC._replace(dot_dimension_numbers=()))

@@ -23,13 +23,20 @@ def loss(w, x):
 
 
 np.testing.assert_allclose(jax.grad(loss)(jnp.ones(2), X), 2 * X.T @ X.sum(1) / 4)
+for put in (jax.device_put, jax.lax.with_sharding_constraint):
+    try:
+        put(X, NamedSharding(mesh, jax.P("data")))
+    except ShardingError as error:
+        assert "Pass the whole array to shard_map" in str(error)  # noqa: PT017
+    else:
+        raise AssertionError("no process has the blocks of others")
+    np.testing.assert_array_equal(put(X, NamedSharding(mesh, jax.P())), X)
 try:
-    jax.device_put(X, NamedSharding(mesh, jax.P("data")))
+    jax.lax.with_sharding_constraint(X, jax.P("data"))
 except ShardingError as error:
-    assert "Pass the whole array to shard_map" in str(error)  # noqa: PT017
+    assert "needs a mesh" in str(error)  # noqa: PT017
 else:
-    raise AssertionError("no process has the blocks of others")
-np.testing.assert_array_equal(jax.device_put(X, NamedSharding(mesh, jax.P())), X)
+    raise AssertionError("a spec says nothing without a mesh")
 np.testing.assert_array_equal(multihost_utils.process_allgather(rank), [0, 1])
 np.testing.assert_array_equal(multihost_utils.broadcast_one_to_all(X + rank), X)
 multihost_utils.sync_global_devices("end")
