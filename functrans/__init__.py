@@ -260,6 +260,7 @@ __getattr__, __dir__ = _module_attributes(
     globals(),
     {
         "Tensor": "The array class is functrans.Array: make arrays with functrans.numpy.asarray",
+        "live_arrays": "No list of arrays is kept: they are NumPy's. Python's tracemalloc shows their memory",
         "tensor": "Write functrans.numpy.asarray(x)",
     },
     later=_later,

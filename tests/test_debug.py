@@ -1,6 +1,7 @@
 """``functrans.debug``: print and callback, under every transformation."""
 
 import io
+import logging
 import sys
 import threading
 
@@ -22,7 +23,7 @@ def printed(capsys):
 
 
 def test_namespace_loads_when_used():
-    assert set(ft.debug.__all__) == {"breakpoint", "callback", "print"}
+    assert set(ft.debug.__all__) == {"breakpoint", "callback", "log", "print"}
     assert "debug" in dir(ft)
 
 
@@ -181,6 +182,62 @@ def test_formats_that_fail_when_printed():
     with pytest.raises(TypeError) as caught:
         ft.jit(lambda x: ft.debug.print("{:.2f}", x))(X)
     assert "in the callback" in caught.value.__notes__[0]
+
+
+# --- log ----------------------------------------------------------------------------------------------------
+
+
+def logged(x):
+    ft.debug.log("x = {}, y = {y:.1f} 5%", x, y=2.0 * x)
+    return fnp.sin(x)
+
+
+@pytest.mark.parametrize("how", [lambda f: f, ft.jit, ft.grad, lambda f: ft.jit(ft.grad(f))])
+def test_log_once_with_its_line(how, caplog):
+    with caplog.at_level(logging.INFO, "functrans.debug"):
+        how(logged)(0.5)
+    (record,) = caplog.records
+    assert (record.name, record.levelname, record.getMessage()) == (
+        "functrans.debug",
+        "INFO",
+        "x = 0.5, y = 1.0 5%",
+    )
+    assert (record.filename, record.funcName) == ("test_debug.py", "logged")
+    assert record.lineno == logged.__code__.co_firstlineno + 1
+
+
+def test_log_of_lanes_without_fields_and_options_first(caplog):
+    with caplog.at_level(logging.INFO, "functrans.debug"):
+        ft.jit(ft.vmap(lambda x: ft.debug.log(ordered=True)("x is", x)))(X)
+    assert caplog.messages == ["x is 0.5", "x is -1.0"]
+
+
+def test_what_is_below_the_level_is_not_logged(caplog):
+    f = ft.jit(logged)
+    with caplog.at_level(logging.WARNING, "functrans.debug"):
+        f(0.5)
+    assert not caplog.records
+    with caplog.at_level(logging.INFO, "functrans.debug"):
+        f(0.25)
+    assert caplog.messages == ["x = 0.25, y = 0.5 5%"]
+
+
+def test_each_call_logs_with_its_own_line(caplog):
+    """Two functions that differ in the line alone."""
+    first = ft.jit(lambda x: ft.debug.log("{}", x))
+    second = ft.jit(lambda x: ft.debug.log("{}", x))
+    with caplog.at_level(logging.INFO, "functrans.debug"):
+        first(1.0)
+        second(1.0)
+    lines = [record.lineno for record in caplog.records]
+    assert lines[1] == lines[0] + 1
+
+
+def test_bad_formats_of_logs():
+    with pytest.raises(FormatError, match=r"debug\.log: '\{x\}' asks for 'x'"):
+        ft.make_jaxpr(lambda: ft.debug.log("{x}", y=1.0))()
+    with pytest.raises(ArgumentError, match="fmt"):
+        ft.debug.log(1.0)
 
 
 # --- callback -----------------------------------------------------------------------------------------------

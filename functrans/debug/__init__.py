@@ -1,4 +1,4 @@
-"""Inspect a program while it runs: print values or pass them to a function, under any transformation.
+"""Inspect a program while it runs: print or log values, or pass them to a function, under any transformation.
 
 Examples
 --------
@@ -16,7 +16,8 @@ Array(7.)
 from ..runtime.module_getattr import module_attributes as _module_attributes
 from .host import debug_breakpoint as breakpoint
 from .host import debug_callback as callback
+from .host import debug_log as log
 from .host import debug_print as print
 
-__all__ = ["breakpoint", "callback", "print"]
+__all__ = ["breakpoint", "callback", "log", "print"]
 __getattr__, __dir__ = _module_attributes("functrans.debug", globals())

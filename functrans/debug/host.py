@@ -1,7 +1,8 @@
-"""`debug.print` and `debug.callback`."""
+"""`debug.print`, `debug.log` and `debug.callback`."""
 
 from __future__ import annotations
 
+import logging
 import string
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,8 @@ from ..errors.source import is_internal
 from ..frontend.checked import checked
 from ..frontend.pytree import tree_leaves
 from ..runtime.records import dataclass
+
+_log = logging.getLogger("functrans.debug")
 
 
 @checked
@@ -174,33 +177,106 @@ def debug_print(fmt: str | None = None, *args: PyTree, ordered: bool = False, **
     """
     if fmt is None and not args and not kwargs:
         return partial(debug_print, ordered=ordered)
-    if not isinstance(fmt, str):
-        raise ArgumentError(
-            f"debug.print: expected a format string, got {type(fmt).__name__}: write debug.print('{{}}', x)"
-        )
-    fields = check_format("debug.print", fmt, args, kwargs)
-    call, values = host_call("debug.print", _Print(fmt, fields), args, kwargs, None)
-    debug_callback_p.bind(*values, call=call, ordered=bool(ordered))
+    _pass_on("print", fmt, args, kwargs, ordered, _write)
     return None
 
 
-@dataclass(frozen=True)
-class _Print:
-    """Prints one line."""
+@checked
+def debug_log(fmt: str | None = None, *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> Any:
+    """Log values each time the program reaches this call: `debug.print` to Python's logging, at level ``INFO``.
 
+    Parameters
+    ----------
+    fmt, *args, ordered, **kwargs
+        As for `debug.print`.
+
+    Raises
+    ------
+    FormatError
+        While tracing, if fields and arguments do not match.
+
+    Notes
+    -----
+    The logger is ``logging.getLogger("functrans.debug")``. File and line of a record are those of this call. For when
+    it logs under `jit`, `grad` and `vmap`, see `debug.callback`. A logger of a higher level saves writing, not the call
+    of Python.
+
+    Examples
+    --------
+    >>> import logging, sys, functrans as ft
+    >>> logger, handler = logging.getLogger("functrans.debug"), logging.StreamHandler(sys.stdout)
+    >>> handler.setFormatter(logging.Formatter("%(levelname)s:%(lineno)d: %(message)s"))
+    >>> logger.addHandler(handler)
+    >>> logger.setLevel(logging.INFO)
+    >>> ft.jit(lambda x: ft.debug.log("x = {x:.2f}", x=x))(0.5)
+    INFO:1: x = 0.50
+    >>> logger.removeHandler(handler)
+    >>> logger.setLevel(logging.NOTSET)
+    """
+    if fmt is None and not args and not kwargs:
+        return partial(debug_log, ordered=ordered)
+    code, line = (frame := _caller()).f_code, frame.f_lineno
+    _pass_on("log", fmt, args, kwargs, ordered, _Log(code.co_filename, line, code.co_name))
+    return None
+
+
+def _pass_on(
+    what: str,
+    fmt: str | None,
+    args: tuple[PyTree, ...],
+    kwargs: dict[str, PyTree],
+    ordered: bool,
+    write: Callable[[str], None],
+) -> None:
+    """Write a line of these values when the program runs."""
+    if not isinstance(fmt, str):
+        raise ArgumentError(
+            f"debug.{what}: expected a format string, got {type(fmt).__name__}: write debug.{what}('{{}}', x)"
+        )
+    fields = check_format(f"debug.{what}", fmt, args, kwargs)
+    call, values = host_call(f"debug.{what}", _Line(what, fmt, fields, write), args, kwargs, None)
+    debug_callback_p.bind(*values, call=call, ordered=bool(ordered))
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Writes one line."""
+
+    what: str
     fmt: str
     fields: bool
+    write: Callable[[str], None]
 
     @property
     def __name__(self) -> str:
-        return f"print({self.fmt!r})"
+        return f"{self.what}({self.fmt!r})"
 
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> None:
         if self.fields:
             line = self.fmt.format(*args, **kwargs)
         else:
             line = " ".join([self.fmt.format(), *map(str, args)])
-        print(line, flush=True)
+        self.write(line)
+
+
+def _write(line: str) -> None:
+    print(line, flush=True)
+
+
+@dataclass(frozen=True)
+class _Log:
+    """Logs a line for a place in the user's code."""
+
+    file: str
+    line: int
+    function: str
+
+    def __call__(self, line: str) -> None:
+        if _log.isEnabledFor(logging.INFO):
+            record = _log.makeRecord(
+                _log.name, logging.INFO, self.file, self.line, line, (), None, self.function
+            )
+            _log.handle(record)
 
 
 class _Fields(string.Formatter):

@@ -265,6 +265,7 @@ OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[
     ],
     "functrans.debug": [
         ("callback", None, (g, X), {}),
+        ("log", None, ("{}", X), {}),
         ("print", None, ("{}", X), {}),
     ],
     "functrans.custom_batching": [("sequential_vmap", then(X), (g,), {})],
