@@ -2,7 +2,8 @@
 
 Energies of pairs have such derivatives: with ``d[i, k] = x[i] - x[k]`` and ``w = g(d * d)``, the gradient adds the sums
 of ``w * d`` along both axes, and one is the negative of the other. The symmetry follows from the equations alone, and
-holds bit for bit, except for the signs of zeros.
+holds bit for bit, except for the signs of zeros: ``d[i, k]`` of equal points is 0.0, and so is ``d[k, i]``. Where the
+sign of a zero makes a difference, as in ``1 / d``, nothing mirrors anything.
 """
 
 from __future__ import annotations
@@ -11,37 +12,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...core import Atom, Eqn, Literal, Pointwise, Var
+from ...core import Atom, Eqn, Pointwise, Var
 from ...core.values import Params
 from ...passes.toolkit import equation_key, new_equation, substitute
-from ...primitives.elementwise.arithmetic import div_p, mul_p, neg_p, select_p, sub_p
-from ...primitives.elementwise.complexes import abs_p
-from ...primitives.elementwise.exp_log import cbrt_p, integer_pow_p
-from ...primitives.elementwise.rounding import sign_p
-from ...primitives.elementwise.trig import (
-    arcsin_p,
-    arcsinh_p,
-    arctan_p,
-    arctanh_p,
-    cos_p,
-    cosh_p,
-    sin_p,
-    sinh_p,
-    tan_p,
-    tanh_p,
-)
-from ...primitives.special.functions import erf_p
-from ...primitives.structure.linear import add_p, broadcast_in_dim_p, reduce_sum_p, reshape_p
+from ...primitives.elementwise.arithmetic import neg_p, sub_p
+from ...primitives.structure.linear import broadcast_in_dim_p, reduce_sum_p, reshape_p
 from ...primitives.structure.shape import iota_p
+from .mirrors import Mirror, exactness_of, is_integer, is_zero, sign_of
 
-#: ``f(-x) == -f(x)`` for the first of these, ``f(-x) == f(x)`` for the second.
-_ODD = (neg_p, sign_p, sin_p, tan_p, arcsin_p, arctan_p, sinh_p, tanh_p, arcsinh_p, arctanh_p, cbrt_p, erf_p)
-_EVEN = (abs_p, cos_p, cosh_p)
 #: Longer chains of equations are not followed.
 _DEEPEST = 64
-
-#: A value equal to another one with two axes exchanged, and the sign between them; 0 if both signs hold.
-Mirror = tuple[Atom, int]
 
 
 def share_mirrored_sums(eqns: list[Eqn], outvars: Iterable[Atom]) -> tuple[list[Eqn], list[Atom]]:
@@ -58,10 +38,10 @@ def share_mirrored_sums(eqns: list[Eqn], outvars: Iterable[Atom]) -> tuple[list[
         seen.add(e)
         if twin is None:
             result.append(e)
-        elif twin[1] >= 0:
-            env[e.outvars[0]] = env.get(twin[0], twin[0])
+        elif twin.sign >= 0:
+            env[e.outvars[0]] = env.get(twin.value, twin.value)
         else:
-            opposite = new_equation(neg_p, [twin[0]], {}, e.source)
+            opposite = new_equation(neg_p, [twin.value], {}, e.source)
             result.append(opposite.replace(outvars=e.outvars))
     return substitute(result, env), [env.get(a, a) for a in outvars]
 
@@ -149,24 +129,24 @@ class Mirrors:
             mirror = self.of(self.of_rank(e.invars[0]), i, j)
             if mirror is not None:
                 params = {**e.params, "axes": tuple(sorted({*axes, j} - {i}))}
-                twin = self.known.get(_key(e, [mirror[0]], params))
+                twin = self.known.get(_key(e, [mirror.value], params))
                 if twin in seen:
-                    return twin.outvars[0], mirror[1]
+                    return mirror._replace(value=twin.outvars[0])
         return None
 
     def own_sign(self, a: Atom, i: int, j: int) -> int | None:
         """The sign between a value and itself with two axes exchanged; None if they differ in more."""
         a = self.of_rank(a)
         mirror = self.of(a, i, j)
-        return mirror[1] or 1 if mirror is not None and mirror[0] is a else None
+        return mirror.sign or 1 if mirror is not None and mirror.value is a else None
 
     def of(self, a: Atom, i: int, j: int, depth: int = 0) -> Mirror | None:
         """The value that equals `a` with axes `i` and `j` exchanged, if there is one."""
         shape = a.aval.shape
-        if _is_zero(a):
-            return a, 0
+        if is_zero(a):
+            return Mirror(a, 0)
         if len(shape) < 2 or shape[i] == shape[j] == 1:
-            return a, 1
+            return Mirror(a, 1)
         key = (a, min(i, j), max(i, j))
         if key not in self.mirrors:
             self.mirrors[key] = None if depth > _DEEPEST else self._of_view(a, key[1], key[2], depth + 1)
@@ -178,15 +158,14 @@ class Mirrors:
             e = self.producer.get(a) if isinstance(a, Var) and base is a else None
             found = None if e is None else self._of_result(e, i, j, depth)
             if found is None and all(n == 1 for n in shape[i + 1 : j]):
-                return self.view(
-                    a, _exchanged(shape, i, j)
-                ), 1  # an axis of extent 1 moves past others freely
+                # an axis of extent 1 moves past others freely
+                return Mirror(self.view(a, _exchanged(shape, i, j)), 1)
             return found
         if base is not a:
             long = [d for d, n in enumerate(base.aval.shape) if n != 1]
             places = [long[sum(n != 1 for n in shape[:d])] for d in (i, j)]
             inner = self.of(base, places[0], places[1], depth)
-            return inner and (self.view(inner[0], _exchanged(shape, i, j)), inner[1])
+            return inner and inner._replace(value=self.view(inner.value, _exchanged(shape, i, j)))
         e = self.producer.get(a) if isinstance(a, Var) else None
         return None if e is None else self._of_result(e, i, j, depth)
 
@@ -201,26 +180,27 @@ class Mirrors:
         if prim is iota_p:
             shape = _exchanged(e.params["shape"], i, j)
             along = {i: j, j: i}.get(e.params["dimension"], e.params["dimension"])
-            return self._named(e, e.invars, {**e.params, "shape": shape, "dimension": along}, 1)
+            return self._named(e, e.invars, {**e.params, "shape": shape, "dimension": along})
         if prim is reduce_sum_p:
             remaining = [d for d in range(e.invars[0].aval.ndim) if d not in e.params["axes"]]
             inner = self.of(self.of_rank(e.invars[0]), remaining[i], remaining[j], depth)
-            return inner and self._named(e, [inner[0]], e.params, inner[1])
+            return inner and self._named(e, [inner.value], e.params, inner.sign, inner.exact)
         return None
 
     def _of_elements(self, e: Eqn, i: int, j: int, depth: int) -> Mirror | None:
-        inner = [self.of(a, i, j, depth) for a in self.operands(e)]
-        if any(m is None for m in inner):
+        inner = [m for a in self.operands(e) if (m := self.of(a, i, j, depth)) is not None]
+        if len(inner) < len(e.invars):
             return None
-        operands, signs = [m[0] for m in inner if m], [m[1] for m in inner if m]
-        sign = _sign(e, signs)
-        if sign is None:
+        sign = sign_of(e, [m.sign for m in inner])
+        exact = exactness_of(e, inner)
+        if sign is None or exact is None:
             return None
-        same = self._named(e, operands, e.params, sign)
+        operands = [m.value for m in inner]
+        same = self._named(e, operands, e.params, sign, exact)
         if same is None and e.primitive.commutes:
-            same = self._named(e, operands[::-1], e.params, sign)
-        if same is None and e.primitive is sub_p:  # a - b == -(b - a)
-            same = self._named(e, operands[::-1], e.params, -sign)
+            same = self._named(e, operands[::-1], e.params, sign, exact)
+        if same is None and e.primitive is sub_p:  # a - b == -(b - a), but for zeros
+            same = self._named(e, operands[::-1], e.params, -sign, is_integer(e.outvars[0]))
         return same
 
     def _of_broadcast(self, e: Eqn, i: int, j: int, depth: int) -> Mirror | None:
@@ -228,49 +208,21 @@ class Mirrors:
         if i in axes and j in axes:
             inner = self.of(x, axes.index(i), axes.index(j), depth)
             params = {**e.params, "shape": _exchanged(shape, i, j)}
-            return inner and self._named(e, [inner[0]], params, inner[1])
+            return inner and self._named(e, [inner.value], params, inner.sign, inner.exact)
         moved = tuple([{i: j, j: i}.get(d, d) for d in axes])
         params = {**e.params, "shape": _exchanged(shape, i, j), "broadcast_dimensions": moved}
-        return self._named(e, [x], params, 0 if _is_zero(x) else 1)
+        return self._named(e, [x], params, 0 if is_zero(x) else 1)
 
-    def _named(self, e: Eqn, operands: Sequence[Atom], params: Params, sign: int) -> Mirror | None:
+    def _named(
+        self, e: Eqn, operands: Sequence[Atom], params: Params, sign: int = 1, exact: bool = True
+    ) -> Mirror | None:
         """The result of the equation with these operands and parameters, if the program computes it."""
         twin = self.known.get(_key(e, operands, params))
-        return None if twin is None else (self.of_rank(twin.outvars[0]), sign)
+        return None if twin is None else Mirror(self.of_rank(twin.outvars[0]), sign, exact)
 
 
 def _without_ones(a: Atom) -> tuple[int, ...]:
     return tuple([n for n in a.aval.shape if n != 1])
-
-
-def _is_zero(a: Atom) -> bool:
-    return isinstance(a, Literal) and not a.aval.shape and bool(a.value == 0)
-
-
-def _sign(e: Eqn, signs: Sequence[int]) -> int | None:
-    """The sign of a result whose operands have these signs; None if it has none."""
-    prim = e.primitive
-    if prim in _ODD:
-        return signs[0]
-    if prim is integer_pow_p:
-        return signs[0] if e.params["y"] % 2 else 1
-    if prim is mul_p:
-        return signs[0] * signs[1]
-    if prim is div_p:
-        return signs[0] * (signs[1] or 1)
-    if prim in (add_p, sub_p):
-        return _common(signs)
-    if prim is select_p:
-        return _common(signs[1:]) if signs[0] >= 0 else None
-    if prim in _EVEN or all(s >= 0 for s in signs):
-        return 1
-    return None
-
-
-def _common(signs: Sequence[int]) -> int | None:
-    """The sign of values of which each has one of these; zeros have both."""
-    found = {s for s in signs if s}
-    return None if len(found) > 1 else found.pop() if found else 0
 
 
 def _key(e: Eqn, operands: Sequence[Atom], params: Params) -> Any:

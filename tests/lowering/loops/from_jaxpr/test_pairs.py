@@ -178,6 +178,60 @@ def test_numbers_that_are_not_finite(name, bad, row):
     agree(SYMMETRIC[name], x)
 
 
+def differences(x):
+    return x[:, None] - x[None, :]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, xp: (1.0 / differences(x)).sum(1),
+        lambda x, xp: xp.arctan(1.0 / differences(x)).sum(1),
+        lambda x, xp: xp.tanh(differences(x) ** -3).sum(0),
+        lambda x, xp: xp.where(other(xp, len(x)), xp.arctan(1.0 / differences(x)), 0.0).sum(1),
+        lambda x, xp: xp.arctan(1.0 / (differences(x) * differences(x**2 - x))).sum(1),
+        lambda x, xp: xp.sqrt(0.0 * differences(x) * differences(x - 1.0 / x)).sum(1),
+        lambda x, xp: xp.copysign(1.0, differences(x)).sum(1),
+        lambda x, xp: xp.copysign(1.0, xp.maximum(differences(x) * differences(1.0 / x), 0.0)).sum(1),
+        lambda x, xp: (differences(x) / xp.abs(differences(x) ** 3)).sum(1),
+        lambda x, xp: (1.0 / differences(x) ** 2).sum(1),
+    ],
+)
+def test_points_in_one_place(f):
+    """Their difference is 0.0 both ways: what is infinite there has one sign."""
+    x = np.array([1.0, 2.0, 2.0, 3.0, -1.0, 5.0, 0.5, 7.5, 2.0, -1.0, 9.0])
+    for threads in (1, 2):
+        agree(f, x, threads)
+
+
+def test_which_functions_of_differences_visit_half_of_the_pairs():
+    x = points(11)[:, 0]
+    assert blocks(lambda x: (differences(x) / (fnp.abs(differences(x)) ** 3 + 0.1)).sum(1), x)
+    assert blocks(lambda x: (1.0 / (0.5 + differences(x) * differences(x**2))).sum(1), x)
+    assert not blocks(lambda x: (1.0 / differences(x)).sum(1), x)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["u1", "u4", "u8", "i1", "i8"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, xp: xp.abs(differences(x)).sum(1),
+        lambda x, xp: xp.abs(differences(x)).astype(float).sum(0),
+        lambda x, xp: xp.abs(differences(x)).max(1),
+        lambda x, xp: xp.sign(differences(x)).sum(1),
+        lambda x, xp: (differences(x) // 3).sum(1),
+        lambda x, xp: (differences(x) ** 2).sum(1),
+        lambda x, xp: (differences(x) ** 3).sum(1),
+        lambda x, xp: (differences(x) * xp.sign(differences(x))).sum(1),
+    ],
+)
+def test_integers_wrap_around(f, dtype):
+    x = np.array([3, 250, 7, 7, 90, 128, 2, 3, 127, 200, 0, 255], np.uint8).astype(dtype)
+    agree(f, x)
+
+
 def test_batches_and_points_of_one_function_each():
     def kernel(a, b):
         return fnp.exp(-((a - b) ** 2).sum())
