@@ -125,7 +125,7 @@ with _on_demand(globals()) as _later:
     from .frontend.structs import ShapeDtypeStruct
     from .interop import njit, numba_call  # with Numba
     from .profiler import profile
-    from .sharding import make_mesh
+    from .sharding import NamedSharding, make_mesh
 
 __all__ = [
     "Array",
@@ -134,6 +134,7 @@ __all__ = [
     "Function",
     "FunctionError",
     "MultiHandle",
+    "NamedSharding",
     "P",
     "Ref",
     "RemovableHandle",

@@ -35,7 +35,7 @@ SUBJECTS = {
         "Arrays and references": """
             Array ShapeDtypeStruct block_until_ready Ref new_ref empty_ref free_ref freeze
         """,
-        "Several processes": "shard_map make_mesh P process_count process_index",
+        "Several processes": "shard_map make_mesh P NamedSharding process_count process_index",
         "Devices, as JAX names them": """
             Device default_backend default_device device_count device_get device_put devices local_device_count
             local_devices
@@ -176,8 +176,10 @@ SUBJECTS = {
             conv_general_shape_tuple conv_transpose_shape_tuple conv_general_permutations
         """,
         "Fourier transforms": "fft FftType",
-        "Solvers": "custom_root custom_linear_solve Tolerance",
-        "What JAX's compiler is told": "platform_dependent composite with_sharding_constraint rng_uniform",
+        "Solvers": "custom_root custom_linear_solve",
+        "What JAX's compiler is told": """
+            platform_dependent composite with_sharding_constraint rng_uniform AccuracyMode Tolerance
+        """,
         "Between ranks": """
             psum pmean pmax pmin psum_scatter all_gather all_to_all ppermute pshuffle pswapaxes pbroadcast pvary pcast
             axis_index axis_size

@@ -89,6 +89,7 @@ MODULES: dict[str, JaxNames] = {
         "numpy.fft",
         "numpy.linalg",
         "ops",
+        "profiler",
         "random",
         "ref",
         "scipy",
@@ -195,9 +196,6 @@ MODULES: dict[str, JaxNames] = {
             "record_event": f"{_PRIVATE}:record_event",
             "record_event_duration_secs": f"{_PRIVATE}:record_event",
         },
-    ),
-    "jax.profiler": JaxNames(
-        ("functrans.profiler",), {"StepTraceAnnotation": f"{_PRIVATE}:trace_annotation"}
     ),
     **{
         f"jax.scipy.stats.{name}": JaxNames((f"functrans.scipy.stats:{name}",))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
@@ -127,11 +126,6 @@ def pmap(fun: F, axis_name: Any = None, *, in_axes: Any = 0, out_axes: Any = 0, 
 
 def record_event(*args: Any, **kwargs: Any) -> None:
     """Events are not recorded."""
-
-
-def trace_annotation(*args: Any, **kwargs: Any) -> nullcontext[None]:
-    """A block that JAX's profiler would name."""
-    return nullcontext()
 
 
 class BCOO:

@@ -69,7 +69,7 @@ with _on_demand(globals()) as _later:
     from .equations.solving import custom_linear_solve, custom_root
     from .portable import composite, platform_dependent, rng_uniform, with_sharding_constraint
     from .shapes import (
-        DotDimensionNumbers, Tolerance, broadcast_like, conv_general_permutations,
+        AccuracyMode, DotDimensionNumbers, Tolerance, broadcast_like, conv_general_permutations,
         conv_general_shape_tuple, conv_shape_tuple, conv_transpose_shape_tuple, dtype,
         reduce_window_shape_tuple, shape_as_value,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +20,9 @@ from .convolution import ConvDimensionNumbers, conv_dimension_numbers, transpose
 from .windows import given_padding, of_rank, padding_in_words
 
 __all__ = [
-    "DotDimensionNumbers", "Tolerance", "broadcast_like", "conv_general_permutations", "conv_general_shape_tuple",
-    "conv_shape_tuple", "conv_transpose_shape_tuple", "dtype", "reduce_window_shape_tuple", "shape_as_value",
+    "AccuracyMode", "DotDimensionNumbers", "Tolerance", "broadcast_like", "conv_general_permutations",
+    "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose_shape_tuple", "dtype",
+    "reduce_window_shape_tuple", "shape_as_value",
 ]  # fmt: skip
 
 #: The axes that `dot_general` contracts, and its batch axes: each a pair of sequences, of the left and right operand.
@@ -29,6 +31,20 @@ DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]],
 ]
 Ints = tuple[int, ...]
+
+
+class AccuracyMode(enum.Enum):
+    """How exact an elementwise function must be: the values of `accuracy`, beside `Tolerance`, without effect.
+
+    Examples
+    --------
+    >>> from functrans import lax
+    >>> lax.exp(1.0, accuracy=lax.AccuracyMode.HIGHEST)
+    Array(2.71828183)
+    """
+
+    HIGHEST = 1
+    DEFAULT = 2
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,18 @@ True
 """
 
 from ..runtime.module_getattr import module_attributes as _module_attributes
-from .annotations import TraceAnnotation, annotate_function, trace
+from .annotations import (
+    StepTraceAnnotation,
+    TraceAnnotation,
+    annotate_function,
+    start_trace,
+    stop_trace,
+    trace,
+)
 from .session import Profile, profile
 
-__all__ = ["Profile", "TraceAnnotation", "annotate_function", "profile", "trace"]
+__all__ = [
+    "Profile", "StepTraceAnnotation", "TraceAnnotation", "annotate_function", "profile", "start_trace", "stop_trace",
+    "trace",
+]  # fmt: skip
 __getattr__, __dir__ = _module_attributes("functrans.profiler", globals())

@@ -5,19 +5,24 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ..core import ArgumentError
 from ..core.values import Param, PyTree
+from ..errors import ProfileError
 from ..errors.source import user_source
 from ..frontend.arguments import path_of
-from ..runtime.context import F
+from ..runtime.context import F, new_lock
 from ..runtime.unusual import unusual
 from .recorder import Recorder, now
 from .session import Profile
+
+_lock = new_lock()
+#: The trace that `start_trace` began, if one is running.
+_running: list[AbstractContextManager[Profile]] = []
 
 
 @contextmanager
@@ -60,6 +65,67 @@ def trace(
         session.save(folder / "perfetto_trace.json.gz")
 
 
+def start_trace(
+    log_dir: str | PathLike[str], create_perfetto_link: bool = False, create_perfetto_trace: bool = False
+) -> None:
+    """Begin a `trace` that `stop_trace` ends; `jax.profiler.start_trace` in JAX.
+
+    Parameters
+    ----------
+    log_dir, create_perfetto_link, create_perfetto_trace
+        As for `trace`.
+
+    Raises
+    ------
+    ProfileError
+        If one is running: there is one at a time.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import functrans as ft, functrans.numpy as fnp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ft.profiler.start_trace(folder)
+    ...     y = ft.jit(fnp.sin)(1.0)
+    ...     ft.profiler.stop_trace()
+    ...     [path.name for path in Path(folder).rglob("*.gz")]
+    ['perfetto_trace.json.gz']
+    """
+    with _lock:
+        if _running:
+            raise ProfileError(
+                "profiler.start_trace: a trace is running already: end it by profiler.stop_trace()"
+            )
+        block = trace(log_dir, create_perfetto_link, create_perfetto_trace)
+        block.__enter__()
+        _running.append(block)
+
+
+def stop_trace() -> None:
+    """End the trace that `start_trace` began, and write it; `jax.profiler.stop_trace` in JAX.
+
+    Raises
+    ------
+    ProfileError
+        If none is running.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> ft.profiler.stop_trace()
+    Traceback (most recent call last):
+    ...
+    functrans.errors.ProfileError: profiler.stop_trace: no trace is running...
+    """
+    with _lock:
+        if not _running:
+            raise ProfileError(
+                "profiler.stop_trace: no trace is running: begin one by profiler.start_trace(log_dir)"
+            )
+        _running.pop().__exit__(None, None, None)
+
+
 class TraceAnnotation:
     """Name the time of a block in the traces of profiles; `jax.profiler.TraceAnnotation` in JAX.
 
@@ -83,7 +149,7 @@ class TraceAnnotation:
 
     def __init__(self, name: str, **kwargs: PyTree):
         if not isinstance(name, str):
-            raise ArgumentError(f"TraceAnnotation: name must be a str, got {type(name).__name__}")
+            raise ArgumentError(f"{type(self).__name__}: name must be a str, got {type(name).__name__}")
         self.name = " ".join([name, *(f"{k}={v}" for k, v in kwargs.items())])
         self._starts: list[int] = []
 
@@ -95,6 +161,29 @@ class TraceAnnotation:
         start, recorder = self._starts.pop(), unusual.recorder
         if isinstance(recorder, Recorder):
             recorder.thread().note(self.name, user_source(), start, now())
+
+
+class StepTraceAnnotation(TraceAnnotation):
+    """Name the time of a step of training in the traces of profiles; `jax.profiler.StepTraceAnnotation` in JAX.
+
+    Parameters
+    ----------
+    name : str
+    **kwargs
+        Further words for the name: the number of the step, ``step_num=3``.
+
+    Raises
+    ------
+    ArgumentError
+        If the name is not a text.
+
+    Examples
+    --------
+    >>> import functrans as ft
+    >>> for step in range(3):
+    ...     with ft.profiler.StepTraceAnnotation("train", step_num=step):
+    ...         data = list(range(10))
+    """
 
 
 def annotate_function(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
-from functrans import ir
+from functrans import ir, profiler
 
 X = np.array([0.25, 0.5, 0.75])
 PROGRAM = ir.trace(lambda x: fnp.sum(fnp.exp(x) * 2.0 + 1.0), X)
@@ -33,6 +33,20 @@ def traced_to(function: Callable[..., Any], log_dir: Any) -> Any:
     """Profile to a temporary folder, which is removed."""
     with tempfile.TemporaryDirectory() as folder:
         return entered(function, os.path.join(folder, log_dir) if isinstance(log_dir, str) else log_dir)
+
+
+def begun(function: Callable[..., Any], log_dir: Any, *args: Any, **kwargs: Any) -> Any:
+    """Begin a trace to a temporary folder, which is removed, and end it."""
+    with tempfile.TemporaryDirectory() as folder:
+        function(os.path.join(folder, log_dir) if isinstance(log_dir, str) else log_dir, *args, **kwargs)
+        profiler.stop_trace()
+
+
+def ended(function: Callable[..., Any]) -> Any:
+    """End a trace that is running."""
+    with tempfile.TemporaryDirectory() as folder:
+        profiler.start_trace(folder)
+        function()
 
 
 def built(function: Callable[..., Any], *avals: Any, **kwargs: Any) -> Any:
@@ -94,6 +108,9 @@ OWN: dict[str, list[tuple[str, Callable[..., Any] | None, tuple[Any, ...], dict[
         ("profile", entered, (), {}),
         ("trace", traced_to, ("profiles",), {}),
         ("TraceAnnotation", entered, ("a part",), {}),
+        ("StepTraceAnnotation", entered, ("a step",), {}),
+        ("start_trace", begun, ("profiles",), {}),
+        ("stop_trace", ended, (), {}),
         (
             "annotate_function",
             lambda function, *args, **kw: function(*args, **kw)(X),

@@ -19,6 +19,7 @@ def test_they_are_the_same_things():
     assert ft.P is PartitionSpec is distributed.P
     assert Mesh is distributed.Mesh
     assert isinstance(ft.make_mesh((1,), ("i",)), Mesh)
+    assert ft.NamedSharding is NamedSharding
 
 
 def program(_=None):

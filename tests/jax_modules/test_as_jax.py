@@ -41,7 +41,7 @@ def test_a_program_uses_name_by_name_what_libraries_need():
     pytest.importorskip("ml_dtypes")
     done = run("-m", "functrans.as_jax", str(PROGRAM.with_name("uses_names.py")))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "28 of 28 checks pass on functrans" in done.stdout
+    assert "29 of 29 checks pass on functrans" in done.stdout
 
 
 @pytest.mark.slow

@@ -4,7 +4,9 @@ Each function is a check, of one name or a few that go together. It prints those
 """
 
 import functools
+import pathlib
 import sys
+import tempfile
 import traceback
 import warnings
 
@@ -518,6 +520,18 @@ def what_the_compiler_is_told():
     raises(ValueError, lambda: lax.with_sharding_constraint(X, None))
     too_many = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(None, "i"))
     raises(ValueError, lambda: lax.with_sharding_constraint(X[0], too_many))
+
+
+def profiles_without_a_block():
+    with tempfile.TemporaryDirectory() as folder:
+        jax.profiler.start_trace(folder)
+        raises(RuntimeError, lambda: jax.profiler.start_trace(folder))
+        with jax.profiler.StepTraceAnnotation("train", step_num=3):
+            same(jax.jit(lambda x: lax.exp(x, accuracy=lax.AccuracyMode.DEFAULT))(X), np.exp(X))
+        jax.profiler.stop_trace()
+        assert list(pathlib.Path(folder).glob("plugins/profile/*/*"))
+    raises(RuntimeError, jax.profiler.stop_trace)
+    assert jax.NamedSharding is jax.sharding.NamedSharding
 
 
 CHECKS = [f for f in list(globals().values()) if getattr(f, "__module__", None) == __name__ and callable(f)

@@ -1,5 +1,6 @@
 """Profiles: which lines have the time, that it adds up, and that programs are as before afterwards."""
 
+import gzip
 import inspect
 import json
 import threading
@@ -436,21 +437,45 @@ def test_kernels_as_python_are_timed_as_a_whole():
 # --- JAX's names --------------------------------------------------------------------------------------------
 
 
+def traced_names(folder):
+    """The names of the events in the one trace below a folder."""
+    (path,) = folder.rglob("*.json.gz")
+    return {e["name"] for e in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]}
+
+
 def test_annotations_are_in_the_trace(tmp_path):
     @ft.profiler.annotate_function(name="named")
     def work():
         with ft.profiler.TraceAnnotation("part", step=3):
             return fnp.sin(V)
 
-    with ft.profiler.trace(tmp_path):
+    with ft.profiler.trace(tmp_path), ft.profiler.StepTraceAnnotation("train", step_num=7):
         work()
     work()  # without a profile they do nothing
-    (path,) = tmp_path.rglob("*.json.gz")
-    import gzip
-
-    names = {e["name"] for e in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]}
-    assert {"named", "part step=3", "sin"} <= names
+    assert {"named", "part step=3", "train step_num=7", "sin"} <= traced_names(tmp_path)
     with pytest.raises(ArgumentError, match="name must be a str"):
         ft.profiler.TraceAnnotation(3)
     with pytest.raises(ArgumentError, match="must be callable"):
         ft.profiler.annotate_function(3)
+    with pytest.raises(ArgumentError, match="StepTraceAnnotation: name must be a str"):
+        ft.profiler.StepTraceAnnotation(3)
+
+
+def test_a_trace_without_a_block(tmp_path):
+    ft.profiler.start_trace(tmp_path / "first")
+    with pytest.raises(ProfileError, match="running already"):
+        ft.profiler.start_trace(tmp_path / "second")
+    fnp.sin(V)
+    ft.profiler.stop_trace()
+    fnp.cos(V)
+    names = traced_names(tmp_path / "first")
+    assert "sin" in names
+    assert "cos" not in names
+    assert not (tmp_path / "second").exists()
+    with pytest.raises(RuntimeError, match="no trace is running"):
+        ft.profiler.stop_trace()
+    with pytest.raises(ArgumentError, match="log_dir must be a str or a path"):
+        ft.profiler.start_trace(3)
+    ft.profiler.start_trace(tmp_path / "third")  # what was refused is not running
+    ft.profiler.stop_trace()
+    assert traced_names(tmp_path / "third") is not None
