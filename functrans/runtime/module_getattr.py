@@ -325,10 +325,18 @@ def _import(name: str) -> None:
                     raise
 
 
+#: The special names that modules have of their own.
+_OF_MODULES = frozenset(("__all__", "__file__", "__path__", "__version__"))
+
+
 class _LazyModule(ModuleType):
     """See `lazy_import`."""
 
     def __getattr__(self, name: str) -> Any:
+        if (
+            name.startswith("__") and name not in _OF_MODULES
+        ):  # someone looks what this is: `inspect`, doctest, pytest
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         try:
             value = getattr(load_module(self.__name__), name)
         except AttributeError:

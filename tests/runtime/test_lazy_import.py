@@ -2,11 +2,13 @@
 
 import builtins
 import importlib
+import inspect
 import os
 import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 
 import functrans as ft
@@ -108,6 +110,24 @@ def test_a_missing_name_is_an_attribute_error(package):
     with pytest.raises(AttributeError, match="'lazy_package' has no attribute 'missing'"):
         _ = module.missing
     assert not hasattr(module, "__wrapped__")
+
+
+def test_who_looks_what_it_is_loads_nothing(package):
+    for module in (lazy_import(package), lazy_import("no_such_module")):
+        assert inspect.unwrap(module) is module
+        assert not hasattr(module, "__signature__")
+    assert package not in sys.modules
+    assert lazy_import("numpy").__version__ == np.__version__
+
+
+def test_doctest_finds_the_functions_of_packages(tmp_path):
+    program = """
+import doctest, sys
+import functrans.numpy, functrans.lax
+for module in (functrans.numpy, functrans.lax):
+    doctest.DocTestFinder().find(module)
+"""
+    run(program, tmp_path)
 
 
 def test_a_missing_module_is_an_import_error():

@@ -1,5 +1,6 @@
 """The distributions of scipy.stats: all functions of one together, since they share their code and one compilation."""
 
+import copy
 import doctest
 import importlib
 import inspect
@@ -312,6 +313,8 @@ def test_namespaces():
     assert str(inspect.signature(stats.gamma.logpdf)) == "(x, a, loc=0, scale=1)"
     assert str(inspect.signature(stats.poisson.ppf)) == "(q, mu, loc=0)"
     assert pickle.loads(pickle.dumps(stats.beta.cdf)) is stats.beta.cdf
+    for distribution in (stats.norm, stats.poisson, stats.multivariate_normal):
+        assert pickle.loads(pickle.dumps(distribution)) is copy.deepcopy(distribution) is distribution
     with pytest.raises(NoAttributeError, match="Nearest: logpdf"):
         stats.norm.logpd
     with pytest.raises(ArgumentError, match=r"norm\.cdf: argument 0"):

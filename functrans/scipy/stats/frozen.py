@@ -45,6 +45,9 @@ class Namespace(ModuleType):
     def __dir__(self) -> list[str]:
         return self._names()
 
+    def __reduce__(self) -> tuple[Callable[..., ModuleType], tuple[str]]:
+        return import_module, (self.__name__,)
+
     @boundary
     def __call__(self, *args: ArrayLike, **kwds: Any) -> FrozenDistribution:
         """The distribution with these parameters: ``stats.norm(mu, s).logpdf(x)`` is ``stats.norm.logpdf(x, mu, s)``.
