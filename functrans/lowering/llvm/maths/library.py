@@ -20,7 +20,7 @@ from ...processor import Processor, processor
 from ..objects import LoadedCode, ObjectCode, compile_object, keep_for_ever
 from ..store import obtain
 from .expr import vector
-from .own_maths import FORMULAS, Target, definition_of
+from .own_maths import ELEMENTARY, FORMULAS, Target, definition_of
 
 _TYPES = {"f64": "double", "f32": "float"}
 _loading = new_lock()
@@ -58,7 +58,8 @@ class MathForm:
 def forms_of(name: str, t: str, target: Target) -> list[MathForm]:
     """The forms of a function of LLVM type `t`, that of one number first."""
     suffix = "f64" if t == "double" else "f32"
-    widest = target.lanes * (1 if t == "double" else 2)
+    # Loops of 32-bit integers, as in random numbers, have as many doubles; elementary functions are not in them.
+    widest = target.lanes * (1 if t == "double" and name in ELEMENTARY else 2)
     lengths = [1] if name in FORMULAS else [n for n in (1, 2, 4, 8, 16) if n <= widest]
     return [MathForm(f"{MATHS_PREFIX}{name}.{suffix}.{n}", vector(t, n), n) for n in lengths]
 
