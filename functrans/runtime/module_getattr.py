@@ -325,8 +325,8 @@ def _import(name: str) -> None:
                     raise
 
 
-#: The special names that modules have of their own.
-_OF_MODULES = frozenset(("__all__", "__file__", "__path__", "__version__"))
+#: The special names that modules have of their own; the last says that `jax` is functrans.
+_OF_MODULES = frozenset(("__all__", "__file__", "__path__", "__version__", "__functrans__"))
 
 
 class _LazyModule(ModuleType):
