@@ -261,7 +261,10 @@ def texts(name, jaxpr, program):
         yield f"{step.ints} {step.floats} {step.interface} {step.updates} {step.scratch} {step.large}"
     if name in MIXED:
         with patch.multiple(
-            choice, has_libmvec=lambda: False, is_in_process=lambda symbol: symbol == "sincos"
+            choice,
+            has_libmvec=lambda: False,
+            is_in_process=lambda symbol: symbol == "sincos",
+            processor=lambda: None,  # kernels are for another one
         ):
             yield from [emit_llvm(step.kernel, OWN_FUNCTIONS).text for step in steps]
         for step in lowered(name, donated=False, timed=True)[1].steps:
