@@ -277,52 +277,17 @@ class Slots:
 
 
 slots = Slots()
-_MOST_TRIALS = 20
-#: The module whose functions Python runs while it imports another one.
-_IMPORTING = "importlib._bootstrap"
 #: When this process imported functrans, in seconds since the epoch.
 STARTED = time.time()
 
 
 def load_module(name: str) -> ModuleType:
-    """Import a module, if it has not been imported, for a name that is used now.
-
-    Threads do so one after the other. A thread that imports something now does not wait for its turn: it has the lock
-    of what it imports, and another one, whose turn it is, may need that.
-    """
-    if name not in sys.modules and not _is_importing():
-        with loading:
-            if name not in sys.modules:
-                with imports():
-                    _import(name)
-    return import_module(name)
-
-
-def _is_importing() -> bool:
-    frame = sys._getframe()
-    while frame is not None:
-        if frame.f_globals.get("__name__") == _IMPORTING:
-            return True
-        frame = frame.f_back  # type: ignore[assignment]
-    return False
-
-
-def _import(name: str) -> None:
-    """Import a module beside threads that import others.
-
-    Python takes a module's lock before that of its package, and a package's ``__init__`` takes them the other way
-    round: so packages come first. An import that would wait for ever fails. It has released its locks then, and so the
-    others end, and it may be tried again.
-    """
-    parts = name.split(".")
-    for k in range(1, len(parts) + 1):
-        for left in reversed(range(_MOST_TRIALS)):
-            try:
-                import_module(".".join(parts[:k]))
-                break
-            except python_names.DeadlockError:
-                if not left:
-                    raise
+    """Import a module, if it has not been imported, for a name that is used now."""
+    with loading:
+        if name not in sys.modules:
+            with imports():
+                import_module(name)
+        return import_module(name)
 
 
 #: The special names that modules have of their own; the last says that `jax` is functrans.
@@ -366,6 +331,3 @@ def lazy_import(name: str) -> Any:
     True
     """
     return _LazyModule(name)
-
-
-python_names = lazy_import("functrans.runtime.private.python_names")

@@ -120,14 +120,15 @@ def test_who_looks_what_it_is_loads_nothing(package):
     assert lazy_import("numpy").__version__ == np.__version__
 
 
-def test_doctest_finds_the_functions_of_packages(tmp_path):
+def test_doctest_finds_the_functions_of_packages():
     program = """
 import doctest, sys
 import functrans.numpy, functrans.lax
 for module in (functrans.numpy, functrans.lax):
     doctest.DocTestFinder().find(module)
 """
-    run(program, tmp_path)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_missing_module_is_an_import_error():
@@ -143,89 +144,6 @@ def test_threads_load_it_once(package):
     for thread in threads:
         thread.join()
     assert values == [3] * 8
-
-
-def run(program, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", program, tmp_path], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-WAITING = """
-import faulthandler, importlib, os, sys, threading, time
-faulthandler.dump_traceback_later(20, exit=True)
-sys.path.insert(0, sys.argv[1])
-from functrans.runtime.module_getattr import lazy_import
-imports = threading.Thread(target=importlib.import_module, args=("waiting",))
-loads = threading.Thread(target=lambda: lazy_import("reader").value)
-"""
-
-
-@pytest.fixture
-def waiting(tmp_path):
-    """A module that loads another one for a name after a while, and one that needs the former."""
-    (tmp_path / "waiting.py").write_text(
-        "import time\ntime.sleep(0.4)\n"
-        "from functrans.runtime.module_getattr import lazy_import\nvalue = lazy_import('colorsys').ONE_THIRD\n"
-    )
-    (tmp_path / "reader.py").write_text("from waiting import value\n")
-
-
-def test_threads_that_import_and_load_one_module_at_once(waiting, tmp_path):
-    """The first one has the module's lock, and the second one waits for it."""
-    program = (
-        WAITING
-        + "imports.start(); time.sleep(0.2); loads.start(); imports.join(); loads.join(); print('both')"
-    )
-    assert run(program, tmp_path) == "both\n"
-
-
-def test_a_thread_imports_scipys_functions_while_another_one_loads_ours(tmp_path):
-    """SciPy's module loads ours, which import SciPy's."""
-    program = """
-import faulthandler, sys, threading, time
-faulthandler.dump_traceback_later(40, exit=True)
-import functrans as ft
-from functrans.scipy import special
-errors = []
-
-def run(f):
-    try:
-        f()
-    except BaseException as error:
-        errors.append(error)
-
-def theirs():
-    import scipy.special
-
-threads = [threading.Thread(target=run, args=(f,)) for f in (theirs, lambda: special.i0(1.0))]
-threads[0].start()
-while "scipy.special" not in sys.modules:
-    time.sleep(1e-4)
-threads[1].start()
-for thread in threads:
-    thread.join()
-import scipy.special
-print(errors, ft.grad(scipy.special.i0)(0.0), ft.grad(scipy.special.erf)(3.0) > 0.0)
-"""
-    assert run(program, tmp_path) == "[] 0.0 True\n"
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_while_one_thread_imports_what_another_one_loads(waiting, tmp_path):
-    program = f"""{WAITING}
-first = threading.Thread(target=lambda: (lazy_import("tabnanny").check, importlib.import_module("waiting")))
-first.start(); time.sleep(0.2); loads.start(); time.sleep(0.1)
-child = os.fork()
-if child == 0:
-    print(lazy_import("reader").value > 0.3, lazy_import("wave").open, flush=True)
-    os._exit(0)
-first.join(); loads.join()
-sys.exit(os.waitpid(child, 0)[1])
-"""
-    assert run(program, tmp_path).startswith("True <function open")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -1,7 +1,6 @@
-"""What functrans uses of CPython beyond its public modules.
+"""What functrans uses of CPython beyond its public modules: BLAKE2 without `hashlib`.
 
-- BLAKE2 without `hashlib`, which loads OpenSSL, for 3 ms, to have other functions than this one.
-- What an import raises that would wait for a thread that waits for it.
+`hashlib` loads OpenSSL, which takes 3 ms, to have other functions than this one.
 """
 
 from __future__ import annotations
@@ -11,12 +10,4 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-try:
-    from _frozen_importlib import _DeadlockError as DeadlockError  # type: ignore[attr-defined]
-except ImportError:
-
-    class DeadlockError(RuntimeError):  # type: ignore[no-redef]
-        """Nothing raises it."""
-
-
-__all__ = ("DeadlockError", "blake2b")
+__all__ = ("blake2b",)
