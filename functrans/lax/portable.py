@@ -107,7 +107,7 @@ def composite(decomposition: Callable[..., PyTree], name: str, version: int = 0)
     Raises
     ------
     ArgumentError
-        If `decomposition` is not a function, and, when it is called, if an argument is no array.
+        If `decomposition` is not a function, and, when it is called, if an argument is not an array.
     UnexpectedTracerError
         When it is called, if an attribute is traced.
 

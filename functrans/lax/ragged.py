@@ -91,7 +91,7 @@ def ragged_dot(
     Raises
     ------
     ShapeError, DtypeError
-        If shapes do not fit together, or the sizes are no integers.
+        If shapes do not fit together, or the sizes are not integers.
     NoRuleError
         If `group_offset` is given.
 
@@ -161,7 +161,7 @@ def ragged_dot_general(
     Raises
     ------
     ArgumentError, ArgumentValueError, ShapeError, DtypeError
-        If dimension numbers or shapes do not fit together, or the sizes are no integers.
+        If dimension numbers or shapes do not fit together, or the sizes are not integers.
     NoRuleError
         If `group_offset` is given.
 

@@ -27,7 +27,7 @@ from .processor import processor
 
 PREFIX = "functrans."
 C_PREFIX = "functrans.c."
-#: Before those of our own mathematical functions (`llvm.maths.library`).
+#: Symbols of our own mathematical functions begin with this (see `llvm.maths.library`).
 MATHS_PREFIX = f"{PREFIX}maths."
 #: BLAS functions that return a number, of the routine's "type" or its "real" type.
 RETURNS = {"dot": "type", "dotu": "type", "dotc": "type", "nrm2": "real", "asum": "real"}

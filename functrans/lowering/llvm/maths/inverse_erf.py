@@ -31,7 +31,7 @@ _TAIL = (
 )  # fmt: skip
 
 #: The inverse of erf divided by its argument, for floats, from these `w` on: a polynomial in `w`, then two in its root,
-#: less a centre; minimax, relative errors 2e-9, 2e-9 and 8e-9. (For no float that is not 1 or 0 `w` is above 103.)
+#: less a centre; minimax, relative errors 2e-9, 2e-9 and 8e-9. For a float other than 0 and 1, `w` is at most 103.
 _OF_FLOATS = (
     (0.0, 2.5, (
         1.5014093535146866, 0.24664028763904405, -0.004177339408886109, -0.0012527446717800418, 0.0002182826360120004,

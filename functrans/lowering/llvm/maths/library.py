@@ -58,7 +58,7 @@ class MathForm:
 def forms_of(name: str, t: str, target: Target) -> list[MathForm]:
     """The forms of a function of LLVM type `t`, that of one number first."""
     suffix = "f64" if t == "double" else "f32"
-    # Loops of 32-bit integers, as in random numbers, have as many doubles; elementary functions are not in them.
+    # Loops over 32-bit integers, as in random numbers, use twice as many lanes; they call no elementary functions.
     widest = target.lanes * (1 if t == "double" and name in ELEMENTARY else 2)
     lengths = [1] if name in FORMULAS else [n for n in (1, 2, 4, 8, 16) if n <= widest]
     return [MathForm(f"{MATHS_PREFIX}{name}.{suffix}.{n}", vector(t, n), n) for n in lengths]
